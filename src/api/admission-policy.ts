@@ -1,7 +1,5 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
-import { policyDefaults, policyMutations } from './policy-mutate.ts';
-import { initiallyDeferred, policyOwners, policyRestore } from './policy-restore.ts';
 import { policyValidate } from './policy-validate.ts';
 import {
   anyObject,
@@ -13,9 +11,106 @@ import {
   object,
   oneOf,
   string,
+  FIELD_PATH,
+  anything,
   type KubeObjectOf,
   type TypeOf,
 } from './schema.ts';
+import { principal } from './principals.ts';
+
+/** The settings of an AdmissionPolicy for restores: deferred checks, and recorded owner references. */
+const policyRestore = object('Behaviour while a backup is restored.', {
+  'references?': oneOf(
+    'Whether a restorer may create objects with missing reference targets while a RestoreWindow is open.',
+    ['Defer', 'Enforce'],
+    { default: 'Defer' },
+  ),
+  'unique?': oneOf(
+    'Whether a restorer may create objects whose unique values another object holds, while a RestoreWindow is open.',
+    ['Defer', 'Enforce'],
+    { default: 'Defer' },
+  ),
+  'schema?': oneOf('The same for the schema: backups may be older than it.', ['Defer', 'Enforce'], {
+    default: 'Enforce',
+  }),
+  'rules?': oneOf(
+    'The same for rules that read only the object, not the rest of the request.',
+    ['Defer', 'Enforce'],
+    { default: 'Enforce' },
+  ),
+  'onTargetDelete?': oneOf(
+    'Whether a restorer may delete objects that are still referenced. Default: only if the window includes the operation DELETE.',
+    ['Defer', 'Enforce'],
+  ),
+  'immutable?': oneOf(
+    'Whether a restorer may change immutable fields. A sweep cannot check this: with Skip, only the audit log shows it.',
+    ['Skip', 'Enforce'],
+    { default: 'Enforce' },
+  ),
+  'mutations?': oneOf(
+    'Whether mutations apply to writes of a restorer. Defaults always apply.',
+    ['Apply', 'Skip'],
+    { default: 'Skip' },
+  ),
+});
+
+const policyOwners = object('Owner references of the governed objects.', {
+  'preserve?': boolean(
+    'Whether Gatehouse records owner references in the annotation gatehouse.dev/owner-references, to link them again ' +
+      'after a restore that removes them.',
+    { default: false },
+  ),
+});
+
+const initiallyDeferred = object(
+  'Deferred checks of references outside restores, like DEFERRABLE INITIALLY DEFERRED in SQL.',
+  {
+    principals: array(
+      'Users who may write an object before its reference targets at any time, e.g. a GitOps controller.',
+      principal,
+      { minItems: 1, maxItems: 32 },
+    ),
+    'grace?': string(
+      'How long after its creation an object may have missing targets before they are reported, as a Go duration.',
+      { pattern: '^([0-9]+(h|m|s))+$', default: '5m' },
+    ),
+  },
+);
+
+const defaultRule = object('One default.', {
+  path: string(`The field to set if it is absent. ${FIELD_PATH}`, { minLength: 1 }),
+  'value?': anything('The value. Set either this or expression.'),
+  'expression?': string(
+    'CEL that returns the value. Variables: object, oldObject, request, namespaceObject, params and variables.',
+    { minLength: 1 },
+  ),
+});
+
+const mutation = object('A change. It must be idempotent.', {
+  name: string('The name of the mutation, for messages and metrics.', {
+    minLength: 1,
+    maxLength: 63,
+    pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+  }),
+  'type?': oneOf(
+    'Type of the result: an object to merge (Merge, RFC 7386: null removes), or a list of {op, path, value} (JSONPatch, RFC 6902). Default: Merge.',
+    ['Merge', 'JSONPatch'],
+  ),
+  'condition?': string('CEL; the mutation is skipped if it is false. Default: always applied.', {
+    minLength: 1,
+  }),
+  expression: string(
+    'CEL. Variables: object (as left by previous mutations), oldObject, request, namespaceObject, params and variables.',
+    { minLength: 1 },
+  ),
+});
+
+/** The changes that Gatehouse makes to an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
+const policyDefaults = array('Values for absent fields.', defaultRule, { maxItems: 256 });
+
+const policyMutations = mapList('Changes, applied in this order after the defaults.', 'name', mutation, {
+  maxItems: 64,
+});
 
 const params = object('An object that expressions read as params, e.g. a ConfigMap with limits.', {
   apiGroup: string('The API group of the object; empty for the core group.'),
@@ -183,5 +278,7 @@ export const admissionPolicySchema = object(
 );
 
 export type AdmissionPolicySpec = TypeOf<typeof spec>;
+
 export type AdmissionPolicyStatus = TypeOf<typeof status>;
+
 export type AdmissionPolicy = KubeObjectOf<typeof admissionPolicySchema>;

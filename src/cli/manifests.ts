@@ -1,5 +1,4 @@
 /** `gatehouse manifests`: the manifests that handlers need in addition to `deploy/`. */
-import { stringify } from 'yaml';
 
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { compileController, type CompiledController } from '../controllers/compile-controller.ts';
@@ -12,6 +11,7 @@ import {
   NOTHING,
   type LoadedController,
 } from '../runtime/handlers/load-handlers.ts';
+import { toYaml } from './terminal/yaml.ts';
 
 /**
  * As YAML: a ClusterRole for the kinds that handlers read, which `gatehouse-references` aggregates by its label, and one
@@ -27,8 +27,8 @@ export async function manifests(
   const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace });
   const role = readingRole(compiled);
   const parts = [
-    ...(role === undefined ? [] : [`${comment(compiled)}${stringify(role)}`]),
-    ...controllerRoles(loaded.controllers, namespace).map((object) => stringify(object)),
+    ...(role === undefined ? [] : [`${comment(compiled)}${toYaml(role)}`]),
+    ...controllerRoles(loaded.controllers, namespace).map((object) => toYaml(object)),
   ];
   return parts.length === 0 ? '# No handler reads other objects: nothing to apply.\n' : parts.join('---\n');
 }

@@ -1,11 +1,8 @@
 /** `gatehouse webhook`, `controllers` and `serve`, with the status page and development sessions. */
 import type { ConfigOf } from '../config/config.ts';
-import {
-  controllers as runControllers,
-  serve as runBoth,
-  webhook as runWebhook,
-  type ServeOptions,
-} from '../runtime/serve.ts';
+import { controllers as runControllers } from '../processes/controllers.ts';
+import { serve as runBoth, type ServeOptions } from '../processes/serve.ts';
+import { webhook as runWebhook } from '../processes/webhook.ts';
 import { runDevSession } from './dev/dev-session.ts';
 import { createStatusPage } from './inspect/page/status-page.ts';
 

@@ -1,12 +1,14 @@
 /** What the author's code can do during a pass. */
+import { createHash } from 'node:crypto';
+
 import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { selectorOf } from '../admission/handlers/reader.ts';
-import { objectIn, parseJson, stringifyJson } from '../json/json.ts';
+import { objectIn, parseJson, stringifyJson, textIn } from '../json/json.ts';
 import { applyObject, removeObject } from './apply.ts';
-import { checkedCondition, checkedReason } from './author-condition.ts';
-import type { ControllerContext } from './controller.ts';
+import type { ControllerContext, Progress, ProgressRecord } from './controller.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
-import { keyFor, progressOf } from './progress.ts';
+import type { AuthorCondition } from './status.ts';
+import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
 
 /** 30 years: a time that fits into a Date. */
 const LONGEST_SECONDS = 1e9;
@@ -89,5 +91,96 @@ export function createContext(state: PassState): ControllerContext {
     },
     signal: deadline,
     log: world.log,
+  };
+}
+
+const REASON = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;
+
+const TYPE = /^([-a-z0-9.]+\/)?([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$/;
+
+const STATUSES = ['True', 'False', 'Unknown'];
+
+const LONGEST = 32_768;
+
+/** The functions that set these conditions. */
+const FRAMEWORK = new Map([
+  ['Stalled', 'stall'],
+  ['Reconciling', 'wait'],
+]);
+
+/** As API servers check `metav1.Condition`. @throws TypeError */
+function checkedCondition({ type, status, reason, message }: AuthorCondition): AuthorCondition {
+  const what = `condition ${type}`;
+  const instead = FRAMEWORK.get(type);
+  if (instead !== undefined) throw new TypeError(`${what}: call ${instead} instead`);
+  if (typeof type !== 'string' || !TYPE.test(type) || type.length > 316)
+    throw new TypeError(`${what}: the type is not a name such as DatabaseReady`);
+  if (!STATUSES.includes(status))
+    throw new TypeError(`${what}: the status ${JSON.stringify(status)} is not ${STATUSES.join(', ')}`);
+  return { type, status, ...checkedReason(what, reason, message) };
+}
+
+/** @throws TypeError */
+function checkedReason(
+  what: string,
+  reason: string,
+  message: string,
+): Pick<AuthorCondition, 'reason' | 'message'> {
+  if (typeof reason !== 'string' || !REASON.test(reason) || reason.length > 1_024)
+    throw new TypeError(`${what}: the reason ${JSON.stringify(reason)} is not one word such as NotFound`);
+  // An empty message would say nothing in `kubectl describe`.
+  const text = message === '' ? reason : message;
+  return { reason, message: text.slice(0, LONGEST).toWellFormed() };
+}
+
+/** 32 hexadecimal digits. */
+const keyFor = ({ metadata }: KubeObject, ...parts: readonly string[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify([metadata?.uid, ...parts]))
+    .digest('hex')
+    .slice(0, 32);
+
+/**
+ * Operations in external systems: recorded before they start, so that a crash repeats none of them.
+ * @param check throws if the pass may not write its status
+ */
+function progressOf(state: PassState, check: () => void): Progress {
+  const { world, signal } = state.pass;
+  const current = (): ProgressRecord | undefined => {
+    if (state.isFinished) return undefined;
+    const record = objectIn(state.object, 'status', 'progress');
+    return textIn(record, 'id') === '' ? undefined : (record as unknown as ProgressRecord);
+  };
+  return {
+    get current() {
+      return current();
+    },
+    start: async (operation) => {
+      check();
+      const before = current();
+      if (before !== undefined && before.operation !== operation)
+        throw new Error(`${before.operation} is not finished: finish it before ${operation}`);
+      const { resourceVersion = '' } = state.object.metadata ?? {}; // another one after each write
+      const startedAt = before?.startedAt ?? toTimestamp(world.now());
+      const record: ProgressRecord = {
+        operation,
+        id: before?.id ?? keyFor(state.object, operation, world.now().toISOString(), resourceVersion),
+        startedAt,
+        attempt: (before?.attempt ?? 0) + 1,
+      };
+      // With the result of the operation before: its record goes with this write.
+      const status = { ...state.fields, progress: record };
+      state.object = await world.patchStatus(state.kind, state.object, status, signal);
+      if (textIn(state.object, 'status', 'progress', 'id') !== record.id)
+        throw new Error(
+          `the schema of ${state.kind.kind} drops status.progress: add it to its CustomResourceDefinition`,
+        );
+      state.isFinished = false;
+      return record;
+    },
+    finish: () => {
+      check();
+      if (current() !== undefined) state.isFinished = true;
+    },
   };
 }

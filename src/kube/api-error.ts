@@ -80,6 +80,20 @@ export class NetworkError extends Error {
   }
 }
 
+/** Errors whose outage the log has reported once for all of them. */
+const duringOutage = new WeakSet<Error>();
+
+export const attributeToOutage = (error: Error): void => void duringOutage.add(error);
+
+/** Whether an outage of the API server caused the error, and the log has reported this outage. */
+export const isOfOutage = (error: unknown): boolean =>
+  error instanceof Error && (duringOutage.has(error) || isOfOutage(error.cause));
+
+/** Whether the cause is that the API server refused a request or did not answer it: a stack says nothing then. */
+export const isOfRequest = (error: unknown): boolean =>
+  error instanceof Error &&
+  (error instanceof ApiError || error instanceof NetworkError || isOfRequest(error.cause));
+
 export const isNotFound = (error: unknown): error is ApiError => hasCode(error, 404);
 /** 409 because the name is taken. */
 export const isAlreadyExists = (error: unknown): error is ApiError =>

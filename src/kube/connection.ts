@@ -3,6 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { Agent, buildConnector } from 'undici';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
 
 import { systemClock } from './clock.ts';
 import { memoizeAsync } from '../json/memoize-async.ts';
@@ -14,7 +17,6 @@ import {
   type TlsMaterial,
   type Headers,
 } from './rest/credentials.ts';
-import { throughProxy } from './rest/proxy.ts';
 import { createRecovery } from './rest/recovery.ts';
 
 export type Connection = ReturnType<typeof createConnection>;
@@ -25,15 +27,19 @@ export type Connection = ReturnType<typeof createConnection>;
  * wait in the fair queues of the API server, and each connection costs a TLS handshake.
  */
 export const REQUEST_CONNECTIONS = 16;
+
 /** The number of workers of the busiest controller. At half a second per request, this gives 60 requests a second. */
 export const BACKGROUND_CONNECTIONS = 32;
 
 /** Long enough for a burst of new connections or a slow proxy; a dead address is detected within one retry. */
 const CONNECT_TIMEOUT_MS = 10_000;
+
 /** Close idle connections before load balancers (60 s is common) and the API server (90 s) drop them. */
 const KEEP_ALIVE_MS = 50_000;
+
 /** TCP keep-alive probes, as in client-go: they detect a peer that vanished without closing the connection. */
 const TCP_PROBE_MS = 30_000;
+
 /** How often credentials are read again: certificate files rotate, and exec plugins issue short-lived tokens. */
 const CREDENTIALS_MS = 10_000;
 
@@ -193,4 +199,62 @@ function serviceAccountAccess(host: string, port: string, dir: string): ClusterA
     impersonation: undefined,
     requestOptions: async () => ({ ca: await readFile(join(dir, 'ca.crt')) }),
   };
+}
+
+/**
+ * A connector that opens a tunnel through an HTTP proxy (RFC 9110 §9.3.6). For https, `connect` adds TLS in the tunnel.
+ * @param proxyUrl `proxy-url` of the kubeconfig; its user and password are sent as Basic credentials
+ */
+function throughProxy(
+  connect: buildConnector.connector,
+  proxyUrl: string,
+  timeoutMs: number,
+): buildConnector.connector {
+  const proxy = new URL(proxyUrl);
+  if (proxy.protocol !== 'http:' && proxy.protocol !== 'https:')
+    throw new Error(
+      `proxy-url ${proxy.protocol}//${proxy.host} is not supported: use an http or https proxy`,
+    );
+  return (options, callback) => {
+    const port = options.port === '' ? (options.protocol === 'https:' ? '443' : '80') : options.port;
+    const authority = `${options.hostname}:${port}`;
+    tunnel(proxy, authority, timeoutMs).then(
+      (httpSocket) => {
+        if (options.protocol === 'https:') connect({ ...options, httpSocket }, callback);
+        else callback(null, httpSocket);
+      },
+      (cause: unknown) => {
+        callback(new Error(`the proxy ${proxy.host} opened no tunnel to ${authority}`, { cause }), null);
+      },
+    );
+  };
+}
+
+function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socket> {
+  const user = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
+  const request = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const attempt = request({
+      method: 'CONNECT',
+      host: proxy.hostname.replace(/^\[|\]$/g, ''),
+      port: proxy.port === '' ? (proxy.protocol === 'https:' ? 443 : 80) : proxy.port,
+      path: authority,
+      agent: false,
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        host: authority,
+        ...(user === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` }),
+      },
+    });
+    attempt.once('connect', (response, socket) => {
+      if (response.statusCode === 200) {
+        resolve(socket);
+        return;
+      }
+      socket.destroy();
+      reject(new Error(`it answered ${String(response.statusCode)}`));
+    });
+    attempt.once('error', reject);
+    attempt.end();
+  });
 }

@@ -33,7 +33,7 @@ async function start(down?: () => string, others: typeof answers = {}) {
     else if ('code' in found) sendJson(response, found, Number(found.code));
     else sendJson(response, found);
   });
-  let now = 0;
+  let now = 1_000_000;
   const rest = server.rest();
   const discovery = createDiscovery(
     { ...rest, request: (request) => rest.request({ ...request, timeoutMs: DEADLINE_MS }) },

@@ -4,9 +4,9 @@ import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
 import type { Connection } from './connection.ts';
 import { impersonationHeaders, type Impersonation } from './rest/credentials.ts';
 import {
-  AWAY,
+  awayError,
   splitLines,
-  isInterruption,
+  noteFailure,
   parseJson,
   readAll,
   send,
@@ -89,9 +89,7 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
   const timeoutMs = timeoutFor(request.timeoutMs ?? transport.timeoutMs, prompt, recovery);
   const { signal, abort, end, leftMs } = deadlineFor(request, timeoutMs, clock, request.signal);
   // If the API server stops answering other requests, it will not answer this one either.
-  const cancelListener = prompt
-    ? recovery.onceAway(() => abort(new NetworkError(request, 'deadline', AWAY)))
-    : undefined;
+  const cancelListener = prompt ? recovery.onceAway(() => abort(awayError(request, 'deadline'))) : undefined;
   const attempt = () =>
     send(transport, dispatcherOf(transport), request, signal, async (response) =>
       parseJson(transport, request, await readAll(response)),
@@ -139,7 +137,7 @@ async function* stream(
       for await (const text of splitLines(body)) yield parseJson(transport, get, text);
     } catch (error) {
       const failure = toFailure(get, signal, error);
-      if (isInterruption(failure)) recovery.interrupted();
+      noteFailure(recovery, failure);
       throw failure;
     }
     // When one of several API servers shuts down, it ends all its watches properly, but early.

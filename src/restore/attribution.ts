@@ -3,7 +3,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
 import type { GroupResource } from '../json/kube-object.ts';
 import { isWithin, labelOf, spanOf, type AttributionLabel, type CreationMetadata } from './restored-by.ts';
-import { covers } from './window.ts';
+import { covers, hasFinalReport } from './window.ts';
 
 interface WrittenMetadata extends CreationMetadata {
   /** Times of later writes, RFC 3339, as far as managedFields show them. A tool that writes managedFields hides its own. */
@@ -86,8 +86,7 @@ const nameOf = ({ window }: Known): string => window.metadata.name ?? '';
 const isFullSweep = ({ window: { spec } }: Known): boolean =>
   spec.source?.type === 'Rollback' || spec.source?.type === 'Startup';
 
-const isFinal = ({ window: { status } }: Known): boolean =>
-  status?.phase === 'Completed' || status?.phase === 'Refused';
+const isFinal = ({ window }: Known): boolean => hasFinalReport(window);
 
 const isCovered = ({ window }: Known, { resource, written: { namespace } }: Written): boolean =>
   covers(window.spec, { ...resource, namespace });

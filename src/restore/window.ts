@@ -135,3 +135,7 @@ export function windowProblems({ metadata, spec }: RestoreWindow): readonly stri
       : []),
   ];
 }
+
+/** Whether nothing more is reported in this window. */
+export const hasFinalReport = ({ status }: Pick<RestoreWindow, 'status'>): boolean =>
+  status?.phase === 'Completed' || status?.phase === 'Refused';

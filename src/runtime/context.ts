@@ -71,6 +71,7 @@ export async function connect<Settings extends SharedConfig>(
 ) {
   const { identity, metrics, tracing, log } = parts;
   const { namespaces } = parts.config;
+  reportOutages(connection, log);
   const serverClock = createServerClock();
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ verb: method, code: String(code) }, seconds);
@@ -113,6 +114,15 @@ export async function connect<Settings extends SharedConfig>(
   };
 }
 
+/** All requests fail in an outage: the log says so once. `createLog` lowers the level of the errors that this covers. */
+function reportOutages({ recovery, server }: Connection, log: Pick<Logger, 'info' | 'warn'>): void {
+  recovery.onOutage({
+    lost: ({ message }) => log.warn({ server, problem: message }, 'cannot reach the API server'),
+    back: (afterMs) =>
+      log.info({ server, seconds: Math.round(afterMs / 100) / 10 }, 'the API server answers again'),
+  });
+}
+
 async function versionOf(
   discovery: Discovery,
   server: string,
@@ -124,7 +134,7 @@ async function versionOf(
       return await discovery.serverVersion(signal);
     } catch (err) {
       signal.throwIfAborted();
-      log.warn({ err, server }, 'could not reach the API server');
+      log.warn({ err, server }, 'could not read the version of the API server');
       await sleep(RETRY_MS, undefined, { signal });
     }
   }

@@ -6,10 +6,11 @@ import {
   type ReconcileResult,
 } from '../kube/controller.ts';
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { ControllersConfig, SharedConfig } from '../config/config.ts';
 import type { Context } from './context.ts';
+import type { Watched } from './watch.ts';
 
 export type { Reconcile, ReconcileResult } from '../kube/controller.ts';
 
@@ -101,9 +102,26 @@ const RECONCILE_MS = 60_000;
 
 export type RunningController = ReturnType<typeof startController>;
 
+/** Calls a listener on each change, until the signal aborts. */
+type OnChange = (listener: () => void, signal: AbortSignal) => void;
+
+/** When keys are reconciled, besides explicit calls of `add`. */
+interface Triggers {
+  /** Each change of these objects adds its key. At the start, all keys are added. */
+  readonly objects?: Pick<Watched<KubeObject>, 'onChange'> & {
+    readonly store: Pick<Watched<KubeObject>['store'], 'list'>;
+  };
+  /** For a controller with one key, which is added at the start. */
+  readonly key?: string;
+  /** Each of these changes adds all keys. */
+  readonly on?: readonly OnChange[];
+}
+
+interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'>, Triggers {}
+
 export function startController(
   { metrics, tracing, log }: Pick<Context, 'metrics' | 'tracing' | 'log'>,
-  { timeoutMs = RECONCILE_MS, ...options }: Omit<ControllerOptions, 'queue' | 'log' | 'clock'>,
+  { timeoutMs = RECONCILE_MS, objects, key: only, on = [], ...options }: StartOptions,
   signal: AbortSignal,
 ) {
   const { name, reconcile } = options;
@@ -121,6 +139,13 @@ export function startController(
     },
     signal,
   );
+  const addAll = () => {
+    if (only !== undefined) queue.add(only);
+    for (const object of objects?.store.list() ?? []) queue.add(keyOf(object));
+  };
+  objects?.onChange(queue.add, signal);
+  for (const onChange of on) onChange(addAll, signal);
+  addAll();
   /** `stopped` resolves when the last reconcile has ended after the signal aborted. */
   return { add: queue.add, stopped };
 }

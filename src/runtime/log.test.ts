@@ -1,21 +1,33 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Logger } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { ApiError, attributeToOutage, NetworkError } from '../kube/api-error.ts';
 import { createLog, createTimestamp } from './log.ts';
 
 const SECRETS = { 'tls.key': 'S3CRET', data: 'S3CRET', stringData: 'S3CRET', token: 'S3CRET' };
 
 /** The log after one line for each of `fields`. */
 async function logged(...fields: readonly object[]): Promise<{ text: string; lines: readonly unknown[] }> {
+  return await written('info', (log) => {
+    for (const one of fields) log.info(one, 'said');
+  });
+}
+
+/** The log that `write` writes. */
+async function written(
+  level: string,
+  write: (log: Logger) => void,
+): Promise<{ text: string; lines: readonly unknown[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-log-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });
   });
   const file = join(folder, 'log');
-  const log = createLog('info', 'one', file);
-  for (const one of fields) log.info(one, 'said');
+  const log = createLog(level, 'one', file);
+  write(log);
   await new Promise((resolve) => {
     log.flush(resolve);
   });
@@ -89,5 +101,53 @@ test('user input cannot break a line or control a terminal, and a JSON parser re
     { user: hostile, [hostile]: 1, all: [hostile] },
     { err: { message: hostile } },
     { ascii: 'only \u007f' },
+  ]);
+});
+
+const LINE = { method: 'GET', path: '/api/v1/pods' };
+const failed = () => new NetworkError(LINE, 'connection', 'no complete answer', new Error('refused'));
+
+test('what fails because of an outage is logged for debugging only, and everything else as before', async () => {
+  const cause = failed();
+  attributeToOutage(cause);
+  const write = (log: Logger) => {
+    for (const one of [log, log.child({ controller: 'c' })]) {
+      one.warn({ err: cause }, 'warned');
+      one.error({ err: new Error('wrapped', { cause }) }, 'failed');
+      one.error(cause, 'bare');
+      one.info({ err: cause }, 'told');
+      one.warn({ err: failed() }, 'of no outage');
+      one.warn({ key: 'a' }, 'without an error');
+      one.warn('only text');
+    }
+  };
+  const messages = async (level: string) =>
+    (await written(level, write)).lines.map((line) => {
+      const { level: at, msg } = line as { readonly level: string; readonly msg: string }; // as pino writes them
+      return `${at}: ${msg}`;
+    });
+  const told = ['info: told', 'warn: of no outage', 'warn: without an error', 'warn: only text'];
+  expect(await messages('info')).toEqual([...told, ...told]);
+  const all = ['debug: warned', 'debug: failed', 'debug: bare', ...told];
+  expect(await messages('debug')).toEqual([...all, ...all]);
+});
+
+test('an error of a request has no stack, which says only where the client gave up', async () => {
+  const refused = new ApiError(LINE, { code: 403, status: { reason: 'Forbidden', message: 'no' } });
+  const own = new Error('ours');
+  const { lines } = await logged(
+    { err: failed() },
+    { err: new Error('could not read', { cause: refused }) },
+    { err: own },
+  );
+  expect(lines).toMatchObject([
+    { err: { type: 'NetworkError', message: 'GET /api/v1/pods: no complete answer: refused' } },
+    { err: { message: 'could not read: GET /api/v1/pods: 403 Forbidden: no' } },
+    { err: { stack: own.stack } },
+  ]);
+  expect(lines.map((line) => 'stack' in (line as { readonly err: object }).err)).toEqual([
+    false,
+    false,
+    true,
   ]);
 });

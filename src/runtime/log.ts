@@ -1,6 +1,7 @@
-import { pino, type DestinationStream, type Logger } from 'pino';
+import { pino, type DestinationStream, type LogFn, type Logger } from 'pino';
 
 import { escapeControls } from '../json/printable.ts';
+import { isOfOutage, isOfRequest } from '../kube/api-error.ts';
 
 /** Names of fields with secret values, at the top level and one level below. */
 const SECRETS: ReadonlySet<string> = new Set([
@@ -28,10 +29,29 @@ export function createLog(level: string, identity: string, file?: string): Logge
       base: { replica: identity },
       timestamp: createTimestamp(Date.now),
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
-      serializers: { err: (error: Error) => withoutSecrets(pino.stdSerializers.err(error)) },
+      serializers: { err: toFields },
+      hooks: { logMethod: withoutRepetition },
     },
     createDestination(file),
   );
+}
+
+/** An outage of the API server is one line. What fails because of it is of interest only while debugging. */
+function withoutRepetition(this: Logger, args: Parameters<LogFn>, method: LogFn, level: number): void {
+  const [fields] = args as readonly unknown[];
+  const isCovered = level > INFO && isOfOutage(fields instanceof Error ? fields : errorIn(fields));
+  (isCovered ? this.debug : method).apply(this, args);
+}
+
+const INFO = pino.levels.values.info ?? NaN;
+
+const errorIn = (fields: unknown): unknown =>
+  typeof fields === 'object' && fields !== null && 'err' in fields ? fields.err : undefined;
+
+function toFields(error: Error): object {
+  const fields = withoutSecrets(pino.stdSerializers.err(error));
+  if (isOfRequest(error)) delete fields.stack;
+  return fields;
 }
 
 /** `debug` is undefined when the level is off, so that callers do not collect fields that are not written. */

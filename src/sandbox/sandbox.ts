@@ -3,39 +3,38 @@ import { createServer, type Server } from 'node:https';
 
 import type { CelQuestion } from '../cel/library/authorizer.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
-import { type ApiObject, timestamp } from './machinery/api-object.ts';
-import { createReviews } from './server/auth/access-reviews.ts';
+import { type ApiObject, timestamp } from '../machinery/api-object.ts';
+import { createReviews } from './auth/access-reviews.ts';
 import {
   accountGroups,
   accountUsername,
   createAuthenticator,
   createUserLookup,
   type FindUser,
-} from './server/auth/authenticate.ts';
-import { bootstrapObjects } from './server/auth/bootstrap.ts';
-import { escalationProblem } from './server/auth/escalation.ts';
-import { createAuthorizer, type Authorizer } from './server/auth/rbac.ts';
-import { createServiceAccountTokens } from './server/auth/service-account-tokens.ts';
-import { startControllers } from './server/controllers/control.ts';
-import { createConverter } from './machinery/crd/convert.ts';
-import { DEFINITIONS } from './machinery/crd/definition.ts';
-import { definitionType } from './machinery/crd/definition-type.ts';
-import type { AuditEvent } from './server/http/audit.ts';
-import { createHandler } from './server/http/handler.ts';
-import { builtInTypes } from './machinery/kinds/built-in-types.ts';
-import { eventAs } from './machinery/kinds/core/event-conversion.ts';
-import { createServiceAllocators } from './machinery/kinds/services/service-allocation.ts';
-import { createDefinedView } from './machinery/objects/decode.ts';
-import type { Api } from './server/pipeline/context.ts';
-import { createRegistry } from './machinery/registry.ts';
-import type { UserInfo } from './machinery/request.ts';
-import { apiVersionOf, type ResourceRegistry, type ResourceType } from './machinery/resource-type.ts';
-import { openPersistence } from './server/persistence/persistence.ts';
-import { createStorage } from './machinery/storage/storage.ts';
-import { type Storage, placeOf } from './machinery/storage/stored.ts';
-import { createAdmission } from './machinery/webhooks/admission.ts';
-import { createWebhookCaller, type WebhookCaller } from './machinery/webhooks/call.ts';
-import { clientConfigOf } from './machinery/webhooks/hook.ts';
+} from './auth/authenticate.ts';
+import { bootstrapObjects } from './auth/bootstrap.ts';
+import { escalationProblem } from './auth/escalation.ts';
+import { createAuthorizer, type Authorizer } from './auth/rbac.ts';
+import { createServiceAccountTokens } from './auth/service-account-tokens.ts';
+import { startControllers } from './controllers/control.ts';
+import { createConverter } from '../machinery/crd/convert.ts';
+import { DEFINITIONS } from '../machinery/crd/definition.ts';
+import { definitionType } from '../machinery/crd/definition-type.ts';
+import type { AuditEvent } from './http/audit.ts';
+import { createHandler } from './http/handler.ts';
+import { builtInTypes } from '../machinery/kinds/built-in-types.ts';
+import { eventAs } from '../machinery/kinds/core/event-conversion.ts';
+import { createServiceAllocators } from '../machinery/kinds/services/service-allocation.ts';
+import { createDefinedView } from '../machinery/objects/decode.ts';
+import type { Api } from './pipeline/context.ts';
+import { createRegistry } from '../machinery/registry.ts';
+import type { UserInfo } from '../machinery/request.ts';
+import { apiVersionOf, type ResourceRegistry, type ResourceType } from '../machinery/resource-type.ts';
+import { createStorage } from '../machinery/storage/storage.ts';
+import { type Storage, placeOf } from '../machinery/storage/stored.ts';
+import { createAdmission } from '../machinery/webhooks/admission.ts';
+import { createWebhookCaller } from './webhook-caller.ts';
+import { clientConfigOf, type CallWebhook } from '../machinery/webhooks/hook.ts';
 
 /** How long the API server waits for a conversion webhook, in milliseconds. */
 const CONVERSION_TIMEOUT_MS = 30_000;
@@ -49,8 +48,6 @@ export interface SandboxOptions {
   readonly tls: { readonly cert: string; readonly key: string };
   /** The users that may log in, by bearer token. */
   readonly users: ReadonlyMap<string, UserInfo>;
-  /** The folder for persistence; undefined: in memory only. */
-  readonly dataFolder?: string | undefined;
   readonly audit?: (event: AuditEvent) => void;
   /** Called with internal errors of the sandbox. */
   readonly onError?: (error: unknown) => void;
@@ -58,13 +55,13 @@ export interface SandboxOptions {
 
 export interface Sandbox {
   readonly port: number;
-  /** Closes all connections and releases the data folder. */
+  /** Closes all connections. */
   readonly stop: () => Promise<void>;
 }
 
 /**
  * Starts an in-memory Kubernetes API on loopback.
- * @throws Error if the port is taken or the data folder cannot be used
+ * @throws Error if the port is taken
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const {
@@ -72,37 +69,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       process.emitWarning(String(error));
     },
   } = options;
-  const persistence = options.dataFolder === undefined ? undefined : openPersistence(options.dataFolder);
-  const storage = createStorage({
-    onWatcherError: onError,
-    ...(persistence === undefined ? {} : { initial: persistence.initial }),
-  });
-  const keeping = persistence?.attach(storage);
-  try {
-    const { port, stop } = await serve(storage, options, onError);
-    return {
-      port,
-      stop: async () => {
-        await stop();
-        keeping?.close();
-      },
-    };
-  } catch (error) {
-    keeping?.close();
-    throw error;
-  }
-}
-
-async function serve(
-  storage: Storage,
-  options: SandboxOptions,
-  onError: (error: unknown) => void,
-): Promise<Sandbox> {
+  const storage = createStorage({ onWatcherError: onError });
   const caller = createWebhookCaller(storage);
-  const { api, authorizer, findUser } = assemble(storage, caller, options.users);
-  if (storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: 'default' }) === undefined) {
-    populate(storage, api.registry);
-  }
+  const { api, authorizer, findUser } = assemble(storage, caller.call, options.users);
+  populate(storage, api.registry);
   const handler = createHandler({
     api,
     authorizer,
@@ -131,7 +101,7 @@ interface Assembly {
   readonly findUser: FindUser;
 }
 
-function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<string, UserInfo>): Assembly {
+function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string, UserInfo>): Assembly {
   const now = () => new Date();
   const tokens = createServiceAccountTokens(
     now,
@@ -145,13 +115,13 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
   const authorizer = createAuthorizer(storage);
   const types = builtInTypes(createReviews(authorizer, findUser), createServiceAllocators(storage));
   const registry = createRegistry([...types, definitionType], storage);
-  const convert = createConversion(storage, caller);
+  const convert = createConversion(storage, call);
   const api: Api = {
     registry,
     storage,
     convert,
     admission: createAdmission({
-      ...{ registry, storage, convert, caller, newUid: randomUUID },
+      ...{ registry, storage, convert, call, newUid: randomUUID },
       authorizerOf: (user) => (question) => authorizer.authorize(subjectOf(question, user), question),
     }),
     now,
@@ -171,9 +141,9 @@ const subjectOf = ({ serviceAccount: account }: CelQuestion, user: UserInfo): Us
     : { username: accountUsername(account), groups: accountGroups(account.namespace) };
 
 /** Converts custom resources according to their definition. Built-in kinds are stored in the served version. */
-function createConversion(storage: Storage, caller: WebhookCaller): Api['convert'] {
+function createConversion(storage: Storage, call: CallWebhook): Api['convert'] {
   const convert = createConverter(async (client: JsonObject, review: JsonObject) => {
-    const answer = await caller.call(
+    const answer = await call(
       clientConfigOf(client),
       review,
       CONVERSION_TIMEOUT_MS,
@@ -182,7 +152,7 @@ function createConversion(storage: Storage, caller: WebhookCaller): Api['convert
     if (!isJsonObject(answer))
       throw new Error('the conversion webhook answered with JSON that is not an object');
     return answer;
-  });
+  }, randomUUID);
   const asDefined = createDefinedView();
   return async (objects: readonly ApiObject[], type: ResourceType) => {
     const apiVersion = apiVersionOf(type);

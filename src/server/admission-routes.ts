@@ -20,7 +20,16 @@ import {
   type PendingReview,
   type ReviewLog,
 } from './admission-log.ts';
-import { abortInTime, busy, retry, send, sendAtOnce, type Answer, type Reply } from './answer.ts';
+import {
+  abortInTime,
+  busy,
+  retry,
+  send,
+  sendAtOnce,
+  type Answer,
+  type IsLast,
+  type Reply,
+} from './answer.ts';
 import { createBatch, doAtOnce, type Send } from './batch.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
 import {
@@ -64,11 +73,10 @@ interface ReviewRoute {
 
 type ReviewCall = FastifyRequest<ReviewRoute, Server>;
 
-/** @param isLast whether the server should close a connection after the response that it sends now */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
   options: AdmissionRoutesOptions,
-  isLast: () => boolean,
+  isLast: IsLast,
 ): void {
   const { loadShedding, judgePath } = options;
   const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES, isLast);
@@ -100,12 +108,12 @@ interface Received extends Pick<PendingReview, 'webhook' | 'started'> {
 }
 
 /** The returned function answers later if the decision needs I/O. */
-function createDecider(options: AdmissionRoutesOptions, isLast: () => boolean) {
+function createDecider(options: AdmissionRoutesOptions, isLast: IsLast) {
   const { loadShedding, tracing } = options;
   const answerTo = createAnswerer(options);
   return ({ webhook, request, reply, body, started }: Received): Send | undefined => {
     const { entry } = request.params;
-    const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast());
+    const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast(request.raw));
     const received = readReview(body);
     if (received.kind === 'unreadable')
       return sending(refuseUnread({ webhook, entry, started, ...received }, options));

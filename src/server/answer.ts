@@ -1,4 +1,5 @@
 /** Responses to the API server. The body is always JSON, also for errors. */
+import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
 import type { FastifyReply, RouteGenericInterface } from 'fastify';
 import { Readable } from 'node:stream';
@@ -6,6 +7,9 @@ import { Readable } from 'node:stream';
 import { RETRY_SECONDS } from '../admission/review/decision.ts';
 
 export type Reply = FastifyReply<RouteGenericInterface, Server>;
+
+/** Whether the response that is sent now is the last of the connection of a request. */
+export type IsLast = (request: IncomingMessage) => boolean;
 
 export interface Answer {
   /** An HTTP status. */

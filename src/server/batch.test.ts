@@ -10,7 +10,7 @@ const unexpected = (error: unknown) => {
 function setUp(decisionMs = 0) {
   const log: string[] = [];
   const ends: (() => void)[] = [];
-  let now = 0;
+  let now = 1_000_000;
   const batch = createBatch(
     (callback) => ends.push(callback),
     () => now,

@@ -13,9 +13,9 @@ import { withoutPathTokens } from '../json/error-message.ts';
 import { MAX_REVIEW_BYTES } from '../admission/review/read-review.ts';
 import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-routes.ts';
 import type { ReviewLog } from './admission-log.ts';
-import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
+import { failure, INTERNAL_ERROR, send, type IsLast, type Reply } from './answer.ts';
 import type { ClientAuthenticator } from './listener/client-certificates.ts';
-import { prepareClosing, drainAfter } from './listener/connection-close.ts';
+import { drainAfter, limitAge, prepareClosing } from './listener/connection-close.ts';
 import { limitConnections } from './listener/connection-limit.ts';
 import { addConversionRoutes, type ConversionRoutesOptions } from './conversion-routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -50,6 +50,8 @@ export const WEBHOOK_LIMITS = {
   requestMs: 120_000,
   /** Between two requests. */
   idleMs: 120_000,
+  /** A connection ends with its first response after this time, or up to twice this time: new replicas get requests. */
+  lifetimeMs: 300_000,
   /** For the rest of a request that is already answered. */
   lingerMs: 5_000,
   /** The API server writes a request at once. A slower client may hold the connection on purpose. */
@@ -93,7 +95,7 @@ export function buildWebhookServer(
   clients?.guard(app);
   app.removeAllContentTypeParsers();
   acceptBodies(app, MAX_REVIEW_BYTES);
-  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits, isIdle);
+  const isLast = closeConnections(app, options.isDraining, limits, isIdle);
   const reject = (reply: Reply, code: number, message: string) => {
     metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -113,22 +115,23 @@ export function buildWebhookServer(
   return app;
 }
 
-/** Closes connections after their response while draining. @returns whether a response is the last of its connection */
-function closeConnectionsWhileDraining(
+/** Closes connections after their response, when they are old, or while draining. @returns whether a response is the last one */
+function closeConnections(
   app: WebhookServer,
   isDraining: () => boolean,
-  { closeMs, lingerMs }: WebhookLimits,
+  { closeMs, lifetimeMs, lingerMs }: WebhookLimits,
   isIdle: (socket: Socket) => boolean,
-): () => boolean {
+): IsLast {
   const cutOff = prepareClosing(app.server, closeMs, isIdle);
+  const isOld = limitAge(app.server, lifetimeMs);
   let closing = false;
-  const isLast = () => closing || isDraining();
+  const isLast: IsLast = ({ socket }) => closing || isDraining() || isOld(socket);
   app.addHook('preClose', async () => {
     closing = true;
     await cutOff();
   });
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
-    if (isLast()) void reply.header('connection', 'close');
+    if (isLast(raw)) void reply.header('connection', 'close');
     const closesEarly = !raw.complete && reply.getHeader('connection') === 'close';
     if (!closesEarly || typeof payload !== 'string') {
       done(null, payload);

@@ -7,7 +7,7 @@ import { logLosses } from './export-losses.ts';
 
 function start() {
   let code = ExportResultCode.FAILED;
-  let now = 0;
+  let now = 1_000_000;
   const warn = vi.fn<Log['warn']>();
   const info = vi.fn<Log['info']>();
   const exporter: SpanExporter = {

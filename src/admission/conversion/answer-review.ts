@@ -2,11 +2,11 @@
  * Answers a ConversionReview, from text to text. Works object by object, so that the event loop can serve other work in
  * between.
  */
-import { isJsonObject, parseJson, textIn, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, parseJson, textIn, isJsonArray, ownValue, type JsonObject } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { objectKey } from '../../json/kube-object.ts';
+import { objectKey, splitApiVersion } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
-import { InvalidReview } from '../review/envelope.ts';
+import { InvalidReview, openReview, reviewType } from '../review/envelope.ts';
 import { findUid } from '../review/find-uid.ts';
 import { untilAborted } from '../until-aborted.ts';
 import {
@@ -17,7 +17,6 @@ import {
   type ConverterLookup,
 } from './converter.ts';
 import { keepIdentity } from './identity.ts';
-import { parseQuestion, writeAnswer, type ConversionQuestion, type ConversionResult } from './review.ts';
 import { splitReview, type Breathe, type Span } from './review-text.ts';
 
 export type AnsweredReview =
@@ -209,4 +208,41 @@ function describe(object: JsonObject): string {
   const name = textIn(object, 'metadata', 'name') || textIn(object, 'metadata', 'generateName');
   const key = objectKey({ namespace: textIn(object, 'metadata', 'namespace'), name });
   return `${shorten(textIn(object, 'kind'), 63)} ${quote(key)}`;
+}
+
+/** A ConversionReview request without its objects. */
+interface ConversionQuestion {
+  readonly uid: string;
+  /** The requested version, e.g. `infra.example.com` and `v1`. */
+  readonly group: string;
+  readonly version: string;
+}
+
+type ConversionResult =
+  /** The objects as JSON text: same number, same order, all in the desired version. */
+  | { readonly kind: 'converted'; readonly objects: readonly string[] }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** @throws InvalidReview if the body is not a ConversionReview that can be answered */
+function parseQuestion(value: unknown): ConversionQuestion {
+  const { uid, request } = openReview(value, 'ConversionReview');
+  const desired = ownValue(request, 'desiredAPIVersion');
+  if (typeof desired !== 'string' || desired === '')
+    throw new InvalidReview('request.desiredAPIVersion: absent or not a string');
+  if (!isJsonArray(ownValue(request, 'objects')))
+    throw new InvalidReview('request.objects: not a list of objects');
+  return { uid, ...splitApiVersion(desired) };
+}
+
+/** Writes the response: JSON in several texts, to be sent in this order. */
+function writeAnswer(uid: string, result: ConversionResult): readonly string[] {
+  const objects = result.kind === 'converted' ? result.objects : [];
+  const status =
+    result.kind === 'converted' ? { status: 'Success' } : { status: 'Failed', message: result.message };
+  return [
+    `${JSON.stringify(reviewType('ConversionReview')).slice(0, -1)},"response":`,
+    `{"uid":${JSON.stringify(uid)},"convertedObjects":[`,
+    ...objects.flatMap((text, index) => (index === 0 ? [text] : [',', text])),
+    `],"result":${JSON.stringify(status)}}}`,
+  ];
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { anySchema, anyValue } from '../../../test/support/sandbox/schema.ts';
-import { prune as pruneInSandbox } from '../../sandbox/machinery/schema/prune.ts';
+import { prune as pruneInSandbox } from '../../machinery/schema/prune.ts';
 import { parsePath } from '../../json/field-path.ts';
 import { isEqual, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { v2Schema } from '../../../test/support/admission/conversion.ts';

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { installedOf } from './installed-policy.ts';
+import { installationOwner } from '../webhooks/installation-owner.ts';
+import { enforcesAsWanted, installedOf, isAsWanted } from './installed-policy.ts';
 import { compileNative } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
@@ -45,4 +46,24 @@ test('a pair with params in the namespace of each object has no probe', () => {
     ['policies', true, true],
     ['params', false, false],
   ]);
+});
+
+test('the policy goes with its AdmissionPolicy, and the binding with the installation: each has no effect alone', () => {
+  const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
+    ...{ ownNamespace: 'g', restorers: [], others: [] },
+  });
+  const [pair] = pairs;
+  if (pair === undefined) throw new Error('there is a pair');
+  const kindsOf = (owner?: ReturnType<typeof installationOwner>) => {
+    const { policy, binding } = installedOf(pair, OWNER, owner);
+    return [policy, binding].map(({ metadata }) =>
+      metadata?.ownerReferences?.map(({ kind, uid }) => `${kind} ${uid}`),
+    );
+  };
+  expect(kindsOf(installationOwner('r'))).toEqual([['AdmissionPolicy u'], ['ClusterRole r']]);
+  expect(kindsOf()).toEqual([['AdmissionPolicy u'], ['AdmissionPolicy u']]);
+
+  const [before, after] = ['r', 's'].map((uid) => installedOf(pair, OWNER, installationOwner(uid)).binding);
+  if (before === undefined || after === undefined) throw new Error('there are two bindings');
+  expect([enforcesAsWanted(before, after), isAsWanted(before, after)]).toEqual([true, false]);
 });

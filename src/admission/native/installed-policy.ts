@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { GROUP, VERSION } from '../../api/group.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
 import type { NativeCheck, NativePart } from './native-check.ts';
 import type { NativePair } from './native-policy.ts';
@@ -25,54 +25,45 @@ export interface Installed extends NativePair {
 }
 
 /**
- * The pair with our mark, owned by its AdmissionPolicy: when that is deleted, the API server stops enforcing it, also while
- * Gatehouse is down.
+ * The pair with our mark. Each object alone has no effect, so they have different owners: the AdmissionPolicy owns the policy, and
+ * the installation the binding. When one of them is deleted, the API server stops enforcing the pair, also while Gatehouse is down.
+ *
+ * @param installation undefined: the AdmissionPolicy owns both
  */
 export function installedOf(
   { part, policy, binding, answersProbes }: NativePair,
-  owner: { readonly name: string; readonly uid: string },
+  { name, uid }: { readonly name: string; readonly uid: string },
+  installation?: OwnerReference,
 ): Installed {
+  const owner: OwnerReference = { apiVersion: `${GROUP}/${VERSION}`, kind: 'AdmissionPolicy', name, uid };
   const [stated, bound] = [objectIn(policy, 'spec'), objectIn(binding, 'spec')];
   const digest = digestOf(stated, bound);
-  const marked = (object: KubeObject, spec: object): KubeObject => ({
+  const marked = (object: KubeObject, spec: object, by: OwnerReference): KubeObject => ({
     ...object,
     metadata: {
       ...object.metadata,
       labels: { ...object.metadata?.labels, [INSTALLED_LABEL]: INSTALLED_BY },
-      ownerReferences: [{ apiVersion: `${GROUP}/${VERSION}`, kind: 'AdmissionPolicy', ...owner }],
+      ownerReferences: [by],
     },
     ...{ spec },
   });
-  const complete = withDefaults(stated);
   return {
     ...{ part, digest, answersProbes, name: policy.metadata?.name ?? '' },
-    policy: marked(policy, answersProbes ? withProbe(complete, digest) : complete),
-    binding: marked(binding, bound),
-  };
-}
-
-/** The API server adds these fields: without them, each comparison would find a difference. */
-function withDefaults(spec: object): object {
-  const constraints = objectIn(spec, 'matchConstraints');
-  const selector = (name: string) => valueIn(constraints, name) ?? {};
-  return {
-    ...spec,
-    matchConstraints: {
-      matchPolicy: 'Equivalent',
-      ...constraints,
-      namespaceSelector: selector('namespaceSelector'),
-      objectSelector: selector('objectSelector'),
-      resourceRules: listIn(constraints, 'resourceRules').map((rule) => ({ scope: '*', ...objectIn(rule) })),
-    },
+    policy: marked(policy, answersProbes ? withProbe(stated, digest) : stated, owner),
+    binding: marked(binding, bound, installation ?? owner),
   };
 }
 
 /** Whether the API server stores what is wanted. Others may add labels and annotations. */
-export function isAsWanted(stored: KubeObject, wanted: KubeObject): boolean {
+export const isAsWanted = (stored: KubeObject, wanted: KubeObject): boolean =>
+  enforcesAsWanted(stored, wanted) &&
+  isDeepStrictEqual(stored.metadata?.ownerReferences, wanted.metadata?.ownerReferences);
+
+/** Whether the API server enforces what is wanted, whoever owns it. */
+export function enforcesAsWanted(stored: KubeObject, wanted: KubeObject): boolean {
   const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
   return (
     isDeepStrictEqual(labels, stored.metadata?.labels) &&
-    isDeepStrictEqual(stored.metadata?.ownerReferences, wanted.metadata?.ownerReferences) &&
     isDeepStrictEqual(plain(objectIn(stored, 'spec')), plain(objectIn(wanted, 'spec')))
   );
 }

@@ -6,19 +6,21 @@
  */
 import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import type { CompiledPolicy, CompiledAuditAnnotation, CompiledWarning } from '../policy/compiled-policy.ts';
 import { writes } from '../review/request.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
-import { keepDeferrable } from './keep-deferrable.ts';
 import { IS_DELETED, leftByOthers } from './left-to-webhook.ts';
 import { changeChecks, changesReadParams } from './changes/native-changes.ts';
 import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations } from './native-immutable.ts';
-import { noticeChecks } from './native-notices.ts';
 import { paramFields, readsOwnNamespace } from './native-params.ts';
-import { ruleValidations, usedVariables } from './native-rules.ts';
+import { ruleValidations, usedVariables, expressionProblem } from './native-rules.ts';
 import { compileNativeSchema } from './native-schema.ts';
+import { mayDefer } from '../policy/deferral/deferral.ts';
+import { isAboutState } from '../policy/rules/rules.ts';
+import type { DeferrableCheck } from '../policy/violation.ts';
+import type { CompiledExpression } from '../policy/expressions/expression.ts';
 
 export interface NativePolicy {
   readonly checks: readonly NativeCheck[];
@@ -171,8 +173,10 @@ function pairOf(
         // A rule that cannot be evaluated is violated, as in the webhook. A notice is left out.
         failurePolicy: part === 'notices' ? 'Ignore' : 'Fail',
         ...ofPolicy,
+        // With the defaults of the API server, which compares all of it as one value.
         matchConstraints: {
-          resourceRules: [{ apiGroups, apiVersions, resources, operations }],
+          matchPolicy: 'Equivalent',
+          resourceRules: [{ apiGroups, apiVersions, resources, operations, scope: '*' }],
           namespaceSelector: withoutNamespace(namespaceSelector, ownNamespace),
           objectSelector,
         },
@@ -248,4 +252,83 @@ function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
     ...references.map(({ name }) => inWebhook(`reference ${name}`, 'it reads another object')),
     ...unique.map(({ name }) => inWebhook(`unique ${name}`, 'it compares with all other objects')),
   ];
+}
+
+/**
+ * Only the webhook knows whether a restore is going on: any user may be the principal of a RestoreWindow, also of one that is
+ * opened later. So a check that a restore may defer stays there.
+ *
+ * @param checks of this part; those of rules in the order of the rules, because rules may share a name
+ */
+function keepDeferrable(
+  policy: CompiledPolicy,
+  part: DeferrableCheck,
+  checks: readonly NativeCheck[],
+): readonly NativeCheck[] {
+  if (!mayDefer(policy, part)) return checks;
+  // A rule that reads the request or the old object always applies: no sweep could check it later.
+  const isAlways = (index: number): boolean => {
+    const rule = part === 'rules' ? policy.rules[index] : undefined;
+    return rule !== undefined && !isAboutState(rule);
+  };
+  return checks.map((one, index) =>
+    one.by === 'Webhook' || isAlways(index)
+      ? one
+      : { check: one.check, by: 'Webhook', reason: 'a restore may defer it' },
+  );
+}
+
+/** Warnings and audit annotations. The API server writes them itself, under the name of the generated policy. */
+const noticeChecks = (policy: CompiledPolicy): readonly NativeCheck[] => [
+  ...(policy.warnings.length === 0 ? [] : [warningsCheck(policy)]),
+  ...policy.auditAnnotations.map((annotation) => annotationCheck(policy, annotation)),
+];
+
+/** All warnings of a policy are one check. */
+function warningsCheck(policy: CompiledPolicy): NativeCheck {
+  const problems = policy.warnings.map((warning) => warningProblem(policy, warning));
+  const index = problems.findIndex((problem) => problem !== undefined);
+  const problem = problems[index];
+  if (problem !== undefined) return inWebhook('warnings', `of warnings[${index}]: ${problem}`);
+  const validations = policy.warnings.map(({ condition, message = '' }) => ({
+    expression: condition === undefined ? 'false' : `!((${condition.program.expression}\n) == true)`,
+    message,
+    reason: 'Invalid' as const,
+  }));
+  return { check: 'warnings', by: 'APIServer', part: 'notices', validations };
+}
+
+function warningProblem(
+  policy: CompiledPolicy,
+  { condition, message = '', messageExpression }: CompiledWarning,
+): string | undefined {
+  if (messageExpression !== undefined)
+    return 'its messageExpression can make a text that the API server replaces, such as an empty one';
+  if (message === '' || message.includes('\n') || message !== message.trim())
+    return 'its message is blank, has a line break, or spaces around it';
+  return noticeProblem(policy, condition === undefined ? [] : [condition]);
+}
+
+function annotationCheck(policy: CompiledPolicy, { key, value }: CompiledAuditAnnotation): NativeCheck {
+  const check = `audit annotation ${key}`;
+  const problem = noticeProblem(policy, [value]);
+  if (problem !== undefined) return inWebhook(check, problem);
+  const { type, expression } = value.program;
+  if (type !== 'string' && type !== 'null')
+    return inWebhook(
+      check,
+      `its type is ${type}, and the API server accepts string and null: write string(…)`,
+    );
+  if (Buffer.byteLength(expression) > LONGEST_EXPRESSION)
+    return inWebhook(check, `its expression has more than ${LONGEST_EXPRESSION} bytes`);
+  const annotation = { key, valueExpression: expression };
+  return { check, by: 'APIServer', part: 'notices', validations: [], auditAnnotations: [annotation] };
+}
+
+/** The limit of the API server. */
+const LONGEST_EXPRESSION = 5 * 1024;
+
+function noticeProblem(policy: CompiledPolicy, parts: readonly CompiledExpression[]): string | undefined {
+  if (parts.some(({ reads }) => reads.params)) return 'it reads params';
+  return expressionProblem(policy, parts);
 }

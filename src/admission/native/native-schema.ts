@@ -4,7 +4,6 @@ import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { explainErrors } from '../policy/schema/explain.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { generatedName, inWebhook, inWords, type NativeCheck, type NativeVariable } from './native-check.ts';
-import { unsaidKeyword, constraintsOf, predicateOf, type Constraint } from './schema-constraints.ts';
 
 /** The checks of the schema, and the variables that their expressions use. */
 export interface NativeSchema {
@@ -117,3 +116,177 @@ function messageOf(
   const [flaw] = explainErrors([{ ...error, ...(message === undefined ? {} : { message }) }], {});
   return inWords(policy, flaw?.field ?? '', flaw?.message ?? '');
 }
+
+/** What a value must satisfy, as a CEL condition that is true or false for every JSON value, and how Ajv reports that it does not. */
+interface Constraint {
+  readonly keyword: string;
+  readonly condition: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** Absent if the webhook has words of its own for the keyword. */
+  readonly message?: string;
+}
+
+/** Keywords without an effect on the result. */
+const ANNOTATIONS = [
+  ...['$schema', '$id', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
+  ...['deprecated', 'readOnly', 'writeOnly'],
+];
+
+/** Keywords that apply schemas to the same value, or to its fields. */
+const APPLICATORS = ['properties', 'allOf', 'if', 'then', 'else'];
+
+type Compile = (value: JsonValue, at: string) => readonly Constraint[] | undefined;
+
+/** @returns undefined if CEL cannot state the keyword with this value */
+const KEYWORDS: Readonly<Record<string, Compile>> = {
+  type: (value, at) => {
+    const names = (isJsonArray(value) ? value : [value]).filter((name) => typeof name === 'string');
+    const conditions = names.map((name) => TYPES[name]?.(at));
+    if (conditions.includes(undefined)) return undefined;
+    return [
+      { keyword: 'type', condition: `(${conditions.join(' || ')})`, params: { type: names.join(',') } },
+    ];
+  },
+  enum: (value, at) => {
+    const allowed = isJsonArray(value) ? value : [];
+    const conditions = allowed.map((one) => equals(one, at));
+    if (conditions.includes(undefined)) return undefined;
+    const condition = `(${conditions.join(' || ')})`;
+    return [{ keyword: 'enum', condition, params: { allowedValues: allowed } }];
+  },
+  const: (value, at) => {
+    const condition = equals(value, at);
+    return condition === undefined
+      ? undefined
+      : [{ keyword: 'const', condition, params: { allowedValue: value } }];
+  },
+  pattern: (value, at) => [
+    {
+      keyword: 'pattern',
+      condition: `(type(${at}) != string || ${at}.matches(${JSON.stringify(value)}))`,
+      params: { pattern: value },
+    },
+  ],
+  minLength: sized('string', '>=', 'fewer', 'characters'),
+  maxLength: sized('string', '<=', 'more', 'characters'),
+  minItems: sized('list', '>=', 'fewer', 'items'),
+  maxItems: sized('list', '<=', 'more', 'items'),
+  minProperties: sized('map', '>=', 'fewer', 'properties'),
+  maxProperties: sized('map', '<=', 'more', 'properties'),
+  minimum: bounded('>='),
+  maximum: bounded('<='),
+  exclusiveMinimum: bounded('>'),
+  exclusiveMaximum: bounded('<'),
+  required: (value, at) =>
+    (isJsonArray(value) ? value : []).map((name) => ({
+      keyword: 'required',
+      condition: `(type(${at}) != map || ${JSON.stringify(name)} in ${at})`,
+      params: { missingProperty: name },
+    })),
+  dependentRequired: (value, at) =>
+    Object.entries(isJsonObject(value) ? value : {}).flatMap(([property, names]) =>
+      (isJsonArray(names) ? names : []).map((name) => ({
+        keyword: 'dependentRequired',
+        condition: `(type(${at}) != map || !(${JSON.stringify(property)} in ${at}) || ${JSON.stringify(name)} in ${at})`,
+        params: { property, missingProperty: name },
+      })),
+    ),
+  not: (value, at) => {
+    const test = predicateOf(value, at);
+    return test === undefined ? undefined : [{ keyword: 'not', condition: `!(${test})`, params: {} }];
+  },
+};
+
+/** Also integers beyond 2^53, which JSON can hold in a double. */
+const isInteger = (at: string): string =>
+  `type(${at}) == double && (${at} >= 9007199254740992.0 || ${at} <= -9007199254740992.0 || double(int(${at})) == ${at})`;
+
+const TYPES: Readonly<Record<string, (at: string) => string>> = {
+  string: (at) => `type(${at}) == string`,
+  boolean: (at) => `type(${at}) == bool`,
+  array: (at) => `type(${at}) == list`,
+  object: (at) => `type(${at}) == map`,
+  null: (at) => `${at} == null`,
+  number: (at) => `type(${at}) == int || type(${at}) == double`,
+  integer: (at) => `type(${at}) == int || ${isInteger(at)}`,
+};
+
+/** Larger numbers are compared as doubles in the webhook, and exactly in CEL. */
+function equals(value: JsonValue, at: string): string | undefined {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean')
+    return `${at} == ${JSON.stringify(value)}`;
+  if (typeof value !== 'number' || (Number.isInteger(value) && !Number.isSafeInteger(value)))
+    return undefined;
+  return `${at} == ${doubleOf(value)}`;
+}
+
+/** As a CEL literal. */
+const doubleOf = (value: number): string => (/[.e]/.test(String(value)) ? String(value) : `${value}.0`);
+
+function sized(type: string, comparison: '>=' | '<=', than: string, what: string): Compile {
+  return (given, at) => {
+    const limit = typeof given === 'number' ? given : 0;
+    return [
+      {
+        keyword: `${comparison === '>=' ? 'min' : 'max'}${KEYWORD_OF[type] ?? ''}`,
+        condition: `(type(${at}) != ${type} || ${at}.size() ${comparison} ${limit})`,
+        params: { limit },
+        message: `must NOT have ${than} than ${limit} ${what}`,
+      },
+    ];
+  };
+}
+
+const KEYWORD_OF: Readonly<Record<string, string>> = { string: 'Length', list: 'Items', map: 'Properties' };
+
+/** The webhook compares doubles. */
+function bounded(comparison: '>=' | '<=' | '>' | '<'): Compile {
+  return (limit, at) =>
+    typeof limit !== 'number'
+      ? undefined
+      : [
+          {
+            keyword: 'minimum',
+            condition: `(!(${TYPES.number?.(at) ?? ''}) || double(${at}) ${comparison} ${doubleOf(limit)})`,
+            params: {},
+            message: `must be ${comparison} ${limit}`,
+          },
+        ];
+}
+
+/** The keywords that CEL cannot state. */
+function unsaidKeyword(schema: JsonObject): readonly string[] {
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    if (ANNOTATIONS.includes(keyword) || APPLICATORS.includes(keyword)) return [];
+    return KEYWORDS[keyword]?.(value, 'value') === undefined ? [keyword] : [];
+  });
+}
+
+/** The constraints of the keywords that CEL can state, without those that apply other schemas. */
+const constraintsOf = (schema: JsonObject, at: string): readonly Constraint[] =>
+  Object.entries(schema).flatMap(([keyword, value]) => KEYWORDS[keyword]?.(value, at) ?? []);
+
+/** Whether the value satisfies the whole schema; undefined if CEL cannot state it. */
+function predicateOf(schema: JsonValue, at: string): string | undefined {
+  if (!isJsonObject(schema)) return schema === false ? 'false' : 'true';
+  if (unsaidKeyword(schema).length > 0) return undefined;
+  const { properties, allOf, if: test, then = true, else: otherwise = true } = schema;
+  const fields = Object.entries(isJsonObject(properties) ? properties : {}).map(([key, child]) => {
+    const name = JSON.stringify(key);
+    const inner = predicateOf(child, `${at}[${name}]`);
+    return inner === undefined ? undefined : `(type(${at}) != map || !(${name} in ${at}) || ${inner})`;
+  });
+  const parts = [
+    ...constraintsOf(schema, at).map(({ condition }) => condition),
+    ...fields,
+    ...(isJsonArray(allOf) ? allOf : []).map((part) => predicateOf(part, at)),
+    ...(test === undefined ? [] : [choice([test, then, otherwise].map((part) => predicateOf(part, at)))]),
+  ];
+  if (parts.includes(undefined)) return undefined;
+  return parts.length === 0 ? 'true' : `(${parts.join(' && ')})`;
+}
+
+const choice = ([test, then, otherwise]: readonly (string | undefined)[]): string | undefined =>
+  test === undefined || then === undefined || otherwise === undefined
+    ? undefined
+    : `(${test} ? ${then} : ${otherwise})`;

@@ -139,6 +139,11 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
     { ...withDefault('spec.a'), ...withMatch({ operations: ['DELETE'] }) },
     'spec.match.operations',
   ],
+  [
+    'InvalidPolicy',
+    { initiallyDeferred: { principals: [{ group: 'system:authenticated' }] } },
+    'spec.initiallyDeferred.principals[0]',
+  ],
   ['InvalidPath', immutable('spec.disks[*].class'), 'spec.validate.immutable[0]'],
   ['InvalidPath', immutable('metadata.resourceVersion'), 'spec.validate.immutable[0]'],
   ['InvalidPath', immutable('metadata'), 'spec.validate.immutable[0]'],

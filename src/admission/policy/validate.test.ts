@@ -357,6 +357,7 @@ describe('an immutable field', () => {
       { ...update({ serial: 'a' }, { serial: 'hunter2' }), resource: secrets },
       [policy()],
     );
+    expect(messageOf(decision)).toMatch(/^spec\.serial: was set and cannot be changed/);
     expect(messageOf(decision)).not.toContain('hunter2');
   });
 });

@@ -147,8 +147,9 @@ describe('an answer', () => {
       message: 'later',
     });
     expect(response).toMatchObject({
+      uid: 'u1',
       allowed: false,
-      status: { code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } },
+      status: { code: 429, reason: 'TooManyRequests', message: 'later', details: { retryAfterSeconds: 1 } },
     });
   });
 

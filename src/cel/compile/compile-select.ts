@@ -1,23 +1,85 @@
-import { hasField, lookUp, read } from '../values/access.ts';
 import type { Compiled, Compiler, Scope, Variable } from './compiler.ts';
 import { CelError } from '../cel-error.ts';
 import type { Expression, Select, Call } from '../syntax/expression.ts';
-import { charge, count, type Frame, spend, type Step } from '../frame.ts';
+import { charge, count, spend, type Frame, type Step } from '../frame.ts';
 import {
   BOOL,
-  type CelType,
   DYN,
-  type ObjectType,
   optionalOf,
   parameter,
   showType,
   typeOf,
+  type CelType,
+  type ObjectType,
 } from '../types/type.ts';
 import { nameableTypes, parseType } from '../types/type-name.ts';
-import { typeValue, isList, isMap, isOptional, NONE, optional } from '../values/values.ts';
+import {
+  typeValue,
+  isList,
+  isMap,
+  isOptional,
+  NONE,
+  optional,
+  isUint,
+  typeNameOf,
+} from '../values/values.ts';
 import type { CelFunction } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
+
+/** Reads `value.field`, or `value[key]` of a map. @throws CelError */
+function read(value: unknown, key: unknown): unknown {
+  if (isOptional(value)) return lookUp(value, key);
+  const found = find(value, key);
+  if (found !== undefined) return found;
+  throw new CelError(isList(value) ? `index out of bounds: ${showKey(key)}` : `no such key: ${showKey(key)}`);
+}
+
+/** Reads `value.?field` or `value[?key]` as an optional. @throws CelError if the key of a list is not an index */
+function lookUp(value: unknown, key: unknown): unknown {
+  if (isOptional(value)) return value.value === undefined ? NONE : lookUp(value.value, key);
+  if (!isQualifier(key)) throw new CelError(`invalid qualifier type: ${typeNameOf(key)}`);
+  const found = find(value, key);
+  return found === undefined ? NONE : optional(found);
+}
+
+/** cel-go selects with these types only. */
+const isQualifier = (key: unknown): boolean =>
+  typeof key === 'string' ||
+  typeof key === 'bigint' ||
+  typeof key === 'number' ||
+  typeof key === 'boolean' ||
+  isUint(key);
+
+/** `has(value.field)` */
+function hasField(value: unknown, field: string): boolean {
+  if (isOptional(value)) return value.value !== undefined && hasField(value.value, field);
+  return find(value, field) !== undefined;
+}
+
+/** Undefined if the key is absent, or if the value is neither a list nor a map. */
+function find(value: unknown, key: unknown): unknown {
+  if (isMap(value)) return mapGet(value, key);
+  return isList(value) ? value[indexOf(key)] : undefined;
+}
+
+function indexOf(key: unknown): number {
+  const index = isUint(key) ? key.value : key;
+  if (typeof index === 'bigint') return Number(index);
+  if (typeof index !== 'number') throw new CelError(`unsupported index type '${typeNameOf(key)}' in list`);
+  if (!Number.isInteger(index)) throw new CelError(`unsupported index value ${index} in list`);
+  return index;
+}
+
+function showKey(key: unknown): string {
+  const plain = isUint(key) ? key.value : key;
+  return typeof plain === 'string' ||
+    typeof plain === 'bigint' ||
+    typeof plain === 'number' ||
+    typeof plain === 'boolean'
+    ? String(plain)
+    : typeNameOf(key);
+}
 
 /** The dotted name of an expression that consists of selections only; otherwise undefined. */
 export function qualifiedName(expression: Expression): string | undefined {

@@ -16,8 +16,8 @@ import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';
 import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
-import type { Webhooks } from '../../runtime/serve.ts';
-import type { Replica } from '../../runtime/webhook-process.ts';
+import type { Webhooks } from '../../processes/webhooks.ts';
+import type { Replica } from '../../processes/replica.ts';
 import {
   createDevSession,
   DevSessionRefused,
@@ -214,15 +214,16 @@ async function renewSession(
     if (error instanceof DevSessionRefused) over.abort(error);
     throw error;
   };
-  const { add, stopped } = startController(
+  const { stopped } = startController(
     context,
-    { name: 'dev-session', reconcile: (key, waiting) => reconcile(key, waiting).catch(endIfRefused) },
+    {
+      name: 'dev-session',
+      key: 'gatehouse',
+      on: [registry.subscribe, detectors.onChange],
+      reconcile: (key, waiting) => reconcile(key, waiting).catch(endIfRefused),
+    },
     working,
   );
-  const renew = () => add('gatehouse');
-  registry.subscribe(renew, working);
-  detectors.onChange(renew, working);
-  renew();
   const timer = setTimeout(() => {
     over.abort(new DevSessionRefused('the certificate of this session expires soon: start a new session'));
   }, lifeMs);

@@ -3,7 +3,6 @@ import { Option, type Command } from 'commander';
 
 import { addClusterFlags, outputOption, type ClusterFlags } from '../terminal/options.ts';
 import type { OpenFlags } from './new-window.ts';
-import type { PlanFlags } from './plan.ts';
 import type { RehearseFlags } from './rehearse/flags.ts';
 import type { RestoreCommand, StatusFlags, WaitFlags } from './restore.ts';
 
@@ -11,21 +10,19 @@ export function addRestore(program: Command): void {
   const restore = program
     .command('restore')
     .description(
-      'rehearse and plan a restore; open, close and inspect RestoreWindows, during which a backup is restored',
+      'rehearse a restore; open, close and inspect RestoreWindows, during which a backup is restored',
     )
     .addHelpText('after', HELP);
   addOpen(restore);
   addClose(restore);
   addStatus(restore);
   addApprove(restore);
-  addPlan(restore);
   addRehearse(restore);
 }
 
 const HELP = `
 Examples:
   gatehouse restore rehearse nightly.tar.gz -p policies/                     what a restore would lose, without a cluster
-  gatehouse restore plan nightly.tar.gz > runbook.md                         the steps for this backup and cluster
   gatehouse restore open nightly --user system:serviceaccount:velero:velero  before the restore
   gatehouse restore status nightly --watch                                   during the restore
   gatehouse restore close nightly --wait                                     after the restore; waits for the report
@@ -76,23 +73,6 @@ function addApprove(restore: Command): void {
   addClusterFlags(restore.command('approve <name>'))
     .description('approve the owner references that a window with --require-approval lists')
     .action((name: string, flags: ClusterFlags) => run({ kind: 'approve', name, flags }));
-}
-
-function addPlan(restore: Command): void {
-  addClusterFlags(restore.command('plan <backup>'))
-    .description(
-      'print the steps to restore a Velero backup (archive or unpacked folder) into this cluster, as Markdown',
-    )
-    .option('--backup-name <name>', 'name of the backup in Velero (default: the name of the file)')
-    .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
-    .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list, [])
-    .option('--namespace-mappings <pairs>', 'from:to, as in Velero', list, [])
-    .addOption(
-      new Option('--existing-resource-policy <policy>', 'what Velero does with existing objects')
-        .choices(['none', 'update'])
-        .default('none'),
-    )
-    .action((path: string, flags: PlanFlags) => run({ kind: 'plan', path, flags }));
 }
 
 function addRehearse(restore: Command): void {

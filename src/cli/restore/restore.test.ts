@@ -1,7 +1,7 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
-import { hintFor, restore } from './restore.ts';
+import { hintFor } from './restore.ts';
 
 const WINDOWS = '/apis/gatehouse.dev/v1alpha1/restorewindows';
 
@@ -52,15 +52,4 @@ test('a refusal by Gatehouse gets no hint: its message says what to do', () => {
   const message = 'admission webhook "…" denied the request: ask for the verb "open"';
   expect(hintFor(refusal('POST', WINDOWS, 403, 'Forbidden', message))).toBeUndefined();
   expect(hintFor(new Error('no cluster'))).toBeUndefined();
-});
-
-test.each(['shop', 'shop:', ':copy', 'a:b:c'])('plan refuses the mapping "%s"', async (pair) => {
-  const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  const flags = {
-    ...{ kubeconfig: '/none', veleroNamespace: 'velero', includeNamespaces: [] },
-    ...{ namespaceMappings: [pair], existingResourcePolicy: 'none' as const },
-  };
-  expect(await restore({ kind: 'plan', path: 'b.tar.gz', flags })).toBe(2);
-  expect(printed).toHaveBeenCalledWith(`error: --namespace-mappings ${pair}: write it as from:to`);
-  printed.mockRestore();
 });

@@ -1,11 +1,9 @@
-/** `gatehouse restore`: opens, closes, shows and approves windows, and plans restores, as the user of the kubeconfig. */
+/** `gatehouse restore`: opens, closes, shows and approves windows, as the user of the kubeconfig. */
 import { ApiError } from '../../kube/api-error.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import { withCluster, type UserCluster } from '../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
 import { approveWindow, closeWindow, openWindow } from './change-window.ts';
-import { planRestore, type PlanFlags } from './plan.ts';
-import { parseMapping } from './rehearse/flags.ts';
 import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
 import { showFinalReport, showStatus, type ExitCode } from './window-status.ts';
 
@@ -23,7 +21,6 @@ export interface StatusFlags extends WaitFlags {
 export type RestoreCommand =
   | { readonly kind: 'open'; readonly name: string | undefined; readonly flags: WaitFlags & OpenFlags }
   | { readonly kind: 'close'; readonly name: string; readonly flags: WaitFlags }
-  | { readonly kind: 'plan'; readonly path: string; readonly flags: PlanFlags }
   | { readonly kind: 'approve'; readonly name: string; readonly flags: ClusterFlags }
   | { readonly kind: 'status'; readonly name: string | undefined; readonly flags: StatusFlags };
 
@@ -62,10 +59,6 @@ export async function explained(
 /** Finds usage errors before it connects to the cluster. @throws WrongUsage */
 function checkUsage(command: RestoreCommand): void {
   if (command.kind === 'approve') return;
-  if (command.kind === 'plan') {
-    parseMapping(command.flags.namespaceMappings);
-    return;
-  }
   readTimeout(command.flags.timeout);
   if (command.kind === 'status' && command.flags.watch === true && command.name === undefined)
     throw new WrongUsage('--watch needs the name of a window: gatehouse restore status <name> --watch');
@@ -85,8 +78,6 @@ async function run(command: RestoreCommand, cluster: UserCluster): Promise<ExitC
     }
     case 'approve':
       return await approveWindow(cluster, command.name);
-    case 'plan':
-      return await planRestore(cluster, command.path, command.flags);
     case 'status': {
       const { output, timeout, watch } = command.flags;
       return watch === true && command.name !== undefined

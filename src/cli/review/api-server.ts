@@ -6,21 +6,21 @@ import { randomUUID } from 'node:crypto';
 
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
-import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
-import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
-import { complete } from '../../sandbox/machinery/objects/decode.ts';
-import { restrictToEndpoint } from '../../sandbox/machinery/objects/subresources.ts';
-import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
-import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
-import { createAdmission } from '../../sandbox/machinery/webhooks/admission.ts';
-import type { AdmissionAttributes } from '../../sandbox/machinery/webhooks/admission-review.ts';
+import type { ConvertObjects } from '../../machinery/crd/convert.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { complete } from '../../machinery/objects/decode.ts';
+import { restrictToEndpoint } from '../../machinery/objects/subresources.ts';
+import type { ResourceRegistry, ResourceType } from '../../machinery/resource-type.ts';
+import type { Storage } from '../../machinery/storage/stored.ts';
+import { createAdmission } from '../../machinery/webhooks/admission.ts';
+import type { AdmissionAttributes } from '../../machinery/webhooks/admission-review.ts';
 import {
   validateCreate,
   validateUpdate,
   withGeneration,
   withStatusOf,
-} from '../../sandbox/machinery/objects/validate.ts';
-import type { WebhookCaller } from '../../sandbox/machinery/webhooks/call.ts';
+} from '../../machinery/objects/validate.ts';
+import type { CallWebhook } from '../../machinery/webhooks/hook.ts';
 
 export interface Write extends Pick<AdmissionAttributes, 'type' | 'user'> {
   readonly operation: Exclude<AdmissionAttributes['operation'], 'CONNECT'>;
@@ -29,8 +29,6 @@ export interface Write extends Pick<AdmissionAttributes, 'type' | 'user'> {
   /** Undefined on CREATE. */
   readonly old: ApiObject | undefined;
 }
-
-export type Call = WebhookCaller['call'];
 
 export interface Mutated {
   /** The object after all mutating webhooks. */
@@ -57,20 +55,20 @@ export function createApiServer(
   };
   install('mutatingwebhookconfigurations', mutating);
   install('validatingwebhookconfigurations', validating);
-  const admission = (call: Call) =>
-    createAdmission({ registry, storage, convert, newUid: randomUUID, caller: { call } });
+  const admission = (call: CallWebhook) =>
+    createAdmission({ registry, storage, convert, newUid: randomUUID, call });
   return {
     /** Converts an object to the version of `type`. @throws ApiFailure */
     inVersion: async (object: ApiObject, type: ResourceType): Promise<ApiObject> =>
       (await convert([object], type))[0] ?? object,
     /** Undefined on DELETE. @throws ApiFailure */
-    mutate: async (write: Write, call: Call): Promise<Mutated | undefined> => {
+    mutate: async (write: Write, call: CallWebhook): Promise<Mutated | undefined> => {
       const attributes = attributesOf(write, write.object);
       const mutated = await admission(call).mutate(attributes, (next) => complete(next, write.type), SILENT);
       return mutated === undefined ? undefined : { mutated, prepared: prepare(write, mutated) };
     },
     /** Validates the result of `mutate` against the schema and the webhooks. @throws ApiFailure */
-    validate: async (write: Write, object: ApiObject | undefined, call: Call): Promise<void> => {
+    validate: async (write: Write, object: ApiObject | undefined, call: CallWebhook): Promise<void> => {
       if (object !== undefined) {
         if (write.old === undefined) validateCreate(object, write.type);
         else validateUpdate(object, write.old, write.type, '');

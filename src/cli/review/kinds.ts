@@ -1,27 +1,23 @@
 /** The kinds of the snapshot: built-in kinds, those of Gatehouse, and those of the CRDs in the input. */
-import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
+import { validateCreate } from '../../machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { pick } from '../../json/objects.ts';
 import { groupResourceName, splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
-import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
-import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/machinery/crd/definition.ts';
-import { definitionType } from '../../sandbox/machinery/crd/definition-type.ts';
-import { planDefinitionStatus } from '../../sandbox/machinery/crd/status.ts';
-import { ApiFailure } from '../../sandbox/machinery/failure.ts';
-import { builtInKind } from '../../sandbox/machinery/kinds/built-in-kind.ts';
-import { builtInTypes } from '../../sandbox/machinery/kinds/built-in-types.ts';
-import { createServiceAllocators } from '../../sandbox/machinery/kinds/services/service-allocation.ts';
-import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
-import { createRegistry } from '../../sandbox/machinery/registry.ts';
-import {
-  plainStrategy,
-  type ResourceRegistry,
-  type ResourceType,
-} from '../../sandbox/machinery/resource-type.ts';
-import { ANYTHING, schemaToJson } from '../../sandbox/machinery/schema/schema.ts';
-import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
+import { ofJson, type ApiObject } from '../../machinery/api-object.ts';
+import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../machinery/crd/definition.ts';
+import { definitionType } from '../../machinery/crd/definition-type.ts';
+import { planDefinitionStatus } from '../../machinery/crd/status.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import { builtInKind } from '../../machinery/kinds/built-in-kind.ts';
+import { builtInTypes } from '../../machinery/kinds/built-in-types.ts';
+import { createServiceAllocators } from '../../machinery/kinds/services/service-allocation.ts';
+import { decodeObject } from '../../machinery/objects/decode.ts';
+import { createRegistry } from '../../machinery/registry.ts';
+import { plainStrategy, type ResourceRegistry, type ResourceType } from '../../machinery/resource-type.ts';
+import { ANYTHING, schemaToJson } from '../../machinery/schema/schema.ts';
+import type { Storage } from '../../machinery/storage/stored.ts';
 import { FURTHER_BUILT_IN_KINDS, guessPlural, type KindNames } from './built-in-kinds.ts';
 import { SILENT } from './api-server.ts';
 import { describePlace, type PlacedObject } from './documents.ts';

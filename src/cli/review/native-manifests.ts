@@ -1,6 +1,5 @@
 /** `gatehouse manifests -p … --vap --map`: what the API server can enforce itself. */
 import { readFileSync } from 'node:fs';
-import { stringify } from 'yaml';
 
 import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import { compileNative, withoutMutating } from '../../admission/native/native-policy.ts';
@@ -9,11 +8,12 @@ import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';
 import { NEWEST_MINOR, OLDEST_MINOR } from '../../kube/supported-version.ts';
 import { isEnabled } from '../../restore/detector.ts';
-import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../machinery/storage/storage.ts';
 import { readObjects, refuse } from './input.ts';
 import { createKinds } from './kinds.ts';
 import { compilePolicies } from './policies.ts';
 import { readOwn } from './read-own.ts';
+import { toYaml } from '../terminal/yaml.ts';
 
 const NOT_PRINTED = 'it needs a MutatingAdmissionPolicy, from Kubernetes 1.36 on: add --map';
 
@@ -93,6 +93,6 @@ function textOf(policy: NativePolicy, tooOld: number | undefined): string {
         ];
   const head = `# AdmissionPolicy ${name}: the API server enforces ${countOf(policy)} of ${checks.length} checks\n`;
   const native = pairs.flatMap(({ policy: object, binding }) => [object, binding]);
-  const text = native.map((object) => stringify(object, { lineWidth: 0 })).join('---\n');
+  const text = native.map((object) => toYaml(object, { lineWidth: 0 })).join('---\n');
   return [head, ...needs, ...left, text].join('');
 }

@@ -6,6 +6,7 @@ import {
   type CompileEnvironment,
   type CompileResult,
 } from '../../admission/policy/compile.ts';
+import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import { unservedKinds, type ServedInGroup } from '../../admission/policy/match/unserved-kinds.ts';
 import type { Problem } from '../../admission/policy/problem.ts';
@@ -102,10 +103,12 @@ function caretLines(place: Problem['place']): readonly string[] {
   return [`    ${text}`, `    ${' '.repeat(Math.max(0, before))}^`];
 }
 
-/** Notes on subresources that change an object without asking the policy. */
+/** Notes on subresources that change an object without asking the policy, and on what Kubernetes itself writes. */
 export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly string[] =>
   policies.flatMap((policy) =>
-    uncoveredSubresources(policy, policies).map((gap) => `AdmissionPolicy ${policy.name}: ${gap}`),
+    [...uncoveredSubresources(policy, policies), ...controlPlaneWrites(policy)].map(
+      (note) => `AdmissionPolicy ${policy.name}: ${note}`,
+    ),
   );
 
 /** Notes on governed kinds whose schema is unknown. */

@@ -7,7 +7,7 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import { governed, namedKinds } from '../../runtime/policies/policy-kinds.ts';
 import { clusterRoleFor } from '../../runtime/policies/read-access.ts';
 import { actionRoleFor, neededBy } from '../../runtime/references/action-access.ts';
-import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../machinery/storage/storage.ts';
 import { readObjects, refuse } from './input.ts';
 import { createKinds } from './kinds.ts';
 import { readOwn } from './read-own.ts';

@@ -1,14 +1,14 @@
 /** Reads the objects of the kinds of Gatehouse. */
-import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
+import { validateCreate } from '../../machinery/objects/validate.ts';
 import { isEqual, textIn } from '../../json/json.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
 import { typeAt } from '../../admission/policy/fields/field-flaw.ts';
 import { objectType } from '../../cel/types/schema-type.ts';
 import { tryParsePath } from '../../json/field-path.ts';
-import { schemaToJson } from '../../sandbox/machinery/schema/schema.ts';
-import { ApiFailure } from '../../sandbox/machinery/failure.ts';
-import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
-import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
+import { schemaToJson } from '../../machinery/schema/schema.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import { decodeObject } from '../../machinery/objects/decode.ts';
+import type { ResourceRegistry, ResourceType } from '../../machinery/resource-type.ts';
 import { SILENT } from './api-server.ts';
 import type { Locate } from './locate.ts';
 import { describePlace, joined, type Parsed, type PlacedObject } from './documents.ts';

@@ -5,8 +5,8 @@ import type { PatchOperation } from '../../json/json-patch.ts';
 import type { Operation } from '../../admission/review/request.ts';
 import type { Place } from './documents.ts';
 import { diff } from '../../json/json-diff.ts';
-import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
-import type { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import { toJson, type ApiObject } from '../../machinery/api-object.ts';
+import type { ApiFailure } from '../../machinery/failure.ts';
 import type { Mutated } from './api-server.ts';
 
 /** `warned`: admitted with warnings. `unchecked`: admitted because no policy and no handler applies. */

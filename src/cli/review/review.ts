@@ -10,7 +10,6 @@ import { modeOf, userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
-import { compiledJson, compiledJunit, compiledText } from './report/compiled.ts';
 import { formatJunit, type JunitSuite } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
@@ -204,4 +203,36 @@ function requestsFor(
 function keyOf(object: JsonObject, namespace: string): string {
   const place = textIn(object, 'metadata', 'namespace') || namespace;
   return JSON.stringify([groupOf(object), textIn(object, 'kind'), place, textIn(object, 'metadata', 'name')]);
+}
+
+/** Policies and handlers that compile, when there is nothing to review. docs/review.md documents the JSON. */
+interface Compiled {
+  readonly policies: readonly string[];
+  readonly handlers: readonly string[];
+}
+
+function compiledText({ policies, handlers }: Compiled): string {
+  const parts = [
+    ...(policies.length > 0 ? [counted(policies.length, 'policy', 'policies')] : []),
+    ...(handlers.length > 0 ? [counted(handlers.length, 'handler', 'handlers')] : []),
+  ];
+  return `${parts.join(' and ')} ${policies.length + handlers.length === 1 ? 'compiles' : 'compile'}\n`;
+}
+
+const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+
+const compiledJson = ({ policies, handlers }: Compiled, notes: readonly string[]): object => ({
+  kind: 'PolicyReview',
+  policies,
+  handlers,
+  notes,
+});
+
+function compiledJunit({ policies, handlers }: Compiled): readonly JunitSuite[] {
+  const cases = [...policies, ...handlers.map((name) => `${name} (handler)`)].map((name) => ({
+    name: `${name} compiles`,
+    className: 'policies',
+    output: [],
+  }));
+  return [{ name: 'gatehouse review', cases }];
 }

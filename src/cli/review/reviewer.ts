@@ -1,7 +1,7 @@
 /** Reviews writes as the API server would process them in the snapshot. */
 import { textIn, type JsonObject } from '../../json/json.ts';
-import { ApiFailure } from '../../sandbox/machinery/failure.ts';
-import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import type { ResourceType } from '../../machinery/resource-type.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
 import { SILENT, type Mutated, type Write } from './api-server.ts';
 import { refOf } from '../../json/kube-object.ts';

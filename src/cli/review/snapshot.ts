@@ -1,11 +1,11 @@
 /** A snapshot of a cluster, made from the input: kinds, Namespaces and objects. */
 import type { JsonObject } from '../../json/json.ts';
 import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
-import { ofJson, withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
-import { ApiFailure } from '../../sandbox/machinery/failure.ts';
-import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
-import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
-import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
+import { ofJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import { decodeObject } from '../../machinery/objects/decode.ts';
+import type { ResourceType } from '../../machinery/resource-type.ts';
+import { createStorage } from '../../machinery/storage/storage.ts';
 import { SILENT } from './api-server.ts';
 import { refOf } from '../../json/kube-object.ts';
 import { describePlace, type PlacedObject } from './documents.ts';

@@ -10,14 +10,12 @@ export const NAMESPACE = 'gatehouse-system';
 /** May see the status page, with a binding to the ClusterRole `gatehouse-status-viewer`. */
 export const STATUS_VIEWER = 'status-viewer';
 
-/** @throws Error when the port is not available, or the folder is in use */
+/** @throws Error when the port is not available */
 export async function startApi(
   /** 0: any free port. */
   port: number,
   /** The folder for the kubeconfig. */
   folder: string,
-  /** The folder for objects; undefined: in memory. */
-  objects: string | undefined,
 ) {
   const tls = await createSandboxTls(new Date());
   const [admin = '', gatehouse = '', viewer = ''] = [1, 2, 3].map(() => randomBytes(24).toString('hex'));
@@ -30,7 +28,6 @@ export async function startApi(
       [viewer, { username: STATUS_VIEWER, groups: [] }],
       [gatehouse, { username: `system:serviceaccount:${NAMESPACE}:gatehouse`, groups: accounts }],
     ]),
-    dataFolder: objects,
     onError: (error) => console.error('internal error of the sandbox:', error),
   }).catch((error: unknown) => {
     throw portProblem(error, port) ?? error;

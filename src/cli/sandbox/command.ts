@@ -6,7 +6,7 @@ import type { SandboxFlags } from './sandbox.ts';
 const HELP = `
 Examples:
   gatehouse sandbox                           with a guided tour
-  gatehouse sandbox --no-tour --data ./state  empty; the state is kept for the next run
+  gatehouse sandbox --no-tour                 with Gatehouse, without the examples
   gatehouse sandbox --handlers ./handlers     with custom handlers; --watch reloads them after a change
   gatehouse sandbox --status-page             prints the address of the status page, and a token for it
 
@@ -17,7 +17,6 @@ export function addSandbox(program: Command): void {
   command
     .description('try Gatehouse without a cluster: an in-memory Kubernetes API, a replica and a guided tour')
     .option('--port <number>', 'port of the API on loopback; 0 selects a free port', portNumber, 0)
-    .option('--data <folder>', 'keep the state in this folder, and continue from it on the next run')
     .option('--handlers <folder>', 'folder with handlers in TypeScript, or a package that exports them')
     .option('--watch', 'reload the handlers when their folder changes')
     .option('--status-page', 'serve the status page, and print its address and a token')

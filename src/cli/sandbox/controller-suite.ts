@@ -51,7 +51,7 @@ export async function startControllerSuite(
 ) {
   const compiled = compileController(controller.name ?? 'controller', controller);
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
-  const api = await startApi(0, folder, undefined);
+  const api = await startApi(0, folder);
   const connection = api.connectAsAdmin();
   const ended = new AbortController();
   const log = pino({ level: 'silent' });

@@ -1,11 +1,11 @@
 /** `gatehouse sandbox`: an in-memory Kubernetes API, a replica of Gatehouse, and a guided tour. */
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { isSea } from 'node:sea';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -16,7 +16,6 @@ import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery } from '../../kube/discovery.ts';
 import { createRest } from '../../kube/rest.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { namespaces } from '../../kube/well-known.ts';
 import { NAMESPACE, STATUS_VIEWER, startApi } from './api.ts';
 import { applyManifests, DEPLOY, readManifests, withSingleAccount } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
@@ -27,8 +26,6 @@ import { processes } from '../serve.ts';
 export interface SandboxFlags {
   /** The port of the API. 0: any free port. */
   readonly port: number;
-  /** The folder for the state; undefined: keep it in memory. */
-  readonly data?: string;
   /** Whether to print only the path of the kubeconfig. */
   readonly quiet?: boolean;
   readonly tour: boolean;
@@ -43,12 +40,11 @@ type Say = (text: string) => void;
 
 const READY_TIMEOUT_MS = 30_000;
 
-/** Runs until the signal, and leaves only the data folder behind. Rejects when the sandbox cannot start. */
+/** Runs until the signal, and leaves nothing behind. Rejects when the sandbox cannot start. */
 export async function sandbox(flags: SandboxFlags, signal: AbortSignal): Promise<void> {
-  const { port, data } = flags;
-  const folder = openFolder(data);
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));
   try {
-    const api = await startApi(port, folder, data === undefined ? undefined : join(folder, 'objects'));
+    const api = await startApi(flags.port, folder);
     const connection = api.connectAsAdmin();
     try {
       await run(flags, { folder, api, connection }, signal);
@@ -57,19 +53,12 @@ export async function sandbox(flags: SandboxFlags, signal: AbortSignal): Promise
       await api.stop();
     }
   } finally {
-    if (data === undefined) rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** The folder for the log, the kubeconfig and, with --data, the objects. */
-function openFolder(data: string | undefined): string {
-  if (data === undefined) return mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));
-  const folder = resolve(data);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return folder;
-}
-
 interface Place {
+  /** For the log and the kubeconfig. */
   readonly folder: string;
   readonly api: Awaited<ReturnType<typeof startApi>>;
   /** The connection of the administrator. */
@@ -81,8 +70,7 @@ async function run(given: SandboxFlags, place: Place, signal: AbortSignal): Prom
   const { quiet = false } = given;
   const say: Say = quiet ? () => undefined : console.log;
   const access = clusterOf(connection);
-  const hasHistory = (await access.client.get(namespaces, { name: NAMESPACE })) !== undefined;
-  const tour = given.tour && !quiet && !hasHistory;
+  const tour = given.tour && !quiet;
   const flags = tour ? withTourController(given) : given;
   const cluster = { ...access, controllers: flags.handlers === given.handlers ? undefined : flags.handlers };
   const [port, operationsPort] = await Promise.all([freePort(), freePort()]);

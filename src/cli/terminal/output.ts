@@ -1,10 +1,10 @@
 /** Output to a terminal, a file or a pipe: tables with colours for people, JSON and YAML for programs. */
 import { styleText } from 'node:util';
-import { stringify } from 'yaml';
 
 import { stringifyJson } from '../../json/json.ts';
 import { escapeControls, printable } from '../../json/printable.ts';
 import type { OutputFormat } from './options.ts';
+import { toYaml } from './yaml.ts';
 
 /** Resolves when all of the text is written: a process that exits earlier truncates it. */
 export const print = (text: string): Promise<void> =>
@@ -70,8 +70,8 @@ export function formatData(data: object, format: Exclude<OutputFormat, 'table'>)
 export const formatJson = (data: object): string => `${escapeControls(stringifyJson(data, 2))}\n`;
 
 function formatYaml(data: object): string {
-  const text = stringify(data);
+  const text = toYaml(data);
   if (escapeControls(text) === text) return text;
   // YAML has escapes in double quotes only.
-  return escapeControls(stringify(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
+  return escapeControls(toYaml(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
 }

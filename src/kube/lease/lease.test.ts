@@ -5,7 +5,9 @@ import { fenced, NotLeaderError } from './fence.ts';
 import { fakeObject, manualClock, settle, type FakeObject } from '../../../test/support/kube/fake-lease.ts';
 import type { LeaseNotes, LeaseObject } from './lease-record.ts';
 import { createElection, LeadershipLostError, type Election } from './lease.ts';
-import { createClient } from '../client.ts';
+import { attributeToOutage, isOfOutage } from '../api-error.ts';
+import { createClient, type KubeClient } from '../client.ts';
+import type { Log } from '../../log.ts';
 import type { Rest, RestRequest } from '../rest.ts';
 import { secrets } from '../well-known.ts';
 
@@ -32,6 +34,7 @@ function candidate(
   clock: ManualClock,
   work?: (signal: AbortSignal) => Promise<void>,
   notes?: LeaseNotes,
+  log: Log = quiet,
 ): Candidate {
   const terms: AbortSignal[] = [];
   const leaders: string[] = [];
@@ -43,7 +46,7 @@ function candidate(
     clock,
     random: () => 0.5,
     ...{ durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
-    log: quiet,
+    log,
     labels: { 'velero.io/exclude-from-backup': 'true' },
     ...(notes === undefined ? {} : { notes }),
   });
@@ -177,6 +180,43 @@ test('a leader that cannot renew stops at the renew deadline, before another rep
   await clock.advance(17_000);
   expect(a.terms).toHaveLength(2);
   expect(a.election.isLeader()).toBe(true);
+});
+
+test.each([
+  ['part of an outage that is reported', true, ['info lost the lease']],
+  ['a warning if no outage explains it', false, ['warn could not reach the lease', 'warn lost the lease']],
+])('the loss of the lease is %s, also while an attempt hangs', async (_what, isReported, expected) => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const lines: string[] = [];
+  let failures: 'none' | 'first' | 'hang' = 'none';
+  const replace = (async (resource, object, { signal } = {}) => {
+    if (failures === 'none') return await lease.client.replace(resource, object);
+    if (failures === 'hang')
+      return await new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(new Error('aborted')));
+      });
+    failures = 'hang';
+    const error = new Error('other side closed');
+    if (isReported) attributeToOutage(error);
+    throw error;
+  }) as KubeClient['replace'];
+  const note = (level: string) => (fields: object, message: string) => {
+    // The log of a process lowers what an outage covers.
+    if ('err' in fields && isOfOutage(fields.err)) return;
+    lines.push(`${level} ${message}`);
+  };
+  const a = candidate('a', { ...lease, client: { ...lease.client, replace } }, clock, undefined, undefined, {
+    ...quiet,
+    info: note('info'),
+    warn: note('warn'),
+  });
+  await clock.advance(1_000);
+  lines.length = 0;
+  failures = 'first';
+  await clock.advance(12_000);
+  expect(a.election.isLeader()).toBe(false);
+  expect(lines).toEqual(expected);
 });
 
 test('a renewal counts even if its response is lost', async () => {

@@ -1,4 +1,4 @@
-import { isAlreadyExists, isConflict, isNotFound } from '../api-error.ts';
+import { isAlreadyExists, isConflict, isNotFound, isOfOutage } from '../api-error.ts';
 import { linkedController, sleep, systemClock, type Clock } from '../clock.ts';
 import { createLeaseRecord, type LeaseSettings } from './lease-record.ts';
 import type { Log } from '../../log.ts';
@@ -56,6 +56,8 @@ export function createElection(options: ElectionOptions) {
 
   /** When the request that last renewed our lease was sent; undefined while another replica leads. */
   let renewedAt: Instant | undefined;
+  /** Why the last attempt that ended failed; undefined: it did not. */
+  let failure: unknown;
   const instant = (): Instant => ({ wall: clock.now(), monotonic: clock.monotonic() });
   const leftMs = (): number => {
     if (renewedAt === undefined) return 0;
@@ -89,9 +91,12 @@ export function createElection(options: ElectionOptions) {
   /** Like `tryOnce`, but a failure counts as not held. */
   const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
     try {
-      return await tryOnce(signal);
+      const tried = await tryOnce(signal);
+      failure = undefined;
+      return tried;
     } catch (error) {
       signal.throwIfAborted(); // the abort caused the failure
+      failure = error;
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'another replica wrote the lease');
@@ -179,7 +184,7 @@ export function createElection(options: ElectionOptions) {
           await acquire(signal);
           signal.throwIfAborted();
           if ((await lead(callbacks, signal)) === 'finished') return;
-          if (!stopped()) log.warn(fields, 'lost the lease');
+          if (!stopped()) log[isOfOutage(failure) ? 'info' : 'warn'](fields, 'lost the lease');
         }
       } catch (error) {
         if (!stopped() || error !== signal.reason) throw error;

@@ -1,12 +1,18 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ApiError, NetworkError } from '../api-error.ts';
 import { systemClock } from '../clock.ts';
 import { AWAY_MS, createRecovery, PACED_MS, TURN_MS, type Recovery } from './recovery.ts';
+
+const LINE = { method: 'GET', path: '/api/v1/pods' };
+const REFUSED = new NetworkError(LINE, 'connection', 'no complete answer: connection refused');
+const answer = (code: number) => new ApiError(LINE, { code, status: {} });
 
 function start(): Recovery {
   vi.useFakeTimers();
   onTestFinished(() => {
     vi.useRealTimers();
   });
+  vi.advanceTimersByTime(600_000); // at 0, a wrong sign would not show
   return createRecovery(systemClock);
 }
 
@@ -29,7 +35,7 @@ test('without an interruption no request waits', async () => {
 
 test('of five hundred waiting requests, at most forty per second are sent after the API server is back, and all are', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   const { sent } = ask(recovery, 500);
   recovery.answered();
   await vi.advanceTimersByTimeAsync(0);
@@ -44,7 +50,7 @@ test('of five hundred waiting requests, at most forty per second are sent after 
 
 test('later requests, after a delay of their own, are paced too', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   recovery.answered();
   await vi.advanceTimersByTimeAsync(PACED_MS - 1);
   const { sent } = ask(recovery, 100);
@@ -66,7 +72,7 @@ test('watches that end early pace all requests, and the API server does not coun
 
 test('after a while without interruption no request waits', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   recovery.answered();
   await vi.advanceTimersByTimeAsync(PACED_MS);
   const { sent } = ask(recovery, 100);
@@ -76,7 +82,7 @@ test('after a while without interruption no request waits', async () => {
 
 test('a silent address gets one request at a time, and the next when that one has failed', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   const { sent } = ask(recovery, 100, 10_000);
   await vi.advanceTimersByTimeAsync(9_000);
   expect(sent()).toBe(1);
@@ -86,7 +92,7 @@ test('a silent address gets one request at a time, and the next when that one ha
 
 test('an answer to a request that never waits, such as a lease renewal, releases the others', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   const { sent } = ask(recovery, 10, 60_000);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(sent()).toBe(1);
@@ -97,7 +103,7 @@ test('an answer to a request that never waits, such as a lease renewal, releases
 
 test('an aborted request takes no turn of others', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   const giving = new AbortController();
   const turns = [recovery.turn(giving.signal), recovery.turn(giving.signal), recovery.turn(giving.signal)];
   const outcome = Promise.allSettled(turns);
@@ -117,7 +123,7 @@ test('an aborted request takes no turn of others', async () => {
 
 test('waiting requests do not delay new ones once all is well again', async () => {
   const recovery = start();
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   recovery.answered();
   const { sent } = ask(recovery, 2_000);
   await vi.advanceTimersByTimeAsync(PACED_MS);
@@ -131,7 +137,7 @@ test('a failed request is no interruption while others are answered', () => {
   const recovery = start();
   const since = systemClock.monotonic();
   recovery.answered();
-  recovery.interrupted(since);
+  recovery.interrupted(REFUSED, since);
   vi.advanceTimersByTime(10_000);
   expect(recovery.isAway()).toBe(false);
 });
@@ -139,13 +145,106 @@ test('a failed request is no interruption while others are answered', () => {
 test('after a short silence, prompt requests fail except one per second, until an answer arrives', () => {
   const recovery = start();
   expect([recovery.isAway(), recovery.mayAsk()]).toEqual([false, true]);
-  recovery.interrupted();
+  recovery.interrupted(REFUSED);
   expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
   vi.advanceTimersByTime(AWAY_MS);
-  recovery.interrupted(); // another interruption does not restart the silence
+  recovery.interrupted(REFUSED); // another interruption does not restart the silence
   expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, true, false]);
   vi.advanceTimersByTime(AWAY_MS);
   expect([recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, false]);
   recovery.answered();
   expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
+});
+
+describe('the listener of outages', () => {
+  function listen() {
+    const recovery = start();
+    const heard: string[] = [];
+    recovery.onOutage({
+      lost: ({ message }) => heard.push(`lost: ${message}`),
+      back: (afterMs) => heard.push(`back after ${afterMs} ms`),
+    });
+    return { recovery, heard };
+  }
+  const LOST = `lost: ${REFUSED.message}`;
+
+  test('hears once that the API server is lost, with the first cause, and once that it is back', () => {
+    const { recovery, heard } = listen();
+    recovery.interrupted(REFUSED);
+    for (let failed = 0; failed < 27; failed += 1) {
+      vi.advanceTimersByTime(200);
+      recovery.interrupted(new NetworkError(LINE, 'connection', 'another cause'));
+    }
+    expect(heard).toEqual([LOST]);
+    for (let answered = 0; answered < 27; answered += 1) recovery.answered();
+    expect(heard).toEqual([LOST, 'back after 5400 ms']);
+  });
+
+  test('hears nothing of a request that gets no answer while others do', () => {
+    const { recovery, heard } = listen();
+    const since = systemClock.monotonic();
+    vi.advanceTimersByTime(1);
+    recovery.answered();
+    recovery.interrupted(REFUSED, since);
+    expect(heard).toEqual([]);
+  });
+
+  test('counts an outage without any answer from the first request that got none', () => {
+    const { recovery, heard } = listen();
+    const since = systemClock.monotonic();
+    vi.advanceTimersByTime(30_000);
+    recovery.interrupted(REFUSED, since);
+    recovery.answered();
+    expect(heard).toEqual([LOST, 'back after 30000 ms']);
+  });
+
+  test('hears nothing of old connections that break right after an outage, but of the next outage', () => {
+    const { recovery, heard } = listen();
+    recovery.interrupted(REFUSED);
+    recovery.answered();
+    heard.length = 0;
+    vi.advanceTimersByTime(PACED_MS / 3);
+    recovery.interrupted(REFUSED);
+    vi.advanceTimersByTime(AWAY_MS / 2);
+    recovery.answered();
+    expect(heard).toEqual([]);
+    recovery.interrupted(REFUSED);
+    vi.advanceTimersByTime(AWAY_MS);
+    recovery.interrupted(REFUSED);
+    recovery.answered();
+    expect(heard).toEqual([LOST, `back after ${AWAY_MS} ms`]);
+  });
+
+  test('hears at most every fifteen seconds of a request that breaks again and again', () => {
+    const { recovery, heard } = listen();
+    for (let broken = 0; broken < 30; broken += 1) {
+      recovery.interrupted(REFUSED);
+      vi.advanceTimersByTime(100);
+      recovery.answered();
+      vi.advanceTimersByTime(1_900);
+    }
+    expect(heard.filter((one) => one === LOST)).toHaveLength(4); // in a minute
+    expect(heard).toHaveLength(8);
+  });
+
+  test('covers failures during an outage, and those of an API server that is still starting', () => {
+    const { recovery } = listen();
+    const starting = [401, 403, 404, 429, 500, 503, 504].map(answer);
+    const failures = [REFUSED, ...starting];
+    const covered = () => failures.map((error) => recovery.covers(error));
+    expect(covered()).toEqual(failures.map(() => false));
+    recovery.interrupted(REFUSED);
+    expect(recovery.covers(REFUSED)).toBe(true);
+    recovery.answered();
+    expect(covered()).toEqual(failures.map(() => true));
+    for (const error of [
+      answer(409),
+      answer(422),
+      new Error('ours'),
+      new NetworkError(LINE, 'malformed', 'no JSON'),
+    ])
+      expect(recovery.covers(error)).toBe(false);
+    vi.advanceTimersByTime(PACED_MS);
+    expect(covered()).toEqual(failures.map(() => false));
+  });
 });

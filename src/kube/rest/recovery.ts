@@ -1,3 +1,4 @@
+import { ApiError, NetworkError } from '../api-error.ts';
 import { abortError, type Clock } from '../clock.ts';
 
 /**
@@ -15,6 +16,20 @@ export const PACED_MS = 15_000;
 export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
+
+/** What a starting API server answers until it knows its own users, roles and kinds, besides statuses of 500 and above. */
+const STARTING: ReadonlySet<number> = new Set([401, 403, 404, 429]);
+
+/** Hears of each outage once, however many requests fail. */
+export interface OutageListener {
+  readonly lost: (error: Error) => void;
+  readonly back: (afterMs: number) => void;
+}
+
+/** Whether the API server may be away. If it is, all its clients retry. */
+export function isInterruption(error: unknown): error is NetworkError {
+  return error instanceof NetworkError && error.kind !== 'malformed';
+}
 
 export type Recovery = ReturnType<typeof createRecovery>;
 
@@ -36,6 +51,10 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   let taken = 0;
   let nextAt = -Infinity;
   let isArmed = false;
+  let outages: OutageListener = { lost: NOTHING, back: NOTHING };
+  let isReported = false;
+  /** Until then, a failure belongs to the last outage. */
+  let settledAt = -Infinity;
 
   const pump = (): void => {
     const [first] = waiting;
@@ -71,18 +90,42 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   /** Whether the API server has been silent for `AWAY_MS`: another replica then serves urgent requests better. */
   const isAway = (): boolean => !reachable && clock.monotonic() - silentSince >= AWAY_MS;
 
+  /** Right after an outage, a connection that breaks is one of before: only a silence is another outage. */
+  const reportLost = (error: Error): void => {
+    if (isReported || (clock.monotonic() < settledAt && !isAway())) return;
+    isReported = true;
+    outages.lost(error);
+  };
+  const reportBack = (now: number): void => {
+    if (!isReported) return;
+    isReported = false;
+    settledAt = now + PACED_MS;
+    outages.back(now - silentSince);
+  };
+
   return {
+    /** Replaces the listener. */
+    onOutage: (listener: OutageListener): void => {
+      outages = listener;
+    },
+    /** Whether the report of an outage covers this failure of a request. */
+    covers: (error: unknown): boolean => {
+      if (reachable && clock.monotonic() >= settledAt) return false;
+      if (error instanceof ApiError) return error.code >= 500 || STARTING.has(error.code);
+      return isInterruption(error);
+    },
     /**
      * Report that the API server did not respond, or that a response broke off.
      * @param since when the unanswered request was sent, by `Clock.monotonic`. If the API server has answered another
      * request since then, it is slow, not away: the report has no effect
      */
-    interrupted: (since = Infinity): void => {
+    interrupted: (error: Error, since = Infinity): void => {
       if (answeredAt >= since) return;
       const now = clock.monotonic();
       if (reachable) silentSince = Math.min(since, now);
       reachable = false;
       pacedUntil = now + PACED_MS;
+      reportLost(error);
       if (!isAway()) return;
       for (const listener of listeners) listener();
       listeners.clear();
@@ -96,7 +139,8 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       answeredAt = clock.monotonic();
       if (reachable) return;
       reachable = true;
-      pacedUntil = clock.monotonic() + PACED_MS;
+      pacedUntil = answeredAt + PACED_MS;
+      reportBack(answeredAt);
       pump();
     },
     isAway,

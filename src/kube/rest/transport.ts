@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import { ApiError, NetworkError, type RequestLine } from '../api-error.ts';
+import { ApiError, attributeToOutage, NetworkError, type RequestLine } from '../api-error.ts';
 import { abortError, orAborted, type Clock } from '../clock.ts';
 import type { Connection } from '../connection.ts';
 import type { Headers } from './credentials.ts';
+import { isInterruption, type Recovery } from './recovery.ts';
 import { parseRetryAfter } from './retry.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -81,28 +82,34 @@ export async function send<T>(
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
   const { recovery } = transport.connection;
-  if (transport.prompt && !recovery.mayAsk()) throw new NetworkError(request, 'connection', AWAY);
+  if (transport.prompt && !recovery.mayAsk()) throw awayError(request, 'connection');
   const endTurn = transport.background ? await recovery.turn(signal) : undefined;
   const started = transport.clock.monotonic();
   try {
     return await sendNow(transport, dispatcher, request, signal, read);
   } catch (error) {
-    if (isInterruption(error)) recovery.interrupted(isDeadline(error) ? started : undefined);
+    noteFailure(recovery, error, started);
     throw error;
   } finally {
     endTurn?.();
   }
 }
 
-/** The message of a request that is not sent, or not waited for any longer, while the API server is away. */
-export const AWAY = 'the API server does not answer this replica at the moment';
-
-/** Whether the API server may be away. If it is, all its clients retry. */
-export function isInterruption(error: unknown): boolean {
-  return error instanceof NetworkError && error.kind !== 'malformed';
+/** The error of a request that is not sent, or not waited for any longer, while the API server is away. */
+export function awayError(line: RequestLine, kind: 'connection' | 'deadline'): NetworkError {
+  const error = new NetworkError(line, kind, 'the API server does not answer this replica at the moment');
+  attributeToOutage(error);
+  return error;
 }
 
-const isDeadline = (error: unknown): boolean => error instanceof NetworkError && error.kind === 'deadline';
+/**
+ * Tells `recovery` about a request that failed, and the log whether the report of an outage covers it.
+ * @param started when the request was sent, by `Clock.monotonic`; undefined: its response has broken off
+ */
+export function noteFailure(recovery: Recovery, error: unknown, started?: number): void {
+  if (isInterruption(error)) recovery.interrupted(error, error.kind === 'deadline' ? started : undefined);
+  if (error instanceof Error && recovery.covers(error)) attributeToOutage(error);
+}
 
 async function sendNow<T>(
   transport: Transport,

@@ -91,21 +91,16 @@ export function startAuthority(
     ...{ ...context, ...keySource, sign: signHere },
     ...{ evidence, onAuthority },
   });
-  const controller = startController(
+  const on = [AUTHORITY_SECRET, ca.secret ?? []].flat().map((name) => {
+    const fieldSelector = `metadata.name=${name}`;
+    return watch(context, { resource: secrets, namespace, fieldSelector }, signal).onChange;
+  });
+  signal.addEventListener('abort', () => metrics.authority(undefined));
+  return startController(
     context,
-    { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },
+    { name: 'authority', key: AUTHORITY_SECRET, on, reconcile: inLocalTime(reconcile, serverClock.now) },
     signal,
   );
-  const onChange = () => controller.add(AUTHORITY_SECRET);
-  for (const name of [AUTHORITY_SECRET, ca.secret ?? []].flat())
-    watch(
-      context,
-      { resource: secrets, namespace, fieldSelector: `metadata.name=${name}`, onChange },
-      signal,
-    );
-  onChange();
-  signal.addEventListener('abort', () => metrics.authority(undefined));
-  return controller;
 }
 
 export function createAuthorityReconciler(context: AuthorityContext): Reconcile {

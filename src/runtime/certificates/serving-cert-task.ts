@@ -167,39 +167,38 @@ const PASSWORD_RECHECK_MS = 10 * 60_000;
 export const passwordRecheckAt = ({ request, now }: ServingCertTask): number =>
   request.keystorePassword === undefined ? Number.POSITIVE_INFINITY : now.getTime() + PASSWORD_RECHECK_MS;
 
-export type CheckedOutputs = ReturnType<typeof createCheckedOutputs>;
+/** The version of a Secret whose outputs were right when they were checked: the store holds neither key nor password. */
+export interface CheckedOutputs {
+  readonly version: string;
+  readonly asked: string;
+  /** Then the password may have changed. In milliseconds since 1970. */
+  readonly until: number;
+}
 
-/**
- * Remembers which version of a Secret had the right outputs. The store holds neither key nor password, so it cannot
- * tell. A checked version needs no second check, unless the password may have changed in the meantime.
- */
-export function createCheckedOutputs() {
-  /** By Service: no two Secrets have the same version. */
-  const checked = new Map<
-    string,
-    { readonly version: string; readonly asked: string; readonly until: number }
-  >();
-  const askedBy = ({ request }: ServingCertTask): string =>
-    JSON.stringify([request.outputs, request.keystorePassword]);
-  return {
-    holds: ({ metadata }: Pick<Secret, 'metadata'>, task: ServingCertTask): boolean => {
-      if (task.request.outputs.length === 0) return true;
-      const known = checked.get(task.key);
-      return (
-        known !== undefined &&
-        known.version === metadata?.resourceVersion &&
-        known.asked === askedBy(task) &&
-        task.now.getTime() < known.until
-      );
-    },
-    add: ({ metadata }: Pick<Secret, 'metadata'>, task: ServingCertTask): void => {
-      const version = metadata?.resourceVersion;
-      if (task.request.outputs.length === 0 || version === undefined) return;
-      checked.set(task.key, { version, asked: askedBy(task), until: passwordRecheckAt(task) });
-    },
-    /** The Service (`namespace/name`) no longer asks for a cert. */
-    forget: (key: string): void => {
-      checked.delete(key);
-    },
-  };
+const askedBy = ({ request }: ServingCertTask): string =>
+  JSON.stringify([request.outputs, request.keystorePassword]);
+
+/** @returns undefined if there is nothing to check */
+export function checkedOutputs(
+  { metadata }: Pick<Secret, 'metadata'>,
+  task: ServingCertTask,
+): CheckedOutputs | undefined {
+  const version = metadata?.resourceVersion;
+  if (task.request.outputs.length === 0 || version === undefined) return undefined;
+  return { version, asked: askedBy(task), until: passwordRecheckAt(task) };
+}
+
+/** Whether the outputs need no second check. */
+export function hasChecked(
+  checked: CheckedOutputs | undefined,
+  { metadata }: Pick<Secret, 'metadata'>,
+  task: ServingCertTask,
+): boolean {
+  if (task.request.outputs.length === 0) return true;
+  return (
+    checked !== undefined &&
+    checked.version === metadata?.resourceVersion &&
+    checked.asked === askedBy(task) &&
+    task.now.getTime() < checked.until
+  );
 }

@@ -31,8 +31,9 @@ import { repairSecret } from './repair-secret.ts';
 import { report, warn } from './report-serving-cert.ts';
 import { explain, NOTICES, noticesOf, regardingSecret, type Refusal } from './serving-cert-events.ts';
 import {
-  createCheckedOutputs,
+  checkedOutputs,
   createSigningCache,
+  hasChecked,
   identityOf,
   isMarked,
   isPaced,
@@ -47,15 +48,26 @@ import {
   type ServingCertTask,
 } from './serving-cert-task.ts';
 
-/** Adds state that is only in memory. A new leader finds everything else in the objects. */
+/** What is known of a key only in memory. A new leader finds everything else in the objects. */
+interface Known {
+  /** The Secret exists, although it is not in the store. */
+  isUnseen?: boolean;
+  /** Since when it waits until the leader has recorded a later trust. */
+  untrustedSince?: Date;
+  checked?: CheckedOutputs;
+}
+
 interface Running extends ServingCertsContext {
+  readonly known: Map<string, Known>;
   readonly reminders: Reminders;
-  readonly checked: CheckedOutputs;
   readonly refusedWrites: RefusedWrites;
-  /** Services whose Secret exists, although it is not in the store. */
-  readonly unseen: Set<string>;
-  /** Services that wait until the leader has recorded a later trust, and since when. */
-  readonly untrusted: Map<string, Date>;
+}
+
+/** The record of this key, to be changed. */
+function knownOf(key: string, { known }: Pick<Running, 'known'>): Known {
+  const found = known.get(key) ?? {};
+  known.set(key, found);
+  return found;
 }
 
 export function createServingCertsReconciler(context: ServingCertsContext): Reconcile {
@@ -63,11 +75,9 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
   const signingOf = createSigningCache();
   const running: Running = {
     ...context,
+    known: new Map(),
     reminders: createReminders(),
-    checked: createCheckedOutputs(),
     refusedWrites: createRefusedWrites(serverClock.now),
-    unseen: new Set(),
-    untrusted: new Map(),
   };
   const reconcile = async (
     key: string,
@@ -118,12 +128,10 @@ function valueOf<T>(result: PromiseSettledResult<T>): T {
 
 /** The Service is gone, or no longer asks for a cert. */
 function forget(key: string, running: Running): ReconcileResult {
-  const { pacer, refusedWrites, unseen, untrusted, checked, reminders } = running;
-  unseen.delete(key);
-  untrusted.delete(key);
+  const { known, pacer, refusedWrites, reminders } = running;
+  known.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
-  checked.forget(key);
   reminders.clear(key);
   for (const notice of NOTICES) reminders.clear(noticeKey(key, notice));
   return GONE;
@@ -180,7 +188,7 @@ function isSettled(
     stored.summary?.kind === 'usable' &&
     ownership(stored, task.identity, running) === 'ours' &&
     isMarked(stored, task, stored.summary.notAfter) &&
-    running.checked.holds(stored, task)
+    hasChecked(running.known.get(task.key)?.checked, stored, task)
   );
 }
 
@@ -190,8 +198,9 @@ async function repair(
   history: RevertHistory,
   running: Running,
 ): Promise<ReconcileResult> {
-  const { contended, reminders, checked, unseen, refusedWrites, observe } = running;
-  const isAbsent = stored === undefined && !unseen.has(task.key);
+  const { contended, reminders, refusedWrites, observe } = running;
+  const known = knownOf(task.key, running);
+  const isAbsent = stored === undefined && known.isUnseen !== true;
   const done = await refusedWrites
     .attempt(task.key, () => repairSecret(task, isAbsent, running))
     .catch((error: unknown) => {
@@ -202,19 +211,19 @@ async function repair(
       throw error;
     });
   if (done instanceof TrustTooShort) return await awaitTrust(task, done, running);
-  running.untrusted.delete(task.key);
+  delete known.untrustedSince;
   if (done instanceof WriteRefused || done.kind === 'refused') {
-    unseen.add(task.key);
+    known.isUnseen = true;
     const refusal =
       done instanceof WriteRefused ? { kind: 'write-refused' as const, message: done.message } : done.refusal;
     return await refuse(task, refusal, running);
   }
-  if (hasLabel(done.secret)) unseen.delete(task.key);
-  else unseen.add(task.key);
+  known.isUnseen = !hasLabel(done.secret);
   settle(task, running);
   if (done.kind !== 'unchanged') contended.remember(task.key, history, task.now);
   if (done.missing === undefined) {
-    checked.add(done.secret, task);
+    const checked = checkedOutputs(done.secret, task);
+    if (checked !== undefined) known.checked = checked;
     if (!isContended(history)) reminders.clear(task.key);
   }
   report(task, done, running);
@@ -226,10 +235,8 @@ async function repair(
 
 /** The leader records a later end within seconds, unless it cannot write the authority. */
 async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort, running: Running) {
-  const { untrusted, extendTrust } = running;
-  extendTrust();
-  const since = untrusted.get(task.key) ?? task.now;
-  untrusted.set(task.key, since);
+  running.extendTrust();
+  const since = (knownOf(task.key, running).untrustedSince ??= task.now);
   return task.now.getTime() - since.getTime() < REFUSED_RECHECK_MS
     ? requeueIn(REFUSED_RECHECK_MS, task.now)
     : await refuse(task, { kind: 'trust', message }, running);

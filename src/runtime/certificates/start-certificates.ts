@@ -2,15 +2,30 @@
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import type { LeaderContext } from '../controller.ts';
+import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
 import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { withSecrets } from './cert-inventory.ts';
-import { startServingCerts } from './start-serving-certs.ts';
+import { withSecrets, createCertInventory } from './cert-inventory.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
+import type { Service } from '../../pki/serving-certs/request.ts';
+import { canonicalAddress } from '../../pki/x509/addresses.ts';
+import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
+import { signHere } from '../../pki/authority/sealed-key.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { followClock, skewProblem } from '../clock-skew.ts';
+import { startEndpointProbes } from '../endpoints/start-endpoint-probes.ts';
+import { createContendedSecrets } from './contended-secrets.ts';
+import { createIssuePacer, type IssuePacer } from './issue-pacer.ts';
+import type { TrustEvidence } from './rotation.ts';
+import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
+import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
+import { serviceKeyOf, taskKeyOf } from './serving-cert-task.ts';
+import { createServingCertsReconciler } from './serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
 
@@ -53,4 +68,150 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
     onAuthority: listeners.add,
     stopped: Promise.all([rotation, published, servingCerts, injection].map(({ stopped }) => stopped)),
   };
+}
+
+/** Most of the time of a reconcile is spent waiting for the API server. */
+const WORKERS = 8;
+
+/** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
+const REISSUE = { perSecond: 20, burst: 50 } as const;
+
+interface Listeners {
+  /** The authority must record a later trust before certs can be issued. */
+  readonly extendTrust: () => void;
+  /** A serving Secret has changed. */
+  readonly onEvidence: () => void;
+}
+
+/** On the leader: starts the controller of serving certs, and what it reads, paces and counts. */
+function startServingCerts(
+  context: LeaderContext,
+  authority: () => Authority | undefined,
+  { extendTrust, onEvidence }: Listeners,
+  signal: AbortSignal,
+) {
+  const { config, serverClock, metrics } = context;
+  const { now } = serverClock;
+  const requests = createServiceRequests(config);
+  const add = (key: string): void => controller.add(key);
+  const pacer = createIssuePacer({
+    ...REISSUE,
+    ...systemClock,
+    release: (task) => add(serviceKeyOf(task)),
+  });
+  const stores = watchStores(
+    context,
+    requests,
+    pacer,
+    {
+      onService: (key) => {
+        add(key);
+        onServingCert(key);
+      },
+      onSecret: onEvidence,
+      onSecretGone: (secretKey) => inventory.renewed(secretKey),
+    },
+    signal,
+  );
+  const onServingCert = startEndpointProbes(context, stores, requests, signal);
+  const contended = createContendedSecrets();
+  const inventory = createCertInventory(stores, authority);
+  const reconcile = createServingCertsReconciler({
+    ...{ ...context, ...settingsOf(context), stores, requests, authority, extendTrust, inventory, contended },
+    pacer,
+  });
+  const controller = startController(
+    context,
+    { name: 'serving-certs', concurrency: WORKERS, reconcile: inLocalTime(reconcile, now) },
+    signal,
+  );
+  const resync = (): void => {
+    for (const key of keysByUrgency(stores, requests)) add(key);
+  };
+  void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
+  resyncAfterClockJumps(context, resync, signal);
+  const figures = { ...inventory, waiting: pacer.waiting, contended: contended.count, now };
+  metrics.scrape({ servingCerts: figures }, signal);
+  signal.addEventListener('abort', pacer.stop);
+  return { resync, demand: demandOf(stores, requests), inventory, stopped: controller.stopped };
+}
+
+const settingsOf = ({ config, metrics }: LeaderContext) => ({
+  onRemoval: config.servingCerts.onRemoval,
+  openshift: config.compat.includes('openshift'),
+  ...{ generateKeyPair, randomSerial, sign: signHere },
+  observe: metrics.issue,
+});
+
+function watchStores(
+  context: LeaderContext,
+  requests: ServiceRequests,
+  pacer: Pick<IssuePacer, 'hurry'>,
+  listeners: Omit<Parameters<typeof watchServingCerts>[2], 'onEdit'>,
+  signal: AbortSignal,
+): ServingCertStores {
+  const onEdit = (key: string): void => {
+    for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
+  };
+  return watchServingCerts(context, requests, { ...listeners, onEdit }, signal);
+}
+
+function resyncAfterClockJumps(
+  { serverClock, log }: LeaderContext,
+  resync: () => void,
+  signal: AbortSignal,
+): void {
+  followClock(
+    serverClock.now,
+    (jumpMs) => {
+      const problem = skewProblem(serverClock.skewMs());
+      log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');
+      resync();
+    },
+    signal,
+  );
+}
+
+/** Every cluster has this Service. Its cluster IPs are in the ranges of all others. */
+const API_SERVER_SERVICE = 'default/kubernetes';
+
+/** What the Services ask of every CA. */
+function demandOf(
+  { synced, service, serviceKeys }: Pick<ServingCertStores, 'synced' | 'service' | 'serviceKeys'>,
+  { lifetimeMs, claimOf }: Pick<ServiceRequests, 'lifetimeMs' | 'claimOf'>,
+): Pick<TrustEvidence, 'longestLifeMs' | 'clusterIPs' | 'wantsClientCerts'> {
+  const all = (): readonly Service[] => [...serviceKeys()].flatMap((key) => service(key) ?? []);
+  return {
+    longestLifeMs: () =>
+      synced()
+        ? all()
+            .map(lifetimeMs)
+            .reduce((a, b) => Math.max(a, b), DEFAULT_SERVING_CERT_LIFETIME)
+        : undefined,
+    clusterIPs: () => {
+      const { clusterIP = '', clusterIPs = [clusterIP] } = service(API_SERVER_SERVICE)?.spec ?? {};
+      return clusterIPs.map(canonicalAddress).filter((address) => address !== undefined);
+    },
+    wantsClientCerts: () => all().some((one) => claimOf(one, 'client') !== undefined),
+  };
+}
+
+/** Gatehouse's own Service first: the API server needs its cert to call Gatehouse. Then by the end of the cert. */
+function keysByUrgency(
+  { serviceKeys, service, claimants, secrets }: ServingCertStores,
+  { isOwn }: Pick<ServiceRequests, 'isOwn'>,
+): readonly string[] {
+  const ends = new Map<string, number>();
+  for (const secret of secrets()) {
+    const { summary } = secret;
+    if (summary?.kind !== 'usable') continue;
+    for (const claimant of claimants(keyOf(secret))) ends.set(keyOf(claimant), summary.notAfter.getTime());
+  }
+  const rank = (key: string): number => {
+    const one = service(key);
+    return one !== undefined && isOwn(one) ? Number.MIN_SAFE_INTEGER : (ends.get(key) ?? 0);
+  };
+  // A Service that was deleted while no replica led may have left its cert between data of other clients.
+  const marked = secrets().flatMap(markedFor);
+  return [...new Set([...serviceKeys(), ...marked])].sort((a, b) => rank(a) - rank(b));
 }

@@ -181,7 +181,7 @@ describe.each<[string, Wish]>([
 });
 
 /** The nightly run plays more. */
-const RANDOM = Number(process.env.GATEHOUSE_REFERENCE_SCHEDULES ?? 2_000);
+const RANDOM = Number(process.env.GATEHOUSE_REFERENCE_SCHEDULES ?? 500);
 
 test.runIf(RANDOM > 100_000).each<[string, Scene]>([
   ['a creation, a deletion and a new target', { wishes: [name('a'), remove, recreate] }],

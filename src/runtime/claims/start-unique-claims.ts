@@ -8,9 +8,10 @@ import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from './unique-
 import type { KubeClient } from '../../kube/client.ts';
 import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import type { Context } from '../context.ts';
-import type { Replica } from '../webhook-process.ts';
 import { createRecent } from './recent.ts';
-import { repairOptions } from './start-unsettled-claims.ts';
+import { repairOptions, type ClaimSources } from './start-unsettled-claims.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
+import type { RestoreKinds } from '../restores/restore-kinds.ts';
 
 /**
  * Claims that are repaired at the same time. A repair takes three requests, and a busy API server takes half a second
@@ -24,19 +25,23 @@ const MOST_GONE = 10_000;
 /** Limit for remembered values with several holders. Most clusters have no such value. */
 const MOST_SHARED = 1_000;
 
+interface UniqueClaimSources extends ClaimSources, Pick<RestoreKinds, 'windows'> {
+  readonly registry: PolicyRegistry;
+}
+
 export function startUniqueClaims(
   context: Context & { readonly client: KubeClient },
-  replica: Replica,
+  sources: UniqueClaimSources,
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { config, serverClock, metrics } = context;
-  const { registry, governed, windows } = replica;
+  const { registry, governed, windows } = sources;
   // After `uniqueSettleMs` a claim is free in any case, so older deletions are not needed.
   const gone = createRecent(MOST_GONE, config.uniqueSettleMs);
   const shared = createShared(record);
   const reconcile = createUniqueClaimsReconciler({
-    ...repairOptions(context, replica),
+    ...repairOptions(context, sources),
     wasStored: gone.has,
     enqueue: (claim) => controller.add(claim),
     onHolders: shared.note,

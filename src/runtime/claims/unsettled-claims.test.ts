@@ -11,7 +11,7 @@ let refusals: number;
 let unsettled: UnsettledClaims;
 
 beforeEach(() => {
-  now = 0;
+  now = 1_000_000;
   refusals = 0;
   const onRefused = () => {
     refusals += 1;

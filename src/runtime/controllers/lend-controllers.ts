@@ -8,10 +8,10 @@ import {
   type RecordingContext,
   type Reconcile,
 } from '../controller.ts';
-import type { watchInstalledWebhooks } from '../webhooks/installed-webhooks.ts';
+import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 import { startControllers } from './start-controllers.ts';
 
-type Sessions = Pick<ReturnType<typeof watchInstalledWebhooks>, 'devSessions' | 'whenListed' | 'onChange'>;
+type Sessions = Pick<InstalledWebhooks, 'devSessions' | 'whenListed' | 'onChange'>;
 
 export function startUnlessLent(
   context: RecordingContext,

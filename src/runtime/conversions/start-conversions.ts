@@ -1,26 +1,28 @@
 /** Starts conversion on every replica, separate from admission, and the status controller on the leader. */
 import type { Converter, ConverterLookup, ConversionSubject } from '../../admission/conversion/converter.ts';
-import { keyOf, groupResourceName } from '../../json/kube-object.ts';
+import { keyOf, groupResourceName, type KubeObject, type GroupResource } from '../../json/kube-object.ts';
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
 import {
   createConversionRegistry,
   type ConversionRegistry,
   type ConversionState,
 } from './conversion-registry.ts';
-import { createConversionsReconciler, targetOf } from './conversions.ts';
+import { createConversionsReconciler, targetOf, type DefinitionRead } from './conversions.ts';
 import { createListeners } from '../listeners.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { startController, type Reconcile } from '../controller.ts';
-import { createDefinitions } from './definitions.ts';
 import { CONVERSION_POLICIES } from '../resources.ts';
-import { watch, type Watched } from '../watch.ts';
+import { watch, type Watched, type WatchContext, type Watching } from '../watch.ts';
 import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { conditionsOf, createStatusReconciler } from '../policies/compiled-state.ts';
+import { readDefinition, type Definition } from '../../admission/conversion/definition.ts';
+import { customResourceDefinitions } from '../../kube/well-known.ts';
+import { pick } from '../../json/objects.ts';
 
 export interface Conversions {
   /** For the webhook server. */
@@ -191,4 +193,59 @@ function inForceOf(
   if (inForce !== undefined) return { inForce: { generation: inForce.generation, spec: inForce.spec } };
   if (before.inForce === undefined || problem?.reason === 'Conflict') return {};
   return { inForce: before.inForce };
+}
+
+interface DefinitionObject extends KubeObject {
+  readonly definition?: Definition | undefined;
+}
+
+/**
+ * Watches the CustomResourceDefinitions of converted kinds, each separately: a cluster may have thousands of others.
+ */
+function createDefinitions(
+  context: WatchContext,
+  onChange: (target: GroupResource) => void,
+  signal: AbortSignal,
+) {
+  const watches = new Map<string, Watching<DefinitionObject>>();
+
+  const start = (target: GroupResource, name: string): Watching<DefinitionObject> => {
+    const fieldSelector = `metadata.name=${name}`;
+    const options = { resource: customResourceDefinitions, fieldSelector, transform: toDefinitionObject };
+    const watching = watch<DefinitionObject>(context, options, signal);
+    watching.onChange(() => onChange(target));
+    return watching;
+  };
+
+  return {
+    /** Starts a watch, and waits a limited time for the first answer. */
+    read: async (target: GroupResource, waiting: AbortSignal): Promise<DefinitionRead> => {
+      const name = groupResourceName(target);
+      const watching = watches.get(name) ?? start(target, name);
+      watches.set(name, watching);
+      if (await watching.listedInTime(waiting))
+        return { kind: 'read', definition: watching.store.get(name)?.definition };
+      context.log.warn({ crd: name }, 'could not read a CustomResourceDefinition in time');
+      return { kind: 'unread' };
+    },
+    /** The definition in the store. */
+    get: (target: GroupResource): Definition | undefined => {
+      const name = groupResourceName(target);
+      return watches.get(name)?.store.get(name)?.definition;
+    },
+    /** Stops the watches of all definitions that are not in `needed`. */
+    keepOnly: (needed: readonly GroupResource[]): void => {
+      const names = new Set(needed.map(groupResourceName));
+      for (const [name, { stop }] of watches) {
+        if (names.has(name)) continue;
+        stop();
+        watches.delete(name);
+      }
+    },
+  };
+}
+
+/** Keeps only the parts that conversion uses: a definition may have a megabyte. */
+function toDefinitionObject(crd: DefinitionObject): DefinitionObject {
+  return { metadata: pick(crd.metadata ?? {}, 'name', 'resourceVersion'), definition: readDefinition(crd) };
 }

@@ -131,7 +131,7 @@ test('a server that sends empty messages without an end is cut off after some hu
 
 test('a server that resets the connection presents no leaf', async () => {
   const port = await plainServer((socket) => socket.resetAndDestroy());
-  expect((await ask(port)).kind).not.toBe('leaf');
+  expect(['no-tls', 'unreachable']).toContain((await ask(port)).kind); // the reset may come before the connection is known
 });
 
 test('a leader that stops leading waits for no server', async () => {

@@ -4,7 +4,7 @@ import { pick } from '../../json/objects.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
-import { systemClock } from '../../kube/clock.ts';
+import { systemClock, sleep } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { sourceName, type BundleSource, type Consent, type SourceRef } from '../../pki/injection/request.ts';
@@ -12,6 +12,7 @@ import { admitSources, OVER_QUOTA, type SourceDemand } from '../../pki/injection
 import {
   bundleOfSource,
   toSourceObject,
+  bundleOfApiServer,
   type BundleState,
   type SourceObject,
 } from '../../pki/injection/source.ts';
@@ -21,7 +22,6 @@ import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
 import { watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
-import { followApiServerCa } from './api-server-ca.ts';
 import { followSecret } from './follow-secret.ts';
 
 const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
@@ -186,4 +186,32 @@ function watchOne<T extends KubeObject>(
     if (!watched.hasSynced()) return { kind: 'pending' };
     return { kind: 'read', object: watched.store.get(`${namespace}/${name}`) };
   };
+}
+
+/** The kubelet replaces the file of the service account when the CA changes; no watch reports that. */
+const CHECK_EVERY_MS = 60_000;
+
+/** On the leader: the CA that verifies the API server, as Gatehouse's own connection knows it. */
+function followApiServerCa(
+  { apiServerCa, log }: Pick<Context, 'apiServerCa' | 'log'>,
+  onChange: () => void,
+  signal: AbortSignal,
+  clock = systemClock,
+): () => BundleState {
+  let known: { readonly pem: string | undefined } | undefined;
+  const follow = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        const pem = await apiServerCa();
+        const isNew = known === undefined || known.pem !== pem;
+        known = { pem };
+        if (isNew) onChange();
+      } catch (err) {
+        log.warn({ err }, 'could not read the CA of the API server');
+      }
+      await sleep(clock, CHECK_EVERY_MS, signal);
+    }
+  };
+  follow().catch(() => undefined); // no longer leading
+  return () => (known === undefined ? { kind: 'unknown' } : bundleOfApiServer(known.pem, new Date()));
 }

@@ -39,7 +39,8 @@ export function createTargetStates(kinds: readonly TargetKindName[], monotonic: 
     /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
     staleSeconds: (): number => {
       const since = [...entries.values()].flatMap(({ staleSince }) => staleSince ?? []);
-      return since.length === 0 ? 0 : Math.max(0, (monotonic() - Math.min(...since)) / 1000);
+      const oldest = since.reduce((a, b) => Math.min(a, b), Infinity);
+      return since.length === 0 ? 0 : Math.max(0, (monotonic() - oldest) / 1000);
     },
   };
 }

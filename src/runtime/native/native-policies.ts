@@ -20,8 +20,8 @@ import {
 } from '../../admission/native/native-policy.ts';
 import {
   enforcersOf,
+  enforcesAsWanted,
   installedOf,
-  isAsWanted,
   TYPES_UNCHECKED,
   type Enforcer,
   type Installed,
@@ -30,14 +30,17 @@ import { versionOf, type Confirmation, type ConfirmedPair } from '../../admissio
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
+import { messageOf } from '../../json/error-message.ts';
+import type { OwnerReference } from '../../json/kube-object.ts';
 import { isConflict } from '../../kube/api-error.ts';
 import type { Store } from '../../kube/store.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
-import type { Replica } from '../webhook-process.ts';
+import type { Installation } from '../webhooks/installation.ts';
 import { restorersOf } from '../webhooks/restorers.ts';
 import { WriteRefused } from '../write-refused.ts';
 import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
 import {
+  BeingRemoved,
   ForeignObject,
   install,
   readStored,
@@ -46,6 +49,9 @@ import {
   type StoredPoliciesOptions,
 } from './stored-policies.ts';
 import { createTakeover, type TakeoverOptions } from './takeover.ts';
+import type { RestoreKinds } from '../restores/restore-kinds.ts';
+import type { Releases } from './releases.ts';
+import type { Policies } from '../policies/policy-registry.ts';
 
 /** Who enforces a policy, for its status. */
 export interface Enforcement {
@@ -61,6 +67,7 @@ export interface NativePoliciesOptions
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   readonly ownNamespace: string;
+  readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'isChanging'>;
   /** Called when who enforces a policy changes. */
   readonly report: (name: string, enforcement: Enforcement) => void;
 }
@@ -82,7 +89,7 @@ interface Settled {
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
 
 export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
-  const { detectors, ownNamespace, report, now, policies } = options;
+  const { detectors, ownNamespace, installation, report, now, policies } = options;
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
   const takeover = createTakeover({ ...options, confirmed });
@@ -137,12 +144,15 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   };
 
   return async (_key, signal) => {
+    const owner = await installation.owner(signal);
+    // What the role owned keeps its references, so that the garbage collector deletes it.
+    if (owner === undefined && installation.isChanging()) return requeueIn(CONFIRM_MS, now());
     const restorers = restorersOf(detectors);
     const inForce = options.inForce();
     takeover.observe(inForce);
     const others = inForce.filter(changesObjects);
     const possible = inForce.flatMap((policy) =>
-      wantedOf(policy, policies, (one) => compile(one, { ownNamespace, restorers, others })),
+      wantedOf(policy, { policies, owner }, (one) => compile(one, { ownNamespace, restorers, others })),
     );
     const found = await readStored(options, signal);
     if (typeof found === 'string') {
@@ -194,8 +204,8 @@ function changesOf(
         ? found === undefined
         : found?.policy !== undefined &&
           found.binding !== undefined &&
-          isAsWanted(found.policy, wanted.policy) &&
-          isAsWanted(found.binding, wanted.binding);
+          enforcesAsWanted(found.policy, wanted.policy) &&
+          enforcesAsWanted(found.binding, wanted.binding);
     return isDone ? [] : [{ name, isWanted: wanted !== undefined }];
   });
 }
@@ -203,7 +213,8 @@ function changesOf(
 /** @throws errors that are no obstacle of one policy */
 function explain(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
-  if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;
+  if ([BeingRemoved, ForeignObject, WriteRefused].some((kind) => error instanceof kind))
+    return messageOf(error);
   if (isConflict(error)) return 'another client has just changed it';
   throw error;
 }
@@ -217,7 +228,10 @@ interface Wanted extends Pick<NativePolicy, 'checks'> {
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
   policy: CompiledPolicy,
-  policies: NativePoliciesOptions['policies'],
+  {
+    policies,
+    owner,
+  }: Pick<NativePoliciesOptions, 'policies'> & { readonly owner: OwnerReference | undefined },
   compile: (policy: CompiledPolicy) => NativePolicy,
 ): readonly Wanted[] {
   const { name, undecidable, spec } = policy;
@@ -225,29 +239,29 @@ function wantedOf(
   if (undecidable !== undefined || uid === undefined) return [];
   const { checks, pairs } = compile(policy);
   if (spec.compile !== 'Never')
-    return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid })) }];
+    return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid }, owner)) }];
   const left = checks.map(({ check }) => inWebhook(check, 'spec.compile is Never'));
   return [{ policy, checks: left, pairs: [] }];
 }
 
-const KEY = 'all';
+interface NativeParts {
+  readonly releases: Releases;
+  readonly detectors: RestoreKinds['detectors'];
+  readonly installation: Installation;
+  /** Called with the name of a policy when who enforces it changes. */
+  readonly onChange: (name: string) => void;
+}
 
-/** @param onChange called with the name of a policy when who enforces it changes */
 export function startNativePolicies(
   context: LeaderContext,
-  {
-    registry,
-    releases,
-    policies,
-    detectors,
-  }: Pick<Replica, 'registry' | 'releases' | 'policies' | 'detectors'>,
-  onChange: (name: string) => void,
+  { registry, policies }: Policies,
+  { releases, detectors, installation, onChange }: NativeParts,
   signal: AbortSignal,
 ) {
   const { client, discovery, config, log } = context;
   const enforcements = new Map<string, Enforcement>();
   const reconcile = createNativePoliciesReconciler({
-    ...{ client, discovery, log, policies: policies.store, detectors: detectors.store },
+    ...{ client, discovery, installation, log, policies: policies.store, detectors: detectors.store },
     inForce: registry.inForce,
     isInstalled: registry.isInstalled,
     releaseOf: releases.of,
@@ -260,18 +274,17 @@ export function startNativePolicies(
     now: () => new Date(),
     monotonic: () => performance.now(),
   });
-  const controller = startController(context, { name: 'native-policies', reconcile }, signal);
-  const refresh = () => controller.add(KEY);
   registry.subscribe((name) => {
     if (registry.get(name) === undefined) enforcements.delete(name);
-    refresh();
   }, signal);
-  policies.onChange(refresh, signal);
-  detectors.onChange(refresh, signal);
-  releases.onChange(refresh, signal);
-  refresh();
-  return {
-    enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name),
-    stopped: controller.stopped,
-  };
+  const on = [
+    registry.subscribe,
+    ...[policies, detectors, releases, installation].map(({ onChange: add }) => add),
+  ];
+  const { stopped } = startController(
+    context,
+    { name: 'native-policies', key: 'all', on, reconcile },
+    signal,
+  );
+  return { enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name), stopped };
 }

@@ -14,11 +14,13 @@ import {
   validatingAdmissionPolicyBindings,
 } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
+import type { Installation } from '../webhooks/installation.ts';
 import { refusable, WriteRefused } from '../write-refused.ts';
 
 export interface StoredPoliciesOptions {
   readonly discovery: Pick<Discovery, 'servedIn'>;
   readonly client: Pick<KubeClient, 'listAll' | 'get' | 'create' | 'replace' | 'delete'>;
+  readonly installation: Pick<Installation, 'obstacle'>;
   readonly log: Log;
 }
 
@@ -112,7 +114,10 @@ async function listInstalled(
 /** Another client made an object with our name, such as `gatehouse manifests --vap` in a GitOps repository. */
 export class ForeignObject extends Error {}
 
-/** The policy first: without it, its binding has no effect. @throws ForeignObject, WriteRefused */
+/** Somebody removes Gatehouse. */
+export class BeingRemoved extends Error {}
+
+/** The policy first: without it, its binding has no effect. @throws ForeignObject, BeingRemoved, WriteRefused */
 export async function install(
   wanted: { readonly policy: KubeObject; readonly binding: KubeObject },
   stored: StoredPair | undefined,
@@ -131,7 +136,7 @@ async function ensure(
   kind: Resource,
   wanted: KubeObject,
   known: KubeObject | undefined,
-  { client, log }: StoredPoliciesOptions,
+  { client, installation, log }: StoredPoliciesOptions,
   signal: AbortSignal,
 ): Promise<KubeObject> {
   const name = wanted.metadata?.name ?? '';
@@ -139,6 +144,8 @@ async function ensure(
   if (stored !== undefined && !isInstalledByUs(stored))
     throw new ForeignObject(`there is a ${kind.kind} ${name} that Gatehouse has not installed`);
   if (stored !== undefined && isAsWanted(stored, wanted)) return stored;
+  const obstacle = stored === undefined ? await installation.obstacle(signal) : undefined;
+  if (obstacle !== undefined) throw new BeingRemoved(obstacle);
   const written = await refusable(ROLE, async () => {
     if (stored === undefined) return await client.create(kind, wanted, { signal });
     const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };

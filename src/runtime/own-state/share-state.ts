@@ -53,13 +53,8 @@ export function startShareState(
   const { client, config, log } = context;
   const userName = createOwnName(context);
   const reconcile = createShareStateReconciler(client, config.namespace, userName, () => new Date(), log);
-  const controller = startController(context, { name: 'shared-state', reconcile }, signal);
-  const share = () => controller.add(SERVING_SECRET);
-  watchServingSecret(context, signal).onChange(share);
-  paths.onChange(share, signal);
-  records.onChange(share, signal);
-  share();
-  return controller;
+  const on = [watchServingSecret(context, signal), paths, records].map(({ onChange }) => onChange);
+  return startController(context, { name: 'shared-state', key: SERVING_SECRET, on, reconcile }, signal);
 }
 
 /** Reads the own user name once. Says what will not work without it. */

@@ -19,7 +19,7 @@ const signal = new AbortController().signal;
 /** An API server whose answers have this status. */
 function apiServer(status: object | undefined) {
   const specs: unknown[] = [];
-  let now = 0;
+  let now = 1_000_000;
   const create = <T extends KubeObject>(_resource: unknown, object: T): Promise<T> => {
     specs.push((object as unknown as { spec: unknown }).spec);
     return Promise.resolve({ ...object, ...(status === undefined ? {} : { status }) });

@@ -17,8 +17,8 @@ import {
   type RunningController,
 } from '../controller.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
-import type { Replica } from '../webhook-process.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
+import type { Watched } from '../watch.ts';
 
 /** @param onChange called with the policy of an exception that began or ended to apply */
 export function createExceptionStatusReconciler(
@@ -73,7 +73,8 @@ function readiness(state: GrantState, { spec }: PolicyException) {
 
 export function startExceptionStatus(
   context: Context,
-  { registry, exceptions }: Pick<Replica, 'registry' | 'exceptions'>,
+  registry: PolicyRegistry,
+  exceptions: Watched<PolicyException>,
   onChange: (policy: string) => void,
   signal: AbortSignal,
 ): RunningController {
@@ -82,14 +83,16 @@ export function startExceptionStatus(
   const reconcile = createExceptionStatusReconciler(client, store, registry, serverClock.now, onChange);
   const controller = startController(
     context,
-    { name: 'policy-exceptions', reconcile: inLocalTime(reconcile, serverClock.now) },
+    {
+      name: 'policy-exceptions',
+      objects: exceptions,
+      reconcile: inLocalTime(reconcile, serverClock.now),
+    },
     signal,
   );
-  exceptions.onChange(controller.add, signal);
   registry.subscribe((name) => {
     for (const exception of store.list())
       if (exception.spec.policy === name) controller.add(keyOf(exception));
   }, signal);
-  for (const exception of store.list()) controller.add(keyOf(exception));
   return controller;
 }

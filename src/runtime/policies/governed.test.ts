@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -191,4 +192,17 @@ test('while discovery fails, the answer is unknown', async () => {
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(governed.referrers(target, [servers])).toBeUndefined();
   expect(governed.isComplete()).toBe(false);
+});
+
+test('nothing keeps a watch that is replaced before its first list', async () => {
+  heldBack.set(SERVERS, Promise.withResolvers());
+  const waiting = () => getEventListeners(stop.signal, 'abort').length;
+  governed.follow([policy()]);
+  await until(() => listed.length === 1);
+  const before = waiting();
+  for (let n = 2; n <= 6; n++) {
+    governed.follow([policy({ validate: { unique: [{ ...unique, name: `u${n}` }] } })]);
+    await until(() => listed.length === n);
+  }
+  expect(waiting()).toBe(before);
 });

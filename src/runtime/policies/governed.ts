@@ -5,28 +5,41 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { needsSummary, summaryKey } from '../../admission/policy/governed-summary.ts';
+import {
+  needsSummary,
+  summaryKey,
+  summarise,
+  type GovernedSummary,
+} from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
-import { groupResourceName, refOf, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import {
+  groupResourceName,
+  refOf,
+  type GroupResource,
+  type ObjectRef,
+  type KubeObject,
+} from '../../json/kube-object.ts';
+import { uniqueBy, pick } from '../../json/objects.ts';
 import { createListeners } from '../listeners.ts';
 import { governed } from './policy-kinds.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { WatchContext } from '../watch.ts';
-import { startFollower, type Follower, type GovernedObject } from './governed-follower.ts';
+import { watch, type WatchContext, type Watching } from '../watch.ts';
 import { versionAmong } from './world.ts';
 
 export type Governed = ReturnType<typeof createGoverned>;
 
 /** Watches begin after this time without a new policy, in milliseconds: at start, policies arrive one by one. */
 const QUIET_MS = 50;
+
 /** Retry interval while a kind is not served or discovery fails, in milliseconds. No watch reports the recovery. */
 const RETRY_MS = 5_000;
+
 /** Interval between plans, in milliseconds. A CRD may change its preferred version and stop serving the old one. */
 const REPLAN_MS = 10 * 60_000;
+
 /** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
@@ -59,20 +72,20 @@ export function createGoverned(
   let wanted: readonly CompiledPolicy[] = [];
   /** Undefined while a new plan is being made. */
   let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
-  let turn = 0;
+  let planning = new AbortController();
 
   const applyPlan = ({ kinds }: Plan): void => {
     for (const [key, { current, next }] of followed) {
       if (kinds.has(key)) continue;
-      current?.watched.stop();
-      next?.watched.stop();
+      current?.stop();
+      next?.stop();
       followed.delete(key);
     }
     for (const [key, { resource, policies }] of kinds) {
       const { current, next } = followed.get(key) ?? { current: undefined, next: undefined };
       const needs = new Set(policies.map(summaryKey));
       if (isSame((next ?? current)?.needs, needs)) continue;
-      next?.watched.stop();
+      next?.stop();
       if (isSame(current?.needs, needs)) followed.set(key, { current, next: undefined });
       else begin(key, resource, policies, current);
     }
@@ -88,24 +101,24 @@ export function createGoverned(
     followed.set(key, { current, next });
     const takeOver = () => {
       if (followed.get(key)?.next !== next) return;
-      current?.watched.stop();
+      current?.stop();
       followed.set(key, { current: next, next: undefined });
     };
-    next.watched.whenSynced(signal).then(takeOver, () => undefined);
+    next.listed.then(takeOver, () => undefined);
   };
 
-  const settle = async (mine: number): Promise<void> => {
-    await sleep(QUIET_MS, undefined, { signal });
+  /** Plans for the policies that are wanted now, until `current` aborts. */
+  const settle = async (current: AbortSignal): Promise<void> => {
+    await sleep(QUIET_MS, undefined, { signal: current });
     for (;;) {
-      const made = await planFor(wanted, (kind) => discovery.resolve(kind, signal)).catch(() => undefined);
-      if (mine !== turn) return;
+      const made = await planFor(wanted, (kind) => discovery.resolve(kind, current)).catch(() => undefined);
+      current.throwIfAborted();
       // If discovery fails there is no new plan, because the governed kinds are unknown. The loop retries.
       if (made !== undefined) {
         plan = made;
         applyPlan(made);
       }
-      await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal });
-      if (mine !== turn) return;
+      await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal: current });
     }
   };
 
@@ -135,8 +148,9 @@ export function createGoverned(
       if (isSame(new Set(wanted.map(summaryKey)), new Set(next.map(summaryKey)))) return;
       wanted = next;
       plan = undefined;
-      turn += 1;
-      settle(turn).catch(() => undefined); // the process ends
+      planning.abort();
+      planning = new AbortController();
+      settle(AbortSignal.any([signal, planning.signal])).catch(() => undefined); // other policies, or the process ends
     },
     referrers: (target, policies) => {
       const covered = policies.map((policy) => covering(policy, true));
@@ -211,4 +225,72 @@ const isBeingListed = (follower: Follower | undefined): boolean =>
 
 function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string>): boolean {
   return a?.size === b.size && [...b].every((one) => a.has(one));
+}
+
+/** A governed object as the store holds it. */
+export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
+
+/** One watch of a governed kind. It keeps only a summary of each object. */
+interface Follower {
+  readonly resource: Resource;
+  /** The `summaryKey` of each policy that the summaries cover. */
+  readonly needs: ReadonlySet<string>;
+  readonly startedAt: number;
+  readonly watched: Watching<GovernedObject>;
+  /** Rejects when the follower is stopped, so that nothing keeps one that was replaced before its first list. */
+  readonly listed: Promise<void>;
+  readonly stop: () => void;
+  readonly refs: (index: 'targets' | 'claims', value: string) => readonly ObjectRef[];
+}
+
+const INDEXES = {
+  targets: ({ targets = [] }: GovernedObject) => targets,
+  claims: ({ claims = [] }: GovernedObject) => claims,
+};
+
+function startFollower(
+  context: WatchContext,
+  resource: Resource,
+  policies: readonly CompiledPolicy[],
+  ownNamespace: string,
+  onChange: (kind: GroupResource, change: Change<GovernedObject>) => void,
+  signal: AbortSignal,
+): Follower {
+  const own = new AbortController();
+  const ended = AbortSignal.any([signal, own.signal]);
+  const watched = watch<GovernedObject>(
+    context,
+    {
+      resource,
+      indexes: INDEXES,
+      transform: (object) => toGoverned(policies, resource, object, ownNamespace),
+      onChange: (_key, change) => onChange(resource, change),
+    },
+    ended,
+  );
+  return {
+    resource,
+    needs: new Set(policies.map(summaryKey)),
+    startedAt: performance.now(),
+    watched,
+    listed: watched.whenSynced(ended),
+    stop: () => own.abort(new Error('another watch replaces this one')),
+    refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
+  };
+}
+
+const NOTHING: GovernedSummary = { targets: [], claims: [] };
+
+function toGoverned(
+  policies: readonly CompiledPolicy[],
+  resource: Resource,
+  object: GovernedObject,
+  ownNamespace: string,
+): GovernedObject {
+  const metadata = pick(object.metadata ?? {}, 'name', 'namespace', 'uid', 'resourceVersion');
+  return {
+    metadata,
+    // The webhooks exempt Gatehouse's own namespace.
+    ...(metadata.namespace === ownNamespace ? NOTHING : summarise(policies, resource, object)),
+  };
 }

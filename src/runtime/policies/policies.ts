@@ -5,23 +5,27 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
-import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import {
+  compilePolicy,
+  type CompiledPolicy,
+  type CompileEnvironment,
+} from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { pick } from '../../json/objects.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
 import { compileLive, type CompileOptions } from './compile-live.ts';
-import { watchTargets } from './policy-kinds.ts';
+import { watchTargets, resolveKinds, type KindsOptions } from './policy-kinds.ts';
 import { describeProblems } from '../../admission/policy/problem.ts';
-import { isReplacement, lastInForce, unresolvedInForce, type PreviousOptions } from './previous-version.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './read-access.ts';
-import { READS_REVIEWED } from './read-records.ts';
+import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 
 export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, 'schemas'> {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
@@ -36,6 +40,7 @@ export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, '
 
 /** When to retry, in milliseconds. A missing CRD or ClusterRole may have been created, and no watch reports it. */
 const RETRY_MS = 5_000;
+
 /** When to check again, in milliseconds: permissions can be revoked. */
 const RECHECK_MS = 5 * 60_000;
 
@@ -201,3 +206,87 @@ function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
 }
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;
+
+interface PreviousOptions extends KindsOptions {
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'grants'>;
+  readonly records: Pick<ReadRecords, 'verdict'>;
+}
+
+/** Whether the version that the API server follows, as far as known, is another one. */
+const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
+  status?.inForce !== undefined && !isDeepStrictEqual(status.inForce.spec, spec);
+
+function previousOf({ metadata, status }: AdmissionPolicy): AdmissionPolicy | undefined {
+  if (status?.inForce === undefined) return undefined;
+  const { generation, spec } = status.inForce;
+  // `compilePolicy` checks the spec.
+  return { metadata: { ...metadata, generation }, spec: spec as AdmissionPolicy['spec'] };
+}
+
+/** These problems could lock out the cluster, or govern more than the policy says: such a version is not in force. */
+const UNSAFE: readonly string[] = ['LockoutScope', 'Unsupported'];
+
+/**
+ * If the version does not compile any more, it is in force but undecidable: the API server may call Gatehouse for it, and
+ * otherwise its webhooks would be removed.
+ */
+function compilePrevious(
+  previous: AdmissionPolicy,
+  environment: Omit<CompileEnvironment, 'resolve'>,
+  resolve: CompileEnvironment['resolve'],
+): CompiledPolicy | undefined {
+  const result = compilePolicy(previous, { ...environment, resolve });
+  if (result.kind === 'compiled') return result.policy;
+  if (UNSAFE.includes(result.reason)) return undefined;
+  const isTemporary = result.reason === 'UnknownTarget';
+  return { ...result.incomplete, undecidable: { message: describeProblems(result.problems), isTemporary } };
+}
+
+/** The version with its webhooks. It reads nothing, and its requests are refused. */
+function refusing(
+  previous: AdmissionPolicy,
+  { environment }: PreviousOptions,
+  undecidable: NonNullable<CompiledPolicy['undecidable']>,
+): CompiledPolicy | undefined {
+  const last = compilePrevious(previous, environment, () => undefined);
+  return last && { ...last, targets: [], undecidable };
+}
+
+const UNREVIEWED = {
+  message:
+    'whether its author may read what it reads is unknown: write the policy again as a user with these permissions',
+  isTemporary: false,
+};
+
+/** A restart must not end the enforcement of a version whose successor is invalid. */
+async function lastInForce(
+  policy: AdmissionPolicy,
+  options: PreviousOptions,
+  signal: AbortSignal,
+): Promise<CompiledPolicy | undefined> {
+  const previous = previousOf(policy);
+  if (previous === undefined) return undefined;
+  const { metadata, spec } = previous;
+  // Without the record, users who may write the status could let any spec read. Its webhooks stay: without them, the
+  // loss of the key would let requests bypass the policy.
+  if (options.records.verdict(metadata.name ?? '', spec, policy.status?.inForce?.record) === 'unreviewed')
+    return refusing(previous, options, UNREVIEWED);
+  const kinds = await resolveKinds(previous, options, signal);
+  const server = (await options.discovery.serverVersion(signal)).minor;
+  const last = compilePrevious(previous, { ...options.environment, server }, (resource) =>
+    kinds.get(groupResourceName(resource)),
+  );
+  // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
+  if (last !== undefined) await watchTargets(last, options, signal);
+  return last;
+}
+
+/** The version in force after a restart while the API server does not say what the kinds of the policy are. */
+function unresolvedInForce(
+  policy: AdmissionPolicy,
+  options: PreviousOptions,
+  message: string,
+): CompiledPolicy | undefined {
+  const previous = previousOf(policy);
+  return previous && refusing(previous, options, { message, isTemporary: true });
+}

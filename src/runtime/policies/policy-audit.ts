@@ -4,15 +4,13 @@
  */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { AdmissionContext } from '../../admission/policy/world.ts';
+import type { AdmissionContext, World } from '../../admission/policy/world.ts';
 import { collectFindings, type PolicyFindings } from '../../admission/reports/findings.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { Log } from '../../log.ts';
 import { counted } from '../../json/counted.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
-import type { ControllersConfig } from '../../config/config.ts';
-import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
   GONE,
@@ -20,12 +18,12 @@ import {
   regarding,
   requeueIn,
   startController,
+  type LeaderContext,
   type Reconcile,
   type RecordEvent,
 } from '../controller.ts';
-import type { Replica } from '../webhook-process.ts';
 import { scanStored, type AuditResult, type AuditSources, type Violator } from './audit-scan.ts';
-import type { PolicyRegistry } from './policy-registry.ts';
+import type { Policies, PolicyRegistry } from './policy-registry.ts';
 import { storedObjects } from './stored-objects.ts';
 
 export interface PolicyAuditOptions extends AuditSources {
@@ -169,13 +167,13 @@ const describe = ({ field, message }: { readonly field: string; readonly message
 
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
-  context: Context<ControllersConfig>,
-  { registry, policies, world }: Replica,
-  record: RecordEvent,
+  context: LeaderContext,
+  { registry, policies }: Policies,
+  world: World,
   onResult: (name: string) => void,
   signal: AbortSignal,
 ) {
-  const { log, metrics } = context;
+  const { log, metrics, record } = context;
   const results = new Map<string, AuditResult>();
   const outdated = new Set<string>();
   const findings = context.config.policyReports ? new Map<string, PolicyFindings>() : undefined;

@@ -6,12 +6,12 @@ import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { compiled, GROUP, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
-import { createUncompiled } from './uncompiled.ts';
+import { unwatched } from '../watch.ts';
 
 let now: number;
 let registry: PolicyRegistry;
 beforeEach(() => {
-  now = 0;
+  now = 1_000_000;
   registry = createPolicyRegistry(() => now);
 });
 
@@ -25,6 +25,27 @@ const request = toAdmissionRequest({
   userInfo: { username: 'alice' },
   object: {},
 });
+
+/** What this replica has read. */
+function policiesRead() {
+  let policies: readonly AdmissionPolicy[] = [];
+  const changed: ((key: string) => void)[] = [];
+  const watched = unwatched<AdmissionPolicy>();
+  return {
+    now: (...versions: readonly CompiledPolicy[]) => {
+      policies = versions.map(({ name, generation, spec }) => ({ metadata: { name, generation }, spec }));
+      for (const tell of changed) tell('any');
+    },
+    source: {
+      environment: { ownNamespace: OWN_NAMESPACE },
+      policies: {
+        ...watched,
+        store: { ...watched.store, list: () => [...policies] },
+        onChange: (tell: (key: string) => void) => void changed.push(tell),
+      },
+    },
+  };
+}
 
 const inForce = (policy: CompiledPolicy | undefined) => ({
   inForce: policy,
@@ -122,15 +143,17 @@ describe('a removed policy', () => {
   });
 
   test('does not count as retired while another policy is not compiled, which may need its webhooks', () => {
-    let isCaughtUp = false;
-    registry = createPolicyRegistry(
-      () => now,
-      () => isCaughtUp,
-    );
+    const read = policiesRead();
+    registry = createPolicyRegistry(() => now, read.source);
+    read.now(compiled({}, { name: 'more', generation: 1 }));
     registry.set('servers', inForce(first));
     registry.remove('servers');
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
-    isCaughtUp = true;
+    registry.set('more', {
+      inForce: undefined,
+      problem: { reason: 'InvalidPath', message: 'x' },
+      generation: 1,
+    });
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
   });
 
@@ -227,25 +250,11 @@ describe('while the API server still uses the previous scope', () => {
 
 describe('while the newest version of a policy is not compiled', () => {
   const other = compiled({ timeoutSeconds: 10 }, { name: 'more', generation: 1 });
-  const stored = ({ name, generation, spec }: CompiledPolicy): AdmissionPolicy => ({
-    metadata: { name, generation },
-    spec,
-  });
-  let policies: readonly AdmissionPolicy[];
-  let uncompiled: ReturnType<typeof createUncompiled>;
-  const read = (...versions: readonly CompiledPolicy[]) => {
-    policies = versions.map(stored);
-    uncompiled.refresh();
-  };
+  let read: (...versions: readonly CompiledPolicy[]) => void;
   beforeEach(() => {
-    const environment = { ownNamespace: OWN_NAMESPACE };
-    registry = createPolicyRegistry(
-      () => now,
-      () => true,
-      (...asked) => uncompiled.isAwaited(...asked),
-    );
-    uncompiled = createUncompiled({ list: () => policies }, registry, environment);
-    registry.subscribe(uncompiled.refresh);
+    const policies = policiesRead();
+    registry = createPolicyRegistry(() => now, policies.source);
+    read = policies.now;
     read(moved, other);
     registry.set('more', inForce(other));
     registry.set('servers', inForce(first));

@@ -7,8 +7,11 @@ import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
 import { rulesOf, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { CompiledState } from './compiled-state.ts';
-import type { IsAwaited } from './uncompiled.ts';
+import { createUncompiled } from './uncompiled.ts';
 import { createListeners } from '../listeners.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { CompileEnvironment } from '../../admission/policy/compile.ts';
+import { unwatched, type Watched } from '../watch.ts';
 
 export interface PolicyState extends CompiledState<CompiledPolicy> {
   /** What the API server does not serve of that which the version in force names. */
@@ -16,6 +19,12 @@ export interface PolicyState extends CompiledState<CompiledPolicy> {
 }
 
 export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
+
+/** What is in force, and what it was compiled from. */
+export interface Policies {
+  readonly registry: PolicyRegistry;
+  readonly policies: Watched<AdmissionPolicy>;
+}
 
 /** A version that was removed or replaced, while the API server may still send requests for it. */
 interface Retired {
@@ -33,22 +42,39 @@ const LAG_MS = 60_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
-/**
- * @param isCaughtUp whether every policy that this replica has read is compiled, in any version
- * @param releaseOf the checks that the webhook leaves to the API server
- */
+/** The policies that this replica has read, and their place. */
+interface ReadPolicies {
+  readonly policies: Pick<Watched<AdmissionPolicy>, 'store' | 'hasSynced' | 'onChange'>;
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
+}
+
+/** For callers that compile every policy before they ask: a review of files, for example. */
+const ALL_COMPILED: ReadPolicies = {
+  policies: unwatched(),
+  environment: { ownNamespace: '' },
+};
+
+/** @param now in milliseconds, by a monotonic clock */
 export function createPolicyRegistry(
   now: () => number,
-  isCaughtUp = () => true,
-  isAwaited: IsAwaited = () => false,
-  releaseOf: ReleaseOf = NO_RELEASES,
+  { policies, environment }: ReadPolicies = ALL_COMPILED,
 ) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
+  const { isAwaited, refresh } = createUncompiled(policies.store, states, environment);
+  policies.onChange(refresh);
+  listeners.add(refresh);
+  let releaseOf: ReleaseOf = NO_RELEASES;
   let retired: readonly Retired[] = [];
   let installed: InstalledRules | undefined;
   let current: PolicySet = buildPolicySet([]);
 
+  const problem = (): string | undefined => {
+    if (!policies.hasSynced()) return 'AdmissionPolicies have not been listed yet: are the CRDs installed?';
+    const names = policies.store.list().map(({ metadata: { name = '' } }) => name);
+    const unjudged = names.filter((name) => !states.has(name));
+    return unjudged.length === 0 ? undefined : `not compiled yet: ${unjudged.join(', ')}`;
+  };
   const inForce = (): readonly CompiledPolicy[] =>
     [...states.values()].flatMap((state) => state.inForce ?? []);
   const isInstalled = (policy: CompiledPolicy): boolean | undefined => {
@@ -119,6 +145,12 @@ export function createPolicyRegistry(
     },
     get: (name: string): PolicyState | undefined => states.get(name),
     inForce,
+    /** Why this replica does not know yet what is in force; undefined once every policy that it has read is compiled, in any version. */
+    problem,
+    /** Names the checks that the webhook leaves to the API server. */
+    leave: (of: ReleaseOf): void => {
+      releaseOf = of;
+    },
     /** What the API server stores now. */
     observe: (rules: InstalledRules | undefined): void => {
       installed = rules;
@@ -146,7 +178,7 @@ export function createPolicyRegistry(
      * other policies are compiled: one of them may have taken over the webhooks.
      */
     wasRetired: (entry: string, request: AdmissionRequest): boolean =>
-      isCaughtUp() &&
+      problem() === undefined &&
       !isAwaited(entry, request, []) &&
       lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
     /** Called after each change of a state. */

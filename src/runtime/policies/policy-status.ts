@@ -5,17 +5,19 @@ import { uncoveredSubresources } from '../../admission/policy/match/uncovered-su
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../json/conditions.ts';
-import { keyOf, type Condition } from '../../json/kube-object.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import type { Enforcement } from '../native/native-policies.ts';
 import { startController, type Reconcile, type RunningController } from '../controller.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
-import type { Replica } from '../webhook-process.ts';
 import { recordIn } from './author-review.ts';
 import type { ReadRecords, ReadsVerdict } from './read-records.ts';
 import { conditionsOf, createStatusReconciler } from './compiled-state.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
+import type { Policies } from './policy-registry.ts';
+import type { OwnState } from '../own-state/own-state.ts';
+import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** What the status reports besides the state of the policy on this replica. */
 export interface PolicyFacts {
@@ -145,23 +147,23 @@ function installationOf(
   return { type, status: 'False', reason: 'NotInstalled', message };
 }
 
+interface StatusSources extends Omit<PolicyFacts, 'isInstalled'> {
+  readonly records: OwnState['records'];
+  readonly webhooks: Pick<InstalledWebhooks, 'onChange'>;
+}
+
 export function startPolicyStatus(
   context: Context,
-  { registry, policies, records, webhooks }: Replica,
-  facts: Omit<PolicyFacts, 'isInstalled'>,
+  { registry, policies }: Policies,
+  { records, webhooks, ...facts }: StatusSources,
   signal: AbortSignal,
 ): RunningController {
   const now = () => new Date();
   const all = { ...facts, isInstalled: registry.isInstalled };
   const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, records, all, now);
-  const controller = startController(context, { name: 'policy-status', reconcile }, signal);
+  const on = [webhooks.onChange, records.onChange];
+  const options = { name: 'policy-status', objects: policies, on, reconcile };
+  const controller = startController(context, options, signal);
   registry.subscribe(controller.add, signal);
-  policies.onChange(controller.add, signal);
-  const addAll = () => {
-    for (const policy of policies.store.list()) controller.add(keyOf(policy));
-  };
-  webhooks.onChange(addAll, signal);
-  records.onChange(addAll, signal);
-  addAll();
   return controller;
 }

@@ -1,6 +1,7 @@
 /** Tells policy authors at once, in the answer to their write, why the policy would not be enforced. */
 import { isDeepStrictEqual } from 'node:util';
 
+import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
 import { describeProblem, describeProblems } from '../../admission/policy/problem.ts';
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../../admission/review/decision.ts';
 import { writes, type AdmissionRequest } from '../../admission/review/request.ts';
@@ -44,9 +45,14 @@ export function createPolicyWarnings(options: PolicyWarningsOptions) {
     ];
     const shown = all.slice(0, MOST_WARNINGS).map((problem) => `not enforced: ${describeProblem(problem)}`);
     const more = all.length - shown.length;
+    const careful = result.kind === 'rejected' ? [] : controlPlaneWrites(result.policy);
     return {
       ...ALLOWED,
-      warnings: more > 0 ? [...shown, `not enforced: ${more} more problems; see status.conditions`] : shown,
+      warnings: [
+        ...shown,
+        ...(more > 0 ? [`not enforced: ${more} more problems; see status.conditions`] : []),
+        ...careful.slice(0, MOST_WARNINGS),
+      ],
     };
   };
 

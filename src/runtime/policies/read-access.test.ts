@@ -25,7 +25,7 @@ function startIn(namespaces: readonly string[] | undefined, ...answers: readonly
   const places: unknown[] = [];
   let rules: readonly object[] | undefined = [];
   let asked = 0;
-  let now = 0;
+  let now = 1_000_000;
   const create = <T extends KubeObject>(_resource: unknown, object: T): Promise<T> => {
     const { spec } = object as {
       readonly spec?: { readonly resourceAttributes: { readonly namespace?: string } };

@@ -150,12 +150,6 @@ export function startReadRecords(
     [...(webhooks.rules() ?? [])].some((rule) => rule.startsWith(`["${STATE_ENTRY}.mutate.`));
   const now = () => new Date();
   const reconcile = createReadRecordsReconciler(context.client, context.config.namespace, isInstalled, now);
-  const controller = startController(context, { name: 'read-records', reconcile }, signal);
-  const add = () => {
-    controller.add(READS_SECRET);
-  };
-  records.onChange(add, signal);
-  webhooks.onChange(add, signal);
-  add();
-  return { stopped: controller.stopped };
+  const on = [records.onChange, webhooks.onChange];
+  return startController(context, { name: 'read-records', key: READS_SECRET, on, reconcile }, signal);
 }

@@ -10,7 +10,7 @@ import { memoizeWeak } from '../../json/objects.ts';
 import type { Store } from '../../kube/store.ts';
 
 /** Whether such a version governs a request from this entry, and no version of its policy is among those that decide. */
-export type IsAwaited = (
+type IsAwaited = (
   entry: string,
   request: Parameters<PolicySet['select']>[1],
   deciding: readonly CompiledPolicy[],

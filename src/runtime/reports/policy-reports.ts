@@ -2,12 +2,14 @@
  * On the leader, with --policy-reports: writes the findings of the audit as Reports (openreports.io) or, where these are
  * not served, as PolicyReports (wgpolicyk8s.io). Moves to the preferred format when the API server begins to serve it.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { PolicyFindings } from '../../admission/reports/findings.ts';
 import { planReports } from '../../admission/reports/plan-reports.ts';
-import { renderReport, timesOf } from '../../admission/reports/report.ts';
+import { renderReport, timesOf, isOwnReport, type Report } from '../../admission/reports/report.ts';
 import { counted } from '../../json/counted.ts';
-import { systemClock } from '../../kube/clock.ts';
+import { systemClock, sleep, type Clock } from '../../kube/clock.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import {
   inLocalTime,
@@ -19,10 +21,15 @@ import {
 import type { Namespaces } from '../namespaces.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { refusable } from '../write-refused.ts';
-import type { Replica } from '../webhook-process.ts';
-import { ownReports, servedFormats, type ServedFormat } from './report-kinds.ts';
-import { REPORTS_ROLE, writeReports, type WriteOptions } from './write-reports.ts';
+import { refusable, WriteRefused } from '../write-refused.ts';
+import { ownReports, servedFormats, type ServedFormat, type StoredReport } from './report-kinds.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import { pick } from '../../json/objects.ts';
+import { isConflict, isNotFound } from '../../kube/api-error.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { Log } from '../../log.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
 
 export interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> {
   readonly client: WriteOptions['client'] & Pick<KubeClient, 'listAll'>;
@@ -37,8 +44,10 @@ export interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'for
 
 /** How often to ask which format is served, in milliseconds. Discovery caches the answer for five seconds. */
 const POLL_MS = 15_000;
+
 /** How often to compare the reports although nothing is known to have changed: users can edit and delete them. */
 const COMPARE_MS = 10 * 60_000;
+
 /** A new leader knows nothing yet. It waits this long for the first audits, before it replaces the reports. */
 const PATIENCE_MS = 10 * 60_000;
 
@@ -117,14 +126,16 @@ function logOnce(tell: () => void): (isSo: boolean) => void {
 
 /** A write takes about 60 ms: a thousand reports take a minute. */
 const TIMEOUT_MS = 5 * 60_000;
+
 /** Many audits end at about the same time, for example when a leader starts. */
 const GATHER_MS = 5_000;
+
 const KEY = 'reports';
 
 /** @param findings those of the audit, by policy */
 export function startPolicyReports(
   context: LeaderContext,
-  { registry }: Pick<Replica, 'registry'>,
+  registry: Pick<PolicyRegistry, 'inForce'>,
   findings: ReadonlyMap<string, PolicyFindings>,
   signal: AbortSignal,
 ) {
@@ -148,4 +159,126 @@ export function startPolicyReports(
   const refresh = atMostEvery(GATHER_MS, () => controller.add(KEY), systemClock, signal);
   refresh();
   return { refresh, stopped: controller.stopped };
+}
+
+interface WriteOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'after' | 'now'>;
+  /** Keys of reports with our name that others wrote, and that were logged. */
+  readonly foreign: Set<string>;
+  readonly log: Log;
+}
+
+/** The pause after each write, in milliseconds: fewer than 20 writes a second. */
+const PAUSE_MS = 55;
+
+/** A missing permission would otherwise cost a refused write for each report. */
+const MAX_FAILURES = 10;
+
+/** The manifest that grants all permissions for reports. */
+const REPORTS_ROLE = 'deploy/components/policy-reports/role.yaml';
+
+interface WrittenReports {
+  readonly written: number;
+  readonly deleted: number;
+}
+
+/**
+ * @param wanted the reports to write, all in one format
+ * @param stored the reports of Gatehouse in all formats; those that are not wanted are deleted
+ * @throws after the other writes, when a write failed
+ */
+async function writeReports(
+  wanted: readonly { readonly resource: Resource; readonly report: Report }[],
+  stored: readonly StoredReport[],
+  options: WriteOptions,
+  signal: AbortSignal,
+): Promise<WrittenReports> {
+  const failures: unknown[] = [];
+  const attempt = async (write: () => Promise<boolean>): Promise<number> => {
+    if (failures.length >= MAX_FAILURES) return 0;
+    try {
+      if (!(await refusable(REPORTS_ROLE, write))) return 0;
+      await sleep(options.clock, PAUSE_MS, signal);
+      return 1;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof WriteRefused) && !isConflict(error) && !isNotFound(error)) throw error;
+      failures.push(error);
+      await sleep(options.clock, PAUSE_MS, signal);
+      return 0;
+    }
+  };
+  const existing = new Map(stored.map((one) => [idOf(one), one]));
+  let written = 0;
+  let deleted = 0;
+  for (const { resource, report } of wanted) {
+    const id = idOf({ resource, report });
+    const before = existing.get(id)?.report;
+    existing.delete(id);
+    written += await attempt(() => writeOne(resource, report, before, options, signal));
+  }
+  for (const { resource, report } of existing.values())
+    deleted += await attempt(() => deleteOne(resource, report, options, signal));
+  if (failures.length > 0) {
+    const [first] = failures;
+    const message = `${counted(failures.length, 'report')} could not be written or deleted: ${messageOf(first)}`;
+    throw new Error(message, { cause: first });
+  }
+  return { written, deleted };
+}
+
+const idOf = ({ resource, report }: StoredReport): string =>
+  `${resource.group}/${resource.kind}/${keyOf(report)}`;
+
+/** Whether a write was necessary. */
+async function writeOne(
+  resource: Resource,
+  wanted: Report,
+  known: Report | undefined,
+  options: WriteOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { client } = options;
+  const { namespace, name = '' } = wanted.metadata ?? {};
+  const before = known ?? (await client.get<Report>(resource, { namespace, name }, { signal }));
+  if (before === undefined) {
+    await client.create(resource, wanted, { signal });
+    return true;
+  }
+  if (known === undefined && !isOwnReport(before)) {
+    logForeign(resource, before, options);
+    return false;
+  }
+  const labels = { ...before.metadata?.labels, ...wanted.metadata?.labels };
+  if (isDeepStrictEqual(labels, before.metadata?.labels) && isSame(before, wanted)) return false;
+  await client.replace(resource, { ...wanted, metadata: { ...before.metadata, labels } }, { signal });
+  return true;
+}
+
+const CONTENT = ['source', 'scope', 'summary', 'results'] as const;
+
+const isSame = (before: Report, wanted: Report): boolean =>
+  isDeepStrictEqual(pick(before, ...CONTENT), pick(wanted, ...CONTENT));
+
+function logForeign(resource: Resource, report: Report, { foreign, log }: WriteOptions): void {
+  const id = idOf({ resource, report });
+  if (foreign.has(id)) return;
+  foreign.add(id);
+  log.warn(
+    { kind: resource.kind, report: keyOf(report) },
+    'a report with the name of a report of Gatehouse belongs to someone else and stays as it is: without the label app.kubernetes.io/managed-by=gatehouse, Gatehouse does not write it',
+  );
+}
+
+async function deleteOne(
+  resource: Resource,
+  { metadata }: Report,
+  { client }: WriteOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { namespace, name = '', uid, resourceVersion } = metadata ?? {};
+  const preconditions = { uid, resourceVersion };
+  const outcome = await client.delete(resource, { namespace, name }, { preconditions, signal });
+  return outcome === 'deleted';
 }

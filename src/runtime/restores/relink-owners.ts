@@ -27,7 +27,9 @@ import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts
 import { served } from '../policies/world.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
-import type { Replica } from '../webhook-process.ts';
+import type { RestoreKinds } from './restore-kinds.ts';
+import type { World } from '../../admission/policy/world.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
 
 export interface RelinkedStored {
   readonly items: readonly RelinkItem[];
@@ -85,7 +87,8 @@ export type RelinkOwners = ReturnType<typeof createRelinkOwners>;
 /** Relinks owners as part of the sweep of a window. Undefined when the window turns it off. */
 export function createRelinkOwners(
   { client, discovery, config, namespaces }: Context<ControllersConfig>,
-  { registry, world, windows, detectors }: Replica,
+  { windows, detectors }: RestoreKinds,
+  { registry, world }: { readonly registry: Pick<PolicyRegistry, 'inForce'>; readonly world: World },
 ) {
   if (world.owners === undefined) return undefined;
   const stored = storedObjects(client, discovery, undefined, namespaces);

@@ -26,10 +26,10 @@ import {
 import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import type { Replica } from '../webhook-process.ts';
 import { createIfAbsent, sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
+import type { RestoreKinds } from './restore-kinds.ts';
 
 type DetectionContext = Pick<LeaderContext, 'record'> & {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replaceStatus'>;
@@ -266,7 +266,11 @@ async function report(
   await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 
-export function startDetection(context: LeaderContext, { detectors, windows }: Replica, signal: AbortSignal) {
+export function startDetection(
+  context: LeaderContext,
+  { detectors, windows }: RestoreKinds,
+  signal: AbortSignal,
+) {
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
     controller.add(detector);
@@ -274,15 +278,14 @@ export function startDetection(context: LeaderContext, { detectors, windows }: R
   };
   const sources = createRestoreSources(context, onSourceChange, signal);
   const reconcile = createRestoreDetectorsReconciler(context, detectors.store, windows.store, sources);
-  const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
-  detectors.onChange(controller.add, signal);
+  const options = { name: 'restore-detectors', objects: detectors, reconcile };
+  const controller = startController(context, options, signal);
   windows.onChange((name) => {
     const window = windows.store.get(name);
     if (window !== undefined && window.metadata.deletionTimestamp === undefined) return;
     // It may have been the window of an active source.
     for (const detector of detectors.store.list()) controller.add(keyOf(detector));
   }, signal);
-  for (const detector of detectors.store.list()) controller.add(keyOf(detector));
   const detectorOf = ({ spec: { source } }: RestoreWindow) =>
     source?.type === 'Detector' ? detectors.store.get(source.detector ?? '') : undefined;
   return {

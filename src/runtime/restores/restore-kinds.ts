@@ -1,21 +1,20 @@
-/** On every replica: watches RestoreWindows and RestoreDetectors, unless the installation leaves out restores. */
+/** The watches of RestoreWindows and RestoreDetectors: in every process. */
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { SharedConfig } from '../../config/config.ts';
 import type { HealthCheck } from '../../server/health.ts';
-import type { Config } from '../../config/config.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface RestoreKinds {
   readonly windows: Watched<RestoreWindow>;
   readonly detectors: Watched<RestoreDetector>;
-  readonly checks: { readonly windows?: HealthCheck };
 }
 
 export function watchRestoreKinds(
-  context: WatchContext & { readonly config: Pick<Config, 'without'> },
+  context: WatchContext & { readonly config: Pick<SharedConfig, 'without'> },
   signal: AbortSignal,
-): RestoreKinds {
+): RestoreKinds & { readonly checks: { readonly windows?: HealthCheck } } {
   if (context.config.without.includes('restores'))
     return { windows: unwatched(), detectors: unwatched(), checks: {} };
   const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);

@@ -99,6 +99,7 @@ export function createRestoreSources(
         following.goneSince.set(ref.uid, since);
         return { kind: 'gone', since };
       }
+      following.goneSince.delete(ref.uid);
       const { activity, phase, allWritten } = readSource(detector, object);
       const changed = following.changedAt.get(key) ?? 0;
       const idleMs = allWritten ? 0 : timesOf(detector).idleMs;

@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { RestoreWindow, RestoreWindowSpec, Violation } from '../../api/restore-window.ts';
+import type {
+  RestoreWindow,
+  RestoreWindowSpec,
+  RestoreWindowStatus,
+  Violation,
+} from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';
 import {
   createEvents,
@@ -54,7 +59,7 @@ beforeEach(() => {
 function leader(change: Partial<RestoreWindowsOptions> = {}) {
   const run = createRestoreWindowsReconciler({
     client: cluster.client,
-    windows: { get: windows.read },
+    windows: { get: windows.read, list: windows.list },
     takeChanged: (name) => changed.delete(name),
     sweep: ({ interim }) => {
       sweeps.push(interim);
@@ -527,7 +532,9 @@ describe('a failure is retried:', () => {
     create();
     const stale = windows.read('drill');
     edit({ reason: 'drill' });
-    await expect(leader({ windows: { get: () => stale } })()).rejects.toMatchObject({ code: 409 });
+    await expect(leader({ windows: { get: () => stale, list: () => [] } })()).rejects.toMatchObject({
+      code: 409,
+    });
     expect(events.reasons()).toEqual([]);
     await reconcile();
     expect(status()?.phase).toBe('Open');
@@ -596,5 +603,60 @@ describe('a restore that ended before Gatehouse saw it', () => {
     await reconcile();
     expect(status()?.closedAt).toBeDefined();
     expect(condition('CheckedAtAdmission')).toBeUndefined();
+  });
+});
+
+describe('windows that share a sweep', () => {
+  const other = (name: string, phase: NonNullable<RestoreWindowStatus['phase']>, openedAt: string): void => {
+    windows.add({
+      ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreWindow', metadata: { name } },
+      spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
+      status: { phase, openedAt },
+    });
+  };
+
+  test('F16: sweep from the beginning of the first one whose report is not final', async () => {
+    const since: Date[] = [];
+    reconcile = leader({
+      sweep: (options) => {
+        since.push(options.since);
+        return Promise.resolve(clusterSweep(options.interim));
+      },
+    });
+    other('january', 'Completed', '2026-01-01T00:00:00Z');
+    other('refused', 'Refused', '2026-01-01T00:00:00Z');
+    await closeAtNoon();
+    other('running', 'Settling', '2026-11-20T00:00:00Z');
+    now = at('12:02:00');
+    await reconcile();
+    expect(since).toEqual([at('12:00:00'), new Date('2026-11-20T00:00:00Z')]);
+  });
+
+  test('report no default that an older object lacks', async () => {
+    const lacking = (name: string): Violation => ({
+      ...{ policy: 'servers', field: 'spec.tier', reason: 'DefaultWouldChange' },
+      object: { ...violation.object, name },
+    });
+    reconcile = leader({
+      sweep: ({ interim }) => {
+        const { violations, ...result } = clusterSweep(interim);
+        const created = (name: string, creationTimestamp: string) =>
+          violations.map((one) => ({
+            ...one,
+            violation: lacking(name),
+            written: { changedAt: [], creationTimestamp },
+          }));
+        return Promise.resolve({
+          ...result,
+          violations: [
+            ...created('old', '2026-11-21T11:00:00Z'),
+            ...created('restored', '2026-11-21T12:00:00Z'),
+          ],
+        });
+      },
+    });
+    found = { violations: [violation], unreadable: [] };
+    await closeAtNoon();
+    expect(status()?.violations?.items.map(({ object }) => object.name)).toEqual(['restored']);
   });
 });

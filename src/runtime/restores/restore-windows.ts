@@ -5,7 +5,7 @@ import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import { createAttribution, type SweptViolation } from '../../restore/attribution.ts';
-import { withHold, type CloseReason } from '../../restore/window.ts';
+import { hasFinalReport, withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
   AWAIT_CHANGE,
@@ -17,13 +17,13 @@ import {
 } from '../controller.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import type { Replica } from '../webhook-process.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
 import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
 import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
+import { isCreatedSince } from './sweep-checks.ts';
 import { followSweep } from './sweep-progress.ts';
 import {
   announce,
@@ -33,9 +33,13 @@ import {
   type ConditionUpdate,
   type RestoreWriter,
 } from './window-status.ts';
+import type { RestoreKinds } from './restore-kinds.ts';
+import type { World } from '../../admission/policy/world.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
+import type { Targets } from '../policies/targets.ts';
 
 export interface RestoreWindowsOptions extends RestoreWriter {
-  readonly windows: Pick<Store<RestoreWindow>, 'get'>;
+  readonly windows: Pick<Store<RestoreWindow>, 'get' | 'list'>;
   readonly stored: Pick<StoredObjects, 'count'>;
   /** Whether the input of the last report has changed since the last call for this window. */
   readonly takeChanged: (name: string) => boolean;
@@ -86,11 +90,15 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
         return AWAIT_CHANGE; // the written status arrives as a change
       case 'sweep': {
         const progress = followSweep(window, options);
-        const wanted = sweepOptionsOf(window, plan.interim, time);
+        const wanted = sweepOptionsOf(window, windows.list(), plan.interim, time);
         const swept = await sweep(wanted, plan.notBefore, signal, progress.onProgress);
         if (swept.kind === 'later') return { kind: 'requeue', at: swept.at };
         const relinked = await relink?.(window, signal);
-        const violations = options.violationsOf(window, swept.result.violations);
+        const since = beganAt(window, time);
+        const violations = options.violationsOf(
+          window,
+          swept.result.violations.filter((found) => isOfTime(found, since)),
+        );
         await reportSweep(progress.window(), { ...swept.result, violations }, relinked, options, signal);
         outdated.delete(name); // a change during the sweep counts as a new one
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, now());
@@ -99,15 +107,25 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
   };
 }
 
+/** From the earliest time that a window needs whose report is not final: otherwise each would need a sweep of its own. */
 function sweepOptionsOf(
-  { metadata, spec, status }: RestoreWindow,
+  window: RestoreWindow,
+  all: readonly RestoreWindow[],
   interim: boolean,
   now: Date,
 ): SweepOptions {
-  // A restore that ran before Gatehouse noticed it began before its window.
-  const since = new Date(status?.openedAt ?? metadata.creationTimestamp ?? now);
-  return { interim, since, namespaceMapping: spec.namespaceMapping ?? {} };
+  const waiting = [window, ...all.filter((one) => !hasFinalReport(one))];
+  const since = waiting.map((one) => beganAt(one, now)).reduce((a, b) => (a < b ? a : b));
+  return { interim, since, namespaceMapping: window.spec.namespaceMapping ?? {} };
 }
+
+/** The sweep may also look for defaults that an earlier restore needs. */
+const isOfTime = ({ violation, written }: SweptViolation, since: Date): boolean =>
+  violation.reason !== 'DefaultWouldChange' || isCreatedSince(written, since);
+
+/** A restore that ran before Gatehouse noticed it began before its window. */
+const beganAt = ({ metadata, status }: RestoreWindow, now: Date): Date =>
+  new Date(status?.openedAt ?? metadata.creationTimestamp ?? now);
 
 async function open(
   window: RestoreWindow,
@@ -176,26 +194,34 @@ const CONFIRM_AFTER_MS = 1_000;
 /** Timeout of a sweep, in milliseconds. It reads every governed object: 100,000 objects take a minute or two. */
 const SWEEP_MS = 10 * 60_000;
 
+interface Governing {
+  readonly registry: Pick<PolicyRegistry, 'inForce'>;
+  readonly targets: Pick<Targets, 'onChange'>;
+  readonly world: World;
+}
+
 export function startRestores(
   context: LeaderContext,
-  replica: Replica,
+  { windows, detectors }: RestoreKinds,
+  { registry, targets, world }: Governing,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
   const { client, record, log, config, serverClock, tracing } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const { registry, targets, windows, detectors, world } = replica;
+  const kinds = { windows, detectors };
   const now = serverClock.now;
   const policies = registry.inForce;
-  const detection = startDetection(context, replica, signal);
+  const detection = startDetection(context, kinds, signal);
   const stored = storedObjects(client, context.discovery, config.namespace, context.namespaces);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
   const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
-  const quiesce = startQuiesce(context, replica, settleMs, signal);
+  const quiesce = startQuiesce(context, kinds, settleMs, signal);
   const controller = startController(
     context,
     {
       name: 'restore-windows',
+      objects: windows,
       timeoutMs: SWEEP_MS,
       reconcile: createRestoreWindowsReconciler({
         ...{ client, record, now, log, stored },
@@ -211,15 +237,13 @@ export function startRestores(
           const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
           return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
         },
-        relink: createRelinkOwners(context, replica),
+        relink: createRelinkOwners(context, kinds, { registry, world }),
         timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
       }),
     },
     signal,
   );
 
-  windows.onChange(controller.add, signal);
-  for (const window of windows.store.list()) controller.add(keyOf(window));
   targets.onChange((target, key) => {
     for (const window of windows.store.list()) {
       if (!mayAffectReport(window, target, key)) continue;

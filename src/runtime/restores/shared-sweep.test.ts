@@ -64,18 +64,6 @@ test.each<[string, Partial<SweepOptions>, number]>([
   },
 );
 
-test('F16: windows that are checked again share a sweep too, in any order', async () => {
-  now = at(10);
-  await shared(options({ since: at(1) }), at(9), NEVER);
-  now = at(40);
-  await shared(options({ since: at(5) }), at(39), NEVER);
-  expect(await shared(options({ since: at(1) }), at(40), NEVER)).toMatchObject({
-    kind: 'swept',
-    result: { objectsScanned: 2 },
-  });
-  expect(sweeps).toBe(2);
-});
-
 test('an interim sweep does not replace a final one', async () => {
   now = at(10);
   await shared(options({ interim: true }), at(9), NEVER);

@@ -15,16 +15,12 @@ type SweepOutcome =
 /** A sweep that began before `notBefore` does not count. */
 export function createSharedSweep(sweep: Sweep, now: () => Date) {
   let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
-  let earliest: Date | undefined;
   return async (
-    wanted: SweepOptions,
+    options: SweepOptions,
     notBefore: Date,
     signal: AbortSignal,
     onProgress?: OnSweepProgress,
   ): Promise<SweepOutcome> => {
-    // Use the earliest time that any window needs: otherwise each window would need its own sweep.
-    earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
-    const options = { ...wanted, since: earliest };
     if (last !== undefined) {
       const { result } = last;
       if (result.startedAt >= notBefore && covers(last.options, options))

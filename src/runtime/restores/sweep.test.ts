@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -312,6 +313,58 @@ describe('a kind that cannot be read is reported, and the others are swept:', ()
   });
 });
 
+describe('live reads', () => {
+  /** Servers whose target does not exist. */
+  const suspects = (count: number): void => {
+    put('servers', ...Array.from({ length: count }, (_, n) => server(`s${n}`, { datacenter: `gone-${n}` })));
+  };
+
+  test('are made at the same time, and never more than sixteen', async () => {
+    suspects(200);
+    let [inFlight, most] = [0, 0];
+    const { violations } = await sweep({
+      read: async (ref) => {
+        most = Math.max(most, (inFlight += 1));
+        await setImmediate();
+        inFlight -= 1;
+        return await read(ref);
+      },
+    });
+    expect(violations).toHaveLength(200);
+    expect(most).toBe(16);
+  });
+
+  test('that fail leave out one object, and twenty of them the rest of the kind', async () => {
+    suspects(200);
+    const failing = (isFailing: (name: string) => boolean) =>
+      sweep({
+        read: (ref) =>
+          isFailing(ref.name) ? Promise.reject(new Error('a timeout')) : Promise.resolve(read(ref)),
+      });
+    const one = await failing((name) => name === 's7');
+    expect(one.violations).toHaveLength(199);
+    expect(one.unreadable).toEqual([`servers.${GROUP}: a timeout`]);
+    reads = [];
+    const all = await failing((name) => /^s\d/.test(name));
+    expect(all.violations).toEqual([]);
+    expect(all.unreadable).toEqual([`servers.${GROUP}: a timeout`]);
+  });
+
+  test('that fail after the pause keep the violation, and the sweep is not complete', async () => {
+    suspects(2);
+    let isAway = false;
+    const { violations, unreadable } = await sweep({
+      pause: () => {
+        isAway = true;
+        return Promise.resolve();
+      },
+      read: (ref) => (isAway && ref.name === 'gone-1' ? Promise.reject(new Error('a timeout')) : read(ref)),
+    });
+    expect(violations).toHaveLength(2);
+    expect(unreadable).toEqual([`datacenters.${GROUP}: a timeout`]);
+  });
+});
+
 test('an aborted sweep fails instead of reporting every kind as unreadable', async () => {
   put('servers', server('s1', { datacenter: 'gone' }));
   const stop = new AbortController();
@@ -375,7 +428,7 @@ describe('checks other than references', () => {
       server('s2', { units: 4, datacenter: 'fra1' }),
       server('s3', { units: 9, datacenter: 'gone' }),
     );
-    expect(await reasons()).toEqual(['s3 TargetMissing spec.datacenter', 's1 CheckFailed ']);
+    expect(await reasons()).toEqual(['s1 CheckFailed ', 's3 TargetMissing spec.datacenter']);
     policies = [
       compiled({
         validate: { references: [datacenterReference], rules },
@@ -408,8 +461,8 @@ describe('checks other than references', () => {
     policies = [policy(exempt(['unique']))];
     expect(await reasons()).toEqual([
       's1 TargetMissing spec.datacenter',
-      's2 TargetMissing spec.datacenter',
       's1 CheckFailed spec.units',
+      's2 TargetMissing spec.datacenter',
       's2 CheckFailed spec.units',
       ...others,
     ]);

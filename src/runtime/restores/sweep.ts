@@ -13,6 +13,7 @@ import {
   type KubeObject,
   type ObjectRef,
 } from '../../json/kube-object.ts';
+import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
@@ -23,6 +24,7 @@ import { governedKinds } from '../policies/audit-scan.ts';
 import type { StoredKind, StoredObjects } from '../policies/stored-objects.ts';
 import {
   about,
+  CONCURRENT_READS,
   createDuplicates,
   crossesMapping,
   missingDefaults,
@@ -70,6 +72,9 @@ export type Sweep = (
   onProgress?: OnSweepProgress,
 ) => Promise<ClusterSweep>;
 
+/** After so many failed reads of one kind, the sweep leaves out the rest of the kind. */
+const FAILED_READS = 20;
+
 /** Whether the listed targets contain this one. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
 
@@ -84,6 +89,7 @@ export function createSweep(sources: SweepSources): Sweep {
     const namespaces = await sources.namespaceLabels(signal);
     const resources = byKind(policies).map(([resource]) => resource);
     const violations: SweptViolation[] = [];
+    const failures = createFailures(signal);
     let objectsScanned = 0;
 
     const unreadable = await eachPage(
@@ -94,21 +100,21 @@ export function createSweep(sources: SweepSources): Sweep {
         const inScope = page
           .flatMap((object) => governing.map((policy) => ({ policy, object })))
           .filter(({ policy, object }) => isInScope(policy, object, namespaces));
-        for (const { policy, object } of inScope)
-          violations.push(
-            ...swept(
-              { policy, resource, object },
-              await referenceViolations(policy, resource, object, exists, options, sources, signal),
-            ),
-          );
-        for (const { policy, object } of inScope) {
-          duplicates.see(policy, resource, object);
-          const found = [
-            ...(await deferredViolations(policy, resource, object, sources, signal)),
-            ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
-          ];
-          violations.push(...swept({ policy, resource, object }, found));
-        }
+        for (const { policy, object } of inScope) duplicates.see(policy, resource, object);
+        const found = await mapConcurrent(inScope, CONCURRENT_READS, async ({ policy, object }) => {
+          try {
+            return swept({ policy, resource, object }, [
+              ...(await referenceViolations(policy, resource, object, exists, options, sources, signal)),
+              ...(await deferredViolations(policy, resource, object, sources, signal)),
+              ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
+            ]);
+          } catch (error) {
+            failures.note(resource, error);
+            if (failures.isAway(resource)) throw error;
+            return [];
+          }
+        });
+        violations.push(...found.flat());
         await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
       },
       signal,
@@ -121,15 +127,34 @@ export function createSweep(sources: SweepSources): Sweep {
     }
     for (const { name, undecidable } of all)
       if (undecidable !== undefined) unreadable.push(`policy ${name}: ${undecidable.message}`);
-    const remaining = interim ? violations : await stillViolated(violations, sources, signal);
+    const remaining = interim ? violations : await stillViolated(violations, failures, sources, signal);
     return {
       startedAt,
       finishedAt: sources.now(),
       interim,
       objectsScanned,
       violations: remaining,
-      unreadable,
+      unreadable: [...new Set([...unreadable, ...failures.reasons()])],
     };
+  };
+}
+
+type Failures = ReturnType<typeof createFailures>;
+
+/** The failed reads of each kind. One says nothing about the next; many mean that the API server is away. */
+function createFailures(signal: AbortSignal) {
+  const failed = new Map<string, { readonly first: string; readonly count: number }>();
+  return {
+    /** @throws the reason of the signal on abort */
+    note: (resource: GroupResource, error: unknown): void => {
+      signal.throwIfAborted();
+      const name = groupResourceName(resource);
+      const { first = messageOf(error), count = 0 } = failed.get(name) ?? {};
+      failed.set(name, { first, count: count + 1 });
+    },
+    isAway: (resource: GroupResource): boolean =>
+      (failed.get(groupResourceName(resource))?.count ?? 0) >= FAILED_READS,
+    reasons: (): readonly string[] => [...failed].map(([name, { first }]) => `${name}: ${first}`),
   };
 }
 
@@ -232,10 +257,11 @@ async function dangling(
 
 /**
  * The next write of the restore may create a missing target. The sweep reports only targets that are still missing
- * after a pause.
+ * after a pause, and those that it could not read again.
  */
 async function stillViolated(
   violations: readonly SweptViolation[],
+  failures: Failures,
   sources: SweepSources,
   signal: AbortSignal,
 ): Promise<readonly SweptViolation[]> {
@@ -246,10 +272,19 @@ async function stillViolated(
     (ref: ObjectRef) => sources.read(ref, signal),
     (ref) => `${groupResourceName(ref)} ${objectKey(ref)}`,
   );
-  const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> =>
-    target === undefined || (await targets.read({ ...target, namespace: target.namespace })) === undefined;
-  const still = await Promise.all(
-    violations.map(async (one) => one.violation.reason !== 'TargetMissing' || (await isMissing(one))),
+  const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> => {
+    if (target === undefined || failures.isAway(target)) return true;
+    try {
+      return (await targets.read({ ...target, namespace: target.namespace })) === undefined;
+    } catch (error) {
+      failures.note(target, error);
+      return true;
+    }
+  };
+  const still = await mapConcurrent(
+    violations,
+    CONCURRENT_READS,
+    async (one) => one.violation.reason !== 'TargetMissing' || (await isMissing(one)),
   );
   return violations.filter((_, index) => still[index]);
 }

@@ -27,6 +27,8 @@ export function configurationTarget({ config }: Pick<Context<ControllersConfig>,
   };
 }
 
+export type InstalledWebhooks = ReturnType<typeof watchInstalledWebhooks>;
+
 export function watchInstalledWebhooks(context: WatchContext, signal: AbortSignal) {
   const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
   const listeners = createListeners<[]>();

@@ -16,6 +16,8 @@ const warn = {
   ofException: () => ({ ...ALLOWED, warnings: ['not in force'] }),
 };
 
+const SOURCES = { windows: none, detectors: none, records: RECORDS, ownNamespace: 'gatehouse-system' };
+
 /** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
 function scene() {
   const asked: AccessQuestion[] = [];
@@ -25,16 +27,7 @@ function scene() {
   };
   return {
     asked,
-    ...createOwnKinds(
-      mayUser,
-      none,
-      none,
-      { isOurs: () => false },
-      RECORDS,
-      'gatehouse-system',
-      warn,
-      () => NOW,
-    ),
+    ...createOwnKinds({ mayUser, ...SOURCES, owners: { isOurs: () => false } }, warn, () => NOW),
   };
 }
 
@@ -96,12 +89,7 @@ test('the record of what the opener may open comes from one SubjectAccessReview 
 test('a window is not stored while its opener cannot be checked', async () => {
   const mayUser = () => Promise.reject(new Error('connection refused'));
   const { mutate } = createOwnKinds(
-    mayUser,
-    none,
-    none,
-    { isOurs: () => false },
-    RECORDS,
-    'gatehouse-system',
+    { mayUser, ...SOURCES, owners: { isOurs: () => false } },
     warn,
     () => NOW,
   );
@@ -123,16 +111,7 @@ test('only Gatehouse writes a status, whatever a SubjectAccessReview would say',
     return Promise.resolve(true);
   };
   const isOurs = (username: string) => username === ours;
-  const { validate } = createOwnKinds(
-    mayUser,
-    none,
-    none,
-    { isOurs },
-    RECORDS,
-    'gatehouse-system',
-    warn,
-    () => NOW,
-  );
+  const { validate } = createOwnKinds({ mayUser, ...SOURCES, owners: { isOurs } }, warn, () => NOW);
   const created = windowIn(['ns-0']);
   const write = (username: string) =>
     validate(

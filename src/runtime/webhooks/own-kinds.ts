@@ -5,11 +5,11 @@
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import type { AdmissionRequest, UserInfo } from '../../admission/review/request.ts';
+import { writes, type AdmissionRequest, type UserInfo } from '../../admission/review/request.ts';
 import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
-import type { RestoreDetector } from '../../api/restore-detector.ts';
-import type { RestoreWindow } from '../../api/restore-window.ts';
+import { restoreDetectorSchema, type RestoreDetector } from '../../api/restore-detector.ts';
+import { restoreWindowSchema, type RestoreWindow } from '../../api/restore-window.ts';
 import { completeWindow } from '../../restore/complete-window.ts';
 import { objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
 import { isClusterWide } from '../../restore/opener.ts';
@@ -20,17 +20,24 @@ import type { createExceptionWarnings } from '../policies/exception-warnings.ts'
 import type { createPolicyWarnings } from '../policies/policy-warnings.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
-import { schemaFlaws } from './own-kind-schemas.ts';
+import { compileJsonSchema } from '../../admission/policy/schema/json-schema.ts';
+import type { SchemaCheck } from '../../admission/policy/compiled-policy.ts';
+import { admissionPolicySchema } from '../../api/admission-policy.ts';
+import { policyExceptionSchema } from '../../api/policy-exception.ts';
 
 export type OwnKinds = ReturnType<typeof createOwnKinds>;
 
+interface Sources {
+  readonly mayUser: AccessReviews;
+  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
+  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
+  readonly owners: Pick<Owners, 'isOurs'>;
+  readonly records: Pick<ReadRecords, 'recordOf' | 'verdict'>;
+  readonly ownNamespace: string;
+}
+
 export function createOwnKinds(
-  mayUser: AccessReviews,
-  windows: Pick<Watched<RestoreWindow>, 'store'>,
-  detectors: Pick<Watched<RestoreDetector>, 'store'>,
-  owners: Pick<Owners, 'isOurs'>,
-  records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
-  ownNamespace: string,
+  { mayUser, windows, detectors, owners, records, ownNamespace }: Sources,
   warn: {
     readonly ofPolicy: ReturnType<typeof createPolicyWarnings>;
     readonly ofException: ReturnType<typeof createExceptionWarnings>;
@@ -118,3 +125,33 @@ const toOwnRequest = (request: AdmissionRequest): OwnKindRequest => ({
   resource: request.resource.resource,
   user: request.userInfo,
 });
+
+/** The kinds whose reviews cause SubjectAccessReviews, or read more than their metadata. */
+const SCHEMAS = new Map<string, object>([
+  ['admissionpolicies', admissionPolicySchema],
+  ['policyexceptions', policyExceptionSchema],
+  ['restoredetectors', restoreDetectorSchema],
+  ['restorewindows', restoreWindowSchema],
+]);
+
+/** Compiled on first use: compilation takes tens of milliseconds. */
+const checks = new Map<string, SchemaCheck>();
+
+/** The flaws of the object that the request would store; empty if it is valid, or of another kind. */
+function schemaFlaws({
+  operation,
+  resource: { resource },
+  object,
+}: AdmissionRequest): ReturnType<SchemaCheck> {
+  const schema = SCHEMAS.get(resource);
+  if (schema === undefined || object === undefined || !writes(operation)) return [];
+  const check = checks.get(resource) ?? compileJsonSchema(withoutExtensions(schema));
+  checks.set(resource, check);
+  return check(object);
+}
+
+/** JSON Schema does not have the keywords of Kubernetes. */
+const withoutExtensions = (schema: object): object =>
+  JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) => (key.startsWith('x-kubernetes-') ? undefined : value)),
+  ) as object;

@@ -210,11 +210,6 @@ export function startPathRotation(
     now: () => performance.now(),
     random: () => randomBytes(PATH_TOKEN_BYTES).toString('hex'),
   });
-  const controller = startController(context, { name: 'path-tokens', reconcile }, signal);
-  const check = () => {
-    controller.add(PATH_SECRET);
-  };
-  paths.onChange(check, signal);
-  check();
-  return controller;
+  const on = [paths.onChange];
+  return startController(context, { name: 'path-tokens', key: PATH_SECRET, on, reconcile }, signal);
 }

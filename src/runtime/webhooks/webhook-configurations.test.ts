@@ -16,7 +16,8 @@ import {
   type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
+import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
@@ -37,6 +38,9 @@ let caBundle: string | undefined;
 let awaited: readonly CompiledPolicy[];
 let refused: ReadonlyMap<string, string>;
 let pathToken: string | undefined;
+let owner: OwnerReference | undefined;
+let obstacle: string | undefined;
+let waiting: string | undefined;
 
 beforeEach(() => {
   cluster = createCluster();
@@ -49,8 +53,17 @@ beforeEach(() => {
   awaited = [];
   refused = new Map();
   pathToken = '';
+  owner = installationOwner('1');
+  obstacle = undefined;
+  waiting = undefined;
   serverNow = now;
 });
+
+const installation: WebhookConfigurationsOptions['installation'] = {
+  owner: () => Promise.resolve(owner),
+  obstacle: () => Promise.resolve(obstacle),
+  withOwner: (by, write) => write(by),
+};
 
 const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
   createWebhookConfigurationsReconciler({
@@ -68,7 +81,10 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
     detectors: { list: () => [] },
     awaited: () => rulesOf(awaited),
     waitsFor: () => Promise.resolve(undefined),
-    onWaiting: () => undefined,
+    installation,
+    onWaiting: (next) => {
+      waiting = next;
+    },
     onRefused: (next) => {
       refused = next;
     },
@@ -203,6 +219,74 @@ describe('a configuration is repaired', () => {
     policies = [];
     await reconcile();
     expect(validating().read(NAME)?.webhooks).toEqual([]);
+  });
+});
+
+describe('the owner', () => {
+  const ownersOf = () =>
+    [mutating(), validating()].map((objects) => objects.read(NAME)?.metadata?.ownerReferences);
+
+  test('is the role of the installation, with its current uid', async () => {
+    await reconcile();
+    expect(ownersOf()).toEqual([[installationOwner('1')], [installationOwner('1')]]);
+    owner = installationOwner('2');
+    await reconcile();
+    await reconcile();
+    expect(ownersOf()).toEqual([[installationOwner('2')], [installationOwner('2')]]);
+    expect(writes()).toBe(4);
+  });
+
+  test('stays when the role goes: the garbage collector deletes the configurations', async () => {
+    await reconcile();
+    owner = undefined;
+    caBundle = 'BBBB';
+    await reconcile();
+    expect(ownersOf()).toEqual([[installationOwner('1')], [installationOwner('1')]]);
+  });
+
+  test('is nobody without the role, and the configurations are written', async () => {
+    owner = undefined;
+    await reconcile();
+    expect(ownersOf()).toEqual([undefined, undefined]);
+  });
+
+  test('is left out if the API server refuses it, and the rest is written', async () => {
+    await reconcile();
+    owner = installationOwner('2');
+    caBundle = 'BBBB';
+    const refusing = {
+      ...installation,
+      withOwner: ((_by, write) => write(undefined)) as typeof installation.withOwner,
+    };
+    await reconciler({ installation: refusing })(NAME, NEVER);
+    expect(ownersOf()).toEqual([[installationOwner('1')], [installationOwner('1')]]);
+    expect(validating().read(NAME)).toMatchObject({ webhooks: [{ clientConfig: { caBundle: 'BBBB' } }] });
+  });
+});
+
+describe('while somebody removes Gatehouse', () => {
+  beforeEach(() => {
+    obstacle = 'the Service is gone';
+  });
+
+  test('nothing is created, and users learn why; afterwards it is', async () => {
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 1_000) });
+    expect([writes(), waiting]).toEqual([0, obstacle]);
+    obstacle = undefined;
+    await reconcile();
+    expect([writes(), waiting]).toEqual([2, undefined]);
+  });
+
+  test('what exists is still updated', async () => {
+    obstacle = undefined;
+    await reconcile();
+    obstacle = 'the Service is gone';
+    mutating().remove(NAME);
+    caBundle = 'BBBB';
+    await reconcile();
+    expect(mutating().read(NAME)).toBeUndefined();
+    expect(validating().read(NAME)).toMatchObject({ webhooks: [{ clientConfig: { caBundle: 'BBBB' } }] });
+    expect(waiting).toBe(obstacle);
   });
 });
 

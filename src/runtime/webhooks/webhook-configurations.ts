@@ -6,6 +6,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
+import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
 import {
   webhookConfigurations,
   WEBHOOK_CONFIGURATION_NAME,
@@ -13,6 +14,7 @@ import {
 import type { InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { OwnerReference } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
@@ -20,11 +22,17 @@ import type { Certificates } from '../certificates/start-certificates.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
-import type { Replica } from '../webhook-process.ts';
 import { writeAccepted } from './dry-run.ts';
 import { restorersOf } from './restorers.ts';
 import { createFirstInstallation, servingObstacle } from './first-installation.ts';
+import type { Installation } from './installation.ts';
 import { WEBHOOK_CONFIGURATIONS, configurationTarget, type WebhookResource } from './installed-webhooks.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
+import type { Releases } from '../native/releases.ts';
+import type { Handlers } from '../handlers/handlers.ts';
+import type { RestoreKinds } from '../restores/restore-kinds.ts';
+import type { AcceptedPaths } from './path-tokens.ts';
+import type { InstalledWebhooks } from './installed-webhooks.ts';
 
 export interface WebhookConfigurationsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
@@ -42,7 +50,8 @@ export interface WebhookConfigurationsOptions {
   readonly awaited: () => InstalledRules;
   /** Why the first installation must wait, for users; undefined: install. */
   readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Called after each reconcile: what the first installation waits for. */
+  readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner'>;
+  /** Called after each reconcile: what the creation of a configuration waits for. */
   readonly onWaiting: (reason: string | undefined) => void;
   /** Called after each reconcile with the messages of the API server about webhooks that it refuses, by name. */
   readonly onRefused: (refused: ReadonlyMap<string, string>) => void;
@@ -56,7 +65,7 @@ export interface WebhookConfigurationsOptions {
 const RECHECK_MS = 60_000;
 /** How soon to look for an authority that does not exist yet, in milliseconds. */
 const NO_AUTHORITY_MS = 500;
-/** How soon to look again whether a replica can serve, in milliseconds. */
+/** How soon to look again whether the configurations may be created, in milliseconds. */
 const NOT_SERVING_MS = 1_000;
 
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
@@ -65,8 +74,11 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     const [caBundle, pathToken] = [options.caBundle(), options.pathToken()];
     if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, now());
     const reason = await options.waitsFor(signal);
-    options.onWaiting(reason);
-    if (reason !== undefined) return requeueIn(NOT_SERVING_MS, now());
+    if (reason !== undefined) {
+      options.onWaiting(reason);
+      return requeueIn(NOT_SERVING_MS, now());
+    }
+    const owner = await options.installation.owner(signal);
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
     const { mutating, validating } = webhookConfigurations(
       options.policies(),
@@ -75,14 +87,17 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
       options.releaseOf,
     );
     const results = await Promise.allSettled([
-      ensure('mutatingwebhookconfigurations', mutating, options, signal),
-      ensure('validatingwebhookconfigurations', validating, options, signal),
+      ensure('mutatingwebhookconfigurations', mutating, owner, options, signal),
+      ensure('validatingwebhookconfigurations', validating, owner, options, signal),
     ]);
-    const states = results.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
-    options.onRefused(new Map(states.flatMap((state) => (state.kind === 'lent' ? [] : [...state.refused]))));
+    const states = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const withheld = states.find((state) => state.kind === 'withheld')?.reason;
+    options.onWaiting(withheld);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    options.onRefused(
+      new Map(states.flatMap((state) => (state.kind === 'installed' ? [...state.refused] : []))),
+    );
+    if (withheld !== undefined) return requeueIn(NOT_SERVING_MS, now());
     const expiries = states.flatMap((state) =>
       state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],
     );
@@ -91,6 +106,8 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
 }
 
 type Ensured =
+  /** Not created, because nobody would serve it. */
+  | { readonly kind: 'withheld'; readonly reason: string }
   /** The messages of the API server about webhooks that it refuses, by name. */
   | { readonly kind: 'installed'; readonly refused: ReadonlyMap<string, string> }
   /** A development session writes the configuration until it expires. */
@@ -99,12 +116,15 @@ type Ensured =
 async function ensure(
   resource: WebhookResource,
   desired: WebhookConfiguration,
-  { client, serverNow, awaited, log }: WebhookConfigurationsOptions,
+  owner: OwnerReference | undefined,
+  { client, serverNow, awaited, installation, log }: WebhookConfigurationsOptions,
   signal: AbortSignal,
 ): Promise<Ensured> {
   const kind = WEBHOOK_CONFIGURATIONS[resource];
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
   const live = await client.get<LiveWebhookConfiguration>(kind, ref, { signal });
+  const obstacle = live === undefined ? await installation.obstacle(signal) : undefined;
+  if (obstacle !== undefined) return { kind: 'withheld', reason: obstacle };
   const state = live === undefined ? undefined : devSessionOf(live, serverNow());
   if (state?.kind === 'valid') {
     const { session } = state;
@@ -114,14 +134,16 @@ async function ensure(
   const isAbandoned = state?.kind === 'over';
   if (isAbandoned)
     log.warn({ resource, session: state.session }, 'took webhook configuration back from a developer');
-  const write = async (webhooks: readonly LiveWebhook[], dryRun: boolean) => {
-    const next = nextOf(live, desired, webhooks, isAbandoned);
+  const writeAs = (by?: OwnerReference) => async (webhooks: readonly LiveWebhook[], dryRun: boolean) => {
+    const next = ownedBy(nextOf(live, desired, webhooks, isAbandoned), by);
     if (live === undefined) await client.create(kind, next, { dryRun, signal });
     else if (isAbandoned || !isSame(live, next)) await client.replace(kind, next, { dryRun, signal });
     else return;
     if (!dryRun) log.info({ resource, webhooks: webhooks.length }, 'wrote webhook configuration');
   };
-  const refused = await writeAccepted(desired.webhooks, live?.webhooks ?? [], awaited(), write);
+  const refused = await installation.withOwner(owner, (by) =>
+    writeAccepted(desired.webhooks, live?.webhooks ?? [], awaited(), writeAs(by)),
+  );
   if (refused.size > 0)
     log.error({ resource, refused: Object.fromEntries(refused) }, 'the API server refuses webhooks');
   return { kind: 'installed', refused };
@@ -140,14 +162,31 @@ function nextOf(
 }
 
 /** The API server leaves out an empty list. */
-const isSame = (live: LiveWebhookConfiguration, { webhooks, metadata }: LiveWebhookConfiguration): boolean =>
-  isDeepStrictEqual([live.webhooks ?? [], live.metadata?.labels ?? {}], [webhooks, metadata?.labels]);
+const isSame = (live: LiveWebhookConfiguration, next: LiveWebhookConfiguration): boolean =>
+  isDeepStrictEqual(writtenOf(live), writtenOf(next));
+
+const writtenOf = ({ webhooks = [], metadata }: LiveWebhookConfiguration) => [
+  webhooks,
+  metadata?.labels ?? {},
+  metadata?.ownerReferences ?? [],
+];
+
+type Reported = Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>;
+
+export interface ConfigurationSources {
+  readonly registry: PolicyRegistry;
+  readonly releases: Releases;
+  readonly handlers: Handlers;
+  readonly detectors: RestoreKinds['detectors'];
+  readonly paths: AcceptedPaths;
+  readonly webhooks: InstalledWebhooks;
+}
 
 export function startWebhookConfigurations(
   context: Context<ControllersConfig>,
-  { registry, releases, handlers, detectors, paths, webhooks }: Replica,
+  { registry, releases, handlers, detectors, paths, webhooks }: ConfigurationSources,
   certificates: Certificates,
-  { onRefused, onWaiting }: Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>,
+  { installation, onRefused, onWaiting }: Reported & { readonly installation: Installation },
   signal: AbortSignal,
 ): RunningController {
   const { client, config, serverClock, log } = context;
@@ -155,10 +194,20 @@ export function startWebhookConfigurations(
   const waitsFor = createFirstInstallation(client, target.service, (waiting) =>
     servingObstacle(client, config, waiting),
   );
-  const controller = startController(
+  return startController(
     context,
     {
       name: 'webhook-configurations',
+      key: WEBHOOK_CONFIGURATION_NAME,
+      on: [
+        registry.subscribe,
+        releases.onChange,
+        certificates.onAuthority,
+        paths.onChange,
+        detectors.onChange,
+        installation.onChange,
+        webhooks.onChange, // reverts changes that other clients make to these configurations
+      ],
       reconcile: createWebhookConfigurationsReconciler({
         client,
         policies: registry.inForce,
@@ -173,6 +222,7 @@ export function startWebhookConfigurations(
         detectors: detectors.store,
         awaited: registry.awaited,
         waitsFor,
+        installation,
         onWaiting,
         onRefused,
         now: () => new Date(),
@@ -182,16 +232,4 @@ export function startWebhookConfigurations(
     },
     signal,
   );
-  const install = () => {
-    controller.add(WEBHOOK_CONFIGURATION_NAME);
-  };
-  registry.subscribe(install, signal);
-  releases.onChange(install, signal);
-  certificates.onAuthority(install);
-  paths.onChange(install, signal);
-  detectors.onChange(install, signal);
-  // Reverts changes that other clients make to these configurations.
-  webhooks.onChange(install, signal);
-  install();
-  return controller;
 }

@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 function watched() {
-  let now = 0;
+  let now = 1_000_000;
   const seconds: number[] = [];
   const stopping = new AbortController();
   onTestFinished(() => {

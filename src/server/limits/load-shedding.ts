@@ -8,7 +8,7 @@ import { findUid } from '../../admission/review/find-uid.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody } from '../../admission/review/read-review.ts';
 import { toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import { busy, send, sendAtOnce, type Answer, type Reply } from '../answer.ts';
+import { busy, send, sendAtOnce, type Answer, type IsLast, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
 import { createFairShare, type Shortage } from './fair-share.ts';
@@ -128,7 +128,7 @@ const ENVELOPE_BYTES = 4 * 1024;
  * the object unchecked, so such entries get a review instead, and the client retries.
  * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
  */
-export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: () => boolean) {
+export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: IsLast) {
   return (
     request: FastifyRequest<{ Params: { entry: string } }, Server>,
     reply: Reply,
@@ -145,7 +145,7 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLa
         return;
       }
       receiveBody(request.raw, ENVELOPE_BYTES, (error, body) => {
-        if (error === null) sendAtOnce(reply, refusalOf(body, message), isLast());
+        if (error === null) sendAtOnce(reply, refusalOf(body, message), isLast(request.raw));
         else void reply.header('connection', 'close').send(error);
       });
       return;

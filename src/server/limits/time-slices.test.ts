@@ -5,7 +5,7 @@ import { createTurnQueue } from './turns.ts';
 
 /** An event loop that the test drives, and a clock that advances only with work. */
 function loop() {
-  let now = 0;
+  let now = 1_000_000;
   const turns: (() => void)[] = [];
   const breathe = createTimeSlices(
     10,

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import { createServer } from 'node:https';
-import { expect, test } from 'vitest';
+import { Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
 
-import { prepareClosing } from './connection-close.ts';
+import { limitAge, prepareClosing } from './connection-close.ts';
 
 /** A server with open connections. `turn` runs in each turn of the event loop until all are closed. */
 async function close(connections: number, turn: () => void): Promise<{ took: number; perTurn: number[] }> {
@@ -43,4 +44,34 @@ test('slow turns do not delay the end for long: the rest are closed at once', as
     while (performance.now() < until);
   });
   expect(took).toBeLessThan(10_000); // 1,500 turns take 30 s
+});
+
+describe('the age of a connection', () => {
+  /** When the connections of a server end, in milliseconds, for these random numbers. */
+  const endsOf = (randoms: readonly number[]): readonly number[] => {
+    const server = createServer();
+    server.removeAllListeners('secureConnection');
+    let [now, next] = [0, 0];
+    const isOld = limitAge(
+      server,
+      1_000,
+      () => randoms[next++] ?? NaN,
+      () => now,
+    );
+    const sockets = randoms.map(() => new Socket());
+    for (const socket of sockets) server.emit('secureConnection', socket);
+    return sockets.map((socket) => {
+      for (now = 0; !isOld(socket); now += 1);
+      return now;
+    });
+  };
+
+  test('is limited to one to two times the limit, differently for each', () => {
+    expect(endsOf([0, 0.5, 0.999])).toEqual([1_000, 1_500, 1_999]);
+  });
+
+  test('of a connection that the server does not know has no limit', () => {
+    const isOld = limitAge(createServer(), 0);
+    expect(isOld(new Socket())).toBe(false);
+  });
 });

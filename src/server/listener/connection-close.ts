@@ -1,4 +1,4 @@
-/** Closes connections whose client may still be writing. */
+/** Ends connections whose client may still be writing, or about to write. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
@@ -70,4 +70,25 @@ export function prepareClosing(
       if (isIdle(socket)) socket.destroy();
     }
   };
+}
+
+/**
+ * Limits the age of the connections of `server`. The API server spreads connections over the replicas, not requests, and keeps a
+ * busy connection open: without a limit, a new replica gets no requests. Each connection gets a limit between one and two times
+ * `lifetimeMs`, so that connections that began together do not end together.
+ *
+ * @returns whether the next response on a connection must end it. Closing an idle connection because of its age is not safe: the
+ * API server may be writing a request
+ */
+export function limitAge(
+  server: Server,
+  lifetimeMs: number,
+  random = Math.random,
+  now = () => performance.now(),
+): (socket: Socket) => boolean {
+  const ends = new WeakMap<Socket, number>();
+  server.on('secureConnection', (socket) => {
+    ends.set(socket, now() + lifetimeMs * (1 + random()));
+  });
+  return (socket) => now() >= (ends.get(socket) ?? Infinity);
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createSharedView } from './shared-view.ts';
 
 function viewed(tookMs = 0) {
-  let now = 0;
+  let now = 1_000_000;
   let reads = 0;
   const read = () => {
     reads += 1;

@@ -1,14 +1,23 @@
 /** Defaults and mutations of a policy: a MutatingAdmissionPolicy. */
-import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
+import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
-import { droppedProblem } from './dropped-fields.ts';
-import { defaultPatches, defaultProblem } from './native-defaults.ts';
-import { compileNativeMutation } from './native-mutations.ts';
 import { repeatProblem } from './repeatable.ts';
+import { CelError, compileCel, type CelProgram } from '../../../cel/cel.ts';
+import { isOfCustomKinds } from './custom-kinds.ts';
+import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
+import type { FieldPath, Segment } from '../../../json/field-path.ts';
+import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
+import { expressionProblem } from '../native-rules.ts';
+import { exactTypeOf, variablesFor } from '../variable-types.ts';
+import { below, memberOf, patch, ROOT, type Place } from './place.ts';
+import { MUTATION_MESSAGES } from '../../../cel/compile/messages.ts';
+import type { CompiledExpression } from '../../policy/expressions/expression.ts';
+import { patchesOf, patchesText, type Patches } from './patches.ts';
+import { NeedsWebhook, readerOf } from './written-value.ts';
 
 type Change = CompiledPolicy['defaults'][number] | CompiledPolicy['mutations'][number];
 
@@ -85,4 +94,193 @@ function scopeProblem(policy: CompiledPolicy): string | undefined {
   if (!resources.every((one) => ['', 'status'].includes(splitResource(one).subResource)))
     return 'it names a subresource other than status, whose objects may have another kind';
   return undefined;
+}
+
+interface Step {
+  readonly name: string;
+  /** What the API server may drop, or write in another way. */
+  readonly writes: readonly Path[];
+  readonly needs: readonly Path[];
+}
+
+/**
+ * Why all changes stay in the webhook; undefined: none reads what an earlier one of the policy writes. Between two changes,
+ * the API server turns an object of a built-in kind into its Go type and back. That drops empty fields, such as labels without
+ * a label, and may write others differently, such as quantities. The webhook applies all changes to the same JSON.
+ */
+function droppedProblem(policy: CompiledPolicy): string | undefined {
+  const { defaults, mutations, match } = policy;
+  if (match.apiGroups.every(isOfCustomKinds)) return undefined;
+  const read = (program: CelProgram | undefined) =>
+    program === undefined ? [] : valuesRead(policy, program);
+  const steps: readonly Step[] = [
+    ...defaults.map((rule) => ({
+      ...{ name: `the default of ${rule.path.text}`, writes: isKept(rule) ? [] : [rule.path.segments] },
+      needs: rule.kind === 'expression' ? read(rule.expression.program) : [],
+    })),
+    ...mutations.map((mutation) => ({
+      ...{ name: `mutation ${mutation.name}`, writes: pathsWritten(mutation) },
+      needs: [
+        ...read(mutation.condition?.program),
+        ...read(mutation.change.program),
+        ...parentsNeeded(mutation),
+      ],
+    })),
+  ];
+  for (const [index, { name, writes }] of steps.entries()) {
+    const later = steps.slice(index + 1).find(({ needs }) => overlapAny(needs, writes));
+    if (later !== undefined)
+      return `${later.name} needs what ${name} writes, and the API server drops empty fields of built-in kinds in between: make one change of both`;
+  }
+  return undefined;
+}
+
+/** Whether the value is true or a text that is no number, quantity or time. */
+const isKept = (rule: CompiledDefault): boolean =>
+  rule.kind === 'value' &&
+  (rule.value === true || (typeof rule.value === 'string' && /^[a-z]/i.test(rule.value)));
+
+/** Why a default stays in the webhook; undefined: it does not. */
+function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string | undefined {
+  if (rule.kind === 'value') return undefined;
+  const { expression, path } = rule;
+  // Other types may not become the same JSON: large integers, timestamps, and null, which fills nothing.
+  if (!['string', 'bool'].includes(exactTypeOf(policy, expression.program)))
+    return `the default of ${path.text} may be no text and no bool: write string(…) or bool(…)`;
+  return expressionProblem(policy, [expression], true);
+}
+
+/** JSON patches as CEL: they work for every kind and never merge. */
+const defaultPatches = (rule: CompiledDefault): string => filling(rule.path, valueOf(rule));
+
+const valueOf = (rule: CompiledDefault): string =>
+  rule.kind === 'value' ? literal(rule.value) : `(${rule.expression.program.expression}\n)`;
+
+/** Each value in a list or map is a dyn, because the API server refuses literals with several types. */
+function literal(value: JsonValue): string {
+  if (isJsonArray(value)) return `[${value.map((item) => `dyn(${literal(item)})`).join(', ')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const entries = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: dyn(${literal(item)})`);
+  return `{${entries.join(', ')}}`;
+}
+
+/** As `fill` in ../../../json/field-path.ts: it never changes what is present. */
+const filling = ({ segments }: FieldPath, value: string): string => patches(ROOT, segments, value);
+
+function patches(place: Place, segments: readonly Segment[], value: string): string {
+  const [segment, ...rest] = segments;
+  switch (segment?.kind) {
+    case undefined:
+      return '[]';
+    case 'field':
+      return inMap(place, segment.name, rest, value);
+    case 'index': {
+      const item = below(place, `[${segment.index}]`, JSON.stringify(`/${segment.index}`));
+      const exists = `type(${place.value}) == list && ${place.value}.size() > ${segment.index}`;
+      return `(${exists} ? ${patches(item, rest, value)} : [])`;
+    }
+    case 'each': {
+      const index = `gatehouse_${segments.length}`;
+      const item = below(place, `[${index}]`, `"/" + string(${index})`);
+      const all = `lists.range(${place.value}.size()).map(${index}, ${patches(item, rest, value)}).flatten()`;
+      return `(type(${place.value}) == list ? ${all} : [])`;
+    }
+  }
+}
+
+function inMap(place: Place, name: string, rest: readonly Segment[], value: string): string {
+  const key = JSON.stringify(name);
+  const child = memberOf(place, name);
+  const added = nested(rest, value);
+  const filled = added === undefined ? '[]' : `[${patch('add', child, added)}]`;
+  return `(type(${place.value}) != map ? [] : !(${key} in ${place.value}) ? ${filled} : ${patches(child, rest, value)})`;
+}
+
+/** The value with its parents; undefined if these include an element of a list: defaults create none. */
+function nested(segments: readonly Segment[], value: string): string | undefined {
+  return segments.reduceRight<string | undefined>(
+    (inner, segment) =>
+      segment.kind === 'field' && inner !== undefined
+        ? `{${JSON.stringify(segment.name)}: dyn(${inner})}`
+        : undefined,
+    value,
+  );
+}
+
+type NativeMutation =
+  | { readonly kind: 'compiled'; readonly patches: Patches; readonly text: string }
+  | { readonly kind: 'webhook'; readonly reason: string };
+
+function compileNativeMutation(policy: CompiledPolicy, mutation: CompiledMutation): NativeMutation {
+  const { condition, change } = mutation;
+  try {
+    const reader = readerOf(policy, change.program.expression);
+    const patches = patchesOf(mutation, reader);
+    const list = patchesText(patches, reader.textOf, filledBy(policy));
+    const parts = [...reader.used].map((text): CompiledExpression => ({ ...change, program: dynamic(text) }));
+    const problem =
+      identityProblem(mutation) ??
+      fieldsProblem(policy, patches) ??
+      expressionProblem(policy, condition === undefined ? parts : [condition, ...parts], true);
+    if (problem !== undefined) throw new NeedsWebhook(problem);
+    const text = condition === undefined ? list : `${isTrue(condition)} ? ${list} : []`;
+    checkResult(policy, text);
+    return { kind: 'compiled', patches, text };
+  } catch (error) {
+    if (!(error instanceof NeedsWebhook)) throw error;
+    return { kind: 'webhook', reason: error.message };
+  }
+}
+
+/** Defaults fill no items of new lists. */
+const filledBy = ({ defaults }: CompiledPolicy): readonly (readonly string[])[] =>
+  defaults.flatMap(({ path: { segments } }) => {
+    const names = segments.flatMap((segment) => (segment.kind === 'field' ? [segment.name] : []));
+    return names.length === segments.length ? [names] : [];
+  });
+
+const DYNAMIC = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params'];
+
+/** A part of an expression that has compiled as a whole. */
+const dynamic = (text: string) => compileCel(text, DYNAMIC);
+
+const isTrue = ({ program }: CompiledExpression): string =>
+  program.type === 'bool' ? `(${program.expression}\n)` : `((${program.expression}\n) ? true : false)`;
+
+/** The webhook refuses these changes, and the API server only some of them. */
+const IDENTITY = [
+  ...[['apiVersion'], ['kind']],
+  ...['name', 'namespace', 'uid'].map((field) => ['metadata', field]),
+].map(fieldsPath);
+
+const identityProblem = (mutation: CompiledMutation): string | undefined =>
+  overlapAny(pathsWritten(mutation), IDENTITY)
+    ? 'it may change who the object is, which only the webhook refuses'
+    : undefined;
+
+/** The fields of a sum of lists have not been compared with the schema. */
+function fieldsProblem({ match }: CompiledPolicy, patches: Patches): string | undefined {
+  if (match.apiGroups.every(isOfCustomKinds) || !isSum(patches)) return undefined;
+  return 'its expression adds lists: write one, because the API server refuses unknown fields of built-in kinds';
+}
+
+const isSum = (patches: Patches): boolean =>
+  patches.kind === 'joined' ||
+  (patches.kind === 'choice' && [patches.whenTrue, patches.whenFalse].some(isSum));
+
+/** The API server limits the length of an expression, and of its parts. */
+const LONGEST = 50_000;
+
+function checkResult(policy: CompiledPolicy, text: string): void {
+  if (text.length > LONGEST) throw new NeedsWebhook('its expression would be too long');
+  try {
+    const { type } = compileCel(text, variablesFor(policy), {
+      uniformLiterals: true,
+      messages: MUTATION_MESSAGES,
+    });
+    if (type !== 'list(JSONPatch)') throw new NeedsWebhook('its expression changes nothing');
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new NeedsWebhook(`the API server refuses its expression: ${error.message}`);
+  }
 }

@@ -4,9 +4,22 @@
  * for every object.
  */
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { guardOf, isSame, type Guard } from './guards.ts';
 import type { Operation, Patches } from './patches.ts';
-import { fieldsPath, isInside, overlap, overlapAny, pathsWritten, valuesRead, type Path } from './paths.ts';
+import {
+  fieldsPath,
+  isInside,
+  overlap,
+  overlapAny,
+  pathsWritten,
+  valuesRead,
+  pointerPath,
+  type Path,
+} from './paths.ts';
+import type { CelProgram } from '../../../cel/cel.ts';
+import type { Expression } from '../../../cel/syntax/expression.ts';
+import { parseExpression } from '../../../cel/syntax/parse.ts';
+import { pathFrom } from '../../../cel/syntax/read-paths.ts';
+import type { Written } from './written-value.ts';
 
 interface Change {
   /** For messages. */
@@ -98,4 +111,144 @@ function operationsIn(patches: Patches): readonly Operation[] {
     case 'choice':
       return [patches.whenTrue, patches.whenFalse].flatMap(operationsIn);
   }
+}
+
+/** The condition is false while the field exists, is absent, or, as a list, contains a certain item. */
+interface Guard {
+  readonly kind: 'present' | 'absent' | 'contains';
+  readonly path: Path;
+}
+
+const isSame = (a: Path, b: Path): boolean => a.length === b.length && overlap(a, b);
+
+/** One of the conditions joined by `&&`, if the mutation certainly makes it false. */
+function guardOf(condition: CelProgram | undefined, patches: Patches | undefined): Guard | undefined {
+  if (condition === undefined || patches === undefined) return undefined;
+  const effects = effectsOf(patches);
+  const operations = patches.kind === 'operations' ? patches.operations : [];
+  const [guard] = conjuncts(parseExpression(condition.expression).expression).flatMap(
+    (test): readonly Guard[] => [
+      ...fieldTests(test).filter((one) => isEffect(one, effects)),
+      ...itemTests(test).filter((one) => isAppended(one, operations)),
+    ],
+  );
+  return guard;
+}
+
+const conjuncts = (expression: Expression): readonly Expression[] =>
+  expression.kind === 'call' && expression.name === '_&&_'
+    ? expression.arguments.flatMap(conjuncts)
+    : [expression];
+
+/** `has(object.a.b)` is a test whose field must go, its negation one whose field must come. */
+function fieldTests(expression: Expression): readonly Guard[] {
+  const negated = negatedBy(expression);
+  const keys = hasField(negated ?? expression);
+  return keys === undefined
+    ? []
+    : [{ kind: negated === undefined ? 'absent' : 'present', path: fieldsPath(keys) }];
+}
+
+const negatedBy = (expression: Expression): Expression | undefined =>
+  expression.kind === 'call' && expression.name === '!_' ? expression.arguments[0] : undefined;
+
+/** The path in `has(object.a.b)` or `"b" in object.a`. */
+function hasField(expression: Expression): readonly string[] | undefined {
+  if (expression.kind === 'select' && expression.mode === 'test') return keysOf(expression);
+  const [key, container] = membership(expression);
+  const keys = container && keysOf(container);
+  return keys === undefined || typeof key !== 'string' ? undefined : [...keys, key];
+}
+
+const keysOf = (expression: Expression): readonly string[] | undefined =>
+  pathFrom(expression, 'object')?.map(({ name }) => name);
+
+function membership(
+  expression: Expression,
+): readonly [constant?: unknown, container?: Expression | undefined] {
+  if (expression.kind !== 'call' || expression.name !== '@in') return [];
+  const [item, container] = expression.arguments;
+  return item?.kind === 'literal' ? [item.value, container] : [];
+}
+
+/** The last effect on the field must be this one. */
+function isEffect({ kind, path }: Guard, effects: readonly Guard[]): boolean {
+  const last = effects.findLast((effect) => overlap(effect.path, path));
+  if (last?.kind !== kind) return false;
+  return isSame(last.path, path) || (kind === 'present' && isInside(last.path, path));
+}
+
+/** What certainly happens, in order; nothing if it depends on a condition or on the length of a list. */
+function effectsOf(patches: Patches): readonly Guard[] {
+  switch (patches.kind) {
+    case 'merge':
+      return mergeEffects([], patches.entries);
+    case 'operations': {
+      const isCertain = patches.operations.every(({ keys }) => pointerPath(keys).length === keys.length);
+      return isCertain ? patches.operations.map(({ op, keys }) => effect(keys, op !== 'remove')) : [];
+    }
+    case 'joined': {
+      const parts = patches.parts.map(effectsOf);
+      return parts.some((part) => part.length === 0) ? [] : parts.flat();
+    }
+    case 'choice':
+      return [];
+  }
+}
+
+const effect = (keys: readonly string[], isPresent: boolean): Guard => ({
+  kind: isPresent ? 'present' : 'absent',
+  path: fieldsPath(keys),
+});
+
+const mergeEffects = (keys: readonly string[], entries: ReadonlyMap<string, Written>): readonly Guard[] =>
+  [...entries].flatMap(([key, written]): readonly Guard[] => {
+    const path = [...keys, key];
+    if (written.kind === 'map' && written.entries.size > 0) return mergeEffects(path, written.entries);
+    return [effect(path, written.kind !== 'null')];
+  });
+
+interface ItemTest extends Guard {
+  readonly keys: readonly string[];
+  readonly isItem: (value: Written) => boolean;
+}
+
+const isConstant = (written: Written | undefined, constant: unknown): boolean =>
+  written?.kind === 'value' && written.constant !== undefined && written.constant === constant;
+
+/** `!object.a.exists(x, x.name == "b")` and `!("b" in object.a)`: the list must not contain the item yet. */
+function itemTests(expression: Expression): readonly ItemTest[] {
+  const test = negatedBy(expression);
+  const [constant, container] = test === undefined ? [] : membership(test);
+  if (container !== undefined) return itemTest(container, (written) => isConstant(written, constant));
+  if (test?.kind !== 'comprehension' || test.macro !== 'exists') return [];
+  const [variable = ''] = test.variables;
+  const [key, wanted] = comparedField(test.body, variable);
+  if (key === undefined || test.variables.length > 1) return [];
+  return itemTest(
+    test.range,
+    (written) => written.kind === 'map' && isConstant(written.entries.get(key), wanted),
+  );
+}
+
+function itemTest(list: Expression, isItem: ItemTest['isItem']): readonly ItemTest[] {
+  const keys = keysOf(list);
+  return keys === undefined ? [] : [{ kind: 'contains', path: fieldsPath(keys), keys, isItem }];
+}
+
+/** The field and the constant of `x.name == "b"`. */
+function comparedField(body: Expression, variable: string): readonly [key?: string, constant?: unknown] {
+  if (body.kind !== 'call' || body.name !== '_==_') return [];
+  const [field, constant] = body.arguments;
+  const [key, ...more] = (field && pathFrom(field, variable)) ?? [];
+  if (key === undefined || more.length > 0 || constant?.kind !== 'literal') return [];
+  return [key.name, constant.value];
+}
+
+/** Whether one operation appends the item, and no other changes the list or a parent of it. */
+function isAppended({ keys, isItem }: ItemTest, operations: readonly Operation[]): boolean {
+  const touching = operations.filter((one) => overlap(fieldsPath(one.keys), fieldsPath(keys)));
+  const [only, ...others] = touching;
+  if (only?.op !== 'add' || only.written === undefined || others.length > 0) return false;
+  return isSame(fieldsPath(only.keys), fieldsPath([...keys, '-'])) && isItem(only.written);
 }

@@ -1,13 +1,13 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { compileCel, CelError, type CelProgram } from '../../../cel/cel.ts';
+import { compileCel, CelError, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { Report } from '../problem.ts';
-import { checkFields, type Declared } from './check-fields.ts';
-import { createTypeCheck } from './check-types.ts';
 import { explainCel } from './explain-cel.ts';
 import { allReads } from './cluster-reads.ts';
+import { nearest } from '../../../cel/compile/compile-select.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** Compiles an expression of a policy. Undefined if there is none, or if it is invalid, with a problem. */
 export type CompileExpression = (
@@ -23,6 +23,7 @@ export type CompileExpression = (
 
 /** Names that every expression may use. */
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
+
 /** Names of those that may ask what users may do. */
 const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
 
@@ -109,4 +110,118 @@ function readsOf(
     refs: new Set(targets === 'all' ? references : targets),
   };
   return allReads([own, ...variables.filter(isUsed).map(({ expression }) => expression.reads)]);
+}
+
+/** The names that a policy declares, in its order. */
+interface Declared {
+  readonly variables: readonly string[];
+  readonly references: readonly string[];
+}
+
+/**
+ * Without this check, an expression with a misspelt name would compile, and then refuse every request.
+ *
+ * @param visible the number of variables that the expression may use: in a variable, only those before it
+ * @throws CelError if the expression reads a field of `variables` or `refs` that the policy does not declare
+ */
+function checkFields({ reads }: CelProgram, declared: Declared, visible: number): void {
+  const variables = reads.get('variables') ?? [];
+  if (variables === 'all')
+    throw new CelError(
+      'uses variables as a whole: write variables.<name>, so that Gatehouse knows which it reads',
+    );
+  const before = declared.variables.slice(0, visible);
+  for (const name of variables) {
+    if (before.includes(name)) continue;
+    if (!declared.variables.includes(name))
+      throw unknown('variables', name, before, 'declare it in spec.variables');
+    throw new CelError(
+      `variables.${name} is not declared before this variable: a variable can only use those above it in spec.variables`,
+    );
+  }
+  const references = reads.get('refs') ?? [];
+  if (references === 'all') return;
+  for (const name of references) {
+    if (!declared.references.includes(name))
+      throw unknown('refs', name, declared.references, 'name a reference of spec.validate.references');
+  }
+}
+
+function unknown(group: string, name: string, known: readonly string[], advice: string): CelError {
+  const meant = nearest(name, known);
+  const problem = `${group}[${quote(name)}] does not exist: ${advice}`;
+  return new CelError(meant === undefined ? problem : `${problem}, or did you mean ${group}.${meant}?`);
+}
+
+type Types = Readonly<Record<string, CelVariableType>>;
+
+/** Of a Namespace: its spec and status have few fields, and newer API servers may add others. */
+const NAMESPACE: CelVariableType = {
+  schema: {
+    type: 'object',
+    properties: {
+      spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+      status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
+  },
+};
+
+/** The types of the variables that the policy declares, under one schema. */
+interface Typing {
+  readonly object: CelVariableType;
+  readonly variables: Record<string, CelVariableType>;
+}
+
+/**
+ * An expression is wrong if it type-checks against none of the schemas: a policy can govern several kinds and versions,
+ * and an expression may be written for one of them.
+ *
+ * @param schemas empty if any is unknown; undefined: nothing is checked
+ */
+function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
+  const objects: readonly CelVariableType[] =
+    schemas?.length === 0 ? ['dyn'] : (schemas ?? []).map((schema) => ({ schema }));
+  const typings = objects.map((object): Typing => ({ object, variables: {} }));
+
+  const programIn = (
+    { object, variables }: Typing,
+    text: string,
+    names: readonly string[],
+    result: string,
+  ) => {
+    const known: Types = {
+      ...ADMISSION_VARIABLES,
+      ...{ object, oldObject: object, namespaceObject: NAMESPACE, variables: { fields: variables } },
+    };
+    const types = Object.fromEntries(names.map((name) => [name, known[name] ?? 'dyn']));
+    return compileCel(text, types, result === 'any' ? {} : { result });
+  };
+
+  return {
+    /** @throws CelError if the expression type-checks against none of the schemas */
+    check: (text: string, names: readonly string[], result: 'bool' | 'string' | 'any'): void => {
+      let first: CelError | undefined;
+      for (const typing of typings) {
+        try {
+          programIn(typing, text, names, result);
+          return;
+        } catch (error) {
+          if (!(error instanceof CelError)) throw error;
+          first ??= error;
+        }
+      }
+      if (first !== undefined) throw first;
+    },
+    /** Gives a variable of the policy its types. Those after it can use it. */
+    declare: (name: string, text: string, names: readonly string[]): void => {
+      for (const typing of typings) {
+        try {
+          typing.variables[name] = { result: programIn(typing, text, names, 'any') };
+        } catch (error) {
+          if (!(error instanceof CelError)) throw error;
+          typing.variables[name] = 'dyn';
+        }
+      }
+    },
+  };
 }

@@ -3,7 +3,44 @@ import type { CelError, CelPosition } from '../../../cel/cel.ts';
 import type { UnknownName } from '../../../cel/cel-error.ts';
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { functions } from '../../../cel/library/all-functions.ts';
-import { syntaxHint } from './syntax-hints.ts';
+
+interface Habit {
+  /** Matches at the position of the error, or at most two characters before it if they belong together. */
+  readonly pattern: RegExp;
+  readonly hint: string;
+}
+
+/** Operators whose first characters are an operator of CEL. */
+const OPERATORS: readonly Habit[] = [
+  { pattern: /^[=!]==$/, hint: 'CEL compares by == and !=' },
+  { pattern: /^->$/, hint: 'a macro takes a name and an expression: list.all(x, x > 0)' },
+];
+
+const HABITS: readonly Habit[] = [
+  { pattern: /^=>/, hint: 'a macro takes a name and an expression: list.all(x, x > 0)' },
+  { pattern: /^=/, hint: 'CEL compares by ==' },
+  { pattern: /^&/, hint: 'write &&' },
+  { pattern: /^\|/, hint: 'write ||' },
+  { pattern: /^and\b/i, hint: 'write &&' },
+  { pattern: /^or\b/i, hint: 'write ||' },
+  { pattern: /^[\u201C\u201D\u2018\u2019]/, hint: 'write straight quotes' },
+  { pattern: /^\?\./, hint: 'an optional field is x.?field' },
+  { pattern: /^;/, hint: 'an expression ends without a semicolon' },
+  { pattern: /^`/, hint: 'texts have single or double quotes' },
+];
+
+/** Hints for what other languages write, and CEL does not. */
+function syntaxHint(message: string, expression: string, { line, column }: CelPosition): string | undefined {
+  const reserved = /^reserved identifier: (\w+)$/.exec(message)?.[1];
+  if (reserved === 'namespace') return 'write object.metadata.namespace or request.namespace';
+  if (message === 'invalid argument to has() macro') return 'has() takes a field, such as has(object.spec.x)';
+  if (!message.startsWith('Syntax error: unexpected')) return undefined;
+  const text = expression.split('\n')[line - 1] ?? '';
+  if (/\bnot\s+$/i.test(text.slice(0, column - 1))) return 'write !';
+  const found = [column - 3, column - 2].map((at) => text.slice(Math.max(0, at), column));
+  const operator = OPERATORS.find(({ pattern }) => found.some((rest) => pattern.test(rest)));
+  return (operator ?? HABITS.find(({ pattern }) => pattern.test(text.slice(column - 1))))?.hint;
+}
 
 /** A place in an expression. */
 export interface ExpressionPlace extends CelPosition {
@@ -147,7 +184,9 @@ function meantVariable(name: string, { names, variables, references }: KnownName
 }
 
 const OVERLOAD = /^found no matching overload for '(\S+)' applied to '(.*)'$/s;
+
 const RESULT = /^must evaluate to (\w+) but got (.*)$/s;
+
 const SELECTION = /^type '(.*)' does not support field selection$/s;
 
 /** A message in other words than those of the API server; undefined if its own words are good. */
@@ -175,6 +214,7 @@ const LITERALS: ReadonlyMap<string, string> = new Map([
 const a = (type = 'a value'): string => (/^(int|object|optional)/.test(type) ? `an ${type}` : `a ${type}`);
 
 const OPERATOR = /^_(\W+)_$/;
+
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>='];
 
 function overloadHint(name: string, applied: string): string {

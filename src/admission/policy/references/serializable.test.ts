@@ -244,12 +244,20 @@ describe('a deletion of a target', () => {
   });
 
   test('stores no intent in a dry run, or for a restorer', async () => {
+    const deferring = [policyOf(specOf({}, { restore: { onTargetDelete: 'Defer' } }))];
     expect(await judge({ ...deletion(), dryRun: true })).toMatchObject({ kind: 'allow' });
     restoring = 'known';
-    expect(
-      await judge(deletion(), [policyOf(specOf({}, { restore: { onTargetDelete: 'Defer' } }))]),
-    ).toMatchObject({ kind: 'allow' });
+    expect(await judge(deletion(), deferring)).toMatchObject({ kind: 'allow' });
     expect(names()).toEqual([]);
+  });
+
+  test('stores an intent of another user, and of a restorer if the policy enforces onTargetDelete', async () => {
+    await judge(deletion(), [policyOf(specOf({}, { restore: { onTargetDelete: 'Defer' } }))]);
+    expect(names()).toHaveLength(1);
+    claims.stored.clear();
+    restoring = 'known';
+    await judge(deletion(), [policyOf(specOf({}, { restore: { onTargetDelete: 'Enforce' } }))]);
+    expect(names()).toHaveLength(1);
   });
 
   test('ignores forged intents of objects that the policy does not govern', async () => {

@@ -1,5 +1,13 @@
 /** JSON Schema 2020-12 for objects of users, compiled by Ajv. */
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import {
+  Ajv2020,
+  _,
+  str,
+  type ValidateFunction,
+  type Code,
+  type CodeKeywordDefinition,
+  type KeywordCxt,
+} from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 import { compilePattern } from '../../../cel/regular-expression.ts';
@@ -13,11 +21,47 @@ import {
 } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
-import { addTextLength } from './text-length.ts';
 import type { Violation } from '../violation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { requireWrites, type Report } from '../problem.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
+
+/**
+ * JSON Schema counts Unicode characters. A text has at most as many as UTF-16 code units, and at least half as many, so
+ * most texts need no counting, which would take most of the time of a validation.
+ */
+const fails = {
+  maxLength: (units: Code, most: Code, characters: Code) =>
+    _`${units} > 2 * ${most} || (${units} > ${most} && ${characters} > ${most})`,
+  minLength: (units: Code, least: Code, characters: Code) =>
+    _`${units} < ${least} || (${units} < 2 * ${least} && ${characters} < ${least})`,
+};
+
+/** Replaces Ajv's keywords `minLength` and `maxLength` by several times faster ones. */
+function addTextLength(ajv: Ajv2020): void {
+  for (const keyword of ['maxLength', 'minLength'] as const) {
+    ajv.removeKeyword(keyword).addKeyword({
+      keyword,
+      type: 'string',
+      schemaType: 'number',
+      error: {
+        message: ({ schemaCode }) =>
+          str`must NOT have ${keyword === 'maxLength' ? 'more' : 'fewer'} than ${schemaCode} characters`,
+        params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+      },
+      code: (cxt: KeywordCxt) => {
+        const count = cxt.gen.scopeValue('func', { ref: countCharacters });
+        cxt.fail(fails[keyword](_`${cxt.data}.length`, _`${cxt.schemaCode}`, _`${count}(${cxt.data})`));
+      },
+    } satisfies CodeKeywordDefinition);
+  }
+}
+
+function countCharacters(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
+  return count;
+}
 
 /** The schema is not valid. The message says what is wrong and where. */
 export class InvalidSchema extends Error {
@@ -147,6 +191,7 @@ function countUpTo(value: JsonValue, most: number): number {
 
 /** With one of these keywords, a schema can accept what a nested schema rejects. */
 const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties'];
+
 /** Ajv applies these keywords only to numbers, and it does not count a bigint as a number. */
 const NUMERIC = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 

@@ -1,11 +1,15 @@
 import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './check-unique.ts';
 import type { Violation } from '../violation.ts';
 import { deferringWindow, mayDefer, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
-import { createClaimAcquirer } from './acquire-claims.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, type Findings, type Undecided } from '../findings.ts';
-import type { AdmissionContext } from '../world.ts';
+import type { AdmissionContext, Claims, World } from '../world.ts';
+import { objectKey, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
+import { canGovern, holdsNow } from '../match/object-scope.ts';
 
 /**
  * Claims the keys for the object of the request. A dry run only compares them.
@@ -89,4 +93,179 @@ function toDeferral(obstacle: Obstacle): Deferral {
 /** e.g. `servers/serial=serial-3fa9…` */
 function auditRefOf({ policy, rule, claim }: WantedKey): string {
   return `${policy.name}/${rule.name}=${claim}`;
+}
+
+/** Concurrent calls for one request. */
+const AT_ONCE = 16;
+
+/** The results after which a claim of the object may exist. */
+const MAY_REMAIN: ReadonlySet<(Taken | Obstacle)['kind']> = new Set(['made', 'kept', 'unknown']);
+
+/** Losing this many races is not chance: give up. */
+const MOST_ATTEMPTS = 8;
+
+/** The state of a claim for a wanted key. */
+type State =
+  | { readonly kind: 'free' }
+  | { readonly kind: 'ours'; readonly claim: UniqueClaim }
+  /** The holder does not have the key, and no pending write can give it the key. */
+  | { readonly kind: 'abandoned'; readonly claim: UniqueClaim };
+
+type Taken =
+  /** The claim was free or abandoned. It is released if another object holds another key of the request. */
+  | { readonly kind: 'made'; readonly key: WantedKey; readonly claim: UniqueClaim }
+  /** The claim was ours. `stored`: the object is stored with it, so no watch event will settle it. */
+  | { readonly kind: 'kept' | 'stored'; readonly key: WantedKey };
+
+/**
+ * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
+ *
+ * The API server alone decides who wins: it creates a claim once, and replaces it only if the caller has seen the
+ * latest version. After any concurrent change, Gatehouse reads the claim again.
+ */
+function createClaimAcquirer(
+  request: AdmissionRequest,
+  { world, signal, now }: AdmissionContext,
+  claims: Claims,
+): (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]> {
+  const look = async (key: WantedKey): Promise<State | Obstacle> =>
+    (await unclaimedHolder(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
+
+  const stateOf = async (key: WantedKey, claim: UniqueClaim | undefined): Promise<State | Obstacle> => {
+    if (claim === undefined) return { kind: 'free' };
+    if (isHeldBy(claim, key.self)) return { kind: 'ours', claim };
+    const holder = holderRef(claim);
+    const { policy } = key;
+    const live = canGovern(policy, holder)
+      ? await world.read(holder, signal, policy.match.apiVersions)
+      : undefined;
+    if (await holdsNow(policy, key.claim, holder, live, world, signal)) return held(key, holder, live);
+    const waitMs = busyMs(claim, live, now, claims.settleMs);
+    return waitMs > 0 ? { kind: 'pending', key, holder, waitMs } : { kind: 'abandoned', claim };
+  };
+
+  const admitted = admittedRequest(request, now);
+  const take = async (key: WantedKey): Promise<Taken | Obstacle> => {
+    const unclaimed = await unclaimedHolder(key, world, signal);
+    if (unclaimed !== undefined) return unclaimed;
+    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+      const made = await claims.create(newClaim(key.policy.name, key, key.self, admitted, now), signal);
+      if (made !== 'taken') return { kind: 'made', key, claim: made };
+      const state = await stateOf(key, await claims.read(key.claim, signal));
+      switch (state.kind) {
+        case 'free':
+          continue;
+        case 'ours': {
+          const claim = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
+          if (claim !== 'changed') return { kind: isStored(key, world) ? 'stored' : 'kept', key };
+          continue;
+        }
+        case 'abandoned': {
+          const claim = await claims.replace(passedOn(state.claim, key.self, admitted, now), signal);
+          if (claim !== 'changed') return { kind: 'made', key, claim };
+          continue;
+        }
+        case 'held':
+        case 'pending':
+        case 'missing-namespace':
+        case 'unsettled':
+        case 'unknown':
+          return state;
+      }
+    }
+    return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
+  };
+
+  const lookAtAll = async (keys: readonly WantedKey[]): Promise<readonly Obstacle[]> =>
+    (await mapConcurrent(keys, AT_ONCE, orUnknown(look))).filter(isObstacle);
+
+  /** Also returns the names of the claims that may remain. */
+  const takeAll = async (keys: readonly WantedKey[]) => {
+    // A fixed order: of two requests for the same keys, the one that wins the first key gets all of them.
+    const ordered = [...keys].sort((a, b) => (a.claim < b.claim ? -1 : 1));
+    const taken: (Taken | Obstacle)[] = [];
+    while (taken.length < ordered.length && !taken.some(isObstacle)) {
+      const batch = ordered.slice(taken.length, taken.length + AT_ONCE);
+      taken.push(...(await Promise.all(batch.map(orUnknown(take)))));
+    }
+    const obstacles = taken.filter(isObstacle);
+    const released = new Set<Taken | Obstacle>();
+    if (obstacles.some(({ kind }) => kind !== 'unknown')) {
+      // Best effort: a claim that is not released expires.
+      const release = async (one: Taken | Obstacle): Promise<void> => {
+        if (one.kind === 'made' && (await claims.remove(one.claim, signal)) === 'removed') released.add(one);
+      };
+      await Promise.allSettled(taken.map(release));
+    }
+    const remaining = taken.filter((one) => !released.has(one) && MAY_REMAIN.has(one.kind));
+    return { obstacles, written: remaining.map(({ key }) => key.claim) };
+  };
+
+  let isThere: Promise<boolean> | undefined;
+  const lookAtNamespace = orUnknown(async (key): Promise<Obstacle | undefined> => {
+    const { namespace } = key.self;
+    if (namespace === undefined) return undefined;
+    isThere ??= claims.hasNamespace(namespace, signal);
+    return (await isThere) ? undefined : { kind: 'missing-namespace', key, namespace };
+  });
+
+  return async (keys) => {
+    const [first] = keys;
+    if (request.dryRun || first === undefined) return await lookAtAll(keys);
+    const lost = await lookAtNamespace(first);
+    if (lost !== undefined) return [lost];
+    const { username } = request.userInfo;
+    const { refused, written } = claims.reserve(keys, username);
+    if (refused.length > 0)
+      return refused.map((key) => ({ kind: 'unsettled', key, username, waitMs: claims.settleMs }));
+    // Read first: if another object holds one of several keys, claiming the others is useless.
+    const seen = keys.length > 1 ? await lookAtAll(keys) : [];
+    const outcome = seen.length > 0 ? { obstacles: seen, written: [] } : await takeAll(keys);
+    written(outcome.written);
+    return outcome.obstacles;
+  };
+}
+
+/** Whether the stores show that the object of the request has the key. */
+function isStored({ policy, claim, self }: WantedKey, { governed }: World): boolean {
+  return governed?.holders(claim, policy)?.some((ref) => objectKey(ref) === objectKey(self)) === true;
+}
+
+/**
+ * Finds an object that holds the key without a claim, for example because it is older than the policy. Only a live read
+ * counts.
+ */
+async function unclaimedHolder(
+  key: WantedKey,
+  world: World,
+  signal: AbortSignal,
+): Promise<Obstacle | undefined> {
+  const { policy, claim, self } = key;
+  const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);
+  if (known === undefined) throw new Error('the objects that the policy governs have not been listed yet');
+  for (const ref of known) {
+    if (objectKey(ref) === objectKey(self)) continue;
+    const live = await world.read(ref, signal, policy.match.apiVersions);
+    if (await holdsNow(policy, claim, ref, live, world, signal)) return held(key, ref, live);
+  }
+  return undefined;
+}
+
+function held(key: WantedKey, holder: ObjectRef, live: KubeObject | undefined): Obstacle {
+  return { kind: 'held', key, holder, beingDeleted: live?.metadata?.deletionTimestamp !== undefined };
+}
+
+/** A thrown error counts as `unknown`. */
+function orUnknown<T>(run: (key: WantedKey) => Promise<T>): (key: WantedKey) => Promise<T | Obstacle> {
+  return async (key) => {
+    try {
+      return await run(key);
+    } catch (cause) {
+      return { kind: 'unknown', key, cause };
+    }
+  };
+}
+
+function isObstacle(one: State | Taken | Obstacle): one is Obstacle {
+  return one.kind === 'held' || one.kind === 'pending' || one.kind === 'unknown';
 }

@@ -80,6 +80,16 @@ const running = ({ webhook = 2, controllers = 2 }): Deployments =>
     ['gatehouse-webhook', deploymentWith(['webhook', '--client-ca=/ca.crt'], [], webhook)],
     ['gatehouse-controllers', deploymentWith(['controllers'], [], controllers)],
   ]);
+/** A pod whose container has this state. */
+const withPod = (container: object): InstallationReadings['cluster'] => ({
+  ...healthy.cluster,
+  pods: read([
+    {
+      metadata: { name: 'gatehouse-webhook-6c9-x', namespace: 'gatehouse-system' },
+      status: { containerStatuses: [container] },
+    },
+  ]),
+});
 const TIMED_OUT =
   'failed calling webhook "own-opening.mutate.gatehouse.dev": failed to call webhook: context deadline exceeded';
 
@@ -238,6 +248,89 @@ test.each<
     'gatehouse-webhook: 1 of 2 replicas are ready',
   ],
   [
+    'the new version does not become ready',
+    {
+      deployments: read(
+        new Map(running({})).set(
+          'gatehouse-webhook',
+          deploymentWith(['webhook', '--client-ca=/ca.crt'], [], 2, {
+            updatedReplicas: 1,
+            conditions: [
+              {
+                ...{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' },
+                message: 'ReplicaSet "gatehouse-webhook-6c9" has timed out progressing.',
+              },
+            ],
+          }),
+        ),
+      ),
+    },
+    'deployments',
+    'problem',
+    'gatehouse-webhook: the new version does not become ready: ReplicaSet "gatehouse-webhook-6c9" has timed out progressing.',
+  ],
+  [
+    'a rollout has not ended',
+    {
+      deployments: read(
+        new Map(running({})).set(
+          'gatehouse-webhook',
+          deploymentWith(['webhook', '--client-ca=/ca.crt'], [], 2, { updatedReplicas: 1 }),
+        ),
+      ),
+    },
+    'deployments',
+    'warning',
+    'gatehouse-webhook: the new version is not everywhere: 1 of 2 replicas have it',
+  ],
+  [
+    'a Deployment is scaled to 0',
+    {
+      deployments: read(
+        new Map(running({})).set(
+          'gatehouse-controllers',
+          deploymentWith(['controllers'], [], 0, { replicas: 0 }),
+        ),
+      ),
+    },
+    'deployments',
+    'problem',
+    'gatehouse-controllers is scaled to 0, so no certificate is renewed',
+  ],
+  [
+    'an image cannot be pulled',
+    {
+      cluster: withPod({
+        state: {
+          waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image "gatehouse:0.1.1"' },
+        },
+      }),
+    },
+    'deployments',
+    'problem',
+    'Pod gatehouse-system/gatehouse-webhook-6c9-x does not start: ImagePullBackOff: Back-off pulling image "gatehouse:0.1.1"',
+  ],
+  [
+    'a process ends at once',
+    {
+      cluster: withPod({
+        state: {
+          waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting failed container' },
+        },
+        lastState: {
+          terminated: {
+            exitCode: 2,
+            reason: 'Error',
+            message: "error: unknown option '--nonsense'\nSee gatehouse controllers --help\n",
+          },
+        },
+      }),
+    },
+    'deployments',
+    'problem',
+    "CrashLoopBackOff: it ended with exit code 2 (Error): error: unknown option '--nonsense'",
+  ],
+  [
     'one of the two Deployments is missing',
     { deployments: read(new Map([...running({})].slice(0, 1))) },
     'deployments',
@@ -287,10 +380,17 @@ test.each<
   ],
   [
     'a configuration lacks the entries of Gatehouse',
-    { validating: read({ webhooks: [] }) },
+    { validating: read(configuration(bundle, { webhooks: [] })) },
     'webhook-configurations',
     'problem',
     'lacks the entries for the kinds of Gatehouse',
+  ],
+  [
+    'a configuration has no owner',
+    { validating: read(configuration(bundle, { metadata: { name: 'gatehouse' } })) },
+    'removal',
+    'warning',
+    'ValidatingWebhookConfiguration "gatehouse" would stay if Gatehouse were removed',
   ],
   [
     'the Service is gone',
@@ -457,7 +557,8 @@ describe('a session of gatehouse serve --dev-url', () => {
 
 test('entries that point to a URL without a session contain a stale bundle', () => {
   const clientConfig = { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' };
-  const live = read({ webhooks: [{ name: 'own-opening.mutate.gatehouse.dev', clientConfig }] });
+  const webhooks = [{ name: 'own-opening.mutate.gatehouse.dev', clientConfig }];
+  const live = read(configuration(bundle, { webhooks }));
   expect(bad({ mutating: live }).map(({ check, severity }) => [check, severity])).toEqual([
     ['ca-bundle', 'problem'],
   ]);
@@ -476,6 +577,37 @@ describe('while no replica responds', () => {
     const [reach] = bad({ probe: read({ kind: 'unreachable', message: TIMED_OUT }) });
     expect(reach).toMatchObject({ check: 'webhook-reach', severity: 'problem', seen: TIMED_OUT });
     expect(reach?.next).toContain('--allow tcp:8443');
+  });
+
+  // Each as kube-apiserver 1.37 says it, with the URL, which has the word timeout.
+  test.each([
+    ['dial tcp 10.96.214.212:443: connect: connection refused', 'see the check endpoints'],
+    ['no endpoints available for service "gatehouse"', 'see the check endpoints'],
+    ['EOF', 'see the check endpoints'],
+    [
+      'tls: failed to verify certificate: x509: certificate signed by unknown authority',
+      'see the check ca-bundle',
+    ],
+    [
+      'tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-29T10:00:00Z is after 2026-11-01T00:00:00Z',
+      'see the check ca-bundle',
+    ],
+    ['context deadline exceeded', '--allow tcp:8443'],
+    [
+      'net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)',
+      '--allow tcp:8443',
+    ],
+    ['dial tcp 10.96.214.212:443: i/o timeout', '--allow tcp:8443'],
+    ['service "gatehouse" not found', 'kubectl apply -k deploy'],
+  ])('the advice for "%s" is about its cause', (cause, advice) => {
+    const url = 'https://gatehouse.gatehouse-system.svc:443/mutate/own?timeout=5s';
+    const message = `failed calling webhook "own-opening.mutate.gatehouse.dev": failed to call webhook: Post "${url}": ${cause}`;
+    const slices = read([]);
+    expect(
+      bad({ slices, probe: read({ kind: 'unreachable', message }) }).find(
+        ({ check }) => check === 'webhook-reach',
+      )?.next,
+    ).toContain(advice);
   });
 });
 
@@ -538,6 +670,14 @@ test('a policy that matched no existing object is a warning, with the time of th
       seen: 'AdmissionPolicy servers matched no existing object at its last audit, 2m ago',
     },
   ]);
+  const unread = {
+    ...policy,
+    status: {
+      ...policy.status,
+      violations: { total: 0, checked: 0, checkedAt: ago(2), message: 'could not check pods: 403 Forbidden' },
+    },
+  } as unknown as AdmissionPolicy;
+  expect(bad({ policies: read([unread]) })).toEqual([]); // the check governed-kinds reports the permission
   const unserved = { ...ready, status: 'False', reason: 'UnknownKind' };
   const broken = {
     ...policy,

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { ControllersConfig } from '../../../config/config.ts';
 import { mayUserVisit, reviewToken } from '../../../kube/access.ts';
 import type { Context } from '../../../runtime/context.ts';
-import type { StatusPage } from '../../../runtime/process.ts';
+import type { StatusPage } from '../../../processes/process.ts';
 import { audienceOf } from '../../../server/status-page/credentials.ts';
 import type { View } from '../../../server/status-page/document.ts';
 import { createAccessCheck } from '../../../server/status-page/access.ts';

@@ -17,7 +17,18 @@ export interface Deployment extends KubeObject {
       };
     };
   };
-  readonly status?: { readonly readyReplicas?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly readyReplicas?: number;
+    readonly updatedReplicas?: number;
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
+  };
 }
 
 const WEBHOOK = 'gatehouse-webhook';

@@ -68,8 +68,32 @@ export interface Pod extends KubeObject {
   };
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount?: number }[];
+    readonly containerStatuses?: readonly {
+      readonly restartCount?: number;
+      readonly state?: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
+      readonly lastState?: {
+        readonly terminated?: {
+          readonly exitCode: number;
+          readonly reason?: string;
+          readonly message?: string;
+        };
+      };
+    }[];
   };
+}
+
+/** Why a container of the pod does not run, in the kubelet's words, with its last exit and the last error of its log; undefined: it runs. */
+export function waitingFor({ status }: Pod): string | undefined {
+  const { state, lastState } =
+    status?.containerStatuses?.find((one) => one.state?.waiting !== undefined) ?? {};
+  const { reason = '', message } = state?.waiting ?? {};
+  if (reason === '' || reason === 'ContainerCreating' || reason === 'PodInitializing') return undefined;
+  const last = lastState?.terminated;
+  if (last === undefined) return message === undefined ? reason : `${reason}: ${message}`;
+  const lines = (last.message ?? '').trimEnd().split('\n');
+  const line = lines.findLast((one) => /error|fatal/i.test(one)) ?? lines.at(-1) ?? '';
+  const exit = `${reason}: it ended with exit code ${last.exitCode} (${last.reason ?? 'unknown'})`;
+  return line === '' ? exit : `${exit}: ${line}`;
 }
 
 /** The name of the Service and the Lease of Gatehouse, in any namespace. */

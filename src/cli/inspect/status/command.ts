@@ -18,14 +18,6 @@ export function addStatus(program: Command): void {
         .choices(['openshift', 'cert-manager'])
         .default([], 'none'),
     )
-    .addOption(
-      new Option(
-        '--migration <system>',
-        'instead: the objects that another system fills with certificates and CA bundles, and what Gatehouse would change',
-      )
-        .choices(['service-ca', 'cert-manager'])
-        .conflicts('compat'),
-    )
     .addOption(outputOption())
     .allowExcessArguments(false)
     .addHelpText('after', HELP)
@@ -42,7 +34,6 @@ Examples:
   gatehouse status                                        the cluster of the current context
   gatehouse status --context prod -o json | jq '.attention[]'
   gatehouse status -o yaml > status.yaml                  save the report
-  gatehouse status --migration service-ca                 plan the move from OpenShift's service-ca
   gatehouse status > status.txt || echo "needs attention" use the exit code in a script
 
-Exit code: 0 everything was read and is healthy (with --migration: can move); 1 something needs attention or could not be read; 2 wrong usage.`;
+Exit code: 0 everything was read and is healthy; 1 something needs attention or could not be read; 2 wrong usage.`;

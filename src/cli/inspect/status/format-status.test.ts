@@ -95,6 +95,17 @@ test('a policy whose actions after a deletion wait says what for', () => {
   expect(shownNow).toMatch(/^ {2}servers +True/m);
 });
 
+test('an audit that could not read the objects counts nothing, and says why', () => {
+  const message = 'could not check pods: GET /api/v1/pods: 403 Forbidden';
+  const unread = {
+    ...policy(),
+    status: { ...policy().status, violations: { total: 0, checked: 0, checkedAt: at(-120_000), message } },
+  };
+  const text = shown({ policies: read([unread]) });
+  expect(text).toMatch(/^ {2}servers .* – +the audit is incomplete: could not check pods: /m);
+  expect(text).not.toContain('matched no existing object');
+});
+
 test('a policy that governed no existing object is noted, with the time: objects may be newer', () => {
   const unused = {
     ...policy(),

@@ -183,7 +183,9 @@ function admissionPolicies(
     const advice = message === undefined ? undefined : adviceOn(name, message);
     const note = matchesNothing(policy)
       ? [`matched no existing object ${relative(policy.checkedAt, style.now)}`]
-      : [];
+      : policy.incomplete === undefined
+        ? []
+        : [`the audit is incomplete: ${policy.incomplete}`];
     const violating: StatusCell =
       violations === undefined
         ? plain('–')

@@ -4,9 +4,6 @@ import { messageWithCauses } from '../../../json/error-message.ts';
 import { withCluster } from '../../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, hasColours, print } from '../../terminal/output.ts';
-import { formatMigration } from '../migration/format-migration.ts';
-import { migrationReport } from '../migration/migration-report.ts';
-import { readMigration, type System } from '../migration/read-migration.ts';
 import { readCluster } from '../read-cluster/read-cluster.ts';
 import { formatStatus } from './format-status.ts';
 import { statusReport } from './report/status-report.ts';
@@ -14,14 +11,12 @@ import { statusReport } from './report/status-report.ts';
 export interface StatusFlags extends ClusterFlags {
   readonly namespace: string;
   readonly compat: readonly Compat[];
-  readonly migration?: System;
   readonly output: OutputFormat;
 }
 
 /** @returns the exit code */
 export async function status(flags: StatusFlags): Promise<0 | 1> {
   try {
-    if (flags.migration !== undefined) return await migration(flags, flags.migration);
     const report = await withCluster(flags, 'status', async ({ server, version, client, now }) => {
       const readings = await readCluster(client, flags);
       return statusReport(readings, { ...flags, server, version: version.gitVersion, now: now() });
@@ -36,16 +31,4 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
     console.error(`error: ${messageWithCauses(error)}`);
     return 1;
   }
-}
-
-/** What would change if Gatehouse replaced `system`. */
-async function migration(flags: StatusFlags, system: System): Promise<0 | 1> {
-  const { namespace, output } = flags;
-  const report = await withCluster(flags, 'status', async (cluster) => {
-    const readings = await readMigration(cluster, system, namespace);
-    const { server, version, now } = cluster;
-    return migrationReport(readings, system, { server, version: version.gitVersion, namespace, now: now() });
-  });
-  await print(output === 'table' ? formatMigration(report, hasColours()) : formatData(report, output));
-  return report.ready ? 0 : 1;
 }

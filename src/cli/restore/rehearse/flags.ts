@@ -3,8 +3,8 @@ import type { NormalSelector } from '../../../json/label-selector.ts';
 import type { RestoreNames } from '../../../restore/backup/restored-object.ts';
 import { OLDEST_MINOR } from '../../../kube/supported-version.ts';
 import type { SelectionOptions } from '../../../restore/backup/selection.ts';
-import { parseLabelRequirements } from '../../../sandbox/machinery/selectors/label-requirements.ts';
-import { ApiFailure } from '../../../sandbox/machinery/failure.ts';
+import { parseLabelRequirements } from '../../../machinery/selectors/label-requirements.ts';
+import { ApiFailure } from '../../../machinery/failure.ts';
 import { WrongUsage } from '../new-window.ts';
 import type { InputFlags } from './input.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
@@ -272,4 +272,98 @@ test('a ConversionPolicy for a kind that is not restored is left out', async () 
     own: [conversion],
   });
   expect(restored).toEqual(['red']);
+});
+
+describe('workloads that may act on half a cluster', () => {
+  const RBAC = 'rbac.authorization.k8s.io';
+  const operator = (name: string, labels: JsonObject): JsonObject => ({
+    ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { namespace: 'east', name, labels } },
+    spec: { template: { spec: { serviceAccountName: name } } },
+  });
+  const role = (name: string, ...verbs: readonly string[]): JsonObject => ({
+    ...{ apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata: { name } },
+    rules: [{ apiGroups: [GROUP], resources: ['shops'], verbs }],
+  });
+  const binding = (name: string, bound: string): JsonObject => ({
+    ...{ apiVersion: `${RBAC}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
+    roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: bound },
+    subjects: [{ kind: 'ServiceAccount', namespace: 'east', name }],
+  });
+  const backup = [
+    ...[shop('a'), role('writes', 'get', 'create'), role('reads', 'list')],
+    ...[operator('maker', { app: 'maker' }), binding('maker', 'writes')],
+    ...[operator('reader', {}), binding('reader', 'reads'), operator('unbound', {})],
+  ];
+  const pausing = (namespace: string): JsonObject => ({
+    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
+    spec: {
+      ...(shippedDetector('velero').spec as unknown as JsonObject),
+      quiesce: [
+        {
+          apiGroup: 'apps',
+          resource: 'deployments',
+          matchLabels: { app: 'maker' },
+          namespaces: [namespace],
+        },
+      ],
+    },
+  });
+  const writersOf = async (own: readonly JsonObject[], flags: object = {}) => {
+    const { lines } = await rehearsed({ backup, own: [policy({ validate: REFERENCE }), ...own], flags });
+    return lines.filter((line) => line.startsWith('note NotPaused'));
+  };
+
+  test('are named, unless the detector pauses them where Velero restores them', async () => {
+    const named = [
+      'note NotPaused deployments.apps east/maker: its account may create or delete shops.shop.example.com, also while other objects are still missing: name it in spec.quiesce of the RestoreDetector',
+    ];
+    expect(await writersOf([])).toEqual(named);
+    expect(await writersOf([pausing('west')])).toEqual(named);
+    expect(await writersOf([pausing('east')])).toEqual([]);
+    expect(await writersOf([pausing('west')], { namespaceMappings: ['east:west'] })).toEqual([]);
+  });
+
+  test('are read from forged objects without an error', async () => {
+    const forged: readonly JsonObject[] = [
+      { ...operator('f', {}), metadata: { namespace: 'east', name: 'f', labels: 'none' } },
+      { ...binding('f', 'writes'), subjects: 'all' },
+      { ...role('odd'), rules: [{ verbs: 'create' }, 'all'] },
+    ];
+    const { lines } = await rehearsed({
+      backup: [...backup, ...forged],
+      own: [policy({ validate: REFERENCE })],
+    });
+    expect(lines.filter((line) => line.startsWith('note NotPaused'))).toHaveLength(1);
+  });
+});
+
+test('policies and detectors that have no effect in the cluster are named', async () => {
+  const having = (type: string, found: JsonObject): JsonObject => ({
+    ...found,
+    status: {
+      conditions: [
+        {
+          ...{ type, status: 'False', reason: 'Odd', message: 'odd' },
+          lastTransitionTime: '2026-11-27T11:00:00Z',
+        },
+      ],
+    },
+  });
+  const detector = {
+    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
+    spec: shippedDetector('velero').spec as unknown as JsonObject,
+  };
+  const { notes } = await rehearsed({
+    own: [having('Ready', policy({ validate: REFERENCE })), having('Watching', detector)],
+  });
+  expect(notes).toEqual([
+    'AdmissionPolicy shops is not ready: kubectl describe admissionpolicy shops',
+    'RestoreDetector velero does not watch what it names, so it opens no window: kubectl describe restoredetector velero',
+  ]);
+});
+
+test.each(['shop', 'shop:', ':copy', 'a:b:c'])('the mapping "%s" is wrong usage', async (pair) => {
+  await expect(rehearsed({ flags: { namespaceMappings: [pair] } })).rejects.toThrow(
+    `--namespace-mappings ${pair}: write it as from:to`,
+  );
 });

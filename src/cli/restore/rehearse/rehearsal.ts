@@ -1,5 +1,6 @@
 /** Rehearses a restore: replays the objects of a backup, and collects the findings. */
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
+import { GROUP } from '../../../api/group.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { restoreOrder } from '../../../restore/backup/restore-order.ts';
@@ -9,10 +10,10 @@ import { userOf } from '../../review/flags.ts';
 import { refuse, UnusableInput } from '../../review/input.ts';
 import { createKinds } from '../../review/kinds.ts';
 import { readOwn } from '../../review/read-own.ts';
-import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../../machinery/storage/storage.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/error-message.ts';
-import { objectIn, textIn } from '../../../json/json.ts';
+import { listIn, objectIn, textIn } from '../../../json/json.ts';
 import { definitionOf, isDefinition, itemOf, type RehearsalInput } from './input.ts';
 import { findingsOf, type Finding } from './findings.ts';
 import { minorOf, namesOf, selectorOf, type RehearseFlags } from './flags.ts';
@@ -63,7 +64,7 @@ export async function rehearseRestore(
       onProgress(done, items.length, groupResourceName(resource));
     },
   );
-  const options = { namespaceMapping: names.namespaceMapping, now };
+  const options = { namespaceMapping: names.namespaceMapping, quiesce: window?.spec.quiesce ?? [], now };
   const { findings, violations } = await findingsOf(target, outcomes, options);
   return {
     ...{ outcomes, violations },
@@ -72,6 +73,7 @@ export async function rehearseRestore(
     notes: [
       ...input.notes,
       ...notes,
+      ...existing.flatMap(notReady),
       ...target.notes,
       ...[...assumed].map(
         (name) =>
@@ -79,6 +81,22 @@ export async function rehearseRestore(
       ),
     ],
   };
+}
+
+/** A policy or detector of a cluster that has no effect there, although it exists. */
+function notReady({ object }: PlacedObject): readonly string[] {
+  const kind = textIn(object, 'kind');
+  if (!textIn(object, 'apiVersion').startsWith(`${GROUP}/`)) return [];
+  const isFalse = (type: string) =>
+    listIn(object, 'status', 'conditions').some(
+      (one) => textIn(one, 'type') === type && textIn(one, 'status') === 'False',
+    );
+  const name = textIn(object, 'metadata', 'name');
+  const describe = `kubectl describe ${kind.toLowerCase()} ${name}`;
+  if (isFalse('Ready')) return [`${kind} ${name} is not ready: ${describe}`];
+  return isFalse('Watching')
+    ? [`${kind} ${name} does not watch what it names, so it opens no window: ${describe}`]
+    : [];
 }
 
 /** Whether the target has this CRD: Velero leaves it as it is. */

@@ -1,4 +1,6 @@
 /** `gatehouse restore rehearse`: what a restore of this backup would lose or break. */
+import { basename } from 'node:path';
+
 import { GROUP } from '../../../api/group.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import { parseJson, textIn } from '../../../json/json.ts';
@@ -7,14 +9,24 @@ import { withCluster, type UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
 import { hasColours, print } from '../../terminal/output.ts';
 import { withProgress } from '../../terminal/progress.ts';
-import { newestBackup } from '../backup/newest-backup.ts';
+import { newestBackup, type FoundBackup } from '../backup/newest-backup.ts';
 import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects } from './cluster.ts';
-import { isProblem } from './findings.ts';
+import { isProblem, type Finding } from './findings.ts';
 import { checkSources, namesOf, type RehearseFlags } from './flags.ts';
 import { readBackedUp, readGiven, toInput, type RehearsalInput } from './input.ts';
 import { rehearseRestore } from './rehearsal.ts';
-import { recordResult } from './record.ts';
 import { formatRehearsal, type Rehearsal } from './report.ts';
+import { messageOf } from '../../../json/error-message.ts';
+import { createEventRecorder } from '../../../kube/events.ts';
+import { configMaps } from '../../../kube/well-known.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
+import {
+  noteOf,
+  parseData,
+  rehearsalResult,
+  REHEARSAL_CONFIGMAP,
+  toData,
+} from '../../../restore/rehearsal-result.ts';
 
 /**
  * Prints the findings.
@@ -86,4 +98,44 @@ async function rehearsedAgainst(
     ...rehearsal,
     findings: [...findings.filter(isProblem), ...findings.filter((one) => !isProblem(one))],
   };
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const COMPONENT = 'deploy/components/restore-rehearsal';
+
+/**
+ * Keeps the result in a ConfigMap of Gatehouse's namespace, and reports with an Event what is worse.
+ * @throws Error if the ConfigMap does not exist, or has changed meanwhile
+ */
+async function recordResult(
+  { client, now }: Pick<UserCluster, 'client' | 'now'>,
+  namespace: string,
+  { path, takenAt }: FoundBackup,
+  findings: readonly Finding[],
+): Promise<void> {
+  const name = REHEARSAL_CONFIGMAP;
+  const stored = await client.get<ConfigMap>(configMaps, { namespace, name });
+  if (stored === undefined)
+    throw new Error(`the ConfigMap ${namespace}/${name} does not exist: install ${COMPONENT}`);
+  const before = parseData(stored.data);
+  const problems = findings.filter(isProblem).map(({ reason, object }) => `${reason} ${object}`);
+  const backup = basename(path, '.tar.gz');
+  const result = rehearsalResult({ finishedAt: now(), backup, backupTakenAt: takenAt, problems }, before);
+  await client.replace(configMaps, { ...stored, data: toData(result) });
+  const note = noteOf(result, before);
+  if (note === undefined) return;
+  const { record, flush } = createEventRecorder({
+    ...{ client, component: 'gatehouse', instance: 'gatehouse-restore-rehearsal' },
+    log: {
+      warn: ({ err }: { readonly err?: unknown }, message) => {
+        console.error(`warning: ${message}: ${messageOf(err)}`);
+      },
+    },
+  });
+  const { uid } = stored.metadata ?? {};
+  record({ ...note, regarding: { apiVersion: 'v1', kind: 'ConfigMap', namespace, name, uid } });
+  await flush();
 }

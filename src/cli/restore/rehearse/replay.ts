@@ -12,7 +12,7 @@ import {
 import { isEqual, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
 import { groupResourceName, objectKey, refOf } from '../../../json/kube-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
-import type { ResourceType } from '../../../sandbox/machinery/resource-type.ts';
+import type { ResourceType } from '../../../machinery/resource-type.ts';
 import type { Target, Written } from './target.ts';
 
 export interface ReplayOptions extends RestoreNames {

@@ -17,9 +17,9 @@ import {
   type ObjectRef,
 } from '../../../json/kube-object.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
-import { withMeta, type ApiObject } from '../../../sandbox/machinery/api-object.ts';
-import { ApiFailure } from '../../../sandbox/machinery/failure.ts';
-import type { ResourceType } from '../../../sandbox/machinery/resource-type.ts';
+import { withMeta, type ApiObject } from '../../../machinery/api-object.ts';
+import { ApiFailure } from '../../../machinery/failure.ts';
+import type { ResourceType } from '../../../machinery/resource-type.ts';
 import { SILENT, type Write } from '../../review/api-server.ts';
 import { createRecording, toReviewResult } from '../../review/review-result.ts';
 import { NAMESPACES, type SnapshotInput } from '../../review/snapshot.ts';

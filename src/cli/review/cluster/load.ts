@@ -16,7 +16,7 @@ import {
 import { uniqueBy } from '../../../json/objects.ts';
 import { governed, namedKinds } from '../../../runtime/policies/policy-kinds.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
-import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../../machinery/storage/storage.ts';
 import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';

@@ -2,7 +2,14 @@
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
-import { groupResourceName, keyOf, type GroupResource } from '../../../json/kube-object.ts';
+import {
+  groupResourceName,
+  keyOf,
+  refOf,
+  type GroupResource,
+  type KubeObject,
+  type ObjectRef,
+} from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
 import { scanStored, type AuditSources, type Violator } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
@@ -11,10 +18,13 @@ import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies, loadWorld, NEVER } from './load.ts';
 import { withCluster, type UserCluster } from '../../connect.ts';
-import { parseJson } from '../../../json/json.ts';
+import { parseJson, isJsonObject } from '../../../json/json.ts';
 import { coverageNotes } from '../policies.ts';
-import { collectDuplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
+import { exemptionOfStored } from '../../../admission/policy/exceptions/exceptions.ts';
+import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
+import { pick } from '../../../json/objects.ts';
+import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
 
 export interface PolicyReview {
   readonly policy: string;
@@ -165,4 +175,45 @@ async function totalOf(
   );
   const all = await Promise.all(resources.map(counts.read));
   return all.includes(undefined) ? undefined : all.reduce<number>((total, one) => total + (one ?? 0), 0);
+}
+
+interface Holder extends Pick<Violator, 'resource' | 'object'> {
+  readonly self: ObjectRef;
+  readonly key: HeldKey;
+}
+
+/** Objects that share a unique value, with or without claims. Exempt ones claim no values, so they do not count. */
+function collectDuplicates(policy: CompiledPolicy, now: Date) {
+  const all: Holder[] = [];
+  return {
+    add: (resource: GroupResource, object: KubeObject): void => {
+      const json: unknown = object;
+      if (!isJsonObject(json)) return;
+      const self = refOf(resource, object);
+      const { covers } = exemptionOfStored(policy, self, object, now.getTime());
+      // Only the identity: all objects of a cluster would not fit into memory.
+      const identity = {
+        ...pick(object, 'apiVersion', 'kind'),
+        metadata: pick(object.metadata ?? {}, 'name', 'namespace'),
+      };
+      for (const key of heldKeys(policy, json, self))
+        if (!covers('unique', key.rule.name)) all.push({ resource, object: identity, self, key });
+    },
+    /** Each object that shares values with others, with one entry per value. */
+    violators: (): readonly Violator[] =>
+      [...Map.groupBy(all, ({ key }) => key.claim).values()].flatMap((holders) =>
+        holders.flatMap((holder, index) => violatorOf(policy, holder, holders[index === 0 ? 1 : 0])),
+      ),
+  };
+}
+
+function violatorOf(
+  policy: CompiledPolicy,
+  { resource, object, self, key }: Holder,
+  other: Holder | undefined,
+): readonly Violator[] {
+  if (other === undefined) return [];
+  const wanted = { ...key, policy, self };
+  const violation = obstacleViolation({ kind: 'held', key: wanted, holder: other.self, beingDeleted: false });
+  return violation === undefined ? [] : [{ resource, object, violations: [violation] }];
 }

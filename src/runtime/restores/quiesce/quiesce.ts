@@ -16,11 +16,11 @@ import {
 import { listIn } from '../../namespaces.ts';
 import { served } from '../../policies/world.ts';
 import { READS_SECRET } from '../../policies/read-records.ts';
-import type { Replica } from '../../webhook-process.ts';
 import { createPatch } from '../relink-owners.ts';
 import { updateStatus } from '../window-status.ts';
 import { permissionsFor } from './permissions.ts';
 import { quiescePass, type QuiesceWorld } from './quiesce-pass.ts';
+import type { RestoreKinds } from '../restore-kinds.ts';
 
 /** While a window is open: objects may be created, restored or changed. In milliseconds. */
 const OPEN_MS = 2_000;
@@ -46,7 +46,7 @@ export function createQuiesceReconciler(world: QuiesceWorld): Reconcile {
 
 export function startQuiesce(
   context: LeaderContext,
-  { windows, detectors }: Pick<Replica, 'windows' | 'detectors'>,
+  { windows, detectors }: RestoreKinds,
   settleMs: (window: RestoreWindow) => number,
   signal: AbortSignal,
 ) {
@@ -83,12 +83,8 @@ export function startQuiesce(
     user ??= await context.userName(stop);
     return await pass(key, stop);
   };
-  const controller = startController(context, { name: 'restore-quiesce', reconcile }, signal);
-  const look = () => controller.add('all');
-  windows.onChange(look, signal);
-  detectors.onChange(look, signal);
-  look();
-  return controller;
+  const on = [windows.onChange, detectors.onChange];
+  return startController(context, { name: 'restore-quiesce', key: 'all', on, reconcile }, signal);
 }
 
 /** @throws while the Secret with the key does not exist */

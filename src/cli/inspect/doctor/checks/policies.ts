@@ -34,7 +34,10 @@ const matchingNothing = (policies: InstallationReadings['policies'], now: Date):
   policies.kind === 'unread'
     ? []
     : policies.value
-        .filter(({ status }) => status?.violations?.checked === 0 && isReady(status))
+        .filter(
+          ({ status }) =>
+            status?.violations?.checked === 0 && status.violations.message === undefined && isReady(status),
+        )
         .map(({ metadata: { name = '' }, status }) =>
           warning(
             `AdmissionPolicy ${name} matched no existing object at its last audit, ${age(status?.violations?.checkedAt, now)} ago`,

@@ -71,8 +71,16 @@ export const checkReach = (readings: InstallationReadings): Results =>
     }
   });
 
+/** The API server quotes the URL, which contains the word `timeout`. */
+const withoutUrl = (message: string): string => message.replaceAll(/"https?:[^"]*"/g, '');
+
 function adviceFor(message: string, readings: InstallationReadings): string {
-  if (/deadline exceeded|timeout|timed out/i.test(message)) {
+  const cause = withoutUrl(message);
+  if (/x509:|tls: /.test(cause)) return 'see the check ca-bundle';
+  if (/service "[^"]*" not found/.test(cause)) return 'kubectl apply -k deploy';
+  if (/connection refused|no endpoints available|connection reset|EOF/.test(cause))
+    return `no process listens there: see the check endpoints, and ${podsOf(readings.namespace)}`;
+  if (/deadline exceeded|timeout|timed out|no route to host/i.test(cause)) {
     const port = targetPort(readings);
     return (
       'if the control plane is outside of the network of the nodes (private clusters), allow it in the firewall to connect to ' +
@@ -81,16 +89,15 @@ function adviceFor(message: string, readings: InstallationReadings): string {
       'Check NetworkPolicies too'
     );
   }
-  if (/x509|certificate/.test(message)) return 'see the check ca-bundle';
-  if (/service "?[^"]*"? not found/.test(message)) return 'kubectl apply -k deploy';
   return `no replica responds: ${podsOf(readings.namespace)}`;
 }
 
 /** The port of the pods: firewalls see the packets after the Service has translated them. */
-function targetPort({ slices, service }: InstallationReadings): number | string {
+function targetPort({ slices, service }: InstallationReadings): number {
   const port = valueOf(slices)?.flatMap(({ ports = [] }) => ports)[0]?.port;
   const [declared] = valueOf(service)?.spec?.ports ?? [];
-  return port ?? declared?.targetPort ?? declared?.port ?? 8443;
+  // Without endpoints, a Service says only the name of the port, which is the one of deploy/.
+  return port ?? (typeof declared?.targetPort === 'number' ? declared.targetPort : 8443);
 }
 
 /** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */

@@ -1,7 +1,7 @@
 /** The leader and the replicas. */
 import type { LeaseObject } from '../../../../kube/lease/lease-record.ts';
 import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
-import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
+import { waitingFor, type ClusterReadings, type Pod } from '../../read-cluster/read-cluster.ts';
 import type { Judged, Problems } from './attention.ts';
 
 export interface LeaderPart {
@@ -28,6 +28,8 @@ interface Replica {
   readonly node?: string | undefined;
   readonly image?: string | undefined;
   readonly restarts: number;
+  /** Why its container does not run; absent: it does. */
+  readonly waiting?: string | undefined;
 }
 
 /** @param now by the clock of the API server */
@@ -64,7 +66,8 @@ function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | '
   return now.getTime() <= end ? 'Held' : 'Expired';
 }
 
-function replicaOf({ metadata, spec, status }: Pod, leader: string | undefined): Replica {
+function replicaOf(pod: Pod, leader: string | undefined): Replica {
+  const { metadata, spec, status } = pod;
   const { name = '' } = metadata ?? {};
   const { nodeName, containers: [{ image } = {}] = [] } = spec ?? {};
   const { conditions = [], containerStatuses = [] } = status ?? {};
@@ -74,6 +77,7 @@ function replicaOf({ metadata, spec, status }: Pod, leader: string | undefined):
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
     ...{ node: nodeName, image },
+    waiting: waitingFor(pod),
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };
 }
@@ -107,5 +111,5 @@ function leaseProblems({ state, holder = 'the holder', renewedAt }: LeaderPart, 
   return [{ object, message }];
 }
 
-const replicaProblems = ({ name, ready }: Replica): Problems =>
-  ready ? [] : [{ object: `Pod ${name}`, message: 'it is not ready: check its events and its log' }];
+const replicaProblems = ({ name, ready, waiting = 'check its events and its log' }: Replica): Problems =>
+  ready ? [] : [{ object: `Pod ${name}`, message: `it is not ready: ${waiting}` }];

@@ -8,12 +8,14 @@ export interface PolicyRow {
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
   readonly ready: ConditionStatus;
   readonly webhooksInstalled: ConditionStatus;
-  /** The number of existing objects that violate the policy; undefined before the first audit. */
+  /** The number of existing objects that violate the policy; undefined before the first audit, and where it found none but could not read all. */
   readonly violations?: number | undefined;
   /** The number of existing objects that the policy governs; undefined before the first audit. */
   readonly objects?: number | undefined;
   /** The time of the audit (RFC 3339). */
   readonly checkedAt?: string | undefined;
+  /** Why the audit could not read all objects. */
+  readonly incomplete?: string | undefined;
   /** Why the policy is not in force, or what its actions after deletions wait for. */
   readonly message?: string | undefined;
 }
@@ -47,8 +49,8 @@ export function adviceOn(
 }
 
 /** Whether the last audit found no object that the policy governs. */
-export const matchesNothing = ({ objects, message }: PolicyRow): boolean =>
-  objects === 0 && message === undefined;
+export const matchesNothing = ({ objects, incomplete, message }: PolicyRow): boolean =>
+  objects === 0 && incomplete === undefined && message === undefined;
 
 /** Conditions about `onTargetDelete`; a policy has them only while they are false. */
 const ACTIONS: readonly string[] = ['ActionsPermitted', 'DeletionsFinished'];
@@ -60,13 +62,14 @@ function rowOf(policy: AdmissionPolicy): PolicyRow {
   const waiting = status?.conditions?.find((one) => ACTIONS.includes(one.type) && one.status === 'False');
   const message =
     [ready, webhooksInstalled].find(({ status: is }) => is !== 'True')?.message ?? waiting?.message;
-  const { total, checked, checkedAt } = status?.violations ?? {};
+  const { total, checked, checkedAt, message: incomplete } = status?.violations ?? {};
   return {
     name: metadata.name ?? '',
     enforcement: spec.enforcement ?? 'Deny',
     ready: ready.status,
     webhooksInstalled: webhooksInstalled.status,
-    ...{ violations: total, objects: checked, checkedAt, message },
+    violations: total === 0 && incomplete !== undefined ? undefined : total,
+    ...{ objects: checked, checkedAt, incomplete, message },
   };
 }
 

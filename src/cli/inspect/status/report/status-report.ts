@@ -2,7 +2,7 @@
 import type { Scope } from '../../read-cluster/injection-targets.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import type { Restrictions } from '../../../../runtime/leadership/own-lease.ts';
-import { PARTS, type Attention, type Listing } from './attention.ts';
+import { PARTS, type Attention, type Listing, type Judged, type Problems } from './attention.ts';
 import { authorityPart, type AuthorityPart } from './authority.ts';
 import { handlersIn, type HandlerRow } from './handlers.ts';
 import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
@@ -10,7 +10,11 @@ import { leaderPart, type LeaderPart } from './leader.ts';
 import { admissionPoliciesPart, type PolicyRow } from './policies.ts';
 import { servedCertsPart, type ServedCertsPart } from './served-certs.ts';
 import { servingCertsPart, type ServingCertRow } from './serving-certs.ts';
-import { restoreWindowsPart, type RestoreWindowsPart } from './windows.ts';
+import type { RestoreWindow } from '../../../../api/restore-window.ts';
+import { counted } from '../../../../json/counted.ts';
+import { windowState } from '../../../../restore/window.ts';
+import { summaryOf, type WindowSummary } from '../../../restore/window-report.ts';
+import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 
 export interface StatusReport {
   readonly server: string;
@@ -85,4 +89,52 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
     ...parts,
     handlers: handlersIn(readings),
   };
+}
+
+/** Windows that are open, settling or have violations, newest first. */
+interface RestoreWindowsPart extends Listing<WindowSummary> {
+  /** The number of all windows. */
+  readonly total: number;
+}
+
+/** The leader closes an expired window within seconds. */
+const OVERDUE_MS = 60_000;
+
+/** RestoreWindows that are open, or whose restore has left violations. */
+function restoreWindowsPart(
+  windows: Reading<readonly RestoreWindow[]>,
+  now: Date,
+): Judged<RestoreWindowsPart> {
+  const all = valueOf(windows) ?? [];
+  const shown = all.filter((window) => isShown(window, now)).toSorted((a, b) => sinceOf(b) - sinceOf(a));
+  return {
+    part: {
+      unread: unreadOf('RestoreWindows', windows),
+      items: shown.map(summaryOf),
+      total: all.length,
+    },
+    problems: shown.flatMap((window) => problemsOf(window, now)),
+  };
+}
+
+const sinceOf = ({ metadata, status }: RestoreWindow): number =>
+  new Date(status?.openedAt ?? metadata.creationTimestamp ?? 0).getTime();
+
+function isShown(window: RestoreWindow, now: Date): boolean {
+  const phase = window.status?.phase;
+  if (phase === undefined) return windowState(window, now).kind === 'open';
+  return phase !== 'Completed' && phase !== 'Refused';
+}
+
+function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Problems {
+  const { name = '' } = metadata;
+  const object = `RestoreWindow ${name}`;
+  if (status?.phase === 'CompletedWithViolations') {
+    const { total = 0 } = status.violations ?? {};
+    const message = `the restore has left ${counted(total, 'violation')}`;
+    return [{ object, message, command: `gatehouse restore status ${name}` }];
+  }
+  const isOverdue = new Date(spec.expiresAt).getTime() + OVERDUE_MS < now.getTime();
+  if (status?.phase !== 'Open' || !isOverdue) return [];
+  return [{ object, message: 'it has expired, but the leader has not closed it: check the leader' }];
 }

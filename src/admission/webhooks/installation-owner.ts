@@ -1,0 +1,66 @@
+/**
+ * Who owns what the leader writes for admission in the whole cluster: a ClusterRole of deploy/base. Every way to remove Gatehouse
+ * deletes it, and the garbage collector then deletes what it owns. Otherwise, the API server would call webhooks that
+ * nobody serves any more.
+ */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
+
+export const INSTALLATION_ROLE = 'gatehouse-installation';
+
+const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: INSTALLATION_ROLE };
+
+/** The reference to the role with this uid. */
+export const installationOwner = (uid: string): OwnerReference => ({ ...ROLE, uid });
+
+/**
+ * The object with this owner. Without one, its references stay as they are: the garbage collector still has to delete what a
+ * deleted role owned.
+ */
+export function ownedBy<T extends KubeObject>(object: T, owner: OwnerReference | undefined): T {
+  if (owner === undefined) return object;
+  const { metadata } = object;
+  return {
+    ...object,
+    metadata: { ...metadata, ownerReferences: withReference(metadata?.ownerReferences, owner) },
+  };
+}
+
+type References = readonly OwnerReference[];
+
+/** In place of a reference to an earlier object of the same name, whose uid is stale. The references of others stay. */
+function withReference(references: References | undefined, wanted: OwnerReference): References {
+  const all = references ?? [];
+  const same = all.filter((one) => isSameSubject(one, wanted));
+  if (same.length === 1 && isDeepStrictEqual(same[0], wanted)) return all;
+  return [...all.filter((one) => !isSameSubject(one, wanted)), wanted];
+}
+
+const isSameSubject = (one: OwnerReference, other: OwnerReference): boolean =>
+  one.apiVersion === other.apiVersion && one.kind === other.kind && one.name === other.name;
+
+export const isOwnedByInstallation = ({ metadata }: KubeObject): boolean =>
+  metadata?.ownerReferences?.some((one) => isSameSubject(one, installationOwner(''))) === true;
+
+/**
+ * The references of the role, so that it goes with the namespace of Gatehouse; undefined: they are as they should be.
+ *
+ * Argo CD does not delete an object with owners when it deletes an application, so it gets none: the application then
+ * deletes the role.
+ */
+export function roleReferences(role: KubeObject, namespace: KubeObject): References | undefined {
+  const { ownerReferences: before } = role.metadata ?? {};
+  const { name = '', uid = '', deletionTimestamp } = namespace.metadata ?? {};
+  const wanted: OwnerReference = { apiVersion: 'v1', kind: 'Namespace', name, uid };
+  if (deletionTimestamp !== undefined) return undefined;
+  const after = isOfArgo(role)
+    ? before?.filter((one) => !isSameSubject(one, wanted))
+    : withReference(before, wanted);
+  return isDeepStrictEqual(before ?? [], after ?? []) ? undefined : after;
+}
+
+/** By what Argo CD tracks its objects with. Its other label, `app.kubernetes.io/instance`, is also one of Helm. */
+const isOfArgo = ({ metadata }: KubeObject): boolean =>
+  metadata?.annotations?.['argocd.argoproj.io/tracking-id'] !== undefined ||
+  metadata?.labels?.['argocd.argoproj.io/instance'] !== undefined;

@@ -1,0 +1,187 @@
+import { expect, test } from 'vitest';
+
+import type { JsonObject } from '../../json/json.ts';
+import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
+import { createConverter } from './convert.ts';
+import { definition, VERSION } from '../../../test/support/sandbox/crd.ts';
+
+const VERSIONS = [VERSION, { ...VERSION, name: 'v2', storage: false }];
+const NONE = definition({ versions: VERSIONS });
+const CLIENT_CONFIG = { url: 'https://127.0.0.1:1/convert' };
+const WEBHOOK = definition({
+  versions: VERSIONS,
+  conversion: {
+    strategy: 'Webhook',
+    webhook: { clientConfig: CLIENT_CONFIG, conversionReviewVersions: ['v9', 'v1', 'v1beta1'] },
+  },
+});
+const V2 = 'infra.example.com/v2';
+
+const server = (name: string, apiVersion = 'infra.example.com/v1'): ApiObject =>
+  ofJson({
+    apiVersion,
+    kind: 'Server',
+    metadata: { name, namespace: 'prod', uid: `uid-of-${name}`, resourceVersion: '7', labels: { a: 'b' } },
+    spec: { color: 'blue' },
+  });
+
+/** The object as the webhook receives it: stored objects have no resourceVersion. */
+const unversioned = (name: string): ApiObject => withMeta(server(name), { resourceVersion: undefined });
+
+const asV2 = (object: ApiObject): JsonObject => ({
+  ...toJson(object),
+  apiVersion: V2,
+  spec: { colour: 'blue' },
+});
+
+/** A webhook that answers with `response`, and a converter that calls it. */
+function asking(response: (objects: readonly ApiObject[]) => JsonObject, review: JsonObject = {}) {
+  const asked: { clientConfig: JsonObject; review: JsonObject }[] = [];
+  const convert = createConverter(
+    (clientConfig, question) => {
+      asked.push({ clientConfig, review: question });
+      const { objects } = question.request as unknown as { objects: readonly ApiObject[] };
+      return Promise.resolve({
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'ConversionReview',
+        response: { uid: 'uid-1', result: { status: 'Success' }, ...response(objects) },
+        ...review,
+      });
+    },
+    () => 'uid-1',
+  );
+  return { asked, convert };
+}
+
+const convertWithFailingWebhook = createConverter(
+  () => Promise.reject(new Error('the webhook was called')),
+  () => 'uid',
+);
+
+test('objects that already have the requested version are unchanged', async () => {
+  const objects = [server('a', V2)];
+  expect(await convertWithFailingWebhook(objects, WEBHOOK, V2)).toBe(objects);
+});
+
+test('without a webhook only apiVersion changes', async () => {
+  expect(await convertWithFailingWebhook([server('a')], NONE, V2)).toEqual([
+    { ...server('a'), apiVersion: V2 },
+  ]);
+});
+
+test('one webhook call converts all objects, in the first review version that both sides support', async () => {
+  const { asked, convert } = asking((objects) => ({ convertedObjects: objects.map(asV2) }));
+  const objects = [server('a'), server('b', V2), server('c')];
+  const converted = await convert(objects, WEBHOOK, V2);
+  expect(converted).toEqual([asV2(server('a')), server('b', V2), asV2(server('c'))]);
+  expect(asked).toEqual([
+    {
+      clientConfig: CLIENT_CONFIG,
+      review: {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'ConversionReview',
+        request: { uid: 'uid-1', desiredAPIVersion: V2, objects: [unversioned('a'), unversioned('c')] },
+      },
+    },
+  ]);
+});
+
+test('a webhook may change only labels and annotations in metadata', async () => {
+  const { convert } = asking(([object = server('a')]) => ({
+    convertedObjects: [
+      {
+        ...asV2(object),
+        metadata: {
+          name: 'a',
+          namespace: 'prod',
+          uid: 'uid-of-a',
+          annotations: { c: 'd' },
+          finalizers: ['x/y'],
+        },
+      },
+    ],
+  }));
+  const [converted] = await convert([server('a')], WEBHOOK, V2);
+  expect(converted?.metadata).toEqual({
+    name: 'a',
+    namespace: 'prod',
+    uid: 'uid-of-a',
+    resourceVersion: '7',
+    annotations: { c: 'd' },
+  });
+});
+
+const HOOK = 'conversion webhook for infra.example.com/v1, Kind=Server';
+const answered = (change: (object: ApiObject) => JsonObject) => (objects: readonly ApiObject[]) => ({
+  convertedObjects: objects.map(change),
+});
+const renamed = (metadata: JsonObject) => (object: ApiObject) => ({
+  ...asV2(object),
+  metadata: { ...(toJson(object).metadata as JsonObject), ...metadata },
+});
+
+test.each([
+  ['another uid', () => ({ uid: 'other' }), ' failed: expected response.uid="uid-1", got "other"'],
+  ['a failure', () => ({ result: { status: 'Failed', message: 'no way' } }), ' failed: no way'],
+  [
+    'a failure without a message',
+    () => ({ result: {} }),
+    " failed: response.result.status was '', not 'Success'",
+  ],
+  ['too few objects', () => ({ convertedObjects: [] }), ' returned 0 objects, expected 1'],
+  [
+    'the old version',
+    answered(toJson),
+    ' returned invalid object at index 0: invalid groupVersion (expected infra.example.com/v2, received infra.example.com/v1)',
+  ],
+  [
+    'another kind',
+    answered((object) => ({ ...asV2(object), kind: 'Other' })),
+    ' returned invalid object at index 0: invalid kind (expected Server, received Other)',
+  ],
+  [
+    'another name',
+    answered(renamed({ name: 'b' })),
+    ' returned invalid object: must have the same name: a != b',
+  ],
+  [
+    'another namespace',
+    answered(renamed({ namespace: 'dev' })),
+    ' returned invalid object: must have the same namespace: prod != dev',
+  ],
+  [
+    'another UID',
+    answered(renamed({ uid: 'u' })),
+    ' returned invalid object: must have the same UID: uid-of-a != u',
+  ],
+  [
+    'a label that is not a string',
+    answered(renamed({ labels: { a: 1 } })),
+    ' returned invalid metadata: metadata.labels[a] must be a string in converted object',
+  ],
+])('an answer with %s is rejected', async (_what, response, message) => {
+  const { convert } = asking(response);
+  await expect(convert([server('a')], WEBHOOK, V2)).rejects.toMatchObject({
+    status: { code: 500, message: `${HOOK}${message}` },
+  });
+});
+
+test('an answer without a response is rejected', async () => {
+  const { convert } = asking(() => ({}), { response: null });
+  await expect(convert([server('a')], WEBHOOK, V2)).rejects.toThrow(`${HOOK} failed: no response provided`);
+});
+
+test('the request fails if the webhook cannot be reached', async () => {
+  await expect(convertWithFailingWebhook([server('a')], WEBHOOK, V2)).rejects.toThrow(
+    `${HOOK} failed: the webhook was called`,
+  );
+});
+
+test('an object cannot be converted from or to a version that the definition does not list', async () => {
+  await expect(convertWithFailingWebhook([server('a')], NONE, 'infra.example.com/v3')).rejects.toThrow(
+    'request to convert CR to an invalid group/version: infra.example.com/v3',
+  );
+  await expect(convertWithFailingWebhook([server('a', 'infra.example.com/v0')], NONE, V2)).rejects.toThrow(
+    'request to convert CR from an invalid group/version: infra.example.com/v0',
+  );
+});

@@ -1,0 +1,189 @@
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
+import { ApiFailure } from '../failure.ts';
+import { readDefinition, type Conversion, type Definition } from './definition.ts';
+import { record, text } from '../fields.ts';
+import type { ResourceType } from '../resource-type.ts';
+
+/** Converts objects to another version of their definition `crd`. @throws ApiFailure 500 if the conversion fails */
+export type Convert = (
+  objects: readonly ApiObject[],
+  crd: ApiObject,
+  toApiVersion: string,
+) => Promise<readonly ApiObject[]>;
+
+/** Converts objects of one resource to the version of `type`. */
+export type ConvertObjects = (
+  objects: readonly ApiObject[],
+  type: ResourceType,
+) => Promise<readonly ApiObject[]>;
+
+/** Sends a ConversionReview to the webhook in `clientConfig` and returns the answer. Throws if the call fails. */
+type CallWebhook = (clientConfig: JsonObject, review: JsonObject) => Promise<JsonObject>;
+
+/** @see k8s.io/apiextensions-apiserver/pkg/apiserver/conversion */
+export function createConverter(callWebhook: CallWebhook, newUid: () => string): Convert {
+  return async (objects, crd, toApiVersion) => {
+    const foreign = objects.filter(({ apiVersion }) => apiVersion !== toApiVersion);
+    if (foreign.length === 0) return objects;
+    const definition = readDefinition(crd);
+    for (const { apiVersion } of foreign) requireVersion(definition, apiVersion, 'from');
+    requireVersion(definition, toApiVersion, 'to');
+
+    const converted =
+      definition.conversion?.strategy === 'Webhook'
+        ? await convertByWebhook(foreign, definition.conversion, toApiVersion, callWebhook, newUid())
+        : foreign.map((object) => ({ ...object, apiVersion: toApiVersion }));
+    const results = converted.values();
+    return objects.map((object) =>
+      object.apiVersion === toApiVersion ? object : (results.next().value ?? object),
+    );
+  };
+}
+
+async function convertByWebhook(
+  objects: readonly ApiObject[],
+  { webhook }: Conversion,
+  toApiVersion: string,
+  callWebhook: CallWebhook,
+  uid: string,
+): Promise<readonly ApiObject[]> {
+  const [{ apiVersion, kind } = { apiVersion: '', kind: '' }] = objects;
+  const hook = `conversion webhook for ${apiVersion}, Kind=${kind}`;
+  const version = webhook?.reviewVersions.find((known) => known === 'v1' || known === 'v1beta1');
+  if (version === undefined) throw failure('no supported conversion review versions');
+
+  const reviewVersion = `apiextensions.k8s.io/${version}`;
+  const answers = await callWebhook(webhook?.clientConfig ?? {}, {
+    apiVersion: reviewVersion,
+    kind: 'ConversionReview',
+    request: { uid, desiredAPIVersion: toApiVersion, objects: objects.map(asStored) },
+  })
+    .then((answer) => answeredObjects(answer, reviewVersion, uid))
+    .catch((error: unknown) => {
+      throw failure(`${hook} failed: ${error instanceof Error ? error.message : String(error)}`);
+    });
+  if (answers.length !== objects.length) {
+    throw failure(`${hook} returned ${answers.length} objects, expected ${objects.length}`);
+  }
+  return objects.map((object, index) => {
+    const answer = answers[index];
+    const problem = conversionProblem(object, answer, toApiVersion, objects.length === 1 ? undefined : index);
+    if (!isJsonObject(answer) || problem !== undefined)
+      throw failure(`${hook} returned invalid ${problem ?? ''}`);
+    return restoreMetadata(object, answer);
+  });
+}
+
+/** The API server converts between storage and request; stored objects have no resourceVersion. */
+const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
+
+/**
+ * The converted objects of a ConversionReview. @throws Error if the review is malformed, answers another request or
+ * reports a failure
+ */
+function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
+  const response = record(review, 'response');
+  const isV1 = apiVersion.endsWith('/v1'); // the API server does not check these fields in v1beta1
+  if (isV1 && (text(review, 'apiVersion') !== apiVersion || text(review, 'kind') !== 'ConversionReview')) {
+    const got = `${text(review, 'apiVersion')}, Kind=${text(review, 'kind')}`;
+    throw new Error(`expected webhook response of ${apiVersion}, Kind=ConversionReview, got ${got}`);
+  }
+  if (response === undefined) throw new Error('no response provided');
+  if (isV1 && text(response, 'uid') !== uid) {
+    throw new Error(`expected response.uid="${uid}", got "${text(response, 'uid')}"`);
+  }
+  const result = record(response, 'result') ?? {};
+  if (text(result, 'status') !== 'Success') {
+    const message = text(result, 'message');
+    throw new Error(
+      message === '' ? `response.result.status was '${text(result, 'status')}', not 'Success'` : message,
+    );
+  }
+  const objects = ownValue(response, 'convertedObjects');
+  return isJsonArray(objects) ? objects : [];
+}
+
+/**
+ * What the webhook changed that it may not change, in the API server's words. The API server words it differently for
+ * one of several objects; `index` is its position.
+ */
+function conversionProblem(
+  object: ApiObject,
+  answer: JsonValue | undefined,
+  toApiVersion: string,
+  index: number | undefined,
+): string | undefined {
+  const which = index === undefined ? 'object' : `converted object at index ${index}`;
+  if (!isJsonObject(answer)) return `${which}: not an object`;
+  const type = typeProblem(object, answer, toApiVersion);
+  if (type !== undefined) return `${index === undefined ? 'object at index 0' : which}: ${type}`;
+  const identity = identityProblem(object, answer);
+  if (identity !== undefined) return `${which}: ${identity}`;
+  const metadata = record(answer, 'metadata');
+  const marks =
+    metadata === undefined
+      ? 'missing metadata in converted object'
+      : (markProblem(metadata, 'labels') ?? markProblem(metadata, 'annotations'));
+  return marks && `metadata${index === undefined ? '' : ` in object at index ${index}`}: ${marks}`;
+}
+
+function typeProblem({ kind }: ApiObject, answer: JsonObject, toApiVersion: string): string | undefined {
+  const apiVersion = text(answer, 'apiVersion');
+  if (apiVersion !== toApiVersion) {
+    return `invalid groupVersion (expected ${toApiVersion}, received ${apiVersion})`;
+  }
+  const answered = text(answer, 'kind');
+  return answered === kind ? undefined : `invalid kind (expected ${kind}, received ${answered})`;
+}
+
+function identityProblem({ metadata }: ApiObject, answer: JsonObject): string | undefined {
+  const answered = record(answer, 'metadata') ?? {};
+  const wrong = (
+    [
+      ['name', 'name'],
+      ['namespace', 'namespace'],
+      ['uid', 'UID'],
+    ] as const
+  ).find(([key]) => (metadata[key] ?? '') !== text(answered, key));
+  if (wrong === undefined) return undefined;
+  const [key, name] = wrong;
+  return `must have the same ${name}: ${metadata[key] ?? ''} != ${text(answered, key)}`;
+}
+
+function markProblem(metadata: JsonObject, key: 'labels' | 'annotations'): string | undefined {
+  const marks = ownValue(metadata, key) ?? {};
+  if (!isJsonObject(marks)) return `invalid metadata.${key} in converted object`;
+  const wrong = Object.entries(marks).find(([, value]) => typeof value !== 'string');
+  return wrong && `metadata.${key}[${wrong[0]}] must be a string in converted object`;
+}
+
+/** A webhook may change only labels and annotations in metadata. Other changes are silently ignored. */
+function restoreMetadata(object: ApiObject, answer: JsonObject): ApiObject {
+  const answered = record(answer, 'metadata') ?? {};
+  const { metadata: before } = withMeta(object, { labels: undefined, annotations: undefined });
+  const labels = record(answered, 'labels');
+  const annotations = record(answered, 'annotations');
+  const metadata = {
+    ...(before as unknown as JsonObject), // the metadata of an ApiObject is JSON
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+  return ofJson({ ...answer, metadata });
+}
+
+function requireVersion({ group, versions }: Definition, apiVersion: string, direction: 'from' | 'to'): void {
+  if (versions.some(({ name }) => `${group}/${name}` === apiVersion)) return;
+  const article = direction === 'to' ? 'to an' : 'from an';
+  throw failure(`request to convert CR ${article} invalid group/version: ${apiVersion}`);
+}
+
+/** The API server leaves the reason empty. */
+const failure = (message: string) => new ApiFailure(500, '', message);

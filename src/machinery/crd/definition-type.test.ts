@@ -1,0 +1,320 @@
+import { expect, test } from 'vitest';
+
+import type { JsonObject, JsonValue } from '../../json/json.ts';
+import { withMeta, type ApiObject } from '../api-object.ts';
+import { conditionsOf, storedVersions } from './definition.ts';
+import { definitionStrategy } from './definition-type.ts';
+import { definition, established, NAMES, NOW, VERSION } from '../../../test/support/sandbox/crd.ts';
+
+const V2 = { ...VERSION, name: 'v2' };
+
+const created = (spec: Readonly<Record<string, JsonValue>> = {}) =>
+  definitionStrategy.prepareForCreate(definition(spec));
+
+/** The problems that a client sees when it creates the definition. */
+const problems = (crd: ApiObject) =>
+  definitionStrategy.validate(crd).map(({ field, message }) => `${field}: ${message}`);
+
+const problemsOf = (spec: Readonly<Record<string, JsonValue>>) => problems(created(spec));
+const problemsOfVersion = (version: JsonObject) => problemsOf({ versions: [{ ...VERSION, ...version }] });
+
+const problemsOfUpdate = (spec: Readonly<Record<string, JsonValue>>, old: ApiObject) => {
+  const changed = { ...old, spec: { ...(old.spec as JsonObject), ...spec } };
+  return definitionStrategy
+    .validate(definitionStrategy.prepareForUpdate(changed, old), old)
+    .map(({ field, message }) => `${field}: ${message}`);
+};
+
+test('names that follow from the kind are filled in, and the conversion strategy defaults to None', () => {
+  const { spec } = definitionStrategy.prepareForCreate({
+    ...definition(),
+    spec: { group: 'infra.example.com', names: { plural: 'servers', kind: 'Server' }, versions: [] },
+  });
+  expect(spec).toMatchObject({
+    names: { plural: 'servers', kind: 'Server', singular: 'server', listKind: 'ServerList' },
+    conversion: { strategy: 'None' },
+  });
+});
+
+test('a status sent on create is replaced by one that lists only the storage version', () => {
+  expect(definitionStrategy.prepareForCreate(established()).status).toEqual({
+    conditions: [],
+    acceptedNames: { plural: '', kind: '' },
+    storedVersions: ['v1'],
+  });
+});
+
+test('unknown schema keywords are dropped', () => {
+  const { spec } = created({
+    versions: [{ ...VERSION, schema: { openAPIV3Schema: { type: 'object', $comment: 'hello' } } }],
+  });
+  expect(spec).toMatchObject({ versions: [{ schema: { openAPIV3Schema: { type: 'object' } } }] });
+  expect(JSON.stringify(spec)).not.toContain('hello');
+});
+
+test('a new storage version is added to the stored versions', () => {
+  const old = established();
+  const spec = definition({ versions: [{ ...VERSION, storage: false }, V2] }).spec ?? null;
+  expect(storedVersions(definitionStrategy.prepareForUpdate({ ...old, spec }, old))).toEqual(['v1', 'v2']);
+});
+
+test('the first deletion keeps the definition until its objects are deleted', () => {
+  const deleted = definitionStrategy.beforeDelete?.(withMeta(established(), { finalizers: ['a/b'] }), NOW);
+  expect(deleted?.metadata.finalizers).toEqual(['a/b', 'customresourcecleanup.apiextensions.k8s.io']);
+  expect(deleted && conditionsOf(deleted).at(-1)).toEqual({
+    type: 'Terminating',
+    status: 'True',
+    lastTransitionTime: NOW,
+    reason: 'InstanceDeletionPending',
+    message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  });
+});
+
+test('a valid definition is accepted', () => {
+  expect(problemsOf({})).toEqual([]);
+  expect(problemsOfUpdate({}, established())).toEqual([]);
+});
+
+test('the name must be the plural followed by the group', () => {
+  expect(problems(withMeta(created(), { name: 'other.infra.example.com' }))).toEqual([
+    'metadata.name: Invalid value: "other.infra.example.com": must be spec.names.plural+"."+spec.group',
+  ]);
+});
+
+const LABEL =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an " +
+  "alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
+  [
+    'an unknown scope',
+    { scope: 'World' },
+    ['spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"'],
+  ],
+  ['no scope', { scope: '' }, ['spec.scope: Required value']],
+  [
+    'a group without a dot',
+    { group: 'infra' },
+    ['spec.group: Invalid value: "infra": should be a domain with at least one dot'],
+  ],
+  [
+    'kind and list kind alike',
+    { names: { ...NAMES, listKind: 'Server' } },
+    ['spec.names.listKind: Invalid value: "Server": kind and listKind may not be the same'],
+  ],
+  [
+    'a kind that is not a DNS label',
+    { names: { ...NAMES, kind: 'Ser_ver' } },
+    [`spec.names.kind: Invalid value: "Ser_ver": may have mixed case, but should otherwise match: ${LABEL}`],
+  ],
+  [
+    'a short name that is not a DNS label',
+    { names: { ...NAMES, shortNames: ['S'] } },
+    [`spec.names.shortNames[0]: Invalid value: "S": ${LABEL}`],
+  ],
+  [
+    'an unknown conversion',
+    { conversion: { strategy: 'Magic' } },
+    ['spec.conversion.strategy: Unsupported value: "Magic": supported values: "None", "Webhook"'],
+  ],
+  [
+    'a conversion webhook without an address',
+    { conversion: { strategy: 'Webhook' } },
+    [
+      'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
+      'spec.conversion.conversionReviewVersions: Required value',
+    ],
+  ],
+  [
+    'a conversion webhook with unknown versions',
+    {
+      conversion: {
+        strategy: 'Webhook',
+        webhook: { clientConfig: { url: 'https://example.com' }, conversionReviewVersions: ['v3', 'v3'] },
+      },
+    },
+    [
+      'spec.conversion.conversionReviewVersions[1]: Invalid value: "v3": duplicate version',
+      'spec.conversion.conversionReviewVersions: Invalid value: ["v3","v3"]: must include at least one of v1, v1beta1',
+    ],
+  ],
+  [
+    'an unused conversion webhook',
+    {
+      conversion: {
+        strategy: 'None',
+        webhook: { clientConfig: { url: 'https://example.com' }, conversionReviewVersions: ['v1'] },
+      },
+    },
+    [
+      'spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook',
+      'spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook',
+    ],
+  ],
+  [
+    'unknown fields preserved by a deprecated field',
+    { preserveUnknownFields: true },
+    [
+      'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in ' +
+        'spec.versions[*].schema instead',
+    ],
+  ],
+  [
+    'a group of the Kubernetes community without approval',
+    { group: 'infra.k8s.io' },
+    [
+      'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation ' +
+        '"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+    ],
+  ],
+])('a definition with %s is rejected', (_what, spec, expected) => {
+  expect(problemsOf(spec)).toEqual(expected);
+});
+
+test('exactly one version must be the storage version', () => {
+  expect(problemsOf({ versions: [{ ...VERSION, storage: false }] })).toEqual([
+    expect.stringMatching(
+      /^spec.versions: Invalid value: .*: must have exactly one version marked as storage version$/,
+    ),
+    'status.storedVersions: Invalid value: []: must have at least one stored version',
+  ]);
+  expect(problemsOf({ versions: [VERSION, V2] })).toEqual([
+    expect.stringMatching(
+      /^spec.versions: Invalid value: .*: must have exactly one version marked as storage version$/,
+    ),
+    'status.storedVersions: Invalid value: ["v1"]: must have the storage version v2',
+  ]);
+});
+
+test('version names must be unique', () => {
+  expect(problemsOf({ versions: [VERSION, { ...VERSION, storage: false }] })).toEqual([
+    expect.stringMatching(/^spec.versions: Invalid value: .*: must contain unique version names$/),
+  ]);
+});
+
+test.each<[string, JsonObject, string[]]>([
+  ['no schema', { schema: {} }, ['spec.versions[0].schema.openAPIV3Schema: Required value']],
+  [
+    'a name that is not a DNS label',
+    { name: 'V1' },
+    [`spec.versions[0].name: Invalid value: "V1": ${LABEL}`, `spec.version: Invalid value: "V1": ${LABEL}`],
+  ],
+  [
+    'a warning without deprecation',
+    { deprecationWarning: 'go away' },
+    [
+      'spec.versions[0].deprecationWarning: Invalid value: "go away": can only be set for deprecated versions',
+    ],
+  ],
+  [
+    'an empty warning',
+    { deprecated: true, deprecationWarning: '' },
+    ['spec.versions[0].deprecationWarning: Invalid value: "": must not be an empty string'],
+  ],
+  [
+    'an unprintable warning',
+    { deprecated: true, deprecationWarning: 'go\naway' },
+    [
+      'spec.versions[0].deprecationWarning: Invalid value: "go\\naway": must only contain printable UTF-8 characters; ' +
+        'non-printable character found at index 2',
+    ],
+  ],
+  [
+    'a null at the root',
+    { schema: { openAPIV3Schema: { type: 'object', nullable: true } } },
+    ['spec.validation.openAPIV3Schema.nullable: Forbidden: nullable cannot be true at the root'],
+  ],
+  [
+    'incomplete columns',
+    { additionalPrinterColumns: [{ name: '', type: 'text', format: 'int', jsonPath: 'spec.x' }] },
+    [
+      'spec.additionalPrinterColumns[0].name: Required value',
+      'spec.additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string',
+      'spec.additionalPrinterColumns[0].format: Invalid value: "int": must be one of byte,date,date-time,double,float,int32,int64,password',
+      'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec.x": must be a simple json path starting with .',
+    ],
+  ],
+  [
+    'a scale with paths outside spec and status',
+    {
+      subresources: {
+        scale: {
+          specReplicasPath: 'x',
+          statusReplicasPath: '.spec.x',
+          labelSelectorPath: '.metadata.labels',
+        },
+      },
+    },
+    [
+      'spec.subresources.scale.specReplicasPath: Invalid value: "x": must be a simple json path starting with .',
+      'spec.subresources.scale.statusReplicasPath: Invalid value: ".spec.x": should be a json path under .status',
+      'spec.subresources.scale.labelSelectorPath: Invalid value: ".metadata.labels": should be a json path under either .spec or .status',
+    ],
+  ],
+  [
+    'selectable fields that are missing, not scalar or duplicate',
+    {
+      selectableFields: [
+        { jsonPath: '.spec.size' },
+        { jsonPath: '.spec' },
+        { jsonPath: '.spec.color' },
+        { jsonPath: '.spec.color' },
+      ],
+    },
+    [
+      'spec.selectableFields[0].jsonPath: Invalid value: ".spec.size": is an invalid path: does not refer to a valid field',
+      'spec.selectableFields[1].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer. ' +
+        'Enum string fields and strings with formats are allowed.',
+      'spec.selectableFields[3].jsonPath: Duplicate value: ".spec.color"',
+    ],
+  ],
+])('a version with %s is rejected', (_what, version, expected) => {
+  expect(problemsOfVersion(version)).toEqual(expected);
+});
+
+test('with a status subresource, the schema root may hold only keywords that leave the status schema intact', () => {
+  const [problem, ...others] = problemsOfVersion({
+    subresources: { status: {} },
+    schema: { openAPIV3Schema: { type: 'object', anyOf: [{ required: ['spec'] }] } },
+  });
+  expect(others).toEqual([]);
+  expect(problem).toMatch(
+    /^spec\.validation\.openAPIV3Schema: Invalid value: .*only \[Description Type .* XValidations\] fields are allowed at the root/,
+  );
+  const rules = [{ rule: 'true' }];
+  expect(
+    problemsOfVersion({
+      subresources: { status: {} },
+      schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-validations': rules } },
+    }),
+  ).toEqual([]);
+});
+
+test('a problem in a part that differs between versions names the version', () => {
+  const column = { name: 'Color', type: 'text', jsonPath: '.spec.color' };
+  const versions = [VERSION, { ...V2, storage: false, additionalPrinterColumns: [column] }];
+  expect(problemsOf({ versions })).toEqual([
+    'spec.versions[1].additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string',
+  ]);
+});
+
+test('scope and kind may change until the definition is established; group and plural never may', () => {
+  const names = { ...NAMES, kind: 'Machine', listKind: 'MachineList' };
+  expect(problemsOfUpdate({ scope: 'Cluster', names }, definition())).toEqual([]);
+  expect(problemsOfUpdate({ scope: 'Cluster', names }, established())).toEqual([
+    'spec.scope: Invalid value: "Cluster": field is immutable',
+    'spec.names.kind: Invalid value: "Machine": field is immutable',
+  ]);
+  const moved = { group: 'other.example.com', names: { ...NAMES, plural: 'machines' } };
+  expect(problemsOfUpdate(moved, definition())).toEqual([
+    'spec.group: Invalid value: "other.example.com": field is immutable',
+    'spec.names.plural: Invalid value: "machines": field is immutable',
+  ]);
+});
+
+test('a version that may still have stored objects cannot be removed', () => {
+  expect(problemsOfUpdate({ versions: [V2] }, established())).toEqual([
+    'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain ' +
+      'in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
+  ]);
+});

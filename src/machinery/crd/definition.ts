@@ -1,0 +1,218 @@
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import type { ApiObject } from '../api-object.ts';
+import type { Schema } from '../schema/schema.ts';
+import { flag, optionalText, record, records, text, texts } from '../fields.ts';
+
+export interface DefinitionNames {
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+}
+
+/** An entry of `additionalPrinterColumns`; absent fields are empty. */
+export interface DefinitionColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly format: string;
+  readonly description: string;
+  readonly priority: number;
+  readonly jsonPath: string;
+}
+
+export interface DefinitionScale {
+  readonly specReplicasPath: string;
+  readonly statusReplicasPath: string;
+  readonly labelSelectorPath?: string;
+}
+
+export interface DefinitionVersion {
+  readonly name: string;
+  readonly served: boolean;
+  readonly storage: boolean;
+  readonly deprecated: boolean;
+  readonly deprecationWarning?: string;
+  readonly schema?: Schema;
+  readonly hasStatus: boolean;
+  readonly scale?: DefinitionScale;
+  readonly columns: readonly DefinitionColumn[];
+  /** JSONPaths with dots: `.spec.color`. */
+  readonly selectableFields: readonly string[];
+}
+
+export interface Conversion {
+  /** `None` or `Webhook` if the definition is valid. */
+  readonly strategy: string;
+  readonly webhook?: {
+    readonly clientConfig?: JsonObject;
+    readonly reviewVersions: readonly string[];
+  };
+}
+
+/**
+ * The spec of a CustomResourceDefinition (apiextensions.k8s.io/v1). Absent fields are empty, as after decoding in Go.
+ */
+export interface Definition {
+  readonly group: string;
+  /** `Cluster` or `Namespaced` if the definition is valid. */
+  readonly scope: string;
+  readonly names: DefinitionNames;
+  readonly versions: readonly DefinitionVersion[];
+  readonly conversion?: Conversion;
+  readonly preserveUnknownFields: boolean;
+}
+
+export interface DefinitionCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  /** RFC 3339 with second precision. */
+  readonly lastTransitionTime: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export const DEFINITIONS = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' } as const;
+
+/** Keeps a definition that is being deleted until its objects are deleted. */
+export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
+
+const specOf = ({ spec }: ApiObject): JsonObject => (isJsonObject(spec) ? spec : {});
+const statusOf = ({ status }: ApiObject): JsonObject => (isJsonObject(status) ? status : {});
+
+export function readDefinition(crd: ApiObject): Definition {
+  const spec = specOf(crd);
+  const conversion = record(spec, 'conversion');
+  return {
+    group: text(spec, 'group'),
+    scope: text(spec, 'scope'),
+    names: toNames(record(spec, 'names') ?? {}),
+    versions: records(spec, 'versions').map(toVersion),
+    ...(conversion === undefined ? {} : { conversion: toConversion(conversion) }),
+    preserveUnknownFields: flag(spec, 'preserveUnknownFields'),
+  };
+}
+
+export const groupOf = (crd: ApiObject): string => text(specOf(crd), 'group');
+
+/** Whether the definition is being deleted and waits for the deletion of its objects. */
+export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
+  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(CLEANUP_FINALIZER) === true;
+
+/** The names that are served. They differ from the names in the spec while another definition holds them. */
+export const acceptedNames = (crd: ApiObject): DefinitionNames =>
+  toNames(record(statusOf(crd), 'acceptedNames') ?? {});
+
+export const storedVersions = (crd: ApiObject): readonly string[] => texts(statusOf(crd), 'storedVersions');
+
+export const conditionsOf = (crd: ApiObject): readonly DefinitionCondition[] =>
+  records(statusOf(crd), 'conditions').map((condition) => {
+    const status = text(condition, 'status');
+    return {
+      type: text(condition, 'type'),
+      status: status === 'True' || status === 'False' ? status : 'Unknown',
+      lastTransitionTime: text(condition, 'lastTransitionTime'),
+      reason: text(condition, 'reason'),
+      message: text(condition, 'message'),
+    };
+  });
+
+export const isConditionTrue = (crd: ApiObject, type: string): boolean =>
+  conditionsOf(crd).some((condition) => condition.type === type && condition.status === 'True');
+
+/** The storage version; undefined if the definition is not valid. */
+export const storageVersionOf = ({ versions }: Definition): string | undefined =>
+  versions.find(({ storage }) => storage)?.name;
+
+const toNames = (names: JsonObject): DefinitionNames => ({
+  plural: text(names, 'plural'),
+  singular: text(names, 'singular'),
+  kind: text(names, 'kind'),
+  listKind: text(names, 'listKind'),
+  shortNames: texts(names, 'shortNames'),
+  categories: texts(names, 'categories'),
+});
+
+function toVersion(version: JsonObject): DefinitionVersion {
+  const schema = record(record(version, 'schema') ?? {}, 'openAPIV3Schema');
+  const subresources = record(version, 'subresources') ?? {};
+  const scale = record(subresources, 'scale');
+  const deprecationWarning = optionalText(version, 'deprecationWarning');
+  return {
+    name: text(version, 'name'),
+    served: flag(version, 'served'),
+    storage: flag(version, 'storage'),
+    deprecated: flag(version, 'deprecated'),
+    ...(deprecationWarning === undefined ? {} : { deprecationWarning }),
+    ...(schema === undefined ? {} : { schema: toSchema(schema) }),
+    hasStatus: record(subresources, 'status') !== undefined,
+    ...(scale === undefined ? {} : { scale: toScale(scale) }),
+    columns: records(version, 'additionalPrinterColumns').map(toColumn),
+    selectableFields: records(version, 'selectableFields').map((entry) => text(entry, 'jsonPath')),
+  };
+}
+
+/** Safe for every stored definition: `structuralProblems` found no problem in it. */
+const toSchema = (schema: JsonObject) => schema as Schema;
+
+function toScale(scale: JsonObject): DefinitionScale {
+  const labelSelectorPath = text(scale, 'labelSelectorPath');
+  return {
+    specReplicasPath: text(scale, 'specReplicasPath'),
+    statusReplicasPath: text(scale, 'statusReplicasPath'),
+    ...(labelSelectorPath === '' ? {} : { labelSelectorPath }),
+  };
+}
+
+function toColumn(column: JsonObject): DefinitionColumn {
+  const priority = ownValue(column, 'priority');
+  return {
+    name: text(column, 'name'),
+    type: text(column, 'type'),
+    format: text(column, 'format'),
+    description: text(column, 'description'),
+    priority: typeof priority === 'number' ? priority : 0,
+    jsonPath: text(column, 'jsonPath'),
+  };
+}
+
+function toConversion(conversion: JsonObject): Conversion {
+  const webhook = record(conversion, 'webhook');
+  const strategy = text(conversion, 'strategy');
+  if (webhook === undefined) return { strategy };
+  const clientConfig = record(webhook, 'clientConfig');
+  const reviewVersions = texts(webhook, 'conversionReviewVersions');
+  return { strategy, webhook: { ...(clientConfig === undefined ? {} : { clientConfig }), reviewVersions } };
+}
+
+const ANNOTATION = 'api-approved.kubernetes.io';
+const REFERENCE = 'see https://github.com/kubernetes/enhancements/pull/1111';
+
+/** The `api-approved.kubernetes.io` annotation, which the Kubernetes community's API groups require. */
+export interface ApiApproval {
+  readonly state: 'approved' | 'bypassed' | 'missing' | 'invalid';
+  readonly annotation: string;
+  readonly reason: string;
+}
+
+export const APPROVAL_FIELD = `metadata.annotations[${ANNOTATION}]`;
+
+/**
+ * Undefined for groups outside the Kubernetes community's domains.
+ * @see k8s.io/apiextensions-apiserver/pkg/apihelpers
+ */
+export function apiApprovalOf(crd: ApiObject, group: string): ApiApproval | undefined {
+  if (!/(^|\.)(k8s|kubernetes)\.io$/.test(group)) return undefined;
+  const annotation = crd.metadata.annotations?.[ANNOTATION] ?? '';
+  const demand = `protected groups must have approval annotation "${ANNOTATION}"`;
+  if (annotation === '') return { state: 'missing', annotation, reason: `${demand}, ${REFERENCE}` };
+  if (annotation.startsWith('unapproved')) {
+    return { state: 'bypassed', annotation, reason: `not approved: "${annotation}"` };
+  }
+  if (URL.canParse(annotation) && new URL(annotation).host !== '') {
+    return { state: 'approved', annotation, reason: `approved in ${annotation}` };
+  }
+  const choice = 'with either a URL or a reason starting with "unapproved"';
+  return { state: 'invalid', annotation, reason: `${demand} ${choice}, ${REFERENCE}` };
+}

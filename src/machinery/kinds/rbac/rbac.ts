@@ -1,0 +1,143 @@
+import type { JsonObject } from '../../../json/json.ts';
+import type { ApiObject } from '../../api-object.ts';
+import { record, records, text, changed, section, withFields } from '../../fields.ts';
+import type { PrinterColumn, ResourceType, Strategy } from '../../resource-type.ts';
+import { AGE, builtInKind, type BuiltInKind } from '../built-in-kind.ts';
+import { pathSegmentProblem } from '../name-problems.ts';
+import {
+  bindingProblems,
+  bindingUpdateProblems,
+  clusterRoleProblems,
+  roleProblems,
+} from './rbac-problems.ts';
+import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-builders.ts';
+
+const GROUP = 'rbac.authorization.k8s.io';
+const API_VERSION = `${GROUP}/v1`;
+
+const RULES = listOf(
+  object({
+    verbs: STRINGS,
+    apiGroups: STRINGS,
+    resources: STRINGS,
+    resourceNames: STRINGS,
+    nonResourceURLs: STRINGS,
+  }),
+);
+
+/** A time instead of an age, as the API server shows it for kinds without columns of their own. */
+const CREATED_AT: PrinterColumn = {
+  name: 'Created At',
+  type: 'date',
+  description: 'When the object was created.',
+  value: ({ metadata }) => metadata.creationTimestamp ?? '',
+};
+
+/** Any path segment is a valid name; the authoriser prevents privilege escalation. */
+const NAMES = { nameProblem: pathSegmentProblem } satisfies Partial<Strategy>;
+
+export const ROLE: ResourceType = builtInKind({
+  apiVersion: API_VERSION,
+  kind: 'Role',
+  resource: 'roles',
+  namespaced: true,
+  description: 'What may be done in one namespace.',
+  fields: { rules: RULES },
+  columns: [CREATED_AT],
+  strategy: { ...NAMES, validate: roleProblems },
+});
+
+export const CLUSTER_ROLE: ResourceType = builtInKind({
+  apiVersion: API_VERSION,
+  kind: 'ClusterRole',
+  resource: 'clusterroles',
+  description: 'What may be done in all namespaces, or to the cluster.',
+  fields: { rules: RULES, aggregationRule: object({ clusterRoleSelectors: listOf(LABEL_SELECTOR) }) },
+  columns: [CREATED_AT],
+  strategy: { ...NAMES, validate: clusterRoleProblems },
+});
+
+const BINDING = {
+  apiVersion: API_VERSION,
+  fields: {
+    subjects: listOf(atomic(object({ kind: STRING, apiGroup: STRING, name: STRING, namespace: STRING }))),
+    roleRef: atomic(object({ apiGroup: STRING, kind: STRING, name: STRING })),
+  },
+  columns: [
+    { name: 'Role', type: 'string', description: 'What it grants.', value: shownRole },
+    AGE,
+    subjectColumn('Users', 'User'),
+    subjectColumn('Groups', 'Group'),
+    subjectColumn('ServiceAccounts', 'ServiceAccount'),
+  ],
+} as const satisfies Partial<BuiltInKind>;
+
+export const ROLE_BINDING: ResourceType = builtInKind({
+  ...BINDING,
+  kind: 'RoleBinding',
+  resource: 'rolebindings',
+  namespaced: true,
+  description: 'Who has a role in one namespace.',
+  strategy: bindingStrategy(['Role', 'ClusterRole']),
+});
+
+export const CLUSTER_ROLE_BINDING: ResourceType = builtInKind({
+  ...BINDING,
+  kind: 'ClusterRoleBinding',
+  resource: 'clusterrolebindings',
+  description: 'Who has a role everywhere.',
+  strategy: bindingStrategy(['ClusterRole']),
+});
+
+/** @param roleKinds the kinds that `roleRef` may name */
+function bindingStrategy(roleKinds: readonly string[]): Partial<Strategy> {
+  return {
+    ...NAMES,
+    completeDefaults: withGroups,
+    prepareForCreate: withGroups,
+    prepareForUpdate: withGroups,
+    validate: (binding) => bindingProblems(binding, roleKinds),
+    validateUpdate: bindingUpdateProblems,
+  };
+}
+
+/**
+ * Users, groups and roles default to the RBAC group, service accounts to the core group
+ * (pkg/apis/rbac/v1/defaults.go).
+ */
+function withGroups(binding: ApiObject): ApiObject {
+  const roleRef = section(binding, 'roleRef');
+  const subjects = records(binding, 'subjects').map((subject) =>
+    ['User', 'Group'].includes(text(subject, 'kind')) ? inGroup(subject) : subject,
+  );
+  return withFields(binding, {
+    ...(subjects.length === 0 ? {} : { subjects }),
+    roleRef: inGroup(roleRef),
+  });
+}
+
+const inGroup = (reference: JsonObject): JsonObject =>
+  text(reference, 'apiGroup') === '' ? changed(reference, { apiGroup: GROUP }) : reference;
+
+function shownRole(binding: ApiObject): string {
+  const roleRef = record(binding, 'roleRef') ?? {};
+  return `${text(roleRef, 'kind')}/${text(roleRef, 'name')}`;
+}
+
+function subjectColumn(name: string, kind: string): PrinterColumn {
+  return {
+    name,
+    type: 'string',
+    priority: 1,
+    description: `${name} in the binding`,
+    value: (binding) =>
+      records(binding, 'subjects')
+        .filter((subject) => text(subject, 'kind') === kind)
+        .map((subject) =>
+          kind === 'ServiceAccount'
+            ? `${text(subject, 'namespace')}/${text(subject, 'name')}`
+            : text(subject, 'name'),
+        )
+        .join(', '),
+  };
+}

@@ -1,0 +1,166 @@
+import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { ApiObject } from '../../api-object.ts';
+import {
+  records,
+  text,
+  texts,
+  changed,
+  has,
+  items,
+  number,
+  section,
+  spec,
+  withFields,
+} from '../../fields.ts';
+import type { Storage, StoredEvent } from '../../storage/stored.ts';
+
+/** Allocates values for Services. Each call returns a value that no stored Service has. */
+export interface ServiceAllocators {
+  /** An IPv4 address from the cluster's range. */
+  readonly allocateClusterIp: () => string;
+  /** 30000–32767. */
+  readonly allocateNodePort: () => number;
+}
+
+const needsClusterIp = (type: string) => type !== 'ExternalName';
+const needsNodePort = (type: string) => type === 'NodePort' || type === 'LoadBalancer';
+const typeOf = (service: ApiObject) => text(spec(service), 'type') || 'ClusterIP';
+
+/**
+ * Carries over values that an update may omit, and drops values that the new type does not have: patchAllocatedValues
+ * and dropTypeDependentFields of pkg/registry/core/service. Otherwise, a client that resends its original manifest
+ * would clear the address.
+ */
+export function carryOver(service: ApiObject, old: ApiObject): ApiObject {
+  const before = spec(old);
+  const wanted = spec(service);
+  const [oldType, newType] = [typeOf(old), typeOf(service)];
+  return withFields(service, {
+    spec: changed(wanted, {
+      ...clusterIpChanges(wanted, before, oldType, newType),
+      ...nodePortChanges(wanted, before, oldType, newType),
+    }),
+  });
+}
+
+type Changes = Readonly<Record<string, JsonValue | undefined>>;
+
+function clusterIpChanges(wanted: JsonObject, before: JsonObject, oldType: string, newType: string): Changes {
+  const address = text(wanted, 'clusterIP');
+  const was = text(before, 'clusterIP');
+  if (!needsClusterIp(newType)) {
+    const unchanged = address === '' || address === was;
+    if (!needsClusterIp(oldType) || !unchanged) return {};
+    const dropped = ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy'];
+    return Object.fromEntries(dropped.map((name) => [name, undefined]));
+  }
+  if (!needsClusterIp(oldType)) return {};
+  const same = address === '' || address === was;
+  const listed = items(wanted, 'clusterIPs');
+  const stale = listed.length === 0 || isEqual(listed, items(before, 'clusterIPs'));
+  return {
+    clusterIP: same ? was : address,
+    ...(stale ? { clusterIPs: same ? (before.clusterIPs ?? [was]) : [address] } : {}),
+    ...(has(wanted, 'ipFamilies') ? {} : { ipFamilies: before.ipFamilies }),
+    ...(has(wanted, 'ipFamilyPolicy') ? {} : { ipFamilyPolicy: before.ipFamilyPolicy }),
+  };
+}
+
+function nodePortChanges(wanted: JsonObject, before: JsonObject, oldType: string, newType: string): Changes {
+  if (!needsNodePort(oldType) || !has(wanted, 'ports')) return {};
+  const known = new Map(records(before, 'ports').map((port) => [portKey(port), number(port, 'nodePort')]));
+  const ports = items(wanted, 'ports').map((port) => {
+    if (!isJsonObject(port)) return port;
+    const was = known.get(portKey(port));
+    if (needsNodePort(newType)) return has(port, 'nodePort') ? port : changed(port, { nodePort: was });
+    return number(port, 'nodePort') === was ? changed(port, { nodePort: undefined }) : port;
+  });
+  const policy = text(wanted, 'externalTrafficPolicy') === text(before, 'externalTrafficPolicy');
+  return {
+    ports,
+    ...(needsNodePort(newType) || !policy ? {} : { externalTrafficPolicy: undefined }),
+    ...(newType === 'LoadBalancer' ? {} : { allocateLoadBalancerNodePorts: undefined }),
+  };
+}
+
+const portKey = (port: JsonObject) => `${text(port, 'protocol')}/${number(port, 'port') ?? 0}`;
+
+/** The Service with a cluster IP, IP families and node ports, as its type requires. */
+export function withAllocations(
+  service: ApiObject,
+  { allocateClusterIp, allocateNodePort }: ServiceAllocators,
+): ApiObject {
+  const given = spec(service);
+  const type = typeOf(service);
+  if (!needsClusterIp(type)) return service;
+  const address = text(given, 'clusterIP') || (texts(given, 'clusterIPs')[0] ?? '') || allocateClusterIp();
+  const wantsNodePorts =
+    type === 'NodePort' || (type === 'LoadBalancer' && given.allocateLoadBalancerNodePorts !== false);
+  const ports = items(given, 'ports').map((port) =>
+    isJsonObject(port) && wantsNodePorts && (number(port, 'nodePort') ?? 0) === 0
+      ? changed(port, { nodePort: allocateNodePort() })
+      : port,
+  );
+  return withFields(service, {
+    spec: changed(given, {
+      clusterIP: address,
+      clusterIPs: items(given, 'clusterIPs').length > 0 ? given.clusterIPs : [address],
+      ...familiesOf(given, address),
+      ...(has(given, 'ports') ? { ports } : {}),
+    }),
+  });
+}
+
+function familiesOf(given: JsonObject, address: string): Changes {
+  // Without a selector, only the owner of the endpoints knows their family, so the Service may have both.
+  const open = address === 'None' && Object.keys(section(given, 'selector')).length === 0;
+  const policy = text(given, 'ipFamilyPolicy') || (open ? 'RequireDualStack' : 'SingleStack');
+  const family = address.includes(':') ? 'IPv6' : 'IPv4';
+  const families = open && policy !== 'SingleStack' ? ['IPv4', 'IPv6'] : [family];
+  return {
+    ipFamilies: items(given, 'ipFamilies').length > 0 ? given.ipFamilies : families,
+    ipFamilyPolicy: policy,
+  };
+}
+
+const SERVICES = { group: '', resource: 'services' };
+/** 10.96.0.0/16 without its first addresses, which clusters reserve for the API server and DNS. */
+const FIRST_ADDRESS = 256;
+const ADDRESSES = 65_000;
+const FIRST_NODE_PORT = 30_000;
+const NODE_PORTS = 2_768;
+
+/** Allocates values that no stored Service has. Values taken by a dry run or a rejected create are reused later. */
+export function createServiceAllocators(
+  storage: Pick<Storage, 'list' | 'watch' | 'revision'>,
+): ServiceAllocators {
+  const used = new Set<string>();
+  let next = 0;
+  const follow = ({ type, object, previous }: StoredEvent) => {
+    for (const taken of previous === undefined ? [] : numbersOf(previous)) used.delete(taken);
+    if (type !== 'DELETED') for (const taken of numbersOf(object)) used.add(taken);
+  };
+  for (const service of storage.list(SERVICES).items) for (const taken of numbersOf(service)) used.add(taken);
+  storage.watch(SERVICES, storage.revision(), follow);
+
+  const firstFree = (count: number, name: (n: number) => string): string => {
+    for (let tried = 0; tried < count; tried++) {
+      const candidate = name(next++ % count);
+      if (!used.has(candidate)) return candidate;
+    }
+    throw new Error('the sandbox has no cluster IP or node port left for another Service');
+  };
+  return {
+    allocateClusterIp: () =>
+      firstFree(
+        ADDRESSES,
+        (n) => `10.96.${Math.floor((FIRST_ADDRESS + n) / 256)}.${(FIRST_ADDRESS + n) % 256}`,
+      ),
+    allocateNodePort: () => Number(firstFree(NODE_PORTS, (n) => String(FIRST_NODE_PORT + n))),
+  };
+}
+
+const numbersOf = (service: ApiObject): readonly string[] => [
+  ...texts(spec(service), 'clusterIPs'),
+  ...records(spec(service), 'ports').map((port) => String(number(port, 'nodePort') ?? '')),
+];

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { ApiFailure } from '../failure.ts';
+import { applyJsonPatch } from './json-patch.ts';
+
+const parsed = (text: string): JsonObject => {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) throw new Error(`${text} is not an object`);
+  return value;
+};
+
+function statusOf(act: () => unknown): ApiFailure['status'] {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApiFailure) return error.status;
+    throw error;
+  }
+  throw new Error('expected an error');
+}
+
+const DOCUMENT = '{"a":{"b":1,"n":null},"list":[1,2,3],"objects":[{"x":1}],"text":"abc","x/y~z":0}';
+
+describe('patches that apply', () => {
+  test.each<[operation: string, changed: string]>([
+    ['{"op":"add","path":"/a/c","value":2}', '"a":{"b":1,"n":null,"c":2}'],
+    ['{"op":"add","path":"/a/b","value":2}', '"a":{"b":2,"n":null}'],
+    ['{"op":"add","path":"/a/c"}', '"a":{"b":1,"n":null,"c":null}'],
+    ['{"op":"add","path":"/list/1","value":9}', '"list":[1,9,2,3]'],
+    ['{"op":"add","path":"/list/3","value":9}', '"list":[1,2,3,9]'],
+    ['{"op":"add","path":"/list/-","value":9}', '"list":[1,2,3,9]'],
+    ['{"op":"add","path":"/list/-1","value":9}', '"list":[1,2,3,9]'],
+    ['{"op":"add","path":"/objects/0/y","value":[]}', '"objects":[{"x":1,"y":[]}]'],
+    ['{"op":"remove","path":"/a/b"}', '"a":{"n":null}'],
+    ['{"op":"remove","path":"/a/n"}', '"a":{"b":1}'],
+    ['{"op":"remove","path":"/list/-1"}', '"list":[1,2]'],
+    ['{"op":"replace","path":"/a/b","value":{"c":1}}', '"a":{"b":{"c":1},"n":null}'],
+    ['{"op":"replace","path":"/a/absent","value":1}', '"a":{"b":1,"n":null,"absent":1}'],
+    ['{"op":"replace","path":"/list/0","value":0}', '"list":[0,2,3]'],
+    ['{"op":"replace","path":"/x~1y~0z","value":1}', '"x/y~z":1'],
+    ['{"op":"move","from":"/list/0","path":"/list/2"}', '"list":[2,3,1]'],
+    ['{"op":"move","from":"/a/b","path":"/text"}', '"a":{"n":null},"text":1'],
+    ['{"op":"copy","from":"/objects/0","path":"/objects/-"}', '"objects":[{"x":1},{"x":1}]'],
+    ['{"op":"copy","from":"/a/absent","path":"/text"}', '"text":null'],
+    ['{"op":"test","path":"/a","value":{"n":null,"b":1}}', '"text":"abc"'],
+    ['{"op":"test","path":"/a/absent","value":null}', '"text":"abc"'],
+    ['{"op":"test","path":"/a/n"}', '"text":"abc"'],
+    ['{"op":"test","path":"/list/-1","value":3}', '"text":"abc"'],
+  ])('%s', (operation, changed) => {
+    const document = parsed(DOCUMENT);
+    const patched = applyJsonPatch(document, [parseJson(operation)]);
+    expect(patched).toEqual({ ...document, ...parsed(`{${changed}}`) });
+    expect(stringifyJson(document)).toBe(DOCUMENT);
+  });
+
+  test('operations see the results of earlier operations', () => {
+    const patch = parseJson(
+      '[{"op":"add","path":"/a","value":[]},{"op":"add","path":"/a/-","value":{}},{"op":"add","path":"/a/0/b","value":1}]',
+    );
+    expect(applyJsonPatch({}, patch)).toEqual({ a: [{ b: 1 }] });
+    expect(applyJsonPatch({}, patch)).toEqual({ a: [{ b: 1 }] });
+  });
+
+  test('an object may replace the whole document', () => {
+    expect(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '', value: { b: 2 } }])).toEqual({ b: 2 });
+    expect(applyJsonPatch({ a: 1 }, [{ op: 'test', path: '', value: { a: 1 } }])).toEqual({ a: 1 });
+  });
+
+  test('big integers are exact', () => {
+    const big = 9_007_199_254_740_993n;
+    expect(applyJsonPatch({ a: big }, [{ op: 'copy', from: '/a', path: '/b' }])).toEqual({ a: big, b: big });
+  });
+
+  test('keys with a meaning in JavaScript are plain data', () => {
+    for (const key of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toString']) {
+      const before = parsed(`{"data":{"${key}":{"x":1}}}`);
+      const after = (...operations: JsonValue[]) => JSON.stringify(applyJsonPatch(before, operations));
+      const path = `/data/${key}`;
+      expect(after({ op: 'add', path: `${path}/y`, value: 2 })).toBe(`{"data":{"${key}":{"x":1,"y":2}}}`);
+      expect(after({ op: 'test', path, value: { x: 1 } }, { op: 'remove', path })).toBe('{"data":{}}');
+      expect(after({ op: 'add', path, value: parsed(`{"${key}":3}`) })).toBe(
+        `{"data":{"${key}":{"${key}":3}}}`,
+      );
+      expect(statusOf(() => applyJsonPatch({ data: {} }, [{ op: 'remove', path }])).code).toBe(422);
+      expect(
+        statusOf(() => applyJsonPatch({ data: {} }, [{ op: 'add', path: `${path}/y`, value: 1 }])).code,
+      ).toBe(422);
+    }
+  });
+});
+
+describe('patches that do not apply', () => {
+  test.each([
+    '{"op":"add","path":"/absent/c","value":2}',
+    '{"op":"add","path":"/a/n/c","value":2}',
+    '{"op":"add","path":"/text/0","value":2}',
+    '{"op":"add","path":"","value":{}}',
+    '{"op":"add","value":2}',
+    '{"op":"add","path":"/list/4","value":9}',
+    '{"op":"add","path":"/list/-5","value":9}',
+    '{"op":"add","path":"/list/x","value":9}',
+    '{"op":"add","path":"/list/1e0","value":9}',
+    '{"op":"remove","path":"/a/absent"}',
+    '{"op":"remove","path":"/list/3"}',
+    '{"op":"remove","path":"/list/-"}',
+    '{"op":"remove","path":"/list/length"}',
+    '{"op":"remove","path":"/text/0"}',
+    '{"op":"remove","path":""}',
+    '{"op":"replace","path":"/absent/c","value":2}',
+    '{"op":"replace","path":"/list/3","value":2}',
+    '{"op":"replace","path":"/list/length","value":0}',
+    '{"op":"replace","path":"","value":[]}',
+    '{"op":"move","from":"/a/absent","path":"/b"}',
+    '{"op":"move","from":"/a","path":"/a/b"}',
+    '{"op":"move","path":"/b"}',
+    '{"op":"copy","from":"/absent/b","path":"/b"}',
+    '{"op":"copy","path":"/b"}',
+    '{"op":"test","path":"/a/b","value":"1"}',
+    '{"op":"test","path":"/list","value":[3,2,1]}',
+    '{"op":"test","path":"/list/9","value":null}',
+    '{"op":"test","path":"/absent/b","value":null}',
+    '{"op":"merge","path":"/a"}',
+    '{"path":"/a"}',
+    'null',
+  ])('%s', (operation) => {
+    expect(statusOf(() => applyJsonPatch(parsed(DOCUMENT), [parseJson(operation)]))).toMatchObject({
+      code: 422,
+      reason: 'Invalid',
+      message: 'the server rejected our request due to an error in our request',
+    });
+  });
+
+  test('copies must not inflate the object', () => {
+    const copies = Array.from({ length: 40 }, () => ({ op: 'copy', from: '/a', path: '/a/-' }));
+    expect(statusOf(() => applyJsonPatch({ a: ['x'.repeat(100)] }, copies)).code).toBe(422);
+  });
+});
+
+describe('malformed patches', () => {
+  test.each([
+    [
+      '{}',
+      'error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp',
+    ],
+    [
+      '["a"]',
+      'error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp',
+    ],
+    [
+      '[{"op":"add","path":1}]',
+      'error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string',
+    ],
+  ])('%s is a bad request', (patch, message) => {
+    expect(statusOf(() => applyJsonPatch({}, parseJson(patch)))).toMatchObject({ code: 400, message });
+  });
+
+  test('more than 10,000 operations are too many', () => {
+    const operations = (count: number) =>
+      Array.from({ length: count }, () => ({ op: 'test', path: '/a', value: null }));
+    expect(applyJsonPatch({}, operations(10_000))).toEqual({});
+    expect(statusOf(() => applyJsonPatch({}, operations(10_001)))).toMatchObject({
+      code: 413,
+      reason: 'RequestEntityTooLarge',
+      message:
+        'Request entity is too large: The allowed maximum operations in a JSON patch is 10000, got 10001',
+    });
+  });
+});

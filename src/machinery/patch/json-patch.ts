@@ -1,0 +1,171 @@
+import { editDocument, unescapePart, type Edit, type EditedDocument } from '../../json/json-patch.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  parseJson,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { ApiFailure, badRequest } from '../failure.ts';
+import { cannotDecode } from './go-types.ts';
+
+const MAX_OPERATIONS = 10_000;
+/** Bytes that all `copy` operations of a patch may add: a short patch could double an object again and again. */
+const MAX_COPIED = 3 * 1024 * 1024;
+
+/**
+ * The object after a JSON patch, with the deviations of kube-apiserver's library from RFC 6902: `replace` adds an absent field, an
+ * absent field equals null and is copied as null, an index below 0 counts from the end, and a patch may replace the whole object
+ * but not add or remove it.
+ *
+ * @throws ApiFailure 400 when it is not a list of operations, 413 when there are too many, 422 when one does not apply
+ * @see https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
+ */
+export function applyJsonPatch(object: JsonObject, patch: JsonValue): JsonObject {
+  const operations = readOperations(patch);
+  if (operations.length > MAX_OPERATIONS) {
+    throw new ApiFailure(
+      413,
+      'RequestEntityTooLarge',
+      `Request entity is too large: The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${operations.length}`,
+    );
+  }
+  const patched: Patched = { edited: editDocument(object), copiedBytes: 0 };
+  for (const operation of operations) applyOperation(patched, operation);
+  return patched.edited.document;
+}
+
+interface Patched {
+  edited: EditedDocument;
+  copiedBytes: number;
+}
+
+interface Operation {
+  /** Empty when absent. */
+  readonly op: string;
+  readonly path: string | undefined;
+  readonly from: string | undefined;
+  /** Null when absent. */
+  readonly value: JsonValue;
+}
+
+/** The API server names neither the operation nor the reason. */
+const doesNotApply = () =>
+  new ApiFailure(422, 'Invalid', 'the server rejected our request due to an error in our request', {});
+
+function applyOperation(patched: Patched, { op, path, from, value }: Operation): void {
+  if (path === undefined) throw doesNotApply();
+  switch (op) {
+    case 'add':
+    case 'remove':
+      edit(patched, path, { op, value });
+      return;
+    case 'replace':
+      replace(patched, path, value);
+      return;
+    case 'test':
+      if (!isEqual(path === '' ? patched.edited.document : valueAt(patched, path), value))
+        throw doesNotApply();
+      return;
+    case 'move': {
+      if (from === undefined) throw doesNotApply();
+      const moved = valueAt(patched, from);
+      edit(patched, from, { op: 'remove' });
+      edit(patched, path, { op: 'add', value: moved });
+      return;
+    }
+    case 'copy': {
+      if (from === undefined) throw doesNotApply();
+      const copy = stringifyJson(valueAt(patched, from));
+      patched.copiedBytes += Buffer.byteLength(copy);
+      if (patched.copiedBytes > MAX_COPIED) throw doesNotApply();
+      edit(patched, path, { op: 'add', value: parseJson(copy) }); // a reference would change with the original
+      return;
+    }
+    default:
+      throw doesNotApply();
+  }
+}
+
+function replace(patched: Patched, path: string, value: JsonValue): void {
+  if (path !== '') {
+    const isItem = isJsonArray(locate(patched, path).container);
+    edit(patched, path, { op: isItem ? 'replace' : 'add', value });
+  } else if (isJsonObject(value)) {
+    patched.edited = editDocument(value);
+  } else {
+    throw doesNotApply();
+  }
+}
+
+function edit(patched: Patched, path: string, change: Edit): void {
+  const { container, key, parents } = locate(patched, path);
+  const last =
+    isJsonArray(container) && !(key === '-' && change.op === 'add')
+      ? String(indexOf(key, container.length + (change.op === 'add' ? 1 : 0)))
+      : key;
+  if (patched.edited.apply([...parents, last], change) !== undefined) throw doesNotApply();
+}
+
+interface Location {
+  readonly container: JsonObject | readonly JsonValue[];
+  /** The last part of the path, unescaped. */
+  readonly key: string;
+  /** The keys that lead to the container, with indexes from 0. */
+  readonly parents: readonly string[];
+}
+
+/** Where a path leads. The API server ignores what precedes the first `/`. */
+function locate({ edited }: Patched, path: string): Location {
+  const [, ...keys] = path.split('/').map(unescapePart);
+  const last = keys.pop();
+  if (last === undefined) throw doesNotApply();
+  let container: JsonValue = edited.document;
+  const parents: string[] = [];
+  for (const key of keys) {
+    parents.push(isJsonArray(container) ? String(indexOf(key, container.length)) : key);
+    container = childOf(container, key);
+  }
+  if (!isJsonArray(container) && !isJsonObject(container)) throw doesNotApply();
+  return { container, key: last, parents };
+}
+
+function valueAt(patched: Patched, path: string): JsonValue {
+  const { container, key } = locate(patched, path);
+  return childOf(container, key);
+}
+
+/** An absent field is null. An absent item, or a child of a value that is not a container, is an error. */
+function childOf(container: JsonValue, key: string): JsonValue {
+  if (isJsonArray(container)) return container[indexOf(key, container.length)] ?? null;
+  if (!isJsonObject(container)) throw doesNotApply();
+  return Object.hasOwn(container, key) ? (container[key] ?? null) : null;
+}
+
+/** The index for a part of a path in a list of this length. */
+function indexOf(key: string, length: number): number {
+  if (!/^[+-]?\d{1,9}$/.test(key)) throw doesNotApply();
+  const index = Number(key) < 0 ? Number(key) + length : Number(key);
+  if (index < 0 || index >= length) throw doesNotApply();
+  return index;
+}
+
+function readOperations(patch: JsonValue): readonly Operation[] {
+  const refuse = (value: JsonValue, into: string) =>
+    badRequest(`error decoding patch: ${cannotDecode(value, into)}`);
+  if (patch === null) return [];
+  if (!isJsonArray(patch)) throw refuse(patch, 'value of type []handlers.jsonPatchOp');
+  return patch.map((operation) => {
+    if (operation === null) return { op: '', path: undefined, from: undefined, value: null };
+    if (!isJsonObject(operation)) throw refuse(operation, 'value of type handlers.jsonPatchOp');
+    const text = (name: 'op' | 'path' | 'from') => {
+      const value = operation[name] ?? undefined;
+      if (value === undefined || typeof value === 'string') return value;
+      throw refuse(value, `struct field jsonPatchOp.${name} of type string`);
+    };
+    const value = Object.hasOwn(operation, 'value') ? (operation.value ?? null) : null;
+    return { op: text('op') ?? '', path: text('path'), from: text('from'), value };
+  });
+}

@@ -1,0 +1,227 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
+import { ApiFailure } from '../failure.ts';
+import type { Schema } from '../schema/schema.ts';
+import { applyStrategicPatch } from './strategic-merge-patch.ts';
+
+const ITEMS: Schema = {
+  type: 'array',
+  'x-kubernetes-patch-strategy': 'merge',
+  'x-kubernetes-patch-merge-key': 'name',
+};
+const VALUES: Schema = { type: 'array', 'x-kubernetes-patch-strategy': 'merge' };
+const ITEM: Schema = {
+  type: 'object',
+  properties: { name: { type: 'string' }, values: VALUES, map: { type: 'object' } },
+};
+const SCHEMA: Schema = {
+  type: 'object',
+  properties: {
+    items: {
+      ...ITEMS,
+      items: { ...ITEM, properties: { ...ITEM.properties, items: { ...ITEMS, items: ITEM } } },
+    },
+    values: VALUES,
+    atomic: { type: 'array' },
+    map: { type: 'object', additionalProperties: { type: 'string' } },
+    replaced: { type: 'object', 'x-kubernetes-patch-strategy': 'replace' },
+    union: { type: 'object', 'x-kubernetes-patch-strategy': 'retainKeys' },
+    lists: { type: 'object', additionalProperties: VALUES },
+  },
+};
+
+const parsed = (text: string): JsonObject => {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) throw new Error(`${text} is not an object`);
+  return value;
+};
+const patched = (live: string, patch: string) =>
+  JSON.stringify(applyStrategicPatch(parsed(live), parseJson(patch), SCHEMA));
+
+function statusOf(act: () => unknown): ApiFailure['status'] {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApiFailure) return error.status;
+    throw error;
+  }
+  throw new Error('expected an error');
+}
+
+describe('objects', () => {
+  test.each([
+    [
+      'fields are merged',
+      '{"map":{"a":"1","b":"2"}}',
+      '{"map":{"b":"3","c":"4"}}',
+      '{"map":{"a":"1","b":"3","c":"4"}}',
+    ],
+    ['null deletes', '{"map":{"a":"1"},"x":1}', '{"map":{"a":null},"x":null,"y":null}', '{"map":{}}'],
+    ['null in a new value is dropped', '{}', '{"map":{"a":null,"b":"1"}}', '{"map":{"b":"1"}}'],
+    ['another type replaces', '{"map":{"a":"1"}}', '{"map":[1]}', '{"map":[1]}'],
+    ['$patch: replace', '{"map":{"a":"1"}}', '{"map":{"$patch":"replace","b":"2"}}', '{"map":{"b":"2"}}'],
+    ['$patch: delete', '{"map":{"a":"1"}}', '{"map":{"$patch":"delete"}}', '{"map":{}}'],
+    ['a directive without a target leaves nothing', '{}', '{"map":{"$patch":"replace","b":"2"}}', '{}'],
+    ['the strategy replace', '{"replaced":{"a":1}}', '{"replaced":{"b":2}}', '{"replaced":{"b":2}}'],
+    [
+      '$retainKeys drops what it does not name',
+      '{"union":{"a":1,"b":2}}',
+      '{"union":{"$retainKeys":["b","c"],"c":3}}',
+      '{"union":{"b":2,"c":3}}',
+    ],
+    ['unknown fields are merged as objects', '{"u":{"a":1}}', '{"u":{"b":[1]}}', '{"u":{"a":1,"b":[1]}}'],
+    [
+      'every key is data',
+      '{"map":{"constructor":"1"}}',
+      '{"map":{"constructor":null,"__proto__":"x"}}',
+      '{"map":{"__proto__":"x"}}',
+    ],
+  ])('%s', (_what, live, patch, expected) => {
+    expect(patched(live, patch)).toBe(expected);
+  });
+});
+
+describe('lists of values', () => {
+  test.each([
+    ['are merged, each value once', '{"values":[1,2]}', '{"values":[2,3]}', '{"values":[1,2,3]}'],
+    [
+      'take the order of the patch',
+      '{"values":["a","b","c"]}',
+      '{"values":["c","a"]}',
+      '{"values":["b","c","a"]}',
+    ],
+    [
+      'lose deleted items',
+      '{"values":[1,2,3]}',
+      '{"$deleteFromPrimitiveList/values":[2,9]}',
+      '{"values":[1,3]}',
+    ],
+    ['stay absent if the patch only deletes', '{}', '{"$deleteFromPrimitiveList/values":[2]}', '{}'],
+    [
+      'support deletions, additions and order together',
+      '{"values":["a","b","s"]}',
+      '{"$setElementOrder/values":["n","a"],"$deleteFromPrimitiveList/values":["b"],"values":["n"]}',
+      '{"values":["n","a","s"]}',
+    ],
+    ['are replaced without a strategy', '{"atomic":[1,2]}', '{"atomic":[3]}', '{"atomic":[3]}'],
+    [
+      'take their strategy from additionalProperties',
+      '{"lists":{"x":[1]}}',
+      '{"lists":{"x":[2]}}',
+      '{"lists":{"x":[2,1]}}',
+    ],
+  ])('%s', (_what, live, patch, expected) => {
+    expect(patched(live, patch)).toBe(expected);
+  });
+});
+
+describe('lists of objects', () => {
+  const LIVE = '{"items":[{"name":"a","x":1},{"name":"s","x":2},{"name":"b","x":3}]}';
+  test.each<[what: string, patch: string, expected: string | undefined]>([
+    [
+      'merge by key',
+      '{"items":[{"name":"b","y":1}]}',
+      '[{"name":"a","x":1},{"name":"s","x":2},{"name":"b","x":3,"y":1}]',
+    ],
+    [
+      'add new items',
+      '{"items":[{"name":"n","z":null,"m":{}}]}',
+      '[{"name":"n","m":{}},{"name":"a","x":1},{"name":"s","x":2},{"name":"b","x":3}]',
+    ],
+    [
+      'delete by key',
+      '{"items":[{"$patch":"delete","name":"s"}]}',
+      '[{"name":"a","x":1},{"name":"b","x":3}]',
+    ],
+    ['are replaced as a whole', '{"items":[{"$patch":"replace"},{"name":"n"}]}', '[{"name":"n"}]'],
+    ['replace one item', '{"items":[{"name":"a","$patch":"replace"}]}', '[]'],
+    [
+      'take the given order, with server-only items in place',
+      '{"$setElementOrder/items":[{"name":"b"},{"name":"a"}]}',
+      '[{"name":"s","x":2},{"name":"b","x":3},{"name":"a","x":1}]',
+    ],
+    [
+      'take the given order with new and deleted items',
+      '{"$setElementOrder/items":[{"name":"n"},{"name":"a"}],"items":[{"name":"n"},{"name":"b","$patch":"delete"}]}',
+      '[{"name":"s","x":2},{"name":"n"},{"name":"a","x":1}]',
+    ],
+    ['are removed by null', '{"items":null}', undefined],
+  ])('%s', (_what, patch, expected) => {
+    const { items } = applyStrategicPatch(parsed(LIVE), parseJson(patch), SCHEMA);
+    expect(items).toEqual(expected === undefined ? undefined : parseJson(expected));
+  });
+
+  test('merge lists within their items', () => {
+    expect(
+      patched(
+        '{"items":[{"name":"a","values":[1],"items":[{"name":"x","map":{"k":1}}]}]}',
+        '{"items":[{"name":"a","values":[2],"items":[{"name":"x","map":{"l":2}}]}]}',
+      ),
+    ).toBe('{"items":[{"name":"a","values":[2,1],"items":[{"name":"x","map":{"k":1,"l":2}}]}]}');
+  });
+});
+
+describe('patches that cannot be applied', () => {
+  test.each([
+    ['[]', 400, 'json: cannot unmarshal array into Go value of type map[string]interface {}'],
+    ['{"union":{"$retainKeys":"a"}}', 400, 'invalid patch format of retainKeys'],
+    ['{"union":{"$retainKeys":["a"],"b":1}}', 400, 'invalid patch format of retainKeys'],
+    ['{"$deleteFromPrimitiveList":[1]}', 400, 'invalid patch format of primitive list'],
+    ['{"$setElementOrder":[1]}', 400, 'invalid patch format of setElementOrder list'],
+    ['{"lists":{"x":[[1]]}}', 422, 'the server rejected our request due to an error in our request'],
+    ['{"items":[{"x":"y","a":[1]}]}', 500, 'map: map[a:[1] x:y] does not contain declared merge key: name'],
+    ['{"items":[{"name":"a","$patch":"merge"}]}', 500, 'merging lists cannot yet be specified in the patch'],
+    ['{"union":{"$patch":"merge"}}', 500, 'unknown patch type: merge in map: map[$patch:merge]'],
+    ['{"values":[1,"a"]}', 500, 'list element types are not identical: [[1] [1 a]]'],
+    [
+      '{"$setElementOrder/items":{}}',
+      500,
+      'expected a []interface {}, but received a map[string]interface {}',
+    ],
+    [
+      '{"$setElementOrder/values":[2,3],"values":[3,2]}',
+      500,
+      "The order in patch list:\n[3 2]\n doesn't match $setElementOrder list:\n[2 3]\n",
+    ],
+  ])('%s', (patch, code, message) => {
+    const live = parsed('{"values":[1],"items":[{"name":"a"}],"union":{},"lists":{"x":[]}}');
+    expect(statusOf(() => applyStrategicPatch(live, parseJson(patch), SCHEMA))).toMatchObject({
+      code,
+      message,
+    });
+  });
+});
+
+test('a patch does not mutate the object and is idempotent', () => {
+  const name = fc.constantFrom('a', 'b', 'c', 'd');
+  const names = fc.uniqueArray(name);
+  const items = names.chain((keys) =>
+    fc.tuple(...keys.map((key) => fc.record({ name: fc.constant(key), x: fc.integer({ min: 0, max: 2 }) }))),
+  );
+  fc.assert(
+    fc.property(items, items, names, (live, changed, deleted) => {
+      const object = { items: live };
+      const before = JSON.stringify(object);
+      const kept = changed.filter((item) => !deleted.includes(item.name));
+      const patch = {
+        '$setElementOrder/items': kept.map((item) => ({ name: item.name })),
+        items: [...kept, ...deleted.map((key) => ({ name: key, $patch: 'delete' }))],
+      };
+      const once = applyStrategicPatch(object, patch, SCHEMA);
+      expect(JSON.stringify(object)).toBe(before);
+      expect(applyStrategicPatch(once, patch, SCHEMA)).toEqual(once);
+      // Items of the patch follow its order; server-only items keep theirs.
+      const found = JSON.stringify(once.items);
+      const order = (list: readonly { readonly name: string }[]) =>
+        list.map((item) => found.indexOf(`"${item.name}"`));
+      const untouched = live.filter(
+        (item) => ![...kept.map((one) => one.name), ...deleted].includes(item.name),
+      );
+      for (const places of [order(kept), order(untouched)]) {
+        expect(places).not.toContain(-1);
+        expect(places).toEqual(places.toSorted((a, b) => a - b));
+      }
+    }),
+  );
+});

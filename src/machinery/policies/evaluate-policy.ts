@@ -1,0 +1,228 @@
+import { CelCostError } from '../../cel/cel-error.ts';
+import { celAuthorizer, celResourceCheck, type CelAuthorize } from '../../cel/library/authorizer.ts';
+import { CelError } from '../../cel/cel.ts';
+import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
+import { celValue, lazyCelMap } from '../../cel/values/maps.ts';
+import { toJson, type ApiObject } from '../api-object.ts';
+import { admissionRequest, type Question } from '../webhooks/admission-review.ts';
+import type { Expression, PolicyExpressions, Validation } from './compile-policy.ts';
+
+/** A validation that failed, or could not be evaluated. */
+export interface Failure {
+  readonly message: string;
+  readonly reason: string;
+  readonly index: number;
+}
+
+export interface Evaluated {
+  readonly failures: readonly Failure[];
+  /** By their keys. */
+  readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
+  /** Audit annotations that could not be evaluated: they refuse the request whatever the actions of the binding are. */
+  readonly auditErrors: readonly Failure[];
+}
+
+const NOTHING: Evaluated = { failures: [], auditAnnotations: [], auditErrors: [] };
+const LONGEST_MESSAGE = 5 * 1024;
+const LONGEST_ANNOTATION = 10 * 1024;
+
+// The limits of k8s.io/apiserver/pkg/apis/cel/config.go for all expressions of one kind.
+const POLICY_COST_LIMIT = 10_000_000;
+const CONDITIONS_COST_LIMIT = 2_500_000;
+
+/**
+ * Evaluates a policy on one request, as k8s.io/apiserver/pkg/admission/plugin/policy/validating does. An error counts
+ * as a failure, or is ignored.
+ */
+export function evaluatePolicy(
+  policy: PolicyExpressions & { readonly ignoresFailures: boolean },
+  question: Question,
+  namespaceObject: ApiObject | undefined,
+  authorize: CelAuthorize,
+  params?: ApiObject,
+): Evaluated {
+  const evaluation = evaluationOf(policy, question, namespaceObject, authorize, params);
+  const broken = (messages: readonly string[]): readonly Failure[] =>
+    policy.ignoresFailures || messages.length === 0
+      ? []
+      : [{ message: joinMessages(messages), reason: 'Invalid', index: 0 }];
+
+  const match = evaluateConditions(policy, evaluation);
+  if (match.kind === 'error') return { ...NOTHING, failures: broken(match.messages) };
+  if (match.kind === 'misses') return NOTHING;
+
+  const results: Outcome[] = [];
+  for (const { expression } of policy.validations) {
+    const result = outcome(expression, evaluation);
+    if (result.kind === 'exhausted') return { ...NOTHING, failures: broken([result.message]) };
+    results.push(result);
+  }
+  // Messages and audit annotations cannot ask the authorizer, also not by way of a variable.
+  const withoutAuthorizer = (left: number) =>
+    evaluationOf(policy, question, namespaceObject, undefined, params, left);
+  const messages = results.some((result) => result.kind === 'value' && result.value !== true)
+    ? evaluateMessages(policy, withoutAuthorizer(evaluation.cost.left))
+    : [];
+  const failures = policy.validations.flatMap((validation, index): readonly Failure[] => {
+    const result = results[index];
+    if (result?.kind !== 'value') return broken([result?.message ?? '']).map((one) => ({ ...one, index }));
+    if (result.value === true) return [];
+    return [{ message: messageOf(validation, messages[index]), reason: validation.reason, index }];
+  });
+  const audited = evaluateAnnotations(policy, withoutAuthorizer(POLICY_COST_LIMIT));
+  if (audited.kind === 'exhausted') return { ...NOTHING, failures: broken([audited.message]) };
+  return {
+    failures,
+    auditAnnotations: audited.annotations,
+    auditErrors: audited.errors.flatMap((message) => broken([message])),
+  };
+}
+
+type Annotations =
+  | {
+      readonly kind: 'annotations';
+      readonly annotations: Evaluated['auditAnnotations'];
+      readonly errors: readonly string[];
+    }
+  | { readonly kind: 'exhausted'; readonly message: string };
+
+function evaluateAnnotations({ auditAnnotations }: PolicyExpressions, evaluation: Evaluation): Annotations {
+  const annotations: (readonly [string, string])[] = [];
+  const errors: string[] = [];
+  for (const { key, expression } of auditAnnotations) {
+    const result = outcome(expression, evaluation);
+    if (result.kind === 'exhausted') return result;
+    if (result.kind === 'error') errors.push(result.message);
+    const value = result.kind === 'value' && typeof result.value === 'string' ? result.value.trim() : '';
+    if (value !== '') annotations.push([key, cut(value)]);
+  }
+  return { kind: 'annotations', annotations, errors };
+}
+
+const cut = (value: string): string => Buffer.from(value).subarray(0, LONGEST_ANNOTATION).toString();
+
+export type PolicyMatch =
+  { readonly kind: 'hits' | 'misses' } | { readonly kind: 'error'; readonly messages: readonly string[] };
+
+/** Whether all match conditions hold. The API server shows no namespace to them. */
+export function evaluateConditions({ conditions }: PolicyExpressions, { values }: Evaluation): PolicyMatch {
+  const evaluation = { values: { ...values, namespaceObject: null }, cost: { left: CONDITIONS_COST_LIMIT } };
+  const messages: string[] = [];
+  for (const condition of conditions) {
+    const result = outcome(condition, evaluation);
+    if (result.kind === 'exhausted') return { kind: 'error', messages: [result.message] };
+    if (result.kind === 'error') messages.push(result.message);
+    else if (result.value === false) return { kind: 'misses' };
+  }
+  return messages.length > 0 ? { kind: 'error', messages } : { kind: 'hits' };
+}
+
+/** The variables of expressions, and what all of them together may still cost. */
+export interface Evaluation {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly cost: { left: number };
+}
+
+/** @param authorize undefined if the expressions cannot ask the authorizer */
+export function evaluationOf(
+  { variables }: PolicyExpressions,
+  question: Question,
+  namespaceObject: ApiObject | undefined,
+  authorize: CelAuthorize | undefined,
+  params: ApiObject | undefined,
+  left = POLICY_COST_LIMIT,
+): Evaluation {
+  const values: Record<string, unknown> = {
+    object: jsonOf(question.object),
+    oldObject: jsonOf(question.oldObject),
+    request: admissionRequest(question),
+    namespaceObject: jsonOf(namespaceObject),
+    params: jsonOf(params),
+    ...(authorize === undefined ? {} : authorizerValues(authorize, question)),
+  };
+  const evaluation = { values, cost: { left } };
+  const evaluated =
+    ({ name: variable, expression }: (typeof variables)[number]) =>
+    () => {
+      try {
+        return run(expression, evaluation);
+      } catch (error) {
+        if (!(error instanceof CelError) || error instanceof CelCostError) throw error;
+        throw new CelError(`composited variable "${variable}" fails to evaluate: ${error.message}`);
+      }
+    };
+  values.variables = lazyCelMap(new Map(variables.map((variable) => [variable.name, evaluated(variable)])));
+  return evaluation;
+}
+
+function authorizerValues(authorize: CelAuthorize, { attributes }: Question): Evaluation['values'] {
+  const { type, subresource, namespace, name } = attributes;
+  return {
+    authorizer: celAuthorizer(authorize),
+    'authorizer.requestResource': celResourceCheck(authorize, {
+      ...{ group: type.group, resource: type.resource, subresource, namespace, name },
+    }),
+  };
+}
+
+const jsonOf = (object: ApiObject | undefined): unknown =>
+  object === undefined ? null : celValue(toJson(object));
+
+/** Each evaluation, also of a variable, has a limit of its own. @throws CelError */
+function run({ program }: Expression, { values, cost }: Evaluation): unknown {
+  if (program instanceof CelError) throw program;
+  const budget = createCelBudget();
+  try {
+    return program.run(values, budget);
+  } finally {
+    cost.left -= CEL_COST_LIMIT - budget.remaining;
+  }
+}
+
+type Outcome =
+  | { readonly kind: 'value'; readonly value: unknown }
+  | { readonly kind: 'error'; readonly message: string }
+  /** The policy may cost no more. */
+  | { readonly kind: 'exhausted'; readonly message: string };
+
+const EXHAUSTED: Outcome = {
+  kind: 'exhausted',
+  message: 'validation failed due to running out of cost budget, no further validation rules will be run',
+};
+
+export function outcome(expression: Expression, evaluation: Evaluation): Outcome {
+  try {
+    const value = run(expression, evaluation);
+    return evaluation.cost.left < 0 ? EXHAUSTED : { kind: 'value', value };
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    if (evaluation.cost.left < 0) return EXHAUSTED;
+    return {
+      kind: 'error',
+      message: `expression '${expression.text}' resulted in error: ${error.message}`,
+    };
+  }
+}
+
+/** The values of all message expressions; none if they cost too much. */
+function evaluateMessages({ validations }: PolicyExpressions, evaluation: Evaluation): readonly unknown[] {
+  const messages: unknown[] = [];
+  for (const { messageExpression } of validations) {
+    const result = messageExpression === undefined ? undefined : outcome(messageExpression, evaluation);
+    if (result?.kind === 'exhausted') return [];
+    messages.push(result?.kind === 'value' ? result.value : undefined);
+  }
+  return messages;
+}
+
+function messageOf({ expression, message }: Validation, evaluated: unknown): string {
+  const otherwise = message.trim() === '' ? `failed expression: ${expression.text}` : message.trim();
+  const text = typeof evaluated === 'string' ? evaluated.trim() : '';
+  return text === '' || text.includes('\n') || Buffer.byteLength(text) > LONGEST_MESSAGE ? otherwise : text;
+}
+
+/** Several messages as one. */
+export const joinMessages = (messages: readonly string[]): string => {
+  const unique = [...new Set(messages)];
+  return unique.length === 1 ? unique.join('') : `[${unique.join(', ')}]`;
+};

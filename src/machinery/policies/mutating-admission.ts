@@ -1,0 +1,245 @@
+import { isEqual } from '../../json/json.ts';
+import { toJson, type ApiObject } from '../api-object.ts';
+import { section, spec, text } from '../fields.ts';
+import { ApiFailure, internalError } from '../failure.ts';
+import { decodeObject } from '../objects/decode.ts';
+import type { Notes } from '../request.ts';
+import type { ResourceType } from '../resource-type.ts';
+import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
+import { converted, questionIn } from '../webhooks/call-hook.ts';
+import { applyMutation, MutationFailure } from './apply-mutation.ts';
+import { evaluateConditions, evaluationOf, joinMessages, outcome } from './evaluate-policy.ts';
+import type { Mutation } from './compile-policy.ts';
+import { compiledPolicy, namespaceOf, noAuthorizer, type PolicyAdmission } from './policy-admission.ts';
+import { criteriaMatch, criteriaOf, isExemptFromPolicies } from './policy-match.ts';
+import { paramsOf } from './policy-params.ts';
+
+const GROUP = 'admissionregistration.k8s.io';
+
+/** What the MutatingAdmissionPolicies remember between the two rounds of one request. */
+export interface MutatingRounds {
+  /** Policies that want to run again, as far as nothing has changed since they ran. */
+  readonly invoked: Set<string>;
+  readonly again: Set<string>;
+  /** The object after the last round. */
+  output: ApiObject | undefined;
+  isFirst: boolean;
+  changed: boolean;
+}
+
+export const newRounds = (): MutatingRounds => ({
+  invoked: new Set(),
+  again: new Set(),
+  output: undefined,
+  isFirst: true,
+  changed: false,
+});
+
+interface Request {
+  readonly api: PolicyAdmission;
+  readonly attributes: AdmissionAttributes;
+  readonly complete: (object: ApiObject) => ApiObject;
+  readonly notes: Notes;
+  readonly rounds: MutatingRounds;
+}
+
+/**
+ * Evaluates the stored MutatingAdmissionPolicies. The second round evaluates only those that want to see later changes.
+ *
+ * @returns the object with their patches
+ * @throws ApiFailure 403 if a policy fails and its failurePolicy is Fail
+ * @see k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go
+ */
+export async function mutateByPolicies(request: Request): Promise<ApiObject | undefined> {
+  const { api, attributes, rounds } = request;
+  if (isExemptFromPolicies(attributes.type)) return attributes.object;
+  if (!rounds.isFirst && !isSame(attributes.object, rounds.output)) reinvoke(rounds);
+  const invocations = await invocationsOf(api, attributes, !rounds.isFirst);
+  let { object } = attributes;
+  const failures: Denial[] = [];
+  for (const invocation of invocations) {
+    if ('message' in invocation) failures.push(invocation);
+    else if (rounds.isFirst || rounds.again.has(invocation.key)) {
+      const invoked = await invoke(invocation, { ...request, attributes: withObject(attributes, object) });
+      failures.push(...invoked.failures);
+      if (invoked.evaluated && invocation.reinvokes) rounds.invoked.add(invocation.key);
+      if (!isSame(invoked.object, object)) {
+        reinvoke(rounds);
+        rounds.changed = true;
+      }
+      object = invoked.object;
+    }
+  }
+  const [first] = failures;
+  if (first !== undefined) throw refusal(attributes, first, failures);
+  rounds.output = object;
+  rounds.isFirst = false;
+  return object;
+}
+
+function reinvoke({ invoked, again }: MutatingRounds): void {
+  for (const key of invoked) again.add(key);
+  invoked.clear();
+}
+
+const isSame = (a: ApiObject | undefined, b: ApiObject | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && isEqual(toJson(a), toJson(b)));
+
+const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefined): AdmissionAttributes =>
+  object === undefined ? attributes : { ...attributes, object };
+
+interface Denial {
+  readonly message: string;
+  readonly reason: 'Invalid' | 'Forbidden';
+}
+
+/** A policy with a binding and one object of its params. */
+interface Invocation {
+  readonly key: string;
+  readonly policy: ApiObject;
+  readonly binding: string;
+  readonly params: ApiObject | undefined;
+  readonly seen: ResourceType;
+  readonly reinvokes: boolean;
+}
+
+/** The policies that match the request as it is now: what they change does not change which of them match. */
+async function invocationsOf(
+  api: PolicyAdmission,
+  attributes: AdmissionAttributes,
+  isAgain: boolean,
+): Promise<readonly (Invocation | Denial)[]> {
+  const stored = (resource: string) => api.storage.list({ group: GROUP, resource }).items;
+  const policies = new Map(
+    stored('mutatingadmissionpolicies').map((policy) => [policy.metadata.name, policy]),
+  );
+  const found: (Invocation | Denial)[] = [];
+  for (const binding of policies.size === 0 ? [] : stored('mutatingadmissionpolicybindings')) {
+    const policy = policies.get(text(spec(binding), 'policyName'));
+    const reinvokes = policy !== undefined && text(spec(policy), 'reinvocationPolicy') === 'IfNeeded';
+    if (policy !== undefined && (reinvokes || !isAgain))
+      found.push(...(await invocationsIn(api, policy, binding, attributes, reinvokes)));
+  }
+  return found;
+}
+
+async function invocationsIn(
+  api: PolicyAdmission,
+  policy: ApiObject,
+  binding: ApiObject,
+  attributes: AdmissionAttributes,
+  reinvokes: boolean,
+): Promise<readonly (Invocation | Denial)[]> {
+  const { match, ignoresFailures } = compiledPolicy(policy);
+  const seen = criteriaMatch(match, attributes, api);
+  const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
+  if (seen === undefined || criteriaMatch(narrowed, attributes, api) === undefined) return [];
+  const [policyName, bindingName] = [policy.metadata.name ?? '', binding.metadata.name ?? ''];
+  const found = await paramsOf(spec(policy), spec(binding), attributes.namespace, api);
+  if (found.kind === 'broken') {
+    if (ignoresFailures) return [];
+    const denied = `denied request: ${found.message}`;
+    return [
+      {
+        reason: 'Forbidden',
+        message: found.isOfPolicy
+          ? `policy ${JSON.stringify(policyName)} ${denied}`
+          : `policy '${policyName}' with binding '${bindingName}' ${denied}`,
+      },
+    ];
+  }
+  return found.params.map((params) => ({
+    key: JSON.stringify([policyName, bindingName, params?.metadata.namespace, params?.metadata.name]),
+    ...{ policy, params, seen, reinvokes, binding: bindingName },
+  }));
+}
+
+interface Invoked {
+  readonly object: ApiObject | undefined;
+  readonly failures: readonly Denial[];
+  readonly evaluated: boolean;
+}
+
+/** Each mutation sees the changes of those before it, also if one of them failed. */
+async function invoke(
+  { policy, binding, params, seen }: Invocation,
+  { api, attributes, complete, notes }: Request,
+): Promise<Invoked> {
+  const compiled = compiledPolicy(policy);
+  const failures: Denial[] = [];
+  const fail = (message: string): void => {
+    const who = `policy '${policy.metadata.name}' with binding '${binding}'`;
+    if (!compiled.ignoresFailures)
+      failures.push({ message: `${who} denied request: ${message}`, reason: 'Invalid' });
+  };
+  const namespaceObject = namespaceOf(attributes, api);
+  const authorize = api.authorizerOf?.(attributes.user) ?? noAuthorizer;
+  let current = attributes;
+  const evaluationNow = async () => {
+    const question = await questionIn(api, seen, current);
+    return { question, evaluation: evaluationOf(compiled, question, namespaceObject, authorize, params) };
+  };
+  const match = evaluateConditions(compiled, (await evaluationNow()).evaluation);
+  if (match.kind === 'error') fail(joinMessages(match.messages));
+  if (match.kind !== 'hits') return { object: attributes.object, failures, evaluated: false };
+  for (const mutation of attributes.object === undefined ? [] : compiled.mutations) {
+    const { question, evaluation } = await evaluationNow();
+    const { object: before } = question;
+    const result = outcome(mutation.expression, evaluation);
+    if (result.kind !== 'value') fail(result.message);
+    if (result.kind !== 'value' || before === undefined) continue;
+    try {
+      const view = attributes.shownAs;
+      const type = view ?? seen;
+      const after = applyMutation(mutation, result.value, {
+        ...{ object: before, type, isView: view !== undefined && view.kind !== 'Binding' },
+      });
+      if (!isSame(after, before))
+        current = withObject(
+          attributes,
+          complete(await inVersion(api, attributes, decoded(after, type, mutation, notes))),
+        );
+    } catch (error) {
+      if (!(error instanceof MutationFailure)) throw error;
+      fail(error.message);
+    }
+  }
+  return { object: current.object, failures, evaluated: true };
+}
+
+/** Go decodes the patched object of a built-in kind into a struct. */
+function decoded(object: ApiObject, type: ResourceType, { patchType }: Mutation, notes: Notes): ApiObject {
+  if (type.custom) return object;
+  try {
+    return decodeObject(toJson(object), type, 'Strict', notes);
+  } catch (error) {
+    if (!(error instanceof ApiFailure)) throw error;
+    const why = error.message
+      .replace(/^.* cannot be handled as an? \w+: /, '')
+      .replace(/in scheme$/, 'in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"');
+    if (patchType === 'JSONPatch') throw internalError(why);
+    const kind = `${type.group}/${type.version}, Kind=${type.kind}`;
+    throw new MutationFailure(`unable to convert unstructured object to ${kind}: ${why}`, { cause: error });
+  }
+}
+
+async function inVersion(
+  api: PolicyAdmission,
+  { type, shownAs }: AdmissionAttributes,
+  object: ApiObject,
+): Promise<ApiObject> {
+  if (shownAs !== undefined) return object;
+  const [back = object] = await converted(api.convert([object], type));
+  return back;
+}
+
+function refusal(
+  { type: { group, resource }, name }: AdmissionAttributes,
+  { message, reason }: Denial,
+  all: readonly Denial[],
+): ApiFailure {
+  return new ApiFailure(403, reason, message, {
+    ...{ name, ...(group === '' ? {} : { group }), kind: resource },
+    causes: all.map((one) => ({ message: one.message })),
+  });
+}

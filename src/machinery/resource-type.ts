@@ -1,0 +1,153 @@
+import type { JsonValue } from '../json/json.ts';
+import type { ApiObject } from './api-object.ts';
+import type { Cause } from './failure.ts';
+import type { ResourceVerb, UserInfo } from './request.ts';
+import type { Schema } from './schema/schema.ts';
+
+/** A column of `kubectl get`, in addition to Name. */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  readonly format?: string;
+  readonly description?: string;
+  /** 0 is always shown; higher values only with `-o wide`. */
+  readonly priority?: number;
+  /** A JSONPath as in CRDs (`.spec.replicas`), or a function that computes the cell of a built-in kind. */
+  readonly value: string | ((object: ApiObject, now: Date) => JsonValue);
+}
+
+/** A subresource other than status and scale, such as `serviceaccounts/token`. */
+export interface Subresource {
+  readonly name: string;
+  /** The kind of the subresource; group and version default to those of the resource. */
+  readonly kind: string;
+  readonly group?: string;
+  readonly version?: string;
+  readonly verbs: readonly ResourceVerb[];
+}
+
+/** One served version of one resource, for built-in kinds and CRDs alike. */
+export interface ResourceType {
+  readonly group: string;
+  readonly version: string;
+  /** Plural, in lower case. */
+  readonly resource: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly namespaced: boolean;
+  readonly verbs: readonly ResourceVerb[];
+  /** The schema of the object without `metadata`, `apiVersion` and `kind`, which all kinds share. */
+  readonly schema: Schema;
+  /**
+   * Whether a CRD defines the type. Custom resources differ in supported patch types, preconditions and schema
+   * origin.
+   */
+  readonly custom: boolean;
+  /** Whether the definition is being deleted: then no objects can be created. */
+  readonly isTerminating?: true;
+  readonly columns: readonly PrinterColumn[];
+  readonly hasStatus: boolean;
+  readonly subresources?: readonly Subresource[];
+  /** Dotted paths, as in the scale subresource of a CRD. */
+  readonly scale?: {
+    readonly specReplicasPath: string;
+    readonly statusReplicasPath: string;
+    readonly labelSelectorPath?: string;
+  };
+  /** The version in which objects are stored; all versions of a resource share one place in the storage. */
+  readonly storageVersion: string;
+  /** Field selectors in addition to metadata.name and metadata.namespace: a function for each supported field. */
+  readonly selectableFields: Readonly<Record<string, (object: ApiObject) => string>>;
+  readonly strategy: Strategy;
+  /** A warning for every client that uses this version. */
+  readonly deprecationWarning?: string;
+  /** Answers a create request without storing anything (SubjectAccessReview, TokenReview). */
+  readonly answer?: (object: ApiObject, user: UserInfo) => ApiObject;
+}
+
+/** The behaviour of a kind beyond its schema. All functions are pure; `plainStrategy` has the defaults. */
+export interface Strategy {
+  /**
+   * Defaults that depend on other fields, which a schema cannot express (a Service's targetPort, a Secret's
+   * stringData). Runs wherever schema defaults are applied, and again in `prepareFor…`; it must be idempotent.
+   */
+  readonly completeDefaults?: (object: ApiObject) => ApiObject;
+  /**
+   * Prepares a new object: allocates values, applies defaults, drops fields that the user may not set (e.g. status).
+   */
+  readonly prepareForCreate: (object: ApiObject) => ApiObject;
+  /** The same for an update; `old` is the stored object. */
+  readonly prepareForUpdate: (object: ApiObject, old: ApiObject) => ApiObject;
+  /** `old` is the stored object; undefined on create. */
+  readonly validate: (object: ApiObject, old?: ApiObject) => readonly Cause[];
+  /** Additional checks on update. */
+  readonly validateUpdate: (object: ApiObject, old: ApiObject) => readonly Cause[];
+  /**
+   * Changes the object on the first DELETE, before finalizers are considered. `now` is RFC 3339 with second
+   * precision. Absent: no change.
+   */
+  readonly beforeDelete?: (object: ApiObject, now: string) => ApiObject;
+  /** Warnings about a valid object; `old` is the stored object, undefined on create. */
+  readonly warnings?: (object: ApiObject, old?: ApiObject) => readonly string[];
+  /** The problem of a name, if any. If absent, names must be DNS subdomains. */
+  readonly nameProblem?: (name: string) => string | undefined;
+  /** Whether metadata.generation counts changes. Changes to metadata do not count, nor to a status subresource. */
+  readonly countsGenerations: boolean;
+}
+
+export const plainStrategy: Strategy = {
+  prepareForCreate: (object) => object,
+  prepareForUpdate: (object) => object,
+  validate: () => [],
+  validateUpdate: () => [],
+  countsGenerations: false,
+};
+
+/** `v1`, `infra.example.com/v1`. */
+export const apiVersionOf = ({ group, version }: { readonly group: string; readonly version: string }) =>
+  group === '' ? version : `${group}/${version}`;
+
+/** All types that are currently served: built-in kinds and established CRDs. */
+export interface ResourceRegistry {
+  readonly find: (group: string, version: string, resource: string) => ResourceType | undefined;
+  readonly findKind: (apiVersion: string, kind: string) => ResourceType | undefined;
+  /** The type in which a resource's objects are stored. */
+  readonly stored: (group: string, resource: string) => ResourceType | undefined;
+  /** In discovery order: the core group first, then groups by name; within a group the preferred version first. */
+  readonly all: () => readonly ResourceType[];
+}
+
+/** `v` and a major version; unstable versions also have a stage and its number. */
+const KUBE_VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
+
+const STAGES = ['alpha', 'beta', 'stable'];
+
+/** Sort key [stage, major, number of the stage], higher first. Undefined for names in another form. */
+function rank(version: string): readonly number[] | undefined {
+  const [, major, stage = 'stable', minor = '0'] = KUBE_VERSION.exec(version) ?? [];
+  return major === undefined ? undefined : [STAGES.indexOf(stage), Number(major), Number(minor)];
+}
+
+/**
+ * Compares API versions by priority for `Array.sort`: GA before beta before alpha, then higher numbers first. Names
+ * in any other form come last, alphabetically.
+ *
+ * @see
+ *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
+ */
+export function compareVersions(left: string, right: string): number {
+  const a = rank(left);
+  const b = rank(right);
+  if (a === undefined || b === undefined) {
+    if (a === undefined && b === undefined) return left < right ? -1 : Number(left > right);
+    return a === undefined ? 1 : -1;
+  }
+  for (const [index, value] of a.entries()) {
+    const difference = (b[index] ?? 0) - value;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

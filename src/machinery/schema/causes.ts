@@ -1,0 +1,80 @@
+import { type JsonValue, isJsonArray, isJsonObject, stringifyJson } from '../../json/json.ts';
+import type { Cause } from '../failure.ts';
+
+// Messages follow k8s.io/apimachinery/pkg/util/validation/field as of Kubernetes 1.36. The path '' is the object
+// itself, which Go prints as <nil>.
+
+/** The placeholder for an object or list, which would be too long to print. */
+export const OMITTED = Symbol('a value that is not shown');
+
+type Shown = JsonValue | typeof OMITTED;
+
+const cause = (reason: string, field: string, message: string): Cause => ({
+  reason,
+  message,
+  field: field === '' ? '<nil>' : field,
+});
+
+const withDetail = (text: string, detail: string) => (detail === '' ? text : `${text}: ${detail}`);
+
+const withValue = (text: string, value: Shown) =>
+  value === OMITTED ? text : `${text}: ${shownValue(value)}`;
+
+export const requiredValue = (field: string, detail = '') =>
+  cause('FieldValueRequired', field, withDetail('Required value', detail));
+
+export const forbiddenValue = (field: string, detail: string) =>
+  cause('FieldValueForbidden', field, withDetail('Forbidden', detail));
+
+export const invalidValue = (field: string, value: Shown, detail: string) =>
+  cause('FieldValueInvalid', field, withDetail(withValue('Invalid value', value), detail));
+
+export const invalidType = (field: string, typeFound: string, detail: string) =>
+  cause('FieldValueTypeInvalid', field, withDetail(withValue('Invalid value', typeFound), detail));
+
+export const duplicateValue = (field: string, value: Shown) =>
+  cause('FieldValueDuplicate', field, withValue('Duplicate value', value));
+
+export const unsupportedValue = (field: string, value: JsonValue, supported: readonly JsonValue[]) =>
+  cause(
+    'FieldValueNotSupported',
+    field,
+    withDetail(
+      withValue('Unsupported value', value),
+      supported.length === 0 ? '' : `supported values: ${supported.map(quotedValue).join(', ')}`,
+    ),
+  );
+
+/** `most` counts characters, although the message says bytes. */
+export const tooLong = (field: string, most: number) =>
+  cause('FieldValueTooLong', field, `Too long: may not be more than ${counted(most, 'byte')}`);
+
+export const tooMany = (field: string, found: number, most: number) =>
+  cause('FieldValueTooMany', field, `Too many: ${found}: must have at most ${counted(most, 'item')}`);
+
+const counted = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`;
+
+const quotedValue = (value: JsonValue) =>
+  JSON.stringify(typeof value === 'string' ? value : canonicalJson(value));
+
+function shownValue(value: JsonValue): string {
+  return typeof value === 'number' && !Number.isInteger(value) ? goFloat(value) : canonicalJson(value);
+}
+
+/**
+ * A double as Go's `%v` prints it: with an exponent of at least two digits if it is at least a million or below a
+ * ten-thousandth.
+ */
+export function goFloat(value: number): string {
+  const size = Math.abs(value);
+  if (value === 0 || (size >= 1e-4 && size < 1e6)) return String(value);
+  return value.toExponential().replace(/(?<=e[+-])(?=\d$)/, '0');
+}
+
+/** JSON with sorted keys, as Go writes it: equal values have equal texts. */
+export function canonicalJson(value: JsonValue): string {
+  if (isJsonArray(value)) return `[${value.map(canonicalJson).join()}]`;
+  if (!isJsonObject(value)) return stringifyJson(value);
+  const fields = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join()}}`;
+}

@@ -1,0 +1,86 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isEqual } from '../../json/json.ts';
+import { applyDefaults } from './default.ts';
+import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
+import type { Schema } from './schema.ts';
+
+const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
+const FIVE: Schema = { type: 'integer', default: 5 };
+
+test.each([
+  ['an absent field gets its default', object({ a: FIVE }), {}, { a: 5 }],
+  ['a present field keeps its value', object({ a: FIVE }), { a: 6 }, { a: 6 }],
+  ['an absent parent is not created for the defaults below it', object({ p: object({ a: FIVE }) }), {}, {}],
+  [
+    'a default is completed by the defaults below it',
+    object({ p: object({ a: FIVE }, { default: {} }) }),
+    {},
+    { p: { a: 5 } },
+  ],
+  [
+    'items of a list are completed',
+    { type: 'array', items: object({ a: FIVE }) },
+    [{}, { a: 1 }],
+    [{ a: 5 }, { a: 1 }],
+  ],
+  [
+    'values of a map are completed',
+    { type: 'object', additionalProperties: object({ a: FIVE }) },
+    { x: {} },
+    { x: { a: 5 } },
+  ],
+  ['a null is replaced by the default', object({ a: FIVE }), { a: null }, { a: 5 }],
+  ['a nullable null stays', object({ a: { ...FIVE, nullable: true } }), { a: null }, { a: null }],
+  ['a null without a default is dropped', object({ a: { type: 'integer' } }), { a: null }, {}],
+  [
+    'a null in a map is dropped',
+    { type: 'object', additionalProperties: { type: 'string' } },
+    { a: null, b: 'x' },
+    { b: 'x' },
+  ],
+  [
+    'a null in a list stays, as it does in the API server',
+    { type: 'array', items: { type: 'string' } },
+    [null],
+    [null],
+  ],
+  ['a null in a list is replaced by the default of items', { type: 'array', items: FIVE }, [null], [5]],
+  [
+    'a null without a schema stays',
+    { 'x-kubernetes-preserve-unknown-fields': true },
+    { a: null },
+    { a: null },
+  ],
+  [
+    'a default of null does not count',
+    object({ a: { type: 'string', nullable: true, default: null } }),
+    {},
+    {},
+  ],
+] as const satisfies readonly (readonly [string, Schema, unknown, unknown])[])(
+  '%s',
+  (_, schema, value, expected) => {
+    expect(applyDefaults(value, schema)).toEqual(expected);
+  },
+);
+
+test('a complete value is returned as the same reference', () => {
+  const value = { a: 1, p: [{ a: 2 }] };
+  const schema = object({ a: FIVE, p: { type: 'array', items: object({ a: FIVE }) } });
+  expect(applyDefaults(value, schema)).toBe(value);
+});
+
+test('defaulting is idempotent and does not mutate its input', () => {
+  fc.assert(
+    fc.property(anyValue, anySchema, (value, schema) => {
+      const once = applyDefaults(frozen(value), frozen(schema));
+      expect(applyDefaults(once, schema)).toBe(once);
+      if (isEqual(once, value)) expect(once).toBe(value);
+    }),
+  );
+});

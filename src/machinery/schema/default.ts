@@ -1,0 +1,54 @@
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { changeFields, changeItems } from './change-json.ts';
+import { type Schema, childSchema } from './schema.ts';
+
+/**
+ * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes.
+ *
+ * A null that the schema does not allow is replaced by the default, or dropped if there is none: clients write
+ * `creationTimestamp: null`. A default below an absent parent does not create the parent; list items are never
+ * created or dropped. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+ */
+export function applyDefaults(value: JsonValue, schema: Schema): JsonValue {
+  if (isJsonObject(value)) return defaultFields(value, schema);
+  const { items } = schema;
+  if (!isJsonArray(value) || items === undefined) return value;
+  return changeItems(value, (item) => applyDefaults(orDefault(item, items) ?? null, items));
+}
+
+function defaultFields(object: JsonObject, schema: Schema): JsonObject {
+  const present = changeFields(object, (value, key) => {
+    const child = childSchema(schema, key);
+    if (child === undefined) return value;
+    const known = orDefault(value, child);
+    return known === undefined ? undefined : applyDefaults(known, child);
+  });
+  const absent = propertiesWithDefault(schema).filter(([key]) => !Object.hasOwn(present, key));
+  if (absent.length === 0) return present;
+  return Object.fromEntries([
+    ...Object.entries(present),
+    ...absent.map(([key, child, value]): [string, JsonValue] => [key, applyDefaults(value, child)]),
+  ]);
+}
+
+/**
+ * The value, or its replacement if it is a null that the schema does not allow; undefined if there is no replacement.
+ */
+function orDefault(value: JsonValue, schema: Schema): JsonValue | undefined {
+  return value === null && schema.nullable !== true ? (schema.default ?? undefined) : value;
+}
+
+type Defaulted = readonly (readonly [key: string, schema: Schema, value: JsonValue])[];
+
+const remembered = new WeakMap<Schema, Defaulted>();
+
+/** Memoised by schema: most schemas have few defaults among many properties, and every write needs them. */
+function propertiesWithDefault(schema: Schema): Defaulted {
+  const known = remembered.get(schema);
+  if (known !== undefined) return known;
+  const found = Object.entries(schema.properties ?? {}).flatMap(([key, child]) =>
+    child.default === undefined || child.default === null ? [] : [[key, child, child.default] as const],
+  );
+  remembered.set(schema, found);
+  return found;
+}

@@ -1,0 +1,169 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+import { matches } from '../../cel/regular-expression.ts';
+import type { Schema } from './schema.ts';
+
+type TextCheck = (text: string) => boolean;
+type NumberCheck = (number: number) => boolean;
+
+const like =
+  (pattern: RegExp): TextCheck =>
+  (text) =>
+    pattern.test(text);
+
+const uuid = (version: string, variant: string) =>
+  like(new RegExp(`^[0-9a-f]{8}-?[0-9a-f]{4}-?${version}-?${variant}-?[0-9a-f]{12}$`, 'i'));
+
+const LABEL = String.raw`[a-zA-Z0-9\p{S}\p{L}]`;
+const HOSTNAME = String.raw`^(${LABEL}((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|(${LABEL}(([a-zA-Z0-9-\p{S}\p{L}]{0,61}${LABEL})?)(\.)){1,}(${LABEL})(-?${LABEL}){1,62})$`;
+
+const isHostname: TextCheck = (text) =>
+  text.length <= 255 && text.split('.').every((label) => label.length <= 63) && matches(text, HOSTNAME);
+
+/** Go's net.ParseIP does not accept zones. */
+const isZonelessIP: TextCheck = (text) => isIP(text) !== 0 && !text.includes('%');
+
+const isCidr: TextCheck = (text) => {
+  const [, address, bits] = /^(.*)\/(\d{1,3})$/.exec(text) ?? [];
+  if (address === undefined) return false;
+  return isIPv4(address)
+    ? Number(bits) <= 32
+    : isIPv6(address) && isZonelessIP(address) && Number(bits) <= 128;
+};
+
+const isMac: TextCheck = (text) =>
+  /^[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5}|(?::[0-9a-f]{2}){7}|(?::[0-9a-f]{2}){19})$/i.test(
+    text.replaceAll('-', ':'),
+  ) || /^[0-9a-f]{4}(?:(?:\.[0-9a-f]{4}){2}|(?:\.[0-9a-f]{4}){3}|(?:\.[0-9a-f]{4}){9})$/i.test(text);
+
+const digitsOf = (text: string) => Array.from(text, (digit) => (digit === 'X' ? 10 : Number(digit)));
+
+const isIsbn10: TextCheck = (text) => {
+  const plain = text.replaceAll(/[\s-]/g, '');
+  const sum = digitsOf(plain).reduce((total, digit, index) => total + digit * (index + 1), 0);
+  return /^\d{9}[\dX]$/.test(plain) && sum % 11 === 0;
+};
+
+const isIsbn13: TextCheck = (text) => {
+  const plain = text.replaceAll(/[\s-]/g, '');
+  const sum = digitsOf(plain).reduce((total, digit, index) => total + digit * (index % 2 === 0 ? 1 : 3), 0);
+  return /^\d{13}$/.test(plain) && sum % 10 === 0;
+};
+
+const CARD =
+  /^(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})$/;
+
+const isCreditCard: TextCheck = (text) => {
+  const plain = text.replaceAll(/\D/g, '');
+  const sum = digitsOf(plain)
+    .reverse()
+    .map((digit, index) => (index % 2 === 0 ? digit : digit > 4 ? digit * 2 - 9 : digit * 2))
+    .reduce((total, digit) => total + digit, 0);
+  return CARD.test(plain) && sum % 10 === 0;
+};
+
+const isDate: TextCheck = (text) => {
+  const { date } = fullFormats;
+  return typeof date === 'object' && 'validate' in date && date.validate instanceof Function
+    ? Boolean(date.validate(text as never))
+    : false;
+};
+
+const TIME = /^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:.\d+)?(?:z|[+-]\d{2}:\d{2})$/i;
+
+const isDateTime: TextCheck = (text) => {
+  return text[10]?.toLowerCase() === 't' && isDate(text.slice(0, 10)) && TIME.test(text.slice(11));
+};
+
+const UNIT = '(?:ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)';
+
+/** A duration of Go's time.ParseDuration (`1h30m`, `-1.5s`) or of Scala (`22 ns`, `2 days`). */
+const isDuration: TextCheck = (text) =>
+  /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text) ||
+  (/^\s*(?:\d+\s*[A-Za-zµ]+\s*)+$/.test(text) && new RegExp(`\\d\\s*${UNIT}`, 'i').test(text));
+
+const ATOM = String.raw`[^\s<>@",;:\\()\[\].]+`;
+const EMAIL = new RegExp(`^(?:"[^"]*"|${ATOM}(?:\\.${ATOM})*)@${ATOM}(?:\\.${ATOM})*$`);
+
+/** As Go's mail.ParseAddress: an address, or a name with an address in angle brackets. */
+const isEmail: TextCheck = (text) => EMAIL.test(/^[^<>@]*<(.*)>$/.exec(text.trim())?.[1] ?? text.trim());
+
+/** As Go's url.ParseRequestURI: an absolute path, or a scheme followed by anything. */
+const isUri: TextCheck = (text) => {
+  // eslint-disable-next-line no-control-regex -- Go rejects control characters
+  if (/[\u0000-\u001f\u007f]/.test(text)) return false;
+  const [, rest = ''] = /^(?:[a-z][a-z0-9+.-]*:)?(\/.*)$/i.exec(text) ?? [];
+  if (rest === '') return /^[a-z][a-z0-9+.-]*:[^/]*$/i.test(text);
+  const [, authority = ''] = /^\/\/([^/?]*)/.exec(rest) ?? [];
+  return (
+    !/[ <>^`{|}"\\]|%(?![0-9a-f]{2})|\[(?![^\]]*\])/i.test(authority) &&
+    !/%(?![0-9a-f]{2})/i.test(rest.split('?')[0] ?? '')
+  );
+};
+
+/**
+ * The string formats that the API server checks; it ignores all others. @see
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go
+ */
+export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
+  bsonobjectid: like(/^[0-9a-f]{24}$/i),
+  uri: isUri,
+  email: isEmail,
+  hostname: isHostname,
+  ipv4: (text) => isZonelessIP(text) && text.includes('.'),
+  ipv6: (text) => isZonelessIP(text) && text.includes(':'),
+  cidr: isCidr,
+  mac: isMac,
+  uuid: uuid('[0-9a-f]{4}', '[0-9a-f]{4}'),
+  uuid3: uuid('3[0-9a-f]{3}', '[0-9a-f]{4}'),
+  uuid4: uuid('4[0-9a-f]{3}', '[89ab][0-9a-f]{3}'),
+  uuid5: uuid('5[0-9a-f]{3}', '[89ab][0-9a-f]{3}'),
+  isbn: (text) => isIsbn10(text) || isIsbn13(text),
+  isbn10: isIsbn10,
+  isbn13: isIsbn13,
+  creditcard: isCreditCard,
+  ssn: like(/^\d{3}[- ]?\d{2}[- ]?\d{4}$/),
+  hexcolor: like(/^#?(?:[0-9a-f]{3}|[0-9a-f]{6})$/i),
+  rgbcolor: like(
+    /^rgb\((?:\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,){2}\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\)$/,
+  ),
+  byte: like(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$/),
+  password: () => true,
+  date: isDate,
+  duration: isDuration,
+  datetime: isDateTime,
+  'date-time': isDateTime,
+  'k8s-short-name': (text) => text.length <= 63 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(text),
+  'k8s-long-name': (text) =>
+    text.length <= 253 &&
+    /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text),
+};
+
+/** The number formats that the API server checks. Before 1.36, it ignored them. */
+export const NUMBER_FORMATS: Readonly<Record<string, NumberCheck>> = {
+  int32: (number) => number >= -(2 ** 31) && number < 2 ** 31,
+  int64: (number) => number >= -(2 ** 63) && number < 2 ** 63,
+  float: (number) => Number.isFinite(Math.fround(number)),
+  double: () => true,
+};
+
+/** The format to check; undefined if there is none or the API server ignores it. */
+export function checkedFormat({ type, format = '' }: Schema): string | undefined {
+  if (type === 'integer') return format === 'int32' || format === 'int64' ? format : undefined;
+  if (type === 'number') return format === 'float' || format === 'double' ? format : undefined;
+  return (type ?? 'string') === 'string' && Object.hasOwn(TEXT_FORMATS, format) ? format : undefined;
+}
+
+/**
+ * Whether a bound of a number is a value of the field itself. If not, the API server rejects every number in the
+ * field. The comparison is with the shortest decimal form of the bound, so that 2^63 - 1 does not fit into an int64.
+ */
+export function isFitBound(bound: number, { type, format = '' }: Schema): boolean {
+  if (type === 'integer') {
+    const bits = format === 'int32' ? 32 : 64;
+    return (
+      /^-?\d+$/.test(String(bound)) && BigInt.asIntN(bits, BigInt(String(bound))) === BigInt(String(bound))
+    );
+  }
+  return type !== 'number' || format !== 'float' || Number.isFinite(Math.fround(bound));
+}

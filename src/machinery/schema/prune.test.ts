@@ -1,0 +1,86 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isEqual } from '../../json/json.ts';
+import { prune } from './prune.ts';
+import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
+import type { Schema } from './schema.ts';
+
+const STRING: Schema = { type: 'string' };
+const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
+const PRESERVE: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
+
+test('unknown fields are dropped and reported as strict decoding reports them', () => {
+  const schema = object({
+    spec: object({
+      ports: { type: 'array', items: object({ port: STRING }) },
+      labels: { type: 'object', additionalProperties: object({ a: STRING }) },
+    }),
+  });
+  const value = { spec: { ports: [{ port: '1', foo: 2 }], labels: { 'x/y': { a: '', b: '' } }, z: 1 }, y: 0 };
+  expect(prune(value, schema)).toEqual({
+    value: { spec: { ports: [{ port: '1' }], labels: { 'x/y': { a: '' } } } },
+    unknown: ['spec.labels.x/y.b', 'spec.ports[0].foo', 'spec.z', 'y'],
+  });
+});
+
+test('a value without unknown fields is returned as the same reference', () => {
+  const value = { a: { b: ['x'] } };
+  const schema = object({ a: object({ b: { type: 'array', items: STRING } }) });
+  expect(prune(value, schema).value).toBe(value);
+});
+
+test('parts without unknown fields keep their identity', () => {
+  const value = { a: { x: '1' }, b: 1 };
+  const pruned = prune(value, object({ a: object({ x: STRING }) })).value;
+  expect(pruned).toEqual({ a: { x: '1' } });
+  expect(Object.values(pruned as object)[0]).toBe(value.a);
+});
+
+test('declared fields are pruned even where unknown fields are preserved', () => {
+  const schema = object({ known: object({ q: STRING }) }, PRESERVE);
+  expect(prune({ u: { v: 1 }, known: { q: '', z: 1 } }, schema)).toEqual({
+    value: { u: { v: 1 }, known: { q: '' } },
+    unknown: ['known.z'],
+  });
+});
+
+test('a list that preserves unknown fields preserves them in its items', () => {
+  const schema: Schema = { type: 'array', items: object({ q: object({ r: STRING }) }), ...PRESERVE };
+  expect(prune([{ z: 1, q: { r: '', s: '' } }, [{ z: 1 }]], schema)).toEqual({
+    value: [{ z: 1, q: { r: '' } }, [{ z: 1 }]],
+    unknown: ['[0].q.s'],
+  });
+});
+
+test('an embedded object keeps apiVersion, kind and known metadata fields', () => {
+  const schema = object({ spec: object({}) }, { 'x-kubernetes-embedded-resource': true });
+  const value = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', odd: 1 }, spec: { a: 1 }, b: 2 };
+  expect(prune(value, schema)).toEqual({
+    value: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: {} },
+    unknown: ['b', 'metadata.odd', 'spec.a'],
+  });
+});
+
+test('objects below additionalProperties: true are emptied, as in the API server', () => {
+  expect(
+    prune({ a: 1, b: { c: 1 }, d: [{ e: 1 }, 2] }, { type: 'object', additionalProperties: true }),
+  ).toEqual({
+    value: { a: 1, b: {}, d: [{}, 2] },
+    unknown: ['b.c', 'd[0].e'],
+  });
+});
+
+test('pruning is idempotent, does not mutate its input, and reports fields exactly when it drops some', () => {
+  fc.assert(
+    fc.property(anyValue, anySchema, (value, schema) => {
+      const once = prune(frozen(value), frozen(schema));
+      expect(once.unknown.length === 0).toBe(isEqual(once.value, value));
+      expect(prune(once.value, schema)).toEqual({ value: once.value, unknown: [] });
+      if (once.unknown.length === 0) expect(once.value).toBe(value);
+    }),
+  );
+});

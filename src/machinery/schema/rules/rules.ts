@@ -1,0 +1,313 @@
+import { CelError, celOptional, compileCel, type CelProgram } from '../../../cel/cel.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { Cause } from '../../failure.ts';
+import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from '../causes.ts';
+import {
+  oldField,
+  oldItem,
+  anywhere,
+  furtherSchema,
+  property,
+  type Schema,
+  type ValidationRule,
+} from '../schema.ts';
+import { fieldName } from '../../../cel/types/schema-type.ts';
+import { celNumber, celValue } from '../../../cel/values/maps.ts';
+import { stored, typedList } from '../../../cel/values/typed-lists.ts';
+
+const toDuration = compileCel('duration(text)', ['text']);
+
+const toTimestamp = compileCel('timestamp(text)', ['text']);
+
+const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
+
+/**
+ * Prepares a value as `self` of the rules at its schema. Numbers get the type that the schema declares, formatted
+ * strings become timestamps, durations and bytes, and property names are escaped for expressions.
+ *
+ * @see
+ *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
+ * @throws CelError if a string does not match the schema's format
+ */
+function celSelf(value: JsonValue, schema: Schema): unknown {
+  if (value === null) return null;
+  if (typeof value === 'string') return celText(value, schema);
+  if (typeof value === 'number' || typeof value === 'bigint') {
+    return schema.type === 'number' ? Number(value) : celNumber(value);
+  }
+  if (isJsonArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return celValue(value);
+    const list = value.map((item) => celSelf(item, items));
+    switch (schema['x-kubernetes-list-type']) {
+      case 'set':
+        return typedList(list, { keys: undefined, isStored: true });
+      case 'map':
+        return typedList(list, {
+          keys: (schema['x-kubernetes-list-map-keys'] ?? []).map(fieldName),
+          isStored: true,
+        });
+      case 'atomic':
+      case undefined:
+        return stored(list);
+    }
+  }
+  return isJsonObject(value) ? celFields(value, schema) : value;
+}
+
+function celFields(object: JsonObject, schema: Schema): unknown {
+  const { properties } = schema;
+  const further = furtherSchema(schema);
+  if (properties === undefined && further === undefined) return celValue(object);
+  const fields = new Map<string, unknown>();
+  for (const [key, value] of Object.entries(object)) {
+    if (properties !== undefined && Object.hasOwn(properties, key)) {
+      const own = properties[key];
+      if (own !== undefined) fields.set(fieldName(key), celSelf(value, own));
+    } else if (further !== undefined) fields.set(key, celSelf(value, further));
+    else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
+  }
+  return stored(fields);
+}
+
+function celText(text: string, { type, format }: Schema): unknown {
+  if (type !== 'string') return text;
+  switch (format) {
+    case 'byte':
+      return toBytes(text);
+    case 'duration':
+      return toDuration.run({ text });
+    case 'date':
+      return toTimestamp.run({ text: `${text}T00:00:00Z` });
+    case 'date-time':
+      return toTimestamp.run({ text });
+    case undefined:
+    default:
+      return text;
+  }
+}
+
+/** A value in the object, its schema, and its old value. */
+interface Place {
+  readonly value: JsonValue;
+  /** Undefined on create, for new values, and where the old value cannot be found. */
+  readonly old: JsonValue | undefined;
+  readonly schema: Schema;
+  readonly path: string;
+  /**
+   * Whether the value is known to be unchanged: then rules that do not use `oldSelf` are not enforced (ratcheting,
+   * 1.33).
+   */
+  readonly isUnchanged: () => boolean;
+}
+
+/**
+ * The CEL rules (`x-kubernetes-validations`) that the object violates. Call it only if `rulesSkipped` returns
+ * nothing. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel. Costs are limited per rule, not in total.
+ */
+export function checkRules(
+  object: JsonObject,
+  old: JsonObject | undefined,
+  schema: Schema,
+): readonly Cause[] {
+  return check({ value: object, old, schema: rootOf(schema), path: '', isUnchanged: () => false });
+}
+
+const STRING: Schema = { type: 'string' };
+
+const NAMES: Schema = { type: 'object', properties: { name: STRING, generateName: STRING } };
+
+const roots = new WeakMap<Schema, Schema>();
+
+/** At the root, rules see apiVersion, kind and the names in metadata, whatever the schema declares. */
+function rootOf(schema: Schema): Schema {
+  const known = roots.get(schema);
+  if (known !== undefined) return known;
+  const properties = { ...schema.properties, apiVersion: STRING, kind: STRING, metadata: NAMES };
+  const root = { ...schema, properties };
+  roots.set(schema, root);
+  return root;
+}
+
+const BLOCKING = [
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+];
+
+/**
+ * The cause that replaces rule results when the object's shape does not allow evaluation; undefined if the rules can
+ * run.
+ *
+ * @param causes the problems that `validateSchema` and the kind's strategy found
+ */
+export function rulesSkipped(schema: Schema, causes: readonly Cause[]): Cause | undefined {
+  if (!hasRules(schema) || !causes.some(({ reason }) => BLOCKING.includes(reason))) return undefined;
+  const detail =
+    'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+  return invalidValue('', null, detail);
+}
+
+const hasRules = anywhere((schema) => (schema['x-kubernetes-validations']?.length ?? 0) > 0);
+
+function check(place: Place): readonly Cause[] {
+  if (!hasRules(place.schema) || place.value === null) return [];
+  return [...checkHere(place), ...children(place).flatMap(check)];
+}
+
+function children(place: Place): readonly Place[] {
+  const { value, old, schema, path } = place;
+  if (isJsonArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return [];
+    return value.map((item, index) =>
+      child(place, item, oldItem(schema, old, item), items, `${path}[${index}]`),
+    );
+  }
+  if (!isJsonObject(value)) return [];
+  const further = furtherSchema(schema);
+  return Object.entries(value).flatMap(([key, field]) => {
+    const own = property(schema, key);
+    const before = oldField(schema, old, key);
+    if (own !== undefined) return [child(place, field, before, own, path === '' ? key : `${path}.${key}`)];
+    return further === undefined ? [] : [child(place, field, before, further, `${path}[${key}]`)];
+  });
+}
+
+/** A value that cannot be correlated counts as unchanged if its whole parent is. */
+const child = (
+  parent: Place,
+  value: JsonValue,
+  old: JsonValue | undefined,
+  schema: Schema,
+  path: string,
+): Place => ({
+  value,
+  old,
+  schema,
+  path,
+  isUnchanged: () => parent.isUnchanged() || (old !== undefined && isEqual(value, old)),
+});
+
+function checkHere(place: Place): readonly Cause[] {
+  const rules = rulesOf(place.schema);
+  if (rules.length === 0) return [];
+  try {
+    const self = celSelf(place.value, place.schema);
+    const oldSelf = place.old === undefined ? undefined : celSelf(place.old, place.schema);
+    return rules.flatMap((rule) => checkRule(rule, place, self, oldSelf));
+  } catch (error) {
+    return rules.map(({ rule }) => evaluationFailed(place, rule, error));
+  }
+}
+
+interface CompiledRule {
+  readonly rule: ValidationRule;
+  /** The program, or the error why it does not compile. */
+  readonly program: CelProgram | CelError;
+  readonly message: CelProgram | undefined;
+  /** Whether the rule uses `oldSelf`. */
+  readonly isTransition: boolean;
+}
+
+function checkRule(compiled: CompiledRule, place: Place, self: unknown, oldSelf: unknown): readonly Cause[] {
+  const { rule, program, isTransition } = compiled;
+  if (program instanceof CelError) {
+    return [invalidValue(place.path, typeShown(place), `rule compile error: ${program.message}`)];
+  }
+  const optional = rule.optionalOldSelf === true;
+  if (isTransition && oldSelf === undefined && !optional) return [];
+  try {
+    const result = program.run({ self, oldSelf: optional ? celOptional(oldSelf) : oldSelf });
+    if (result === true || (!isTransition && place.isUnchanged())) return [];
+    return [ruleBroken(compiled, place, self, oldSelf)];
+  } catch (error) {
+    return [evaluationFailed(place, rule, error)];
+  }
+}
+
+function ruleBroken({ rule, message }: CompiledRule, place: Place, self: unknown, oldSelf: unknown): Cause {
+  const detail =
+    writtenMessage(message, self, oldSelf) ?? messageOf(rule, `failed rule: ${rule.rule.trim()}`);
+  const field = `${place.path}${rule.fieldPath?.trim() ?? ''}`.replace(/^\./, '');
+  const { value } = place;
+  const shown = isJsonObject(value) || isJsonArray(value) ? OMITTED : value;
+  switch (rule.reason) {
+    case 'FieldValueForbidden':
+      return forbiddenValue(field, detail);
+    case 'FieldValueRequired':
+      return requiredValue(field, detail);
+    case 'FieldValueDuplicate':
+      return duplicateValue(field, shown);
+    case undefined:
+    default:
+      return invalidValue(field, shown, detail);
+  }
+}
+
+/** The result of messageExpression; undefined if there is none, it fails, or the result is not a usable message. */
+function writtenMessage(
+  program: CelProgram | undefined,
+  self: unknown,
+  oldSelf: unknown,
+): string | undefined {
+  try {
+    const text = program?.run({ self, oldSelf });
+    const trimmed = typeof text === 'string' ? text.trim() : '';
+    return trimmed === '' || trimmed.includes('\n') || trimmed.length > LONGEST_MESSAGE ? undefined : trimmed;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The API server counts bytes; messages are mostly ASCII. */
+const LONGEST_MESSAGE = 5 * 1024;
+
+const messageOf = ({ message = '' }: ValidationRule, otherwise: string) =>
+  message === '' ? otherwise : message.trim();
+
+function evaluationFailed(place: Place, rule: ValidationRule, error: unknown): Cause {
+  const reason = error instanceof CelError ? error.message : 'internal error';
+  const about = messageOf(rule, rule.rule.trim());
+  const detail = reason.startsWith('no such overload')
+    ? `'${reason}': call arguments did not match a supported operator, function or macro signature for rule: ${about}`
+    : `${reason} evaluating rule: ${about}`;
+  return invalidValue(place.path, typeShown(place), detail);
+}
+
+/** Shown where the API server prints the type instead of the value. */
+const typeShown = ({ schema }: Place) => schema.type ?? '';
+
+const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
+
+function rulesOf(schema: Schema): readonly CompiledRule[] {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  const rules = (schema['x-kubernetes-validations'] ?? [])
+    .filter(({ rule }) => rule.trim() !== '')
+    .map((rule): CompiledRule => {
+      const program = compileRule(rule.rule);
+      const message = rule.messageExpression === undefined ? undefined : compileRule(rule.messageExpression);
+      return {
+        rule,
+        program,
+        message: message instanceof CelError ? undefined : message,
+        isTransition: !(program instanceof CelError) && program.names.has('oldSelf'),
+      };
+    });
+  compiled.set(schema, rules);
+  return rules;
+}
+
+/** The compiled expression of a rule, or the error why it does not compile. */
+export function compileRule(expression: string): CelProgram | CelError {
+  try {
+    return compileCel(expression, ['self', 'oldSelf'], { uniformLiterals: true });
+  } catch (error) {
+    return error instanceof CelError
+      ? error
+      : new CelError('the CEL expression does not compile', { cause: error });
+  }
+}

@@ -1,0 +1,201 @@
+import { expect, test } from 'vitest';
+import type { JsonObject } from '../../json/json.ts';
+import type { Schema } from './schema.ts';
+import { structuralProblems } from './structural.ts';
+
+/** The problems of a schema at `$.properties[spec].properties[a]`. */
+function saidOf(a: JsonObject, more: JsonObject = {}): readonly string[] {
+  const schema = { type: 'object', properties: { spec: { type: 'object', properties: { a }, ...more } } };
+  return said(schema).map((text) => text.replaceAll('$.properties[spec]', '$'));
+}
+
+// The input may violate the Schema type; the test checks how that is reported.
+const said = (schema: JsonObject) =>
+  structuralProblems(schema as Schema, '$').map(({ field, message }) => `${field}: ${message}`);
+
+const A = '$.properties[a]';
+
+test('a typical CRD schema is valid', () => {
+  const items = {
+    type: 'object',
+    required: ['k'],
+    properties: { k: { type: 'string' }, v: { type: 'integer', default: 1 } },
+  };
+  expect(
+    saidOf(
+      { type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'], items },
+      { anyOf: [{ required: ['a'] }], 'x-kubernetes-validations': [{ rule: 'self.a.size() < 3' }] },
+    ),
+  ).toEqual([]);
+});
+
+// The answers of kube-apiserver.
+test.each<[JsonObject, readonly string[]]>([
+  [{}, [`${A}.type: Required value: must not be empty for specified object fields`]],
+  [
+    { type: 'x' },
+    [
+      `${A}.type: Unsupported value: "x": supported values: "array", "boolean", "integer", "number", "object", "string"`,
+    ],
+  ],
+  [{ type: 'array' }, [`${A}.items: Required value: must be specified`]],
+  [
+    { type: 'array', items: {} },
+    [`${A}.items.type: Required value: must not be empty for specified array items`],
+  ],
+  [
+    { type: 'array', items: [{ type: 'string' }] },
+    [`${A}.items: Forbidden: items must be a schema object and not an array`],
+  ],
+  [
+    { type: 'string', uniqueItems: true },
+    [
+      `${A}.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
+    ],
+  ],
+  [{ type: 'string', $ref: '#/x' }, [`${A}.$ref: Forbidden: $ref is not supported`]],
+  [
+    { type: 'object', properties: { b: { type: 'string' } }, additionalProperties: false },
+    [`${A}.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`],
+  ],
+  [
+    { type: 'object', 'x-kubernetes-preserve-unknown-fields': false },
+    [`${A}.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined`],
+  ],
+  [{ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }, []],
+  [
+    { type: 'string', anyOf: [{ type: 'integer' }] },
+    [`${A}.anyOf[0].type: Forbidden: must be empty to be structural`],
+  ],
+  [
+    { type: 'object', 'x-kubernetes-embedded-resource': true },
+    [
+      `${A}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields`,
+    ],
+  ],
+  [
+    { type: 'string', 'x-kubernetes-list-type': 'set' },
+    [`${A}.type: Invalid value: "string": must be array if x-kubernetes-list-type is specified`],
+  ],
+  [
+    { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'object' } },
+    [
+      `${A}.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`,
+    ],
+  ],
+  [
+    { type: 'array', 'x-kubernetes-list-type': 'map', items: { type: 'object' } },
+    [`${A}.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`],
+  ],
+  [
+    {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+      items: { type: 'object', properties: { k: { type: 'string' } } },
+    },
+    [
+      `${A}.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
+    ],
+  ],
+  [
+    { type: 'array', 'x-kubernetes-list-map-keys': ['k'], items: { type: 'string' } },
+    [`${A}.x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty`],
+  ],
+  [
+    { type: 'string', default: 5 },
+    [`${A}.default: Invalid value: "integer":  in body must be of type string: "integer"`],
+  ],
+  [
+    { type: 'object', default: { x: 1 } },
+    [`${A}.default: Invalid value: {"x":1}: must not have unknown fields`],
+  ],
+  [
+    { type: 'object', default: {}, required: ['r'], properties: { r: { type: 'string' } } },
+    [`${A}.default.r: Required value`],
+  ],
+])('%j has the problems that the API server reports', (schema, expected) => {
+  expect(saidOf(schema)).toEqual(expected);
+});
+
+test('a pattern that is not RE2 is a problem', () => {
+  expect(saidOf({ type: 'string', pattern: '(?=a)' })).toEqual([
+    expect.stringMatching(
+      /^\$\.properties\[a\]\.pattern: Invalid value: "\(\?=a\)": must be a valid regular expression/,
+    ),
+  ]);
+});
+
+test('a branch at the root may only name properties of the schema', () => {
+  const a = { type: 'array', items: { type: 'string' } };
+  const anyOf = [{ properties: { b: { minLength: 1 }, a: { items: { items: { maxLength: 3 } } } } }];
+  expect(said({ type: 'object', properties: { a }, anyOf })).toEqual([
+    `${A}.items.items: Required value: because it is defined in $.anyOf[0].properties[a].items.items`,
+    '$.properties[b]: Required value: because it is defined in $.anyOf[0].properties[b]',
+  ]);
+});
+
+test('the root must be an object and may restrict only names in metadata', () => {
+  expect(said({ type: 'string' })).toEqual(['$.type: Invalid value: "string": must be object at the root']);
+  expect(said({ type: 'object', additionalProperties: { type: 'string' } })).toEqual([
+    '$.additionalProperties: Forbidden: must not be used at the root',
+  ]);
+  const metadata = (properties: JsonObject) =>
+    said({ type: 'object', properties: { metadata: { type: 'object', properties } } });
+  expect(metadata({ name: { type: 'string', maxLength: 5 } })).toEqual([]);
+  expect(metadata({ labels: { type: 'object' } })).toEqual([
+    '$.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
+  ]);
+});
+
+const ruleProblems = (rule: JsonObject, a: JsonObject = { type: 'integer' }) =>
+  saidOf({ ...a, 'x-kubernetes-validations': [rule] }).map((text) =>
+    text
+      .replaceAll(`${A}.x-kubernetes-validations[0]`, '')
+      .replace(/Invalid value: \{.*?\}/, 'Invalid value: …'),
+  );
+
+test.each<[JsonObject, readonly string[]]>([
+  [{ rule: 'self > 1' }, []],
+  [{ rule: ' ' }, ['.rule: Required value: rule is not specified']],
+  [
+    { rule: 'self > 1', message: ' ' },
+    ['.message: Invalid value: " ": message must be non-empty if specified'],
+  ],
+  [
+    { rule: 'self >\n1' },
+    ['.message: Required value: message must be specified if rule contains line breaks'],
+  ],
+  [
+    { rule: 'self > 1', reason: 'Odd' },
+    [
+      '.reason: Unsupported value: "Odd": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+    ],
+  ],
+  [
+    { rule: 'self > 1', fieldPath: '.b' },
+    ['.fieldPath: Invalid value: ".b": fieldPath must be a valid path'],
+  ],
+  [
+    { rule: 'nosuch > 1' },
+    [".rule: Invalid value: …: compilation failed: undeclared reference to 'nosuch' (in container '')"],
+  ],
+  [{ rule: '1 + 1' }, ['.rule: Invalid value: …: cel expression must evaluate to a bool']],
+  [
+    { rule: 'self > 1', messageExpression: '1' },
+    ['.messageExpression: Invalid value: …: messageExpression must evaluate to a string'],
+  ],
+  [
+    { rule: 'self > 1', optionalOldSelf: true },
+    ['.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule'],
+  ],
+])('the rule %j has the problems that the API server reports', (rule, expected) => {
+  expect(ruleProblems(rule)).toEqual(expected);
+});
+
+test('oldSelf must not be used where items cannot be correlated', () => {
+  const items = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] };
+  expect(saidOf({ type: 'array', items })).toEqual([
+    `${A}.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within ${A}`,
+  ]);
+});

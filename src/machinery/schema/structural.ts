@@ -1,0 +1,250 @@
+import type { Cause } from '../failure.ts';
+import { compilePattern } from '../../cel/regular-expression.ts';
+import { isEqual } from '../../json/json.ts';
+import { forbiddenValue, invalidValue, requiredValue } from './causes.ts';
+import { defaultProblems, keywordProblems } from './keyword-problems.ts';
+import { ruleProblems } from './rules/rule-problems.ts';
+import { schemaToJson, type Schema } from './schema.ts';
+
+/**
+ * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that CRDs may
+ * not use, or its defaults, patterns or rules are invalid. Follows ValidateCustomResourceDefinitionOpenAPISchema and
+ * schema.ValidateStructural of k8s.io/apiextensions-apiserver.
+ *
+ * @param path where the schema is, e.g. `spec.versions[0].schema.openAPIV3Schema`
+ */
+export function structuralProblems(schema: Schema, path: string): readonly Cause[] {
+  const keywords = keywordProblems(schema, path);
+  const structure = [...invariants(schema, path, 'root'), ...completeness(schema, schema, path, path)];
+  const problems = [...keywords, ...sorted(structure)];
+  // The other checks require a well-formed schema.
+  return problems.length > 0 ? problems : [...ruleProblems(schema, path), ...defaultProblems(schema, path)];
+}
+
+const sorted = (causes: readonly Cause[]) =>
+  causes.toSorted((left, right) => (text(left) < text(right) ? -1 : 1));
+
+const text = ({ field, message }: Cause) => `${field}: ${message}`;
+
+type Level = 'root' | 'item' | 'field';
+
+const TYPE_REQUIRED: Readonly<Record<Level, string>> = {
+  root: 'must not be empty at the root',
+  item: 'must not be empty for specified array items',
+  field: 'must not be empty for specified object fields',
+};
+
+function invariants(schema: Schema, path: string, level: Level): readonly Cause[] {
+  const { items, properties = {}, additionalProperties } = schema;
+  return [
+    ...(schema.type === 'array' && items === undefined
+      ? [requiredValue(`${path}.items`, 'must be specified')]
+      : []),
+    ...(items === undefined || Array.isArray(items) ? [] : invariants(items, `${path}.items`, 'item')),
+    ...Object.entries(properties).flatMap(([name, child]) =>
+      invariants(child, `${path}.properties[${name}]`, 'field'),
+    ),
+    ...(additionalProperties !== undefined && level === 'root'
+      ? [forbiddenValue(`${path}.additionalProperties`, 'must not be used at the root')]
+      : []),
+    ...(typeof additionalProperties === 'object'
+      ? invariants(additionalProperties, `${path}.additionalProperties`, 'field')
+      : []),
+    ...extensionProblems(schema, path),
+    ...branchProblems(schema, path, pattern(schema)),
+    ...typeProblems(schema, path, level),
+    ...metadataProblems(schema, path, level),
+  ];
+}
+
+function extensionProblems(schema: Schema, path: string): readonly Cause[] {
+  if (schema['x-kubernetes-int-or-string'] !== true) return [];
+  const detail = 'must be false if x-kubernetes-int-or-string is true';
+  return (['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const).flatMap(
+    (extension) => (schema[extension] === true ? [invalidValue(`${path}.${extension}`, true, detail)] : []),
+  );
+}
+
+function typeProblems(schema: Schema, path: string, level: Level): readonly Cause[] {
+  const { type, additionalProperties, properties = {} } = schema;
+  const embedded = schema['x-kubernetes-embedded-resource'] === true;
+  const preserves = schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const problems: Cause[] = [];
+  const field = `${path}.type`;
+  if (embedded && type !== 'object') {
+    const detail = 'must be object if x-kubernetes-embedded-resource is true';
+    problems.push(type === undefined ? requiredValue(field, detail) : invalidValue(field, type, detail));
+  } else if (type === undefined && schema['x-kubernetes-int-or-string'] !== true && !preserves) {
+    problems.push(requiredValue(field, TYPE_REQUIRED[level]));
+  }
+  if (embedded && additionalProperties !== undefined) {
+    const detail = 'must not be used if x-kubernetes-embedded-resource is set';
+    problems.push(forbiddenValue(`${path}.additionalProperties`, detail));
+  }
+  if (level === 'root' && type !== undefined && type !== 'object') {
+    problems.push(invalidValue(field, type, 'must be object at the root'));
+  }
+  if (embedded && !preserves && Object.keys(properties).length === 0) {
+    const detail =
+      'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields';
+    problems.push(requiredValue(`${path}.properties`, detail));
+  }
+  return problems;
+}
+
+/** A schema must not redefine apiVersion, kind and metadata; at the root it may restrict names. */
+function metadataProblems(schema: Schema, path: string, level: Level): readonly Cause[] {
+  if (level !== 'root' && schema['x-kubernetes-embedded-resource'] !== true) return [];
+  const { apiVersion, kind, metadata } = schema.properties ?? {};
+  const wrongType = (name: string, child: Schema | undefined, type: string) =>
+    child === undefined || child.type === type
+      ? []
+      : [invalidValue(`${path}.properties[${name}].type`, child.type ?? '', `must be ${type}`)];
+  return [
+    ...wrongType('kind', kind, 'string'),
+    ...wrongType('apiVersion', apiVersion, 'string'),
+    ...wrongType('metadata', metadata, 'object'),
+    ...(level === 'root' && metadata !== undefined && !restrictsNamesOnly(metadata)
+      ? [
+          forbiddenValue(
+            `${path}.properties[metadata]`,
+            'must not specify anything other than name and generateName, but metadata is implicitly specified',
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** `type` and `default` are checked elsewhere. */
+function restrictsNamesOnly(metadata: Schema): boolean {
+  const names = Object.keys(metadata.properties ?? {});
+  return (
+    Object.keys(metadata).every((keyword) => ['type', 'default', 'properties'].includes(keyword)) &&
+    names.every((name) => name === 'name' || name === 'generateName')
+  );
+}
+
+/** Where `anyOf: [{type: integer}, {type: string}]` may stand for an int-or-string. */
+type IntOrStringPattern = 'anyOf' | 'allOf' | 'none';
+
+const INT_OR_STRING = [{ type: 'integer' }, { type: 'string' }];
+
+function pattern({ anyOf, allOf }: Schema): IntOrStringPattern {
+  if (isEqual(anyOf, INT_OR_STRING)) return 'anyOf';
+  return isEqual(allOf?.[0]?.anyOf, INT_OR_STRING) ? 'allOf' : 'none';
+}
+
+function branchProblems(schema: Schema, path: string, excused: IntOrStringPattern): readonly Cause[] {
+  const { anyOf = [], allOf = [], oneOf = [], not } = schema;
+  return [
+    ...(excused === 'anyOf'
+      ? []
+      : anyOf.flatMap((branch, index) => nestedProblems(branch, `${path}.anyOf[${index}]`))),
+    ...allOf.flatMap((branch, index) =>
+      nestedProblems(
+        branch,
+        `${path}.allOf[${index}]`,
+        excused === 'allOf' && index === 0 ? 'anyOf' : 'none',
+      ),
+    ),
+    ...oneOf.flatMap((branch, index) => nestedProblems(branch, `${path}.oneOf[${index}]`)),
+    ...(not === undefined ? [] : nestedProblems(not, `${path}.not`)),
+    ...patternProblems(schema, path),
+  ];
+}
+
+function patternProblems({ pattern: expression }: Schema, path: string): readonly Cause[] {
+  if (expression === undefined) return [];
+  try {
+    compilePattern(expression);
+    return [];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : '';
+    const detail = `must be a valid regular expression, but isn't: ${why}`;
+    return [invalidValue(`${path}.pattern`, expression, detail)];
+  }
+}
+
+/**
+ * Keywords that a branch of allOf, anyOf, oneOf or not must not use: branches validate values and do not define
+ * structure.
+ */
+const FORBIDDEN_IN_BRANCHES: readonly (readonly [keyword: keyof Schema | 'externalDocs', mustBe: string])[] =
+  [
+    ['type', 'empty'],
+    ['additionalProperties', 'undefined'],
+    ['default', 'undefined'],
+    ['title', 'empty'],
+    ['description', 'empty'],
+    ['nullable', 'false'],
+    ['externalDocs', 'undefined'],
+    ['x-kubernetes-preserve-unknown-fields', 'false'],
+    ['x-kubernetes-embedded-resource', 'false'],
+    ['x-kubernetes-int-or-string', 'false'],
+    ['x-kubernetes-list-map-keys', 'empty'],
+    ['x-kubernetes-list-type', 'undefined'],
+    ['x-kubernetes-map-type', 'undefined'],
+    ['x-kubernetes-validations', 'empty'],
+  ];
+
+function nestedProblems(
+  schema: Schema,
+  path: string,
+  excused: IntOrStringPattern = 'none',
+): readonly Cause[] {
+  const { items, properties = {} } = schema;
+  const json = schemaToJson(schema);
+  return [
+    ...branchProblems(schema, path, excused),
+    ...(items === undefined ? [] : nestedProblems(items, `${path}.items`)),
+    ...Object.entries(properties).flatMap(([name, child]) =>
+      nestedProblems(child, `${path}.properties[${name}]`),
+    ),
+    ...FORBIDDEN_IN_BRANCHES.flatMap(([keyword, mustBe]) =>
+      json[keyword] === undefined || json[keyword] === false
+        ? []
+        : [forbiddenValue(`${path}.${keyword}`, `must be ${mustBe} to be structural`)],
+    ),
+    ...(Object.hasOwn(properties, 'metadata')
+      ? [forbiddenValue(`${path}.properties[metadata]`, 'must not be specified in a nested context')]
+      : []),
+  ];
+}
+
+/**
+ * Properties that a branch at the root names must exist in the schema itself; deeper branches are not checked. `at`
+ * is the place in the schema, `path` the place in the branch.
+ */
+function completeness(branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] {
+  const branches: readonly (readonly [Schema, string])[] = [
+    ...(branching.not === undefined ? [] : [[branching.not, 'not'] as const]),
+    ...(['allOf', 'anyOf', 'oneOf'] as const).flatMap((kind) =>
+      (branching[kind] ?? []).map((branch, index) => [branch, `${kind}[${index}]`] as const),
+    ),
+  ];
+  return branches.flatMap(([branch, name]) => branchCompleteness(branch, schema, at, `${path}.${name}`));
+}
+
+function branchCompleteness(
+  branch: Schema,
+  schema: Schema | undefined,
+  at: string,
+  path: string,
+): readonly Cause[] {
+  if (schema === undefined) return [requiredValue(at, `because it is defined in ${path}`)];
+  const { properties = {} } = schema;
+  return [
+    ...completeness(branch, schema, at, path),
+    ...(branch.items === undefined
+      ? []
+      : branchCompleteness(branch.items, schema.items, `${at}.items`, `${path}.items`)),
+    ...Object.entries(branch.properties ?? {}).flatMap(([name, child]) =>
+      branchCompleteness(
+        child,
+        Object.hasOwn(properties, name) ? properties[name] : undefined,
+        `${at}.properties[${name}]`,
+        `${path}.properties[${name}]`,
+      ),
+    ),
+  ];
+}

@@ -1,0 +1,378 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
+import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
+import { compileSchema } from './json-schema.ts';
+import { wholeSchema } from './object-meta.ts';
+import type { Schema } from './schema.ts';
+import { validateSchema } from './validate.ts';
+
+const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
+const list = (items: Schema, more: Schema = {}): Schema => ({ type: 'array', items, ...more });
+const STRING: Schema = { type: 'string' };
+const INTEGER: Schema = { type: 'integer' };
+
+const said = (value: JsonValue, schema: Schema, old?: JsonValue) =>
+  validateSchema(value, schema, old).map(({ reason, field, message }) => `${reason} ${field}: ${message}`);
+
+/** The messages for `spec.x` with this schema. */
+const saidOf = (x: JsonValue, schema: Schema) =>
+  said({ spec: { x } }, object({ spec: object({ x: schema }) }));
+
+const TYPE = 'FieldValueTypeInvalid spec.x: Invalid value: ';
+const NOT_IN_RANGE =
+  'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x';
+const INVALID = 'FieldValueInvalid spec.x: Invalid value: ';
+
+// The answers of kube-apiserver.
+test.each<[Schema, JsonValue, readonly string[]]>([
+  [STRING, 5, [`${TYPE}"integer": spec.x in body must be of type string: "integer"`]],
+  [STRING, 1.5, [`${TYPE}"number": spec.x in body must be of type string: "number"`]],
+  [STRING, true, [`${TYPE}"boolean": spec.x in body must be of type string: "boolean"`]],
+  [STRING, null, [`${TYPE}"null": spec.x in body must be of type string: "null"`]],
+  [INTEGER, 1.5, [`${TYPE}"number": spec.x in body must be of type integer: "number"`, NOT_IN_RANGE]],
+  [INTEGER, [], [`${TYPE}"array": spec.x in body must be of type integer: "array"`]],
+  [
+    { ...STRING, maxLength: 4 },
+    'abcde',
+    ['FieldValueTooLong spec.x: Too long: may not be more than 4 bytes'],
+  ],
+  [{ ...STRING, maxLength: 1 }, '😀😀', ['FieldValueTooLong spec.x: Too long: may not be more than 1 byte']],
+  [{ ...STRING, minLength: 2 }, 'y', [`${INVALID}"y": spec.x in body should be at least 2 chars long`]],
+  [
+    { ...STRING, minLength: 2, pattern: '^x' },
+    'y',
+    [`${INVALID}"y": spec.x in body should be at least 2 chars long`],
+  ],
+  [{ ...STRING, pattern: '^x' }, 'y', [`${INVALID}"y": spec.x in body should match '^x'`]],
+  [{ ...INTEGER, minimum: 3 }, 1, [`${INVALID}1: spec.x in body should be greater than or equal to 3`]],
+  [
+    { ...INTEGER, minimum: 3, exclusiveMinimum: true },
+    3,
+    [`${INVALID}3: spec.x in body should be greater than 3`],
+  ],
+  [{ ...INTEGER, maximum: 3 }, 4, [`${INVALID}4: spec.x in body should be less than or equal to 3`]],
+  [
+    { type: 'number', maximum: 2.5 },
+    2.75,
+    [`${INVALID}2.75: spec.x in body should be less than or equal to 2.5`],
+  ],
+  [{ type: 'number', maximum: 2.5 }, 3, [`${INVALID}3: spec.x in body should be less than or equal to 2`]],
+  [{ type: 'number', multipleOf: 0.5 }, 0.3, [`${INVALID}0.3: spec.x in body should be a multiple of 0.5`]],
+  [
+    { ...STRING, enum: ['p', 'q'] },
+    'z',
+    ['FieldValueNotSupported spec.x: Unsupported value: "z": supported values: "p", "q"'],
+  ],
+  [
+    { ...INTEGER, enum: [1, 2] },
+    3,
+    ['FieldValueNotSupported spec.x: Unsupported value: 3: supported values: "1", "2"'],
+  ],
+  [
+    { ...STRING, nullable: true, enum: ['p'] },
+    null,
+    ['FieldValueNotSupported spec.x: Unsupported value: null: supported values: "p"'],
+  ],
+  [{ ...INTEGER, nullable: true }, null, []],
+  [list(STRING, { minItems: 1 }), [], [`${INVALID}0: spec.x in body should have at least 1 items`]],
+  [
+    list(STRING, { maxItems: 1 }),
+    ['a', 'b'],
+    ['FieldValueTooMany spec.x: Too many: 2: must have at most 1 item'],
+  ],
+  [
+    list(STRING, { uniqueItems: true }),
+    ['a', 'a'],
+    [`${INVALID}"": spec.x in body shouldn't contain duplicates`],
+  ],
+  [
+    list(STRING),
+    ['a', 1],
+    [
+      'FieldValueTypeInvalid spec.x[1]: Invalid value: "integer": spec.x[1] in body must be of type string: "integer"',
+    ],
+  ],
+  [
+    { type: 'object', additionalProperties: INTEGER },
+    { 'a.b/c': 'x' },
+    [
+      'FieldValueTypeInvalid spec.x.a.b/c: Invalid value: "string": spec.x.a.b/c in body must be of type integer: "string"',
+    ],
+  ],
+  [
+    { type: 'object', minProperties: 1 },
+    {},
+    [`${INVALID}0: spec.x in body should have at least 1 properties`],
+  ],
+  [
+    { type: 'object', maxProperties: 1 },
+    { a: 1, b: 2 },
+    ['FieldValueTooMany spec.x: Too many: 2: must have at most 1 item'],
+  ],
+  [
+    object({ r: STRING }, { required: ['r', 'constructor'] }),
+    {},
+    ['FieldValueRequired spec.x.r: Required value', 'FieldValueRequired spec.x.constructor: Required value'],
+  ],
+  [
+    { 'x-kubernetes-int-or-string': true },
+    true,
+    [`${TYPE}"boolean": spec.x in body must be of type integer,string: "boolean"`],
+  ],
+  [{ 'x-kubernetes-int-or-string': true }, '1', []],
+  [
+    list(STRING, { 'x-kubernetes-list-type': 'set' }),
+    ['a', 'b', 'a', 'a'],
+    ['FieldValueDuplicate spec.x[2]: Duplicate value: "a"'],
+  ],
+])('%j finds in %j what the API server finds', (schema, value, expected) => {
+  expect(saidOf(value, schema)).toEqual(expected);
+});
+
+test.each<[string, readonly string[], readonly string[]]>([
+  ['ipv4', ['1.2.3.4', '::ffff:1.2.3.4'], ['1.2.3', '01.2.3.4']],
+  ['ipv6', ['::1', '::ffff:1.2.3.4'], ['1.2.3.4', 'fe80::1%eth0']],
+  ['cidr', ['10.0.0.0/8', '::/0'], ['10.0.0.0', '10.0.0.0/33']],
+  ['mac', ['00:00:5e:00:53:01', '0000.5e00.5301', '02-00-5e-10-00-00-00-01'], ['00:00']],
+  [
+    'uri',
+    ['http://a/b', '/abs', 'mailto:x', 'a:%zz', 'http://a/b c'],
+    ['rel', '', 'http://a b', 'http://a/%zz'],
+  ],
+  ['email', ['a@b', 'N <a@b.c>', '"a b"@c'], ['a', 'a b@c', 'a@b c', 'a@b.', 'a@b.c, d@e.f']],
+  ['hostname', ['1.2.3.com', 'abc.example'], ['-a', 'a_b', 'a.', '', 'a'.repeat(64)]],
+  ['uuid', ['7c9e6679-7425-40de-944b-e07fc1f90ae7', '7C9E6679742540DE944BE07FC1F90AE7'], ['x']],
+  ['isbn', ['0321751043', '978-0321751041'], ['0321751044']],
+  ['creditcard', ['4111111111111111', '4111-1111-1111-1111'], ['4111111111111112']],
+  ['byte', ['aGVsbG8='], ['', 'a', 'aGVsbG8', '_-8=']],
+  ['date', ['2026-02-28'], ['2026-02-30', '2026-2-28']],
+  [
+    'date-time',
+    ['2026-01-01T00:00:00Z', '2026-01-01t00:00:00.123+01:00'],
+    ['2026-01-01', '2026-01-01 00:00:00Z', '2026-01-01T24:00:00Z'],
+  ],
+  ['duration', ['1h30m', '22 ns', '3 days', '0', '-1.5h'], ['x', '1', '', '3 bananas']],
+  ['k8s-thing', ['a format that the API server does not know'], []],
+])('the format %s accepts the same texts as Go', (format, good, bad) => {
+  const schema: Schema = { type: 'string', format };
+  for (const text of good) expect(saidOf(text, schema), text).toEqual([]);
+  for (const text of bad) {
+    const quoted = JSON.stringify(text);
+    expect(saidOf(text, schema)).toEqual([
+      `${TYPE}${quoted}: spec.x in body must be of type ${format}: ${quoted}`,
+    ]);
+  }
+});
+
+test('int32 has a range, and a value that is not a number is reported by its format', () => {
+  const schema: Schema = { type: 'integer', format: 'int32' };
+  expect(saidOf(2 ** 31, schema)).toEqual([
+    'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x',
+  ]);
+  expect(saidOf(true, schema)).toEqual([`${TYPE}"": spec.x in body must be of type int32: ""`]);
+});
+
+const schemaOf = (text: string) => parseJson(text) as Schema; // written here
+
+// Printed by kube-openapi of Kubernetes 1.37.
+test.each<[Schema, JsonValue, readonly string[]]>([
+  [
+    schemaOf('{"type":"integer","maximum":9223372036854775807}'),
+    5,
+    ['Maximum boundary value must be of type integer (default format)'],
+  ],
+  [
+    { ...INTEGER, format: 'int32', maximum: 2 ** 32, minimum: -(2 ** 32), multipleOf: 0.5 },
+    3,
+    ['MultipleOf', 'Minimum boundary', 'Maximum boundary'].map(
+      (what) => `${what} value must be of type integer with format int32`,
+    ),
+  ],
+  [
+    { type: 'number', format: 'float', maximum: 1e300 },
+    5,
+    ['Maximum boundary value must be of type number with format float'],
+  ],
+  [{ ...INTEGER, maximum: 2.5, nullable: true }, null, []],
+  [{ ...INTEGER, maximum: 2 ** 53 }, 5, []],
+  [{ type: 'number', format: 'double', maximum: 1e300 }, 5, []],
+  [{ 'x-kubernetes-int-or-string': true, maximum: 2.5 }, 1, []],
+])('a number is rejected if the field cannot hold its bounds (%#)', (schema, value, expected) => {
+  expect(saidOf(value, schema)).toEqual(
+    expected.map((message) => `FieldValueInvalid <nil>: Invalid value: "": ${message} in spec.x`),
+  );
+});
+
+test.each<[string, Schema, JsonValue, readonly string[]]>([
+  [
+    'none of oneOf',
+    { oneOf: [{ required: ['a'] }, { required: ['b'] }] },
+    {},
+    [
+      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found none valid',
+      'FieldValueRequired spec.x.a: Required value',
+    ],
+  ],
+  [
+    'two of oneOf',
+    { oneOf: [{ required: ['a'] }, { required: ['b'] }] },
+    { a: 1, b: 1 },
+    [
+      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+    ],
+  ],
+  [
+    'the best matching branch of anyOf',
+    { anyOf: [{ required: ['a'] }, { properties: { b: { minimum: 5 } }, required: ['c'] }] },
+    { b: 5 },
+    [
+      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)',
+      'FieldValueRequired spec.x.c: Required value',
+    ],
+  ],
+  [
+    'one of allOf',
+    { allOf: [{ required: ['a'] }, { properties: { b: { minimum: 2 } } }] },
+    {},
+    [
+      'FieldValueRequired spec.x.a: Required value',
+      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf)',
+    ],
+  ],
+  [
+    'all of allOf',
+    { allOf: [{ required: ['a'] }] },
+    {},
+    [
+      'FieldValueRequired spec.x.a: Required value',
+      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf). None validated',
+    ],
+  ],
+  [
+    'not',
+    { not: { required: ['a'] } },
+    { a: 1 },
+    ['FieldValueInvalid <nil>: Invalid value: "": "spec.x" must not validate the schema (not)'],
+  ],
+])('%s is explained as in the API server', (_, branches, value, expected) => {
+  expect(saidOf(value, object({ a: INTEGER, b: INTEGER, c: INTEGER }, branches))).toEqual(expected);
+});
+
+test('branches do not apply to null', () => {
+  expect(saidOf(null, object({}, { nullable: true, not: { required: ['a'] } }))).toEqual([]);
+});
+
+test('an integer beyond 2^53 is compared as a double and printed exactly', () => {
+  const value = parseJson('9007199254740993');
+  expect(saidOf(value, INTEGER)).toEqual([]);
+  expect(saidOf(value, { 'x-kubernetes-int-or-string': true })).toEqual([]);
+  expect(saidOf(value, { ...INTEGER, maximum: 5 })).toEqual([
+    `${INVALID}9007199254740993: spec.x in body should be less than or equal to 5`,
+  ]);
+  expect(saidOf(2n ** 64n, INTEGER)).toEqual([
+    `${TYPE}"number": spec.x in body must be of type integer: "number"`,
+    NOT_IN_RANGE,
+  ]);
+});
+
+test('items of a map list are identified by all their keys', () => {
+  const items = object({ k: STRING, j: INTEGER });
+  const schema = list(items, { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k', 'j'] });
+  expect(saidOf([{ k: 'a', j: 5 }, { k: 'a' }, { j: 5, k: 'a' }], schema)).toEqual([
+    'FieldValueDuplicate spec.x[2]: Duplicate value: {"j":5,"k":"a"}',
+  ]);
+});
+
+test('lists of built-in kinds may have duplicates: their list type only guides merging', () => {
+  const schema = list(STRING, { 'x-kubernetes-list-type': 'set', 'x-kubernetes-patch-strategy': 'merge' });
+  expect(saidOf(['a', 'a'], schema)).toEqual([]);
+});
+
+test('an embedded object needs apiVersion and kind', () => {
+  const schema = object({}, { 'x-kubernetes-embedded-resource': true });
+  expect(saidOf({ kind: 'p od' }, schema)).toEqual([
+    'FieldValueRequired spec.x.apiVersion: Required value',
+    expect.stringMatching(
+      /^FieldValueInvalid spec\.x\.kind: Invalid value: "p od": may have mixed case, but/,
+    ),
+  ]);
+});
+
+test('a pattern with exponential backtracking is evaluated in linear time', () => {
+  expect(saidOf(`${'a'.repeat(40)}!`, { type: 'string', pattern: '^(a+)+$' })).toHaveLength(1);
+});
+
+test('metadata is validated with the other fields', () => {
+  const whole = wholeSchema({ schema: object({}) });
+  expect(said({ apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } }, whole)).toEqual([
+    'FieldValueTypeInvalid metadata.labels.a: Invalid value: "integer": metadata.labels.a in body must be of type string: "integer"',
+  ]);
+});
+
+test('on update, an existing problem is tolerated if its value is unchanged and can be correlated', () => {
+  const lists: Schema = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] };
+  const entry = object({ k: STRING, v: { ...INTEGER, maximum: 1 } });
+  const schema = object({ v: { ...INTEGER, maximum: 1 }, plain: list(entry), map: list(entry, lists) });
+  const old = { v: 2, plain: [{ k: 'a', v: 2 }], map: [{ k: 'a', v: 2 }] };
+  const fields = (value: JsonValue) => validateSchema(value, schema, old).map(({ field }) => field);
+  expect(fields({ ...old, w: 1 })).toEqual([]);
+  expect(fields({ ...old, v: 3 })).toEqual(['v']);
+  expect(fields({ ...old, map: [{ k: 'b' }, { k: 'a', v: 2 }] })).toEqual([]);
+  expect(fields({ ...old, map: [{ k: 'a', v: 3 }] })).toEqual(['map[0].v']);
+  expect(fields({ ...old, plain: [{ k: 'b' }, { k: 'a', v: 2 }] })).toEqual(['plain[1].v']);
+});
+
+/** Branches that small values match about half of the time. */
+const anyBranch: fc.Arbitrary<Schema> = fc.constantFrom<Schema>(
+  { required: ['a'] },
+  { properties: { a: { minLength: 2 } }, required: ['b'] },
+  { minProperties: 1, maxProperties: 1 },
+  { not: { required: ['c'] } },
+  { items: { minimum: 1 }, maxItems: 1 },
+);
+
+/** The compiled schema leaves embedded objects to the decoder, on every level. */
+const withoutEmbedded = (schema: Schema): Schema =>
+  JSON.parse(stringifyJson(schema), (key, value: JsonValue) =>
+    key === 'x-kubernetes-embedded-resource' ? false : value,
+  ) as Schema; // JSON of a schema
+
+test('a rejected value has a cause, a valid value has none, and the input is not mutated', () => {
+  const branches = fc.array(anyBranch, { minLength: 1, maxLength: 3 });
+  const branching = fc.record({ allOf: branches, anyOf: branches, oneOf: branches }, { requiredKeys: [] });
+  fc.assert(
+    fc.property(anyValue, anySchema, branching, (value, schema, more) => {
+      const all = frozen({ ...schema, ...more });
+      const plain = JSON.parse(stringifyJson(frozen(value))) as JsonValue; // without bigints, which Ajv does not support
+      const isRefused = compileSchema(all).check(plain).length > 0;
+      const causes = validateSchema(plain, frozen(withoutEmbedded(all)));
+      expect(causes.filter(({ message }) => !message.includes('must not be empty')).length > 0).toBe(
+        isRefused,
+      );
+    }),
+  );
+});
+
+test('no text of a schema or an object becomes code, although schemas are compiled to code', () => {
+  const attacks = ['"', "'", '`', '\\"', "\\'", '\u2028', '*/', '\n', '${', ')}]', '"]', "']", '.x'].map(
+    (end) => `${end};globalThis.codeRan=true;//`,
+  );
+  for (const text of attacks) {
+    const value: Schema = {
+      ...STRING,
+      enum: [text],
+      pattern: text,
+      format: text,
+      default: text,
+      description: text,
+    };
+    said({ [text]: text, x: [text] }, object({ [text]: value, x: list(value) }, { required: [text] }));
+    said({ x: { [text]: 1 } }, object({ x: { type: 'object', additionalProperties: value } }));
+  }
+  expect(globalThis).not.toHaveProperty('codeRan');
+});

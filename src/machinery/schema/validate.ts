@@ -1,0 +1,182 @@
+import type { ErrorObject } from 'ajv';
+
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonValue,
+  type JsonObject,
+  type JsonArray,
+} from '../../json/json.ts';
+import type { Cause } from '../failure.ts';
+import { changeFields, changeItems } from './change-json.ts';
+import { oldField, oldItem, childSchema, anywhere, furtherSchema, property, type Schema } from './schema.ts';
+import { explain, type Place } from './explain.ts';
+import { compileSchema, type CompiledSchema } from './json-schema.ts';
+import { invalidValue, requiredValue, canonicalJson, duplicateValue } from './causes.ts';
+
+/**
+ * Duplicate items in lists of type set, and duplicate keys in lists of type map. Follows
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
+ *
+ * Lists with a patch strategy belong to built-in kinds. Their list type only guides merging, and duplicates are
+ * allowed.
+ */
+function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
+  if (!hasUniqueLists(schema)) return [];
+  if (isJsonArray(value)) return inList(value, schema, path);
+  return isJsonObject(value) ? inFields(value, schema, path) : [];
+}
+
+function inFields(object: JsonObject, schema: Schema, path: string): readonly Cause[] {
+  const further = furtherSchema(schema);
+  return Object.entries(object).flatMap(([key, value]) => {
+    const own = property(schema, key);
+    if (own !== undefined) return duplicateItems(value, own, path === '' ? key : `${path}.${key}`);
+    return further === undefined ? [] : duplicateItems(value, further, `${path}[${key}]`);
+  });
+}
+
+function inList(list: JsonArray, schema: Schema, path: string): readonly Cause[] {
+  const { items } = schema;
+  const below =
+    items === undefined
+      ? []
+      : list.flatMap((item, index) => duplicateItems(item, items, `${path}[${index}]`));
+  return [...ofThisList(list, schema, path), ...below];
+}
+
+function ofThisList(list: JsonArray, schema: Schema, path: string): readonly Cause[] {
+  if (!isUnique(schema)) return [];
+  if (schema['x-kubernetes-list-type'] === 'set') return repeated(list, path);
+  const odd = list.findIndex((item) => item !== null && !isJsonObject(item));
+  if (odd >= 0) {
+    const detail = 'must be an object for an array of list-type map';
+    return [invalidValue(`${path}[${odd}]`, list[odd] ?? null, detail)];
+  }
+  const names = schema['x-kubernetes-list-map-keys'] ?? [];
+  return repeated(
+    list.map((item) => keysOf(item, names)),
+    path,
+  );
+}
+
+const keysOf = (item: JsonValue, names: readonly string[]): JsonObject =>
+  isJsonObject(item) ? Object.fromEntries(Object.entries(item).filter(([name]) => names.includes(name))) : {};
+
+/** Reports the second of several equal values, but no further ones. */
+function repeated(values: readonly JsonValue[], path: string): readonly Cause[] {
+  const seen = new Map<string, number>();
+  return values.flatMap((value, index) => {
+    const text = canonicalJson(value);
+    const times = (seen.get(text) ?? 0) + 1;
+    seen.set(text, times);
+    return times === 2 ? [duplicateValue(`${path}[${index}]`, value)] : [];
+  });
+}
+
+const isUnique = (schema: Schema) =>
+  (schema['x-kubernetes-list-type'] === 'set' || schema['x-kubernetes-list-type'] === 'map') &&
+  schema['x-kubernetes-patch-strategy'] === undefined;
+
+const hasUniqueLists = anywhere(isUnique);
+
+/**
+ * The problems of the object according to its schema. `checkRules` evaluates CEL rules.
+ * @param old the object before an update: an existing problem whose value is unchanged is tolerated (ratcheting,
+ *   Kubernetes 1.33) if the field can be correlated, which is not the case in lists other than maps
+ */
+export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue): readonly Cause[] {
+  const { check, root } = compileSchema(schema);
+  const errors = checkWithBigints(value, check);
+  const unchanged = (place: Place) => old !== undefined && isUnchanged(value, old, schema, place);
+  const faults = errors.length === 0 ? [] : explain(value, root, errors, unchanged);
+  const duplicates =
+    old === undefined || duplicateItems(old, schema).length === 0 ? duplicateItems(value, schema) : [];
+  return [...faults, ...embeddedProblems(value, schema), ...duplicates];
+}
+
+/**
+ * Ajv does not accept bigints as numbers. A value with bigints is therefore checked again with doubles, which is how
+ * the API server compares bounds. Values beyond 64 bits are not integers.
+ */
+function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
+  const errors = check(value);
+  const doubles = errors.length === 0 ? value : withDoubles(value);
+  return doubles === value ? errors : check(doubles);
+}
+
+function withDoubles(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') {
+    const fits = BigInt.asIntN(64, value) === value;
+    return fits ? Number(value) : value > 0 ? Infinity : -Infinity;
+  }
+  if (isJsonArray(value)) return changeItems(value, withDoubles);
+  return isJsonObject(value) ? changeFields(value, withDoubles) : value;
+}
+
+function isUnchanged(value: JsonValue, old: JsonValue, schema: Schema, place: Place): boolean {
+  let now: JsonValue = value;
+  let before: JsonValue | undefined = old;
+  let known: Schema | undefined = schema;
+  for (const key of place) {
+    if (before === undefined || known === undefined) return false;
+    const next = ownValue(now as object, String(key)) as JsonValue; // the place exists in the value, so all its parents are containers
+    before = typeof key === 'string' ? oldField(known, before, key) : oldItem(known, before, next);
+    known = typeof key === 'string' ? childSchema(known, key) : known.items;
+    now = next;
+  }
+  return before !== undefined && isEqual(now, before);
+}
+
+const KIND = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/i;
+
+const KIND_RULE =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/**
+ * The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). Follows
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without syntax checks of metadata fields.
+ */
+export function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
+  if (!hasEmbedded(schema)) return [];
+  if (isJsonArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return [];
+    return value.flatMap((item, index) => embeddedProblems(item, items, `${path}[${index}]`));
+  }
+  if (!isJsonObject(value)) return [];
+  const further = furtherSchema(schema);
+  return [
+    ...(schema['x-kubernetes-embedded-resource'] === true ? ofEmbedded(value, path) : []),
+    ...Object.entries(value).flatMap(([key, field]) => {
+      const own = property(schema, key);
+      if (own !== undefined) return embeddedProblems(field, own, path === '' ? key : `${path}.${key}`);
+      return further === undefined ? [] : embeddedProblems(field, further, `${path}[${key}]`);
+    }),
+  ];
+}
+
+function ofEmbedded(object: JsonObject, path: string): readonly Cause[] {
+  const text = (name: string) => (Object.hasOwn(object, name) ? object[name] : undefined);
+  const [apiVersion, kind, metadata] = [text('apiVersion'), text('kind'), text('metadata')];
+  return [
+    ...nameProblems(apiVersion, `${path}.apiVersion`),
+    ...nameProblems(kind, `${path}.kind`),
+    ...(typeof kind === 'string' && kind !== '' && !(KIND.test(kind) && kind.length <= 63)
+      ? [invalidValue(`${path}.kind`, kind, `may have mixed case, but should otherwise match: ${KIND_RULE}`)]
+      : []),
+    ...(metadata === undefined || metadata === null || isJsonObject(metadata)
+      ? []
+      : [invalidValue(`${path}.metadata`, metadata, 'must be an object')]),
+  ];
+}
+
+function nameProblems(value: JsonValue | undefined, path: string): readonly Cause[] {
+  if (value === undefined || value === '') return [requiredValue(path)];
+  if (typeof value === 'string') return [];
+  return [invalidValue(path, value, 'must be a string')];
+}
+
+const hasEmbedded = anywhere((schema) => schema['x-kubernetes-embedded-resource'] === true);

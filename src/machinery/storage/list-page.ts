@@ -1,0 +1,180 @@
+import type { ApiObject } from '../api-object.ts';
+import { expired, badRequest, type ApiFailure } from '../failure.ts';
+import { keyOf, keyRangeOf, type ListOptions, type Page, type StoredEvent } from './stored.ts';
+import type { SortedMap } from './sorted-map.ts';
+import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../json/json.ts';
+
+interface Listed {
+  readonly objects: SortedMap<ApiObject>;
+  readonly history: History;
+}
+
+/**
+ * A page of a list. All pages show the state at the revision of the first page, regardless of later writes.
+ * @param now the storage's revision
+ * @throws ApiFailure 410 or 400, see {@link ListOptions}
+ */
+export function listPage(listed: Listed, now: number, options: ListOptions): Page {
+  const { namespace, limit = 0, continueToken = '', accepts } = options;
+  const { from, to } = namespace === undefined ? { from: '', to: undefined } : keyRangeOf(namespace);
+  const most = limit > 0 ? limit : Infinity;
+  const next = continueToken === '' ? undefined : readContinueToken(continueToken);
+  const revision = revisionOf(next, options.revision, now);
+  // A future revision comes from another instance of the storage and is as unknown as a compacted one.
+  if (revision < listed.history.forgotten() || revision > now) {
+    throw next === undefined
+      ? expired('The resourceVersion for the provided list is too old.')
+      : continueExpired(next.start);
+  }
+
+  const { keys, objectAt } = stateAt(listed, revision, `${from}${next?.start ?? ''}`, to);
+  const items: ApiObject[] = [];
+  let read = 0;
+  for (const key of keys) {
+    read += 1;
+    const object = objectAt(key);
+    if (object !== undefined && (accepts === undefined || accepts(object))) items.push(object);
+    if (items.length === most) break;
+  }
+  const last = keys[read - 1];
+  const remaining = keys.length - read;
+  if (last === undefined || remaining === 0) return { items, revision };
+  return {
+    items,
+    revision,
+    // Appending NUL gives the smallest key after the last one.
+    continueToken: writeContinueToken({ revision, start: `${last.slice(from.length)}\0` }),
+    ...(accepts === undefined ? { remaining } : {}),
+  };
+}
+
+function revisionOf(next: Continuation | undefined, wanted: number | undefined, now: number): number {
+  if (next === undefined) return wanted ?? now;
+  return next.revision === 'latest' ? now : next.revision;
+}
+
+interface State {
+  /** Sorted. */
+  readonly keys: readonly string[];
+  readonly objectAt: (key: string) => ApiObject | undefined;
+}
+
+/** The objects in a key range as of a revision: the current objects with all later events undone. */
+function stateAt(
+  { objects, history }: Listed,
+  revision: number,
+  from: string,
+  to: string | undefined,
+): State {
+  const before = new Map<string, ApiObject | undefined>();
+  for (const { object, previous } of history.after(revision)) {
+    const key = keyOf(object.metadata);
+    if (!before.has(key) && key >= from && (to === undefined || key < to)) before.set(key, previous);
+  }
+  const objectAt = (key: string) => (before.has(key) ? before.get(key) : objects.get(key));
+  const present = objects.keys(from, to);
+  if (before.size === 0) return { keys: present, objectAt };
+  const gone = [...before.keys()].filter((key) => objects.get(key) === undefined);
+  const keys = gone.length === 0 ? present : [...present, ...gone].sort();
+  return { keys: keys.filter((key) => objectAt(key) !== undefined), objectAt };
+}
+
+/** The latest events of one place, oldest first. */
+export interface History {
+  readonly push: (event: StoredEvent) => void;
+  /** The revision of the last dropped event; events after any revision that is not below it are known. */
+  readonly forgotten: () => number;
+  /** The events after `revision`, which must not be before `forgotten()`. */
+  readonly after: (revision: number) => readonly StoredEvent[];
+}
+
+/** Keeps at least `limit` events and at most a quarter more, so that dropping is cheap per event. */
+export function createHistory(limit: number, firstRevision: number): History {
+  const events: StoredEvent[] = [];
+  let forgotten = firstRevision;
+  return {
+    push: (event) => {
+      events.push(event);
+      if (events.length <= limit * 1.25) return;
+      const dropped = events.splice(0, events.length - limit);
+      forgotten = dropped.at(-1)?.revision ?? forgotten;
+    },
+    forgotten: () => forgotten,
+    after: (revision) => {
+      // Search from the end, because clients mostly ask for recent events.
+      const last = events.findLastIndex((event) => event.revision <= revision);
+      return events.slice(last + 1);
+    },
+  };
+}
+
+/** The position of the next page of a list. */
+interface Continuation {
+  /** The revision whose state the list shows; `latest` after the client accepted an inconsistent list. */
+  readonly revision: number | 'latest';
+  /**
+   * The first possible key of the page, relative to the listed scope: `namespace/name`, or `name` within a namespace.
+   */
+  readonly start: string;
+}
+
+// The layout follows k8s.io/apiserver/pkg/storage/continue.go, so that tokens look as in a real cluster. Clients
+// treat them as opaque.
+const VERSION = 'meta.k8s.io/v1';
+
+const LATEST = -1;
+
+function writeContinueToken({ revision, start }: Continuation): string {
+  const token = { v: VERSION, rv: revision === 'latest' ? LATEST : revision, start };
+  return Buffer.from(JSON.stringify(token)).toString('base64url');
+}
+
+/** @throws ApiFailure 400 if the token is invalid */
+function readContinueToken(text: string): Continuation {
+  const token = parseToken(text);
+  if (!isJsonObject(token)) throw refuse('not a token');
+  const version = ownValue(token, 'v') ?? '';
+  if (version !== VERSION) {
+    throw refuse(`server does not recognize this encoded version ${JSON.stringify(version)}`);
+  }
+  const revision = ownValue(token, 'rv');
+  const start = ownValue(token, 'start');
+  if (
+    typeof revision !== 'number' ||
+    !Number.isSafeInteger(revision) ||
+    revision < LATEST ||
+    revision === 0
+  ) {
+    throw refuse(`incorrect encoded start resourceVersion (version ${VERSION})`);
+  }
+  if (typeof start !== 'string' || start === '') throw refuse(`encoded start key empty (version ${VERSION})`);
+  return { revision: revision === LATEST ? 'latest' : revision, start };
+}
+
+const refuse = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`);
+
+function parseToken(text: string): JsonValue {
+  const foreign = text.search(/[^A-Za-z0-9_-]/);
+  if (foreign >= 0) throw refuse(`illegal base64 data at input byte ${foreign}`);
+  try {
+    return parseJson(Buffer.from(text, 'base64url').toString());
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * 410 for a page whose revision has been compacted. It offers a token that continues with the current state.
+ * @param start as in {@link Continuation}
+ * @see k8s.io/apiserver/pkg/storage/etcd3/errors.go for the message
+ */
+function continueExpired(start: string): ApiFailure {
+  const failure = expired(
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list without ' +
+      'the continue parameter, or use the continue token in this response to retrieve the remainder of the results. ' +
+      'Continuing with the provided token results in an inconsistent list - objects that were created, modified, or ' +
+      'deleted between the time the first chunk was returned and now may show up in the list.',
+  );
+  const metadata = { continue: writeContinueToken({ revision: 'latest', start }) };
+  return Object.assign(failure, { status: { ...failure.status, metadata } });
+}

@@ -1,0 +1,325 @@
+import { expect, test } from 'vitest';
+
+import type { JsonObject } from '../../json/json.ts';
+import { ofJson, withMeta, type ApiObject } from '../api-object.ts';
+import {
+  attributes,
+  configMap,
+  createWebhookAdmission,
+  entry,
+  patch,
+  type Answer,
+} from '../../../test/support/sandbox/webhooks.ts';
+
+const allowed: Answer = () => ({ allowed: true });
+const echo = (object: ApiObject) => object;
+const at = (path: string, changes: JsonObject = {}): JsonObject =>
+  entry({ name: `${path}.example.com`, clientConfig: { url: `https://localhost/${path}` }, ...changes });
+
+const label = (name: string): Answer => {
+  return ({ object }) => {
+    const { labels } = object.metadata as { labels?: JsonObject }; // metadata of an object under test
+    const added = { op: 'add', path: `/metadata/labels/${name}`, value: 'yes' };
+    return patch(
+      ...(labels === undefined ? [{ op: 'add', path: '/metadata/labels', value: {} }] : []),
+      added,
+    );
+  };
+};
+
+const labelsSeen = ({ asked }: ReturnType<typeof createWebhookAdmission>) =>
+  asked.map(({ path, request: { object } }) => {
+    const { labels = {} } = object.metadata as { labels?: JsonObject };
+    return `${path}: ${Object.keys(labels).join(',')}`;
+  });
+
+test('without webhooks the object is unchanged', async () => {
+  const { admission, notes } = createWebhookAdmission({});
+  const request = attributes();
+  expect(await admission.mutate(request, echo, notes)).toBe(request.object);
+  await admission.validate(request, notes);
+});
+
+/** Each failure and the message that the client receives. */
+const FAILURES: readonly (readonly [string, Answer, string])[] = [
+  ['cannot be called', () => new Error('Post "x": EOF'), 'failed to call webhook: Post "x": EOF'],
+  ['answers nothing', () => ({ raw: {} }), 'received invalid webhook response: webhook response was absent'],
+  [
+    'answers for another request',
+    () => ({ uid: 'other', allowed: true }),
+    'received invalid webhook response: expected response.uid="uid-1", got "other"',
+  ],
+];
+
+test.each(FAILURES)('a webhook that %s fails the request', async (_what, answer, message) => {
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
+  install('Validating', [entry()]);
+  await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
+    status: {
+      code: 500,
+      reason: 'InternalError',
+      message: `Internal error occurred: failed calling webhook "hook.example.com": ${message}`,
+    },
+  });
+});
+
+test.each(FAILURES)('a webhook that %s may be ignored, with an audit annotation', async (_what, answer) => {
+  const { admission, notes, install, annotations } = createWebhookAdmission({ hook: answer, other: allowed });
+  install('Validating', [at('other'), entry({ failurePolicy: 'Ignore' })]);
+  await admission.validate(attributes(), notes);
+  expect(annotations).toEqual({
+    'failed-open.validating.webhook.admission.k8s.io/round_0_index_1': 'hook.example.com',
+  });
+});
+
+test('a mutating webhook that is ignored changes nothing', async () => {
+  const { admission, notes, install, annotations } = createWebhookAdmission({
+    hook: () => new Error('down'),
+  });
+  install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
+  const request = attributes();
+  expect(await admission.mutate(request, echo, notes)).toBe(request.object);
+  expect(annotations).toEqual({
+    'failed-open.mutation.webhook.admission.k8s.io/round_0_index_0': 'hook.example.com',
+    'mutation.webhook.admission.k8s.io/round_0_index_0':
+      '{"configuration":"hooks","webhook":"hook.example.com","mutated":false}',
+  });
+});
+
+test('a refusal is not a failure and is never ignored', async () => {
+  const { admission, notes, install } = createWebhookAdmission({ hook: () => ({ allowed: false }) });
+  install('Validating', [entry({ failurePolicy: 'Ignore' })]);
+  await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
+    status: { message: 'admission webhook "hook.example.com" denied the request without explanation' },
+  });
+});
+
+test('a validating webhook that patches counts as failed', async () => {
+  const { admission, notes, install } = createWebhookAdmission({ hook: () => patch() });
+  install('Validating', [entry()]);
+  await expect(admission.validate(attributes(), notes)).rejects.toThrow(
+    'received invalid webhook response: validating webhook may not return response.patch',
+  );
+});
+
+test('all validating webhooks are called, whichever of them denies', async () => {
+  const { admission, notes, install, asked } = createWebhookAdmission({
+    no: () => ({ allowed: false }),
+    yes: allowed,
+  });
+  install('Validating', [at('no'), at('yes')]);
+  await expect(admission.validate(attributes(), notes)).rejects.toThrow('no.example.com');
+  expect(asked.map(({ path }) => path)).toEqual(['no', 'yes']);
+});
+
+test('the warnings and annotations of a denied request reach the client and the audit log', async () => {
+  const { admission, notes, install, warnings, annotations } = createWebhookAdmission({
+    hook: () => ({ allowed: false, warnings: ['take care'], auditAnnotations: { seen: 'yes' } }),
+  });
+  install('Validating', [entry()]);
+  await expect(admission.validate(attributes(), notes)).rejects.toThrow('denied the request');
+  expect(warnings).toEqual(['take care']);
+  expect(annotations).toEqual({ 'hook.example.com/seen': 'yes' });
+});
+
+test.each([
+  ['None', true],
+  ['NoneOnDryRun', true],
+  ['Some', false],
+  ['Unknown', false],
+])(
+  'in a dry run, a webhook with side effects %s is called or fails the request',
+  async (sideEffects, isAsked) => {
+    const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
+    install('Validating', [entry({ sideEffects, failurePolicy: 'Ignore' })]);
+    const request = attributes({ dryRun: true });
+    const refusal = 'admission webhook "hook.example.com" does not support dry run';
+    if (isAsked) await admission.validate(request, notes);
+    else await expect(admission.validate(request, notes)).rejects.toThrow(refusal);
+    expect(asked.map(({ request: { dryRun } }) => dryRun)).toEqual(isAsked ? [true] : []);
+  },
+);
+
+test('each mutating webhook sees the changes of earlier ones, in the order of configuration names', async () => {
+  const court = createWebhookAdmission({ a1: label('a1'), a2: label('a2'), b1: label('b1') });
+  court.install('Mutating', [at('b1')], 'b');
+  court.install('Mutating', [at('a1'), at('a2')], 'a');
+  const mutated = await court.admission.mutate(attributes(), echo, court.notes);
+  expect(labelsSeen(court)).toEqual(['a1: ', 'a2: a1', 'b1: a1,a2']);
+  expect(mutated?.metadata.labels).toEqual({ a1: 'yes', a2: 'yes', b1: 'yes' });
+});
+
+test('a patched object is pruned and defaulted before any other webhook sees it', async () => {
+  const court = createWebhookAdmission({ first: label('first'), second: allowed });
+  court.install('Mutating', [at('first'), at('second')]);
+  const complete = (object: ApiObject) => withMeta(object, { labels: { completed: 'yes' } });
+  await court.admission.mutate(attributes(), complete, court.notes);
+  expect(labelsSeen(court)).toEqual(['first: ', 'second: completed']);
+});
+
+const IF_NEEDED = { reinvocationPolicy: 'IfNeeded' };
+
+test('a webhook with a reinvocation policy is called again after another webhook changed the object', async () => {
+  const court = createWebhookAdmission({ early: allowed, late: label('late') });
+  court.install('Mutating', [at('early', IF_NEEDED), at('late', IF_NEEDED)]);
+  await court.admission.mutate(attributes(), echo, court.notes);
+  expect(labelsSeen(court)).toEqual(['early: ', 'late: ', 'early: late']);
+});
+
+test.each([
+  ['Never', { early: allowed, late: label('late') }, { reinvocationPolicy: 'Never' }],
+  ['IfNeeded, but nothing changed after it', { early: label('early'), late: allowed }, IF_NEEDED],
+])('a webhook is called only once: %s', async (_what, answers, policy) => {
+  const court = createWebhookAdmission(answers);
+  court.install('Mutating', [at('early', policy), at('late', policy)]);
+  await court.admission.mutate(attributes(), echo, court.notes);
+  expect(court.asked.map(({ path }) => path)).toEqual(['early', 'late']);
+});
+
+test('there are at most two rounds, which the audit log distinguishes', async () => {
+  let count = 0;
+  const restless: Answer = () => patch({ op: 'add', path: '/data/count', value: String(++count) });
+  const court = createWebhookAdmission({ one: restless, two: restless });
+  court.install('Mutating', [at('one', IF_NEEDED), at('two', IF_NEEDED)]);
+  const mutated = await court.admission.mutate(attributes(), echo, court.notes);
+  expect(mutated).toMatchObject({ data: { count: '3' } });
+  expect(Object.keys(court.annotations)).toEqual([
+    'mutation.webhook.admission.k8s.io/round_0_index_0',
+    'mutation.webhook.admission.k8s.io/round_0_index_1',
+    'mutation.webhook.admission.k8s.io/round_1_index_0',
+  ]);
+});
+
+test('a webhook whose selector first matches in the second round is not called', async () => {
+  const court = createWebhookAdmission({ late: label('late'), early: allowed });
+  const objectSelector = { matchLabels: { late: 'yes' } };
+  court.install('Mutating', [at('early', { ...IF_NEEDED, objectSelector }), at('late')]);
+  await court.admission.mutate(attributes(), echo, court.notes);
+  expect(court.asked.map(({ path }) => path)).toEqual(['late']);
+});
+
+const encoded = (text: string) => Buffer.from(text).toString('base64');
+
+test.each([
+  ['is not JSON', 'nonsense'],
+  ['is not a list', '{}'],
+])('a patch that %s is a failure of the webhook', async (_what, text) => {
+  const answer: Answer = () => ({ allowed: true, patchType: 'JSONPatch', patch: encoded(text) });
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
+  install('Mutating', [entry()]);
+  await expect(admission.mutate(attributes(), echo, notes)).rejects.toThrow(
+    'failed calling webhook "hook.example.com": received undecodable patch in webhook response: ',
+  );
+});
+
+test('a patch of another type is a failure of the webhook', async () => {
+  const answer: Answer = () => ({ ...patch({ op: 'add', path: '/data', value: {} }), patchType: 'Merge' });
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
+  install('Mutating', [entry()]);
+  await expect(admission.mutate(attributes(), echo, notes)).rejects.toThrow('unsupported patch type "Merge"');
+});
+
+test('a patch that does not apply fails the request, even if failures are ignored', async () => {
+  const { admission, notes, install } = createWebhookAdmission({
+    hook: () => patch({ op: 'remove', path: '/data/missing' }),
+  });
+  install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
+  await expect(admission.mutate(attributes(), echo, notes)).rejects.toMatchObject({
+    status: { code: 500, reason: 'InternalError' },
+  });
+});
+
+test('a deletion cannot be patched, but an empty patch is accepted', async () => {
+  const rules = [{ operations: ['DELETE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
+  const { object: oldObject = configMap(), ...rest } = attributes();
+  const deletion = { ...rest, operation: 'DELETE', oldObject } as const;
+  const harmless = createWebhookAdmission({ hook: () => patch() });
+  harmless.install('Mutating', [entry({ rules })]);
+  expect(await harmless.admission.mutate(deletion, echo, harmless.notes)).toBeUndefined();
+
+  const court = createWebhookAdmission({ hook: () => patch({ op: 'add', path: '/data', value: {} }) });
+  court.install('Mutating', [entry({ rules })]);
+  await expect(court.admission.mutate(deletion, echo, court.notes)).rejects.toThrow(
+    'admission webhook "hook.example.com" attempted to modify the object, which is not supported for this operation',
+  );
+});
+
+test('a webhook for another version sees that version, and its patch is converted back', async () => {
+  const court = createWebhookAdmission({ hook: label('seen') });
+  const rules = [
+    {
+      operations: ['CREATE'],
+      apiGroups: ['infra.example.com'],
+      apiVersions: ['v2'],
+      resources: ['servers'],
+    },
+  ];
+  court.install('Mutating', [entry({ rules })]);
+  const object = ofJson({
+    apiVersion: 'infra.example.com/v1',
+    kind: 'Server',
+    metadata: { name: 'a', namespace: 'shop' },
+  });
+  const type = court.serversIn('v1');
+  const mutated = await court.admission.mutate(attributes({ type, object }), echo, court.notes);
+  expect(court.asked[0]?.request).toMatchObject({
+    kind: { version: 'v2' },
+    resource: { version: 'v2' },
+    requestKind: { version: 'v1' },
+    requestResource: { version: 'v1' },
+    object: { apiVersion: 'infra.example.com/v2' },
+  });
+  expect(mutated).toMatchObject({
+    apiVersion: 'infra.example.com/v1',
+    metadata: { labels: { seen: 'yes' } },
+  });
+});
+
+test('a webhook must not change apiVersion or kind', async () => {
+  const court = createWebhookAdmission({
+    hook: () => patch({ op: 'replace', path: '/kind', value: 'Secret' }),
+  });
+  court.install('Mutating', [entry()]);
+  await expect(court.admission.mutate(attributes(), echo, court.notes)).rejects.toThrow(
+    'may not change apiVersion or kind',
+  );
+});
+
+const condition = (expression: string): JsonObject => ({ name: 'c', expression });
+
+test.each([
+  ['object', "object.metadata.name == 'a'", true],
+  ['oldObject, which is null on creation', 'oldObject != null', false],
+  ['request', "request.operation == 'CREATE' && request.userInfo.username == 'alice'", true],
+  ['the namespace of the request', "request.namespace != 'shop'", false],
+])('a matchCondition about %s selects requests', async (_what, expression, isAsked) => {
+  const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
+  install('Validating', [entry({ matchConditions: [condition(expression)] })]);
+  await admission.validate(attributes(), notes);
+  expect(asked.length === 1).toBe(isAsked);
+});
+
+const BROKEN = condition('object.spec.missing == 1');
+const WHY = "expression 'object.spec.missing == 1' resulted in error: no such key: spec";
+
+test('a matchCondition that fails to evaluate denies the request without calling the webhook', async () => {
+  const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
+  install('Validating', [entry({ matchConditions: [condition('true'), BROKEN] })]);
+  await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
+    status: { code: 403, reason: 'Forbidden', message: `configmaps "a" is forbidden: ${WHY}` },
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each([
+  ['failures are ignored', [BROKEN], 'Ignore'],
+  ['another condition is false', [BROKEN, condition('false')], 'Fail'],
+])(
+  'a matchCondition that fails to evaluate skips the webhook if %s',
+  async (_when, matchConditions, failurePolicy) => {
+    const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
+    install('Validating', [entry({ matchConditions, failurePolicy })]);
+    await admission.validate(attributes(), notes);
+    expect(asked).toEqual([]);
+  },
+);

@@ -1,0 +1,129 @@
+/** The frame of each long-running process: health, metrics, handlers and the connection to the API server. */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import type { SharedConfig } from '../config/config.ts';
+import { loadConnection, type Connection } from '../kube/connection.ts';
+import type { HealthCheck } from '../server/health.ts';
+import { createMetrics } from '../server/metrics/metrics.ts';
+import { buildOperationsServer } from '../server/operations-server.ts';
+import type { StatusPageOptions } from '../server/status-page/status-page.ts';
+import { watchClockSkew } from '../runtime/clock-skew.ts';
+import { type Connected, connect, type Context } from '../runtime/context.ts';
+import { openHandlers, startHandlers, type Handlers } from '../runtime/handlers/handlers.ts';
+import type { Loaded } from '../runtime/handlers/load-handlers.ts';
+import { createLog } from '../runtime/log.ts';
+import { openTracing } from '../runtime/tracing.ts';
+
+/** Content and access rules of the status page. */
+export interface StatusPage {
+  readonly options: StatusPageOptions;
+  /** Called once the API server has been reached. Until then the page asks visitors to retry. */
+  readonly open: (context: Context, server: string) => void;
+}
+
+export interface ProcessOptions {
+  /** Sentences about the settings, for the log. */
+  readonly notices?: readonly string[] | undefined;
+  /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
+  readonly connection?: (() => Connection) | undefined;
+  /** The file for the log. Default: stdout. */
+  readonly logFile?: string | undefined;
+  /** Aborts to stop the process. Default: on SIGTERM or SIGINT. */
+  readonly draining?: AbortSignal | undefined;
+}
+
+/** What not every process has. */
+interface Extras {
+  readonly statusPage?: ((log: Logger) => StatusPage) | undefined;
+  /** Whether the admission histogram has exemplars. */
+  readonly exemplars?: boolean;
+}
+
+/** What a process has once it is connected. */
+export interface Process<Settings extends SharedConfig = SharedConfig> {
+  readonly connected: Connected<Settings>;
+  readonly handlers: Handlers;
+  /** Replaces the first readiness check, which fails until the API server has been reached. */
+  readonly checkReadiness: (checks: Readonly<Record<string, HealthCheck>>) => void;
+  /** Aborts when the process shall end: it finishes the requests that still arrive. */
+  readonly draining: AbortSignal;
+  /** Aborts when `work` has ended. */
+  readonly shutdown: AbortSignal;
+}
+
+/** Runs `work`, which ends after `draining` has aborted. Rejects when the process cannot start or continue. */
+export async function runProcess<Settings extends SharedConfig>(
+  config: Settings,
+  options: ProcessOptions & Extras,
+  work: (process: Process<Settings>) => Promise<void>,
+): Promise<void> {
+  const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
+  const log = createLog(config.logLevel, identity, options.logFile);
+  for (const notice of options.notices ?? []) log.warn({ notice }, 'ignored a variable of the environment');
+  const draining = options.draining ?? drainOnSignal(log);
+  const tracing = await openTracing(process.env, config.namespace, identity, log);
+  const metrics = createMetrics(options.exemplars === true ? () => tracing?.exemplar() : undefined);
+  // Health and metrics first: probes need answers while the API server is unreachable too.
+  const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
+  const statusPage = options.statusPage?.(log);
+  const live = { ping: () => undefined };
+  const operations = buildOperationsServer(live, ready, metrics, statusPage?.options);
+  await operations.listen({ host: config.host, port: config.operationsPort });
+  const ended = new AbortController();
+  try {
+    const loaded = await openHandlers(config.handlers, { metrics, log }, ended.signal);
+    const connection = options.connection?.() ?? (await loadConnection(config));
+    const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
+    statusPage?.open(connected.context, connection.server);
+    await runConnected(connected, loaded, ready, draining, work);
+  } catch (error) {
+    if (!draining.aborted) throw error;
+  } finally {
+    ended.abort();
+    await operations.close();
+    await tracing?.close();
+  }
+  log.info({}, 'stopped');
+}
+
+async function runConnected<Settings extends SharedConfig>(
+  connected: Connected<Settings>,
+  loaded: Loaded,
+  ready: Record<string, HealthCheck>,
+  draining: AbortSignal,
+  work: (process: Process<Settings>) => Promise<void>,
+): Promise<void> {
+  const { context, close } = connected;
+  const { metrics, serverClock, log } = context;
+  const shutdown = new AbortController();
+  watchClockSkew(serverClock, metrics, log, shutdown.signal);
+  try {
+    await work({
+      connected,
+      handlers: startHandlers(context, loaded, shutdown.signal),
+      checkReadiness: (checks) => {
+        Object.assign(ready, {
+          start: () => undefined,
+          ...checks,
+          shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
+        } satisfies Record<string, HealthCheck>);
+      },
+      draining,
+      shutdown: shutdown.signal,
+    });
+  } finally {
+    shutdown.abort(new Error('shutting down'));
+    await close();
+  }
+}
+
+function drainOnSignal(log: Logger): AbortSignal {
+  const draining = new AbortController();
+  for (const name of ['SIGTERM', 'SIGINT'] as const)
+    process.once(name, () => {
+      log.info({ signal: name }, 'draining');
+      draining.abort(new Error(name));
+    });
+  return draining.signal;
+}

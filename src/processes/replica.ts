@@ -1,0 +1,184 @@
+/** What every process keeps: the policies, windows and stores, and the answers to reviews. Writes only UniqueClaims. */
+import type { AdmissionPolicy } from '../api/admission-policy.ts';
+import type { RestoreWindow } from '../api/restore-window.ts';
+import type { AccessSubject } from '../kube/access.ts';
+import { createClient } from '../kube/client.ts';
+import { windowState } from '../restore/window.ts';
+import { createAccessReviews } from '../runtime/access-reviews.ts';
+import { createClaims, createNamespaceCheck } from '../runtime/claims/claims.ts';
+import { startHeldIntents } from '../runtime/claims/held-intents.ts';
+import { createIntents } from '../runtime/claims/intents.ts';
+import { startUnsettledClaims } from '../runtime/claims/start-unsettled-claims.ts';
+import { createUnsettledClaims } from '../runtime/claims/unsettled-claims.ts';
+import type { Context } from '../runtime/context.ts';
+import { startController } from '../runtime/controller.ts';
+import type { Handlers } from '../runtime/handlers/handlers.ts';
+import { startReleases } from '../runtime/native/releases.ts';
+import type { OwnState } from '../runtime/own-state/own-state.ts';
+import { createAccessAnswers } from '../runtime/policies/access-answers.ts';
+import { createAdmission } from '../runtime/policies/admission.ts';
+import { createCrdSchemas } from '../runtime/policies/crd-schemas.ts';
+import { createExceptionWarnings } from '../runtime/policies/exception-warnings.ts';
+import { createGoverned } from '../runtime/policies/governed.ts';
+import { createOwners } from '../runtime/policies/owners.ts';
+import { createPoliciesReconciler } from '../runtime/policies/policies.ts';
+import { createReadGrants, watchPolicyExceptions } from '../runtime/policies/policy-exceptions.ts';
+import { namedKinds } from '../runtime/policies/policy-kinds.ts';
+import { createPolicyRegistry } from '../runtime/policies/policy-registry.ts';
+import { createPolicyWarnings } from '../runtime/policies/policy-warnings.ts';
+import { createReadAccess } from '../runtime/policies/read-access.ts';
+import { READS_SECRET } from '../runtime/policies/read-records.ts';
+import { createTargets } from '../runtime/policies/targets.ts';
+import { createWorld, withinReach, withoutOwnSecrets } from '../runtime/policies/world.ts';
+import { ADMISSION_POLICIES } from '../runtime/resources.ts';
+import { createAwaitWindow, createWindowOrAwait } from '../runtime/restores/await-window.ts';
+import { createRestoreEvidence } from '../runtime/restores/restore-evidence.ts';
+import { watchRestoreKinds } from '../runtime/restores/restore-kinds.ts';
+import { watch } from '../runtime/watch.ts';
+import type { DryRun } from '../runtime/webhooks/dry-run.ts';
+import { watchInstalledWebhooks } from '../runtime/webhooks/installed-webhooks.ts';
+import { createOwnKinds } from '../runtime/webhooks/own-kinds.ts';
+import { untilPassed, type HealthCheck } from '../server/health.ts';
+import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
+
+/** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
+const POLICY_WORKERS = 16;
+
+export type Replica = ReturnType<typeof startReplica>;
+
+export interface ReplicaParts extends OwnState {
+  /** Whether a user is the leader, whose writes are trusted. */
+  readonly isOurs: (username: string) => boolean;
+  /** `claims`: UniqueClaims only. The controllers create the RestoreWindows. */
+  readonly mayWrite: 'claims' | 'everything';
+  readonly dryRun: DryRun;
+  /** Whether a review of a policy that cannot be enforced as it is refuses the policy. */
+  readonly strictPolicies: boolean;
+  /** The account of the webhook replicas, if this process does not serve webhooks. */
+  readonly webhookReplicas?: () => Promise<AccessSubject | undefined>;
+}
+
+export function startReplica(
+  context: Context,
+  handlers: Handlers,
+  { paths, records, isOurs, mayWrite, dryRun, strictPolicies, webhookReplicas }: ReplicaParts,
+  signal: AbortSignal,
+) {
+  const { client, discovery, config, namespaces, serverClock, rollbacks, metrics, log } = context;
+  const { namespace: ownNamespace } = config;
+  // Compiling a policy can wait: the previous version stays in force meanwhile.
+  const patient = createClient(context.rest);
+  const now = () => new Date();
+  const monotonic = () => performance.now();
+  const serverNow = () => serverClock.now().getTime();
+
+  // What is watched
+  const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
+  const { windows, detectors, checks } = watchRestoreKinds(context, signal);
+  const exceptions = watchPolicyExceptions(context, signal);
+  const webhooks = watchInstalledWebhooks(context, signal);
+  const targets = createTargets(context, signal);
+  const governed = createGoverned(
+    { ...context.exact, rollbacks, namespaces, log },
+    discovery,
+    ownNamespace,
+    signal,
+  );
+
+  // What is in force
+  const environment = { ownNamespace, grants: exceptions.grants };
+  const compiling = { discovery, environment, schemas: createCrdSchemas(patient, monotonic) };
+  const registry = createPolicyRegistry(monotonic, { policies, environment });
+  const releases = startReleases(context, { registry, policies, detectors }, signal);
+  registry.leave(releases.of);
+  const canRead = createReadAccess(patient, { ...context, webhookReplicas }, monotonic);
+  startController(
+    context,
+    {
+      name: 'policies',
+      objects: policies,
+      on: [records.onChange],
+      concurrency: POLICY_WORKERS,
+      reconcile: createPoliciesReconciler({
+        ...{ policies: policies.store, targets, registry, records, now, log },
+        ...{ canRead, dryRun, ...compiling },
+      }),
+    },
+    signal,
+  );
+  registry.subscribe(() => {
+    // Also the kinds of policies that are not in force yet: they may be waiting for these lists.
+    targets.keepOnly([
+      ...registry.inForce().flatMap((policy) => policy.targets),
+      ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),
+    ]);
+    governed.follow(registry.inForce());
+  });
+  webhooks.onChange(() => {
+    registry.observe(webhooks.rules());
+    paths.observe(webhooks.tokens());
+  });
+
+  // What policies may ask
+  const owners = createOwners(client, discovery, isOurs, monotonic);
+  const unsettled = createUnsettledClaims(config.uniqueSettleMs, monotonic, metrics.refusedClaims);
+  const claims = createClaims(client, config.uniqueSettleMs);
+  const held = startHeldIntents(context, registry, claims, signal);
+  const awaitWindow = createAwaitWindow(windows);
+  const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow, log);
+  const everything = createWorld(client, context.exact.client, discovery, targets, {
+    ...createRestoreEvidence(context, windows, detectors, storeWindow),
+    readGrants: createReadGrants(client),
+    governed,
+    intents: { ...createIntents(client, governed, namespaces), hold: held.hold },
+    claims: { ...claims, reserve: unsettled.reserve, hasNamespace: createNamespaceCheck(client) },
+    owners,
+    prove: records.prove,
+    access: createAccessAnswers(client, monotonic),
+  });
+  const world = withinReach(withoutOwnSecrets(everything, ownNamespace), namespaces);
+  startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, held, signal);
+
+  // What it answers
+  const ownKinds = createOwnKinds(
+    { mayUser: createAccessReviews(client), windows, detectors, owners, records, ownNamespace },
+    {
+      ofPolicy: createPolicyWarnings({ ...compiling, strict: strictPolicies, log }),
+      ofException: createExceptionWarnings(registry, serverClock.now),
+    },
+    serverClock.now,
+  );
+  metrics.scrape({
+    restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
+  });
+  return {
+    ...{ registry, releases, policies, exceptions, records, windows, detectors, webhooks },
+    ...{ targets, governed, held, handlers, paths, world },
+    admission: createAdmission(registry, world, handlers, serverNow, ownKinds, namespaces, releases.of),
+    checks: {
+      policies: untilPassed(() =>
+        records.hasSynced()
+          ? registry.problem()
+          : `Secret ${READS_SECRET}, or the copy of it, has not been read yet`,
+      ),
+      stores: untilPassed(() => {
+        const unsynced = [...targets.unsynced(), ...governed.unsynced()];
+        return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
+      }),
+      handlers: handlers.check,
+      'webhook-paths': untilPassed(paths.problem),
+      ...checks,
+    } satisfies Record<string, HealthCheck>,
+  };
+}
+
+function figuresOf(window: RestoreWindow, now: Date): RestoreWindowFigures {
+  const { metadata, spec, status } = window;
+  return {
+    window: metadata.name ?? '',
+    source: spec.source?.type ?? 'Manual',
+    open: windowState(window, now).kind === 'open',
+    expiresAt: new Date(spec.expiresAt).getTime() / 1_000,
+    violations: status?.violations?.total ?? 0,
+  };
+}

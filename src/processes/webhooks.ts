@@ -1,0 +1,161 @@
+/** What answers the API server: in webhook replicas, and where both processes are one. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readFile } from 'node:fs/promises';
+import type { WebhookConfig } from '../config/config.ts';
+import {
+  createClientAuthenticator,
+  readClientCa,
+  type ClientTrust,
+} from '../server/listener/client-certificates.ts';
+import { watchEventLoop } from '../server/limits/event-loop.ts';
+import type { HealthCheck } from '../server/health.ts';
+import { createListener, type Listener } from '../server/listener/listener.ts';
+import type { Context } from '../runtime/context.ts';
+import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
+import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
+import { withDebugIfEnabled } from '../runtime/log.ts';
+import { startConversions } from '../runtime/conversions/start-conversions.ts';
+import { startReplica, type ReplicaParts } from './replica.ts';
+import type { Process } from './process.ts';
+import { messageWithCauses } from '../json/error-message.ts';
+import { services } from '../kube/well-known.ts';
+import { watch } from '../runtime/watch.ts';
+import { missingService } from '../runtime/webhooks/first-installation.ts';
+
+export type Webhooks = ReturnType<typeof startWebhooks>;
+
+/** Starts everything that a webhook request needs, and listens for requests. */
+export function startWebhooks(
+  { connected: { context, isAway }, handlers, draining, shutdown }: Process<WebhookConfig>,
+  clients: ClientTrust | undefined,
+  ownParts: Omit<ReplicaParts, 'strictPolicies'>,
+) {
+  const { config, metrics, tracing, log } = context;
+  const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown);
+  const parts = { ...ownParts, strictPolicies: config.strictPolicies };
+  const replica = startReplica(context, handlers, parts, shutdown);
+  draining.addEventListener('abort', replica.held.stop);
+  const conversions = startConversions(context, handlers.converters, shutdown);
+  const limits = { reviews: config.maxAdmissionReviews, bodyBytes: maxBodyBytes() };
+  const admission = recordVisits(replica.admission);
+  const listener = createListener(config, {
+    ...admission,
+    judgePath: (token) => {
+      const verdict = replica.paths.judge(token);
+      // Another replica may know a newer token.
+      return verdict === 'unknown' && isAway() ? 'unread' : verdict;
+    },
+    conversion: { ...conversions.serving, bodyLimit: config.conversionBodyLimit },
+    // Another replica may still reach the API server.
+    isDraining: () => draining.aborted || isAway(),
+    limits: {
+      ...WEBHOOK_LIMITS,
+      connections: config.maxConnections,
+      requestMs: config.connectionTimeoutMs,
+    },
+    clients: clients === undefined ? undefined : createClientAuthenticator(clients, metrics, log),
+    loadShedding: createLoadShedding(limits, isFull, metrics, log),
+    ...{ metrics, tracing, log: withDebugIfEnabled(log) },
+  });
+  if (clients !== undefined) void followClientCa(context, clients, listener, shutdown);
+  /** All of these pass before a development session redirects the webhooks. */
+  const checks = { ...replica.checks, ...conversions.checks } satisfies Record<string, HealthCheck>;
+  // Load fails no check: a replica that leaves its Service makes the others fail, too.
+  const service = watchOwnService(context, shutdown);
+  const certificate: HealthCheck = () => {
+    const problem = listener.problem(new Date());
+    return problem === undefined ? undefined : (service.problem() ?? problem);
+  };
+  return { replica, conversions, listener, admission, checks, certificate };
+}
+
+/** Resolves when the signal has aborted, and requests in flight have had time to end. */
+export async function drained(draining: AbortSignal, delayMs: number): Promise<void> {
+  if (!draining.aborted) await once(draining, 'abort');
+  await sleep(delayMs);
+}
+
+type Admission = Pick<WebhookServerOptions, 'mutate' | 'validate'>;
+
+/** `wasAsked`: whether this process has received a review. */
+function recordVisits({ mutate, validate }: Admission) {
+  let asked = false;
+  return {
+    mutate: (...question) => {
+      asked = true;
+      return mutate(...question);
+    },
+    validate: (...question) => {
+      asked = true;
+      return validate(...question);
+    },
+    wasAsked: () => asked,
+  } satisfies Admission & { readonly wasAsked: () => boolean };
+}
+
+/**
+ * The interval that controller-runtime uses for certificates, in milliseconds. File watches miss volume updates, which
+ * swap symbolic links.
+ */
+const READ_EVERY_MS = 10_000;
+
+/**
+ * Undefined without `--client-ca`: any client that reaches the port may send reviews.
+ * @throws Error with a message for users when the file cannot be read, or is not a bundle of CAs
+ */
+export async function readClientTrust({
+  clients,
+}: Pick<WebhookConfig, 'clients'>): Promise<ClientTrust | undefined> {
+  const { ca: file, names, scope } = clients;
+  if (file === undefined) return undefined;
+  try {
+    return { ca: readClientCa(await readFile(file, 'utf8')), names, scope };
+  } catch (cause) {
+    throw new Error(`--client-ca ${file} cannot be used`, { cause });
+  }
+}
+
+/** Reads the file at intervals until `signal` aborts. If it is unusable, the previous CAs stay trusted. */
+async function followClientCa(
+  { config, metrics, log }: Pick<Context<WebhookConfig>, 'config' | 'metrics' | 'log'>,
+  first: ClientTrust,
+  listener: Pick<Listener, 'trust'>,
+  signal: AbortSignal,
+): Promise<void> {
+  let known = first.ca;
+  let reported: string | undefined;
+  while (!signal.aborted) {
+    try {
+      const next = await readClientTrust(config);
+      if (next !== undefined && next.ca !== known) {
+        await listener.trust(next);
+        known = next.ca;
+        log.info({}, 'webhook clients are verified with the new --client-ca');
+      }
+      reported = undefined;
+    } catch (err) {
+      metrics.clientCaFailed();
+      const message = messageWithCauses(err);
+      if (message !== reported)
+        log.error({ err }, 'could not use --client-ca: the previous CAs stay trusted');
+      reported = message;
+    }
+    await sleep(READ_EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** On every webhook replica: whether the Service of Gatehouse exists. The leader issues the serving certificate for it. */
+function watchOwnService(context: Context, signal: AbortSignal) {
+  const { namespace, service } = context.config;
+  const fieldSelector = `metadata.name=${service}`;
+  const { hasSynced, store } = watch(
+    context,
+    { resource: services, namespace, fieldSelector, metadataOnly: true },
+    signal,
+  );
+  return {
+    problem: (): string | undefined =>
+      hasSynced() && store.list().length === 0 ? missingService({ namespace, service }) : undefined,
+  };
+}

@@ -1,0 +1,238 @@
+import { ofJson, type ApiObject } from '../../machinery/api-object.ts';
+import { RBAC_GROUP } from './rbac.ts';
+import type { JsonObject } from '../../json/json.ts';
+
+const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
+
+/** Values that all bootstrap objects share. `now` is RFC 3339 with second precision. */
+export interface BootstrapOptions {
+  readonly now: string;
+  readonly newUid: () => string;
+}
+
+/**
+ * The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. The aggregation controller fills in the
+ * rules of admin, edit and view.
+ */
+export function bootstrapObjects(options: BootstrapOptions): readonly ApiObject[] {
+  return [
+    ...NAMESPACES.map((name) => namespaceObject(name, options)),
+    ...BOOTSTRAP_ROLES.map((role) => roleObject(role, options)),
+    ...BOOTSTRAP_BINDINGS.map((binding) => bindingObject(binding, options)),
+  ];
+}
+
+const identity = (name: string, { now, newUid }: BootstrapOptions) => ({
+  name,
+  uid: newUid(),
+  creationTimestamp: now,
+});
+
+function namespaceObject(name: string, options: BootstrapOptions): ApiObject {
+  return ofJson({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { ...identity(name, options), labels: { 'kubernetes.io/metadata.name': name } },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  });
+}
+
+/** Marks objects that an API server resets to their defaults when it starts. */
+const AUTO_UPDATE = { annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'true' } };
+
+const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
+
+const aggregateLabel = (to: string) => ({ [`${RBAC_GROUP}/aggregate-to-${to}`]: 'true' });
+
+function roleObject(
+  { name, aggregates, aggregatedTo, rules }: BootstrapRole,
+  options: BootstrapOptions,
+): ApiObject {
+  const labels = { ...BOOTSTRAPPED, ...(aggregatedTo === undefined ? {} : aggregateLabel(aggregatedTo)) };
+  return ofJson({
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRole',
+    metadata: { ...identity(name, options), labels, ...AUTO_UPDATE },
+    ...(aggregates === undefined
+      ? {}
+      : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: aggregateLabel(aggregates) }] } }),
+    rules,
+  });
+}
+
+function bindingObject({ name, groups }: BootstrapBinding, options: BootstrapOptions): ApiObject {
+  return ofJson({
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { ...identity(name, options), labels: BOOTSTRAPPED, ...AUTO_UPDATE },
+    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
+    subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
+  });
+}
+
+/** The declaration of a ClusterRole that every cluster starts with. */
+interface BootstrapRole {
+  readonly name: string;
+  /** Takes its rules from roles with the label `aggregate-to-<this>`. */
+  readonly aggregates?: string;
+  /** Adds its rules to the role that aggregates these. */
+  readonly aggregatedTo?: string;
+  readonly rules: readonly JsonObject[];
+}
+
+interface BootstrapBinding {
+  /** The name of both the binding and its ClusterRole. */
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+const READ = ['get', 'list', 'watch'];
+
+const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update'];
+
+const rule = (verbs: readonly string[], group: string, ...resources: readonly string[]): JsonObject => ({
+  apiGroups: [group],
+  resources,
+  verbs,
+});
+
+const paths = (...urls: readonly string[]): JsonObject => ({
+  nonResourceURLs: urls.toSorted(),
+  verbs: ['get'],
+});
+
+const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
+
+const withSubresource = (subresource: string, resources: readonly string[]) =>
+  resources.flatMap((resource) => [resource, `${resource}/${subresource}`]);
+
+/**
+ * @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml, without the roles of
+ *   components
+ */
+const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
+  {
+    name: 'cluster-admin',
+    rules: [rule(['*'], '*', '*'), { nonResourceURLs: ['*'], verbs: ['*'] }],
+  },
+  { name: 'admin', aggregates: 'admin', rules: [] },
+  { name: 'edit', aggregates: 'edit', aggregatedTo: 'admin', rules: [] },
+  { name: 'view', aggregates: 'view', aggregatedTo: 'edit', rules: [] },
+  {
+    name: 'system:aggregate-to-admin',
+    aggregatedTo: 'admin',
+    rules: [
+      rule(['create'], 'authorization.k8s.io', 'localsubjectaccessreviews'),
+      rule([...WRITE, ...READ].sort(), 'rbac.authorization.k8s.io', 'rolebindings', 'roles'),
+    ],
+  },
+  { name: 'system:aggregate-to-edit', aggregatedTo: 'edit', rules: editRules() },
+  { name: 'system:aggregate-to-view', aggregatedTo: 'view', rules: viewRules() },
+  {
+    name: 'system:auth-delegator',
+    rules: [
+      rule(['create'], 'authentication.k8s.io', 'tokenreviews'),
+      rule(['create'], 'authorization.k8s.io', 'subjectaccessreviews'),
+    ],
+  },
+  {
+    name: 'system:basic-user',
+    rules: [
+      rule(['create'], 'authorization.k8s.io', 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),
+      rule(['create'], 'authentication.k8s.io', 'selfsubjectreviews'),
+    ],
+  },
+  {
+    name: 'system:discovery',
+    rules: [paths('/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*', ...PUBLIC_PATHS)],
+  },
+  {
+    name: 'system:monitoring',
+    rules: [
+      paths(
+        ...['/healthz', '/livez', '/readyz'].flatMap((path) => [path, `${path}/*`]),
+        '/metrics',
+        '/metrics/slis',
+      ),
+    ],
+  },
+  { name: 'system:public-info-viewer', rules: [paths(...PUBLIC_PATHS)] },
+  {
+    name: 'system:service-account-issuer-discovery',
+    rules: [paths('/.well-known/openid-configuration', '/openid/v1/jwks')],
+  },
+];
+
+/** @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-role-bindings.yaml */
+const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
+  { name: 'cluster-admin', groups: ['system:masters'] },
+  { name: 'system:basic-user', groups: ['system:authenticated'] },
+  { name: 'system:discovery', groups: ['system:authenticated'] },
+  { name: 'system:monitoring', groups: ['system:monitoring'] },
+  { name: 'system:public-info-viewer', groups: ['system:authenticated', 'system:unauthenticated'] },
+  { name: 'system:service-account-issuer-discovery', groups: ['system:serviceaccounts'] },
+];
+
+function editRules(): readonly JsonObject[] {
+  const intoPods = ['pods/attach', 'pods/exec', 'pods/portforward', 'pods/proxy'];
+  return [
+    rule(READ, '', ...intoPods, 'secrets', 'services/proxy'),
+    rule(['impersonate'], '', 'serviceaccounts'),
+    rule(WRITE, '', 'pods', ...intoPods),
+    rule(['create'], '', 'pods/eviction'),
+    rule(
+      WRITE,
+      '',
+      ...['configmaps', 'events', 'persistentvolumeclaims'],
+      ...withSubresource('scale', ['replicationcontrollers']),
+      ...['secrets', 'serviceaccounts', 'services', 'services/proxy'],
+    ),
+    rule(['create'], '', 'serviceaccounts/token'),
+    rule(
+      WRITE,
+      'apps',
+      ...['daemonsets', 'deployments', 'deployments/rollback', 'deployments/scale'],
+      ...withSubresource('scale', ['replicasets', 'statefulsets']),
+    ),
+    rule(WRITE, 'autoscaling', 'horizontalpodautoscalers'),
+    rule(WRITE, 'batch', 'cronjobs', 'jobs'),
+    rule(WRITE, 'policy', 'poddisruptionbudgets'),
+    rule(WRITE, 'networking.k8s.io', 'ingresses', 'networkpolicies'),
+    rule([...WRITE, ...READ].sort(), 'coordination.k8s.io', 'leases'),
+  ];
+}
+
+function viewRules(): readonly JsonObject[] {
+  return [
+    rule(
+      READ,
+      '',
+      ...['configmaps', 'endpoints', ...withSubresource('status', ['persistentvolumeclaims']), 'pods'],
+      ...withSubresource('scale', ['replicationcontrollers']),
+      ...['serviceaccounts', ...withSubresource('status', ['services'])],
+    ),
+    rule(
+      READ,
+      '',
+      ...['bindings', 'events', 'limitranges', 'namespaces/status', 'pods/log', 'pods/status'],
+      ...['replicationcontrollers/status', ...withSubresource('status', ['resourcequotas'])],
+    ),
+    rule(READ, '', 'namespaces'),
+    rule(READ, 'discovery.k8s.io', 'endpointslices'),
+    rule(
+      READ,
+      'apps',
+      ...['controllerrevisions', ...withSubresource('status', ['daemonsets'])],
+      ...['deployments', 'replicasets', 'statefulsets'].flatMap((name) => [
+        name,
+        `${name}/scale`,
+        `${name}/status`,
+      ]),
+    ),
+    rule(READ, 'autoscaling', ...withSubresource('status', ['horizontalpodautoscalers'])),
+    rule(READ, 'batch', ...withSubresource('status', ['cronjobs', 'jobs'])),
+    rule(READ, 'policy', ...withSubresource('status', ['poddisruptionbudgets'])),
+    rule(READ, 'networking.k8s.io', ...withSubresource('status', ['ingresses']), 'networkpolicies'),
+  ];
+}
