@@ -23,7 +23,14 @@ interface Deployment {
   };
 }
 interface Pod {
-  readonly containers: readonly Readonly<Record<string, unknown>>[];
+  readonly containers: readonly (Readonly<Record<string, unknown>> & {
+    readonly livenessProbe?: Readonly<Record<string, unknown>> & {
+      readonly periodSeconds?: number;
+      readonly timeoutSeconds?: number;
+      readonly failureThreshold?: number;
+      readonly terminationGracePeriodSeconds?: number;
+    };
+  })[];
   readonly [key: string]: unknown;
 }
 
@@ -40,7 +47,10 @@ describe.each([
   test('two replicas run, also during a rollout', () => {
     expect(pod.containers.map(({ args }) => args)).toEqual([[command]]);
     expect(spec.replicas).toBe(2);
-    expect(spec.strategy).toEqual({ rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } });
+    expect(spec.strategy).toEqual({
+      type: 'RollingUpdate',
+      rollingUpdate: { maxSurge: 1, maxUnavailable: 0 },
+    });
   });
 
   test('the Deployment selects its own pods, and not those of the others', () => {
@@ -73,6 +83,18 @@ describe.each([
     expect(pod.priorityClassName).toBe('system-cluster-critical');
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe'])
       expect(pod.containers[0]).toHaveProperty(probe);
+  });
+
+  test('a process that hangs is gone within 15 s', () => {
+    const {
+      periodSeconds = 10,
+      timeoutSeconds = 1,
+      failureThreshold = 3,
+      terminationGracePeriodSeconds = 30,
+    } = pod.containers[0]?.livenessProbe ?? {};
+    expect(
+      periodSeconds * failureThreshold + timeoutSeconds + terminationGracePeriodSeconds,
+    ).toBeLessThanOrEqual(15);
   });
 
   test('pods request memory and CPU, and limit only memory, because a CPU limit would slow down reviews', () => {

@@ -1,7 +1,7 @@
 /**
  * Builds the single executable of the command line for this platform, and tries it: `npm run executable -- <folder>`.
- * The folder gets `kubectl-gatehouse` and an archive of it with the licences, for a release and for Krew. Replace
- * postject by `node --build-sea` once the pinned Node has it (25.5).
+ * The folder gets `kubectl-gatehouse` and an archive of it with the licences, for a release. Replace postject by
+ * `node --build-sea` once the pinned Node has it (25.5).
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

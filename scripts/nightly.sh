@@ -19,18 +19,20 @@ step() {
 
 # Built here and not in a test, which has a limit of two minutes.
 step scripts/test-programs.sh tools
+step scripts/test-programs.sh velero
 
 suites() {
   export GATEHOUSE_SCHEDULES=${GATEHOUSE_SCHEDULES:-60}
   step npx vitest run --project unit src/runtime/certificates/rotation-schedule.test.ts
   step env GATEHOUSE_REFERENCE_SCHEDULES=1000000 npx vitest run --project unit src/runtime/claims/reference-interleavings.test.ts
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project unit src/runtime/restores/quiesce/quiesce-orders.test.ts
-  step env GATEHOUSE_NIGHTLY=1 npx vitest run --project integration test/integration/native-policies.test.ts test/integration/native-order.test.ts
-  step env GATEHOUSE_NIGHTLY=1 npx vitest run --project processes test/integration/cel-oracle.test.ts
+  step env GATEHOUSE_NIGHTLY=1 npx vitest run --project integration test/integration/{native-policies,native-order,admission-policies,mutating-policies}.test.ts
+  step env GATEHOUSE_NIGHTLY=1 npx vitest run --project processes test/integration/{cel-oracle,npm-package}.test.ts
   step env GATEHOUSE_PAIRS=10000 npx vitest run --project e2e test/e2e/serializable.test.ts
   step env GATEHOUSE_GRAPHS=1000 GATEHOUSE_LONG=1 npx vitest run --project sandbox test/e2e/restore-orders.test.ts
   step env GATEHOUSE_LONG=only npx vitest run --project sandbox
   step npx vitest run --project nightly
+  step env GATEHOUSE_NIGHTLY=1 npx vitest run --project velero test/velero/generated.test.ts
   step env GATEHOUSE_KUBERNETES=oldest npm run test:e2e
   # The steps above and CI run these suites as one process in the sandbox, and as two with kube-apiserver.
   mapfile -t both < <(grep -l "arrangement: 'both'" test/e2e/*.test.ts)
@@ -42,6 +44,7 @@ faults() {
   step npm run fuzz
   step node scripts/bypass-mutants.ts
   step npm run chaos
+  step npm run test:cluster
   step npm run chaos -- --arrangement single
   step npm run soak
   step npm run executable

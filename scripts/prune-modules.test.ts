@@ -56,6 +56,7 @@ test('a pruned folder contains only needed files, and no empty folders', () => {
     'a/index.js': 'code',
     'a/index.d.ts': '12345',
     'a/test/it.js': '678',
+    'a/test/node_modules/b.js': '1011',
     'a/node_modules/@s/b/docs/x.js': '9',
     'a/node_modules/@s/b/lib/docs/x.js': 'code',
     '.package-lock.json': '{}',
@@ -64,7 +65,7 @@ test('a pruned folder contains only needed files, and no empty folders', () => {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }
-  expect(pruneModules(folder)).toBe(9);
+  expect(pruneModules(folder)).toBe(13);
   const left = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   expect(left.filter((path) => /\.(js|json|ts)$/.test(path)).toSorted()).toEqual([
     '.package-lock.json',

@@ -38,8 +38,7 @@ export function* filesOf(modules: string): Generator<ModuleFile> {
     if (!entry.isFile()) continue;
     const file = join(entry.parentPath, entry.name);
     const parts = relative(modules, file).split(sep);
-    const scope = parts.lastIndexOf('node_modules') + 1;
-    const end = scope + (parts[scope]?.startsWith('@') === true ? 2 : 1);
+    const end = endOfPackage(parts);
     if (end >= parts.length) continue; // metadata of npm, not part of a package
     yield {
       pack: parts.slice(0, end).join('/'),
@@ -47,6 +46,12 @@ export function* filesOf(modules: string): Generator<ModuleFile> {
       bytes: statSync(file).size,
     };
   }
+}
+
+/** The number of leading parts that name the package. A package of a package is at its top; elsewhere, as in fixtures of tests, is none. */
+function endOfPackage(parts: readonly string[], from = 0): number {
+  const end = from + (parts[from]?.startsWith('@') === true ? 2 : 1);
+  return parts[end] === 'node_modules' ? endOfPackage(parts, end + 1) : end;
 }
 
 /** Removes unneeded files, then empty folders. Returns the number of removed bytes. */

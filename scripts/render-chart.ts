@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
 import type { KubeObject } from '../src/json/kube-object.ts';
@@ -10,6 +9,7 @@ import { readParts, type Part } from './chart/parts.ts';
 import type { Definition } from './reference/kind.ts';
 import { renderValues, renderValuesPage, renderValuesSchema } from './chart/values-file.ts';
 import { chartValues, type BaseDefaults } from './chart/values.ts';
+import { toYaml } from '../src/cli/terminal/yaml.ts';
 
 const HEADER = '{{- /* Generated from deploy/ by `npm run generate`. Do not edit. */ -}}\n';
 
@@ -77,12 +77,12 @@ function renderChartFile(root: string): string {
       'artifacthub.io/category': 'security',
       'artifacthub.io/license': license,
       'artifacthub.io/prerelease': String(version.includes('-')),
-      'artifacthub.io/crds': stringify(crdsOf(), { lineWidth: 0 }),
+      'artifacthub.io/crds': toYaml(crdsOf(), { lineWidth: 0 }),
       // A release writes its digest here: scripts/release-files.ts.
-      'artifacthub.io/images': stringify([{ name: 'gatehouse', image: `gatehouse:${version}` }]),
+      'artifacthub.io/images': toYaml([{ name: 'gatehouse', image: `gatehouse:${version}` }]),
     },
   };
-  return `# Generated from package.json by \`npm run generate\`. Do not edit.\n${stringify(chart, { lineWidth: 0 })}`;
+  return `# Generated from package.json by \`npm run generate\`. Do not edit.\n${toYaml(chart, { lineWidth: 0 })}`;
 }
 
 const crdsOf = () =>

@@ -1,6 +1,5 @@
-import { stringify } from 'yaml';
-
 import { customResourceDefinitions } from '../src/api/crds.ts';
+import { toYaml } from '../src/cli/terminal/yaml.ts';
 
 const HEADER = '# Generated from src/api by `npm run generate`. Do not edit.\n';
 
@@ -10,7 +9,6 @@ export function renderCrds(): readonly { readonly file: string; readonly text: s
     file: `${name}.yaml`,
     // Through JSON: drops the internal markers of TypeBox.
     text:
-      HEADER +
-      stringify(JSON.parse(JSON.stringify(manifest)), { lineWidth: 120, aliasDuplicateObjects: false }),
+      HEADER + toYaml(JSON.parse(JSON.stringify(manifest)), { lineWidth: 120, aliasDuplicateObjects: false }),
   }));
 }

@@ -11,62 +11,56 @@ export interface RoomSize {
   readonly count: number;
 }
 
-export interface ProductSize {
-  readonly lines: number;
-  readonly count: number;
-  readonly median: number;
-  readonly longest: number;
-  readonly tooLong: readonly string[];
-}
+/**
+ * Lines at most, and files at most of the whole: what there is today. The numbers only fall, by fewer concepts, not by fuller lines.
+ * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
+ */
+export const LIMITS = {
+  product: { lines: 102_200, files: 826 },
+  /** Tests, benchmarks and scripts. */
+  tests: { lines: 136_000 },
+  rooms: { admission: 16_620, cli: 14_230, machinery: 14_460, runtime: 19_720, sandbox: 7_710 },
+} as const;
 
-/** The rooms whose folders are listed separately. */
+/** The rooms whose folders are listed separately, too. */
 const LARGE_ROOMS = new Set(['admission', 'runtime', 'cli']);
-const NOT_PRODUCT = new Set(['sandbox', 'cel']);
 
-const MAX_LINES = 44_000;
-const MAX_FILES = 480;
-const MEDIAN = { from: 80, to: 160 };
-const MAX_FILE_LINES = 350;
+export const isTest = ({ path }: SourceFile): boolean =>
+  path.endsWith('.test.ts') || !path.startsWith('src/');
 
-/** @returns the rooms, largest first */
+/** @returns the rooms and the folders of the large ones, largest first */
 export function sizesByRoom(files: readonly SourceFile[]): readonly RoomSize[] {
-  return Object.entries(Object.groupBy(files, ({ path }) => roomOf(path)))
-    .map(([room, all = []]) => ({ room, lines: sumOfLines(all), count: all.length }))
+  const pairs = files.flatMap((file) => roomsOf(file.path).map((room) => ({ room, file })));
+  return [...Map.groupBy(pairs, ({ room }) => room)]
+    .map(([room, all]) => ({ room, ...sizeOf(all.map(({ file }) => file)) }))
     .toSorted((a, b) => b.lines - a.lines);
 }
 
-function roomOf(path: string): string {
+function roomsOf(path: string): readonly string[] {
   const [, room = '', folder, file] = path.split('/');
-  if (folder === undefined) return '.';
-  return LARGE_ROOMS.has(room) && file !== undefined ? `${room}/${folder}` : room;
+  if (folder === undefined) return ['.'];
+  return LARGE_ROOMS.has(room) && file !== undefined ? [room, `${room}/${folder}`] : [room];
 }
 
-export function measureProduct(files: readonly SourceFile[]): ProductSize {
-  const product = files
-    .filter(({ path }) => !NOT_PRODUCT.has(path.split('/')[1] ?? ''))
-    .toSorted((a, b) => a.lines - b.lines);
-  const middle = [Math.floor((product.length - 1) / 2), Math.ceil((product.length - 1) / 2)];
-  return {
-    lines: sumOfLines(product),
-    count: product.length,
-    median: middle.reduce((sum, index) => sum + (product[index]?.lines ?? 0), 0) / 2,
-    longest: product.at(-1)?.lines ?? 0,
-    tooLong: product.filter(({ lines }) => lines > MAX_FILE_LINES).map(({ path }) => path),
-  };
-}
+export const sizeOf = (files: readonly SourceFile[]): Omit<RoomSize, 'room'> => ({
+  lines: files.reduce((sum, { lines }) => sum + lines, 0),
+  count: files.length,
+});
 
-/** Returns one sentence for each limit that the source exceeds. */
-export function missedLimits({ lines, count, median, tooLong }: ProductSize): readonly string[] {
+/** @returns one sentence for each limit that is exceeded */
+export function missedLimits(files: readonly SourceFile[]): readonly string[] {
+  const product = files.filter((file) => !isTest(file));
+  const { lines, count } = sizeOf(product);
+  const rooms = sizesByRoom(product);
+  const tests = sizeOf(files.filter(isTest)).lines;
+  const over = (what: string, size: number, limit: number, unit = 'lines') =>
+    size > limit ? [`${what}: ${size} ${unit}, at most ${limit} are allowed`] : [];
   return [
-    ...(lines > MAX_LINES ? [`${lines} lines, at most ${MAX_LINES} are allowed`] : []),
-    ...(count > MAX_FILES ? [`${count} files, at most ${MAX_FILES} are allowed`] : []),
-    ...(median < MEDIAN.from || median > MEDIAN.to
-      ? [`the median file has ${median} lines, it must have ${MEDIAN.from} to ${MEDIAN.to}`]
-      : []),
-    ...tooLong.map((path) => `${path} has more than ${MAX_FILE_LINES} lines`),
+    ...over('src', lines, LIMITS.product.lines),
+    ...over('src', count, LIMITS.product.files, 'files'),
+    ...Object.entries(LIMITS.rooms).flatMap(([name, limit]) =>
+      over(`src/${name}`, rooms.find(({ room }) => room === name)?.lines ?? 0, limit),
+    ),
+    ...over('tests, benchmarks and scripts', tests, LIMITS.tests.lines),
   ];
-}
-
-function sumOfLines(files: readonly SourceFile[]): number {
-  return files.reduce((sum, { lines }) => sum + lines, 0);
 }

@@ -1,37 +1,31 @@
-/**
- * Prints lines and files by room, and checks the limits: `npm run check:size`. The product is everything in src/ except
- * tests, the sandbox and CEL.
- */
+/** Prints lines and files by room, and checks the limits: `npm run check:size`. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { measureProduct, missedLimits, sizesByRoom, type SourceFile } from './room-sizes.ts';
+import { isTest, missedLimits, sizeOf, sizesByRoom, type SourceFile } from './room-sizes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-const paths = execFileSync(
-  'git',
-  ['ls-files', '--cached', '--others', '--exclude-standard', '--deduplicate', 'src'],
-  {
+const listed = (...flags: readonly string[]): readonly string[] =>
+  execFileSync('git', ['ls-files', ...flags, 'src', 'test', 'scripts', 'demo'], {
     cwd: ROOT,
     encoding: 'utf8',
-  },
-).split('\n');
-const deleted = new Set(
-  execFileSync('git', ['ls-files', '--deleted', 'src'], { cwd: ROOT, encoding: 'utf8' }).split('\n'),
-);
-const files: readonly SourceFile[] = paths
-  .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !deleted.has(path))
+  })
+    .split('\n')
+    .filter((path) => /\.(ts|js|go|sh|bash)$/.test(path));
+
+const deleted = new Set(listed('--deleted'));
+const files: readonly SourceFile[] = listed('--cached', '--others', '--exclude-standard', '--deduplicate')
+  .filter((path) => !deleted.has(path))
   .map((path) => ({ path, lines: readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1 }));
 
-for (const { room, lines, count } of sizesByRoom(files))
-  console.log(`${room.padEnd(24)} ${String(lines).padStart(7)} lines ${String(count).padStart(5)} files`);
+const row = (name: string, { lines, count }: ReturnType<typeof sizeOf>) =>
+  console.log(`${name.padEnd(24)} ${String(lines).padStart(7)} lines ${String(count).padStart(5)} files`);
+for (const { room, ...size } of sizesByRoom(files.filter((file) => !isTest(file)))) row(room, size);
+row('\nsrc', sizeOf(files.filter((file) => !isTest(file))));
+row('tests, benchmarks, scripts', sizeOf(files.filter(isTest)));
 
-const product = measureProduct(files);
-console.log(
-  `\nproduct: ${product.lines} lines in ${product.count} files; median file ${product.median} lines, longest ${product.longest}`,
-);
-const missed = missedLimits(product);
+const missed = missedLimits(files);
 for (const limit of missed) console.error(`limit missed: ${limit}`);
 process.exitCode = missed.length === 0 ? 0 : 1;

@@ -156,6 +156,7 @@ test('Renovate updates every Go module of the tests, and keeps the oldest Kubern
   expect(files.filter((file) => ignorePaths.some((path) => matchesGlob(file, path)))).toEqual([]);
   expect(packageRules.flatMap(({ matchFileNames = [] }) => matchFileNames)).toEqual([
     'test/go/kubernetes-oldest/go.mod',
+    'test/go/velero/go.mod',
   ]);
   expect(
     packageRules.flatMap(({ matchPackageNames = [], groupName }) =>
@@ -164,13 +165,15 @@ test('Renovate updates every Go module of the tests, and keeps the oldest Kubern
   ).toEqual(['k8s.io/**']);
 });
 
-test('each Go module of the tests has one release of Kubernetes: the newest, or the oldest', () => {
+test('each Go module of the tests has one release of Kubernetes: the newest, the oldest, or that of Velero', () => {
   const releases = Object.fromEntries(
     goModules.map(({ name, kubernetes }) => [name, [...kubernetes].join()]),
   );
   const { 'kubernetes-newest': newest, 'kubernetes-oldest': oldest } = releases;
-  for (const { name } of goModules)
-    expect(releases[name], name).toBe(name === 'kubernetes-oldest' ? oldest : newest);
+  const { velero } = releases;
+  const expected: Readonly<Record<string, string | undefined>> = { 'kubernetes-oldest': oldest, velero };
+  for (const { name } of goModules) expect(releases[name], name).toBe(expected[name] ?? newest);
+  expect(velero).toMatch(/^\d+\.\d+$/);
   expect(newest).toMatch(/^\d+\.\d+$/);
   expect(oldest).toMatch(/^\d+\.\d+$/);
 });

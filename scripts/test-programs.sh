@@ -3,7 +3,8 @@
 #
 #   scripts/test-programs.sh newest   etcd, kube-apiserver, kube-controller-manager and kubectl of the newest supported Kubernetes
 #   scripts/test-programs.sh oldest   the same programs of the oldest one, with the newest etcd
-#   scripts/test-programs.sh node     kube-scheduler, kubelet and kube-proxy of the newest one
+#   scripts/test-programs.sh node     kube-scheduler, kubelet and kube-proxy of the newest one; containerd, runc, the plugins of CNI, and NetworkPolicies
+#   scripts/test-programs.sh velero   Velero, with an object store that is a folder
 #   scripts/test-programs.sh tools    Helm, promtool and programs of ours
 #   scripts/test-programs.sh cel-newest, cel-oldest   the CEL of that Kubernetes, as a program that answers questions
 #
@@ -25,9 +26,8 @@ readonly newest=$go_modules/kubernetes-newest
 case $name in
   newest | oldest) sources=$go_modules/kubernetes-$name ;;
   cel-newest | cel-oldest) sources=$go_modules/kubernetes-${name#cel-} ;;
-  node) sources=$newest ;;
-  tools) sources=$go_modules/tools ;;
-  *) fail 'give one argument: newest, oldest, node, tools, cel-newest or cel-oldest' ;;
+  node | tools | velero) sources=$go_modules/$name ;;
+  *) fail 'give one argument: newest, oldest, node, tools, velero, cel-newest or cel-oldest' ;;
 esac
 
 is_control_plane() { [[ $name == newest || $name == oldest ]]; }
@@ -73,6 +73,8 @@ readonly folder=$cache/$name-$key
 
 # The user's settings of Go must not change what is built.
 export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
+# A compiler process lives for seconds. Without collecting garbage until it has 1 GiB, it needs a quarter less time.
+export GOGC=off GOMEMLIMIT=1GiB
 
 require_go() {
   local needed version
@@ -99,26 +101,49 @@ progress() {
 build() { # folder of the module, flags of the linker, packages
   local from=$1 flags=$2
   shift 2
-  # Without the lock: a compiler that outlives this script must not keep it.
-  go -C "$from" build -v -buildvcs=false -ldflags "-s -w $flags" -o "$work/bin/" "$@" 9>&- 2>&1 | tee -a "$work/log" | progress
+  # Without the locks: a compiler that outlives this script, and what reads its output, must not keep them.
+  { go -C "$from" build -v -buildvcs=false -ldflags "-s -w $flags" -o "$work/bin/" "$@" 2>&1 | tee -a "$work/log" | progress; } 8>&- 9>&-
 }
 
-build_kubernetes() { # names of programs
-  local release version=k8s.io/component-base/version
-  release=$(go -C "$sources" list -m -f '{{.Version}}' k8s.io/kubernetes)
-  build "$sources" "-X $version.gitVersion=$release -X $version.gitMajor=1 -X $version.gitMinor=$(cut -d. -f2 <<<"$release") \
+release_of() { # folder of the module, name of another module
+  go -C "$1" list -m -f '{{.Version}}' "$2"
+}
+
+build_kubernetes() { # folder of the module, names of programs
+  local from=$1 release version=k8s.io/component-base/version
+  shift
+  release=$(release_of "$from" k8s.io/kubernetes)
+  build "$from" "-X $version.gitVersion=$release -X $version.gitMajor=1 -X $version.gitMinor=$(cut -d. -f2 <<<"$release") \
 -X $version.gitTreeState=clean" "${@/#/k8s.io/kubernetes/cmd/}"
+}
+
+# runc needs C for the filters of system calls. containerd leaves out the file systems of others.
+build_node() {
+  local containerd=github.com/containerd/containerd/v2 plugins=github.com/containernetworking/plugins/plugins
+  build_kubernetes "$newest" kube-scheduler kubelet kube-proxy &&
+    build "$sources" "-X $containerd/version.Version=$(release_of "$sources" $containerd)" -tags no_btrfs,no_devmapper,no_zfs \
+      $containerd/cmd/{containerd,containerd-shim-runc-v2,ctr} &&
+    build "$sources" '' $plugins/{main/ptp,main/loopback,ipam/host-local,meta/portmap} \
+      ./network-policies &&
+    CGO_ENABLED=1 build "$sources" '' -tags seccomp github.com/opencontainers/runc
 }
 
 # The caller asks whether it failed, so `set -e` does not hold in here.
 build_all() {
+  local velero=github.com/vmware-tanzu/velero
   case $name in
     newest | oldest)
-      build_kubernetes kube-apiserver kube-controller-manager kubectl &&
+      build_kubernetes "$sources" kube-apiserver kube-controller-manager kubectl &&
         build "$newest" '' go.etcd.io/etcd/server/v3 &&
         mv "$work/bin/server" "$work/bin/etcd"
       ;;
-    node) build_kubernetes kube-scheduler kubelet kube-proxy ;;
+    node) build_node ;;
+    velero)
+      # Without a port for the metrics of its library, which no flag changes: two of them run on one machine. Without optimization, which
+      # takes a third of the time to compile; its runs in tests are short.
+      build "$sources" "-X $velero/pkg/buildinfo.Version=$(release_of "$sources" $velero) \
+-X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0" '-gcflags=all=-N -l' $velero/cmd/velero ./folder-store
+      ;;
     cel-*) build "$sources" '' ../cel-oracle/main.go "../cel-oracle/${name#cel-}.go" && mv "$work/bin/main" "$work/bin/cel-oracle" ;;
     tools) build "$sources" '' -tags remove_all_sd tool ./... ;; # promtool without the SDKs of clouds
   esac
@@ -132,6 +157,8 @@ if ! flock -n 9; then # a second caller waits here, and finds what the first one
 fi
 if [[ ! -d $folder ]]; then
   require_go
+  exec 8>"$cache/.lock-build"
+  flock 8 # one build at a time: they share compiled packages, which two would compile twice
   echo "test-programs: building $name; without Go's cache this takes minutes" >&2
   work=$(mktemp -d -p "$cache")
   trap 'rm -rf "$work"' EXIT

@@ -149,7 +149,8 @@ test('it names the folders that it knows', () => {
   expect(run(['latest'])).toMatchObject({
     ...{
       status: 1,
-      stderr: 'test-programs: give one argument: newest, oldest, node, tools, cel-newest or cel-oldest\n',
+      stderr:
+        'test-programs: give one argument: newest, oldest, node, tools, velero, cel-newest or cel-oldest\n',
     },
   });
 });

@@ -141,7 +141,6 @@ test('a release signs image, chart and files, with provenance and an SBOM', () =
     'subject-digest: ${{ env.DIGEST }}',
     'subject-path: assets/*',
     'node scripts/executable.ts',
-    'node scripts/krew.ts',
   ])
     expect(text).toContain(said);
 });

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 
-import type { ApiObject } from '../../src/sandbox/machinery/api-object.ts';
+import type { ApiObject } from '../../src/machinery/api-object.ts';
 
 /** The number of concurrent requests, each on its own connection. */
 const LANES = 16;

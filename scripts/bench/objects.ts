@@ -1,4 +1,4 @@
-import type { ApiObject } from '../../src/sandbox/machinery/api-object.ts';
+import type { ApiObject } from '../../src/machinery/api-object.ts';
 
 const NAMESPACES = 20;
 

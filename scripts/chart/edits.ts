@@ -139,7 +139,7 @@ function deployment(object: KubeObject): readonly Edit[] {
   const spread: Path = [...POD, 'topologySpreadConstraints'];
   const isSingle = object.metadata?.name === 'gatehouse';
   return [
-    inline(['spec', 'replicas'], `{{ int .Values.${values}replicas }}`),
+    ...replicas(object.metadata?.name ?? '', `.Values.${values}replicas`),
     ...(isControllers(object) ? [] : [optional(['spec', 'strategy'], 'replace', 'strategy')]),
     optional(['spec', 'template', 'metadata', 'annotations'], 'add', 'podAnnotations'),
     lines(['spec', 'template', 'metadata', 'labels', 'of-the-user'], 'add', (indent) => [
@@ -158,6 +158,23 @@ function deployment(object: KubeObject): readonly Edit[] {
     optional([...POD, 'tolerations'], 'add', 'tolerations'),
     optional([...POD, 'affinity'], 'add', `${values}affinity`),
     optional([...POD, 'volumes'], 'add', 'extraVolumes'),
+  ];
+}
+
+/**
+ * An upgrade with an unchanged number keeps the number of the cluster: Helm applies on the server side, and another one would
+ * conflict with `kubectl scale` and with autoscalers. The annotation records what the values said.
+ */
+function replicas(deployment: string, value: string): readonly Edit[] {
+  const number = `{{- with include "gatehouse.replicas" (list . "${deployment}" ${value}) }}`;
+  return [
+    lines(['metadata', 'annotations'], 'add', () => [
+      number,
+      'annotations:',
+      `  gatehouse.dev/chart-replicas: {{ toJson $${value} | quote }}`,
+      '{{- end }}',
+    ]),
+    lines(['spec', 'replicas'], 'replace', () => [number, 'replicas: {{ . }}', '{{- end }}']),
   ];
 }
 

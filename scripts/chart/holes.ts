@@ -2,7 +2,7 @@
  * Turns manifests into templates: puts a placeholder at each path, writes the object as YAML, then replaces each
  * placeholder.
  */
-import { stringify } from 'yaml';
+import { toYaml } from '../../src/cli/terminal/yaml.ts';
 
 /**
  * The template code at a path. `inline` replaces the value only. `lines` replaces the whole line, with its indentation.
@@ -55,7 +55,7 @@ const HOLE = /HOLE(\d+)HOLE/;
  */
 export function toTemplate(object: object, edits: readonly Edit[]): string {
   const holed = edits.reduce<unknown>((value, { path, how }, n) => withHole(value, path, how, n), object);
-  const text = stringify(holed, { lineWidth: 0, aliasDuplicateObjects: false });
+  const text = toYaml(holed, { lineWidth: 0, aliasDuplicateObjects: false });
   return escaped(text)
     .split('\n')
     .flatMap((line) => {

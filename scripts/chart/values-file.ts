@@ -3,9 +3,9 @@
  * definition.
  */
 import type { TProperties, TSchema } from 'typebox';
-import { stringify } from 'yaml';
 
 import { cell, code, table } from '../reference/page.ts';
+import { toYaml } from '../../src/cli/terminal/yaml.ts';
 
 type Values = TSchema & { readonly properties: TProperties };
 
@@ -32,7 +32,7 @@ function entries(properties: Readonly<Record<string, TSchema>>, indent: number):
       const text = [
         ...comment,
         ...(below === undefined
-          ? stringify({ [key]: value }, { aliasDuplicateObjects: false })
+          ? toYaml({ [key]: value }, { aliasDuplicateObjects: false })
               .trimEnd()
               .split('\n')
           : [`${key}:`]),

@@ -102,7 +102,13 @@ const imageValues = (base: BaseDefaults) =>
   });
 
 const replicas = (description: string, value: number) =>
-  Type.Integer({ description, default: value, minimum: 0 });
+  Type.Integer({
+    description:
+      `${description} While this number does not change, an upgrade keeps what \`kubectl scale\` or an autoscaler has set. ` +
+      '`null` from the installation on: the chart leaves the number out.',
+    default: value,
+    minimum: 0,
+  });
 
 const deploymentValues = (base: BaseDefaults): TProperties => ({
   replicas: replicas(

@@ -142,6 +142,11 @@ const ASKED: readonly Entry[] = [
 /** Annotations that Gatehouse sets. */
 const WRITTEN: readonly Entry[] = [
   [
+    'gatehouse.dev/chart-replicas',
+    'Deployments of the Helm chart',
+    'The number of replicas in the values when the chart last set it; see [scaling](../operating.md#scale).',
+  ],
+  [
     QUIESCE_ANNOTATION,
     'paused objects',
     'The previous value of the field that a [restore window](../restore.md) has set, signed by Gatehouse.',
@@ -285,7 +290,8 @@ export function annotationsPage(): File {
       entries(LABELS),
       '## Finalizers',
       entries(FINALIZERS),
-      'All other objects can be deleted while no replica runs.',
+      'Objects of [controllers](../controllers.md) with `finalize` have the finalizer `gatehouse.dev/controller-<name>`. All other objects can ' +
+        'be deleted while no replica runs.',
     ].join('\n\n'),
   };
 }

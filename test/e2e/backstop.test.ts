@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * What a thief with the token of the controllers can write, with the policies of deploy/components/backstop in force. In
  * this cluster, the account may write everything: the policies alone refuse.

@@ -103,11 +103,20 @@ test('a rotation makes each of these writes exactly once', async () => {
   const old = activeId(history.events());
   const writes: string[] = [];
   const webhooks: string[] = [];
+  let served = '';
   const stop = proxy.onWrite((write) => {
     if (write.target === 'validatingwebhookconfigurations gatehouse')
       webhooks.push(JSON.stringify((write.body as Carrier).webhooks));
     const name = nameOfWrite(write, old, history.events());
-    if (name !== undefined) writes.push(name);
+    if (name === undefined) return;
+    if (name.startsWith('serving ')) {
+      const { 'tls.crt': chain, 'ca.crt': bundle } = (write.body as Carrier).data ?? {};
+      const next = JSON.stringify([chain, bundle]);
+      // The leader copies other state into this Secret, too, maybe before the history knows the write of the certificate.
+      if (next === served) return;
+      served = next;
+    }
+    writes.push(name);
   });
   // The last write follows after every bundle has only the new root, so it may come after the end of the rotation.
   const last: RotationWrite = 'theirs last hand-back';
@@ -183,13 +192,13 @@ const KILLS = ROTATION_WRITES.flatMap((names) =>
   }),
 );
 
-/** CI runs every second case of each kind. */
+/** CI runs every eighth case of each kind. */
 const [BEFORE_ANY, AFTER_SOME] = [true, false].map((none) =>
   KILLS.filter(([, , applied]) => (applied.length === 0) === none).filter(
-    (_kill, index) => isNightly || index % 2 === 0,
+    (_kill, index) => isNightly || index % 8 === 0,
   ),
 );
-if (!isNightly) console.log('only every second crash point is tested; npm run test:nightly tests all');
+if (!isNightly) console.log('only every eighth crash point is tested; npm run test:nightly tests all');
 
 test.each(BEFORE_ANY ?? [])(
   'D2: a replica that is killed %s completes the rotation after its restart',

@@ -40,7 +40,8 @@ const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata?.name}`;
 const byName = (objects: readonly KubeObject[]) =>
   Object.fromEntries(objects.map((object) => [nameOf(object), object]));
 
-const OF_HELM = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$)/;
+const OF_HELM =
+  /^(helm\.sh\/|gatehouse\.dev\/chart-replicas$|app\.kubernetes\.io\/(instance|managed-by|version)$)/;
 
 /** Removes the labels and annotations that only Helm uses; omits empty maps, like the base. */
 function plain(object: KubeObject): KubeObject {
@@ -122,6 +123,7 @@ const EFFECTS: readonly (readonly [
   ],
   ['replicas', { replicas: 5 }, DEPLOYMENT, 'spec.replicas', 5],
   ['replicas', { replicas: 0 }, DEPLOYMENT, 'spec.replicas', 0],
+  ['replicas', { replicas: null }, DEPLOYMENT, 'spec.replicas', undefined],
   ['processes', { processes: 'single' }, 'Deployment gatehouse', `${CONTAINER}.args`, ['serve']],
   ['processes', { processes: 'single' }, CONTROLLERS, 'kind', undefined],
   [
@@ -132,6 +134,7 @@ const EFFECTS: readonly (readonly [
     [{ kind: 'ServiceAccount', name: 'gatehouse', namespace: 'gatehouse-system' }],
   ],
   ['controllers.replicas', { controllers: { replicas: 3 } }, CONTROLLERS, 'spec.replicas', 3],
+  ['controllers.replicas', { controllers: { replicas: null } }, CONTROLLERS, 'spec.replicas', undefined],
   [
     'controllers.resources',
     { controllers: { resources: { limits: { memory: '1Gi' } } } },
@@ -540,6 +543,7 @@ describe('the chart as Helm renders it', () => {
     expect(await chartNotes()).not.toMatch(/NOT INSTALLED|metadata\.name|drained/);
     expect(await chartNotes({ values: VELERO })).toContain('IS NOT INSTALLED YET');
     expect(await chartNotes({ values: { replicas: 1 } })).toContain('cannot be drained');
+    expect(await chartNotes({ values: { replicas: null } })).not.toContain('cannot be drained');
   });
 
   test('is refused with a value that its schema forbids', async () => {

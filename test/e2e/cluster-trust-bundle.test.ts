@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** The CA bundle as a ClusterTrustBundle, on API servers that serve this kind. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * Defaults and mutations that the leader hands to the API server, as a MutatingAdmissionPolicy. A client creates objects without a
  * pause, and looks for one without them.

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies, which
  * compiled-defaults.test.ts compares with those that it uses.

@@ -512,11 +512,10 @@ describe('expectConversionFailureMessage', () => {
     ['deletecollection', request('DELETE', '?dryRun=All')],
   ])('%s', async (verb, attempt) => {
     const message = await failureOf(attempt);
-    // From 1.31 on, the API server lists from its cache, where the object was converted when it was stored.
-    if (verb === 'list' && !testsSandbox() && cluster.plane.version.minor >= 31) {
-      expect(message).toBe('');
-      return;
-    }
+    // From 1.31 on, the API server lists from its cache, where the object was converted when it was stored. While the cache is filled
+    // again, for example after a change of the definition, it converts each object, and a list fails like a get.
+    const hasCache = !testsSandbox() && cluster.plane.version.minor >= 31;
+    if (verb === 'list' && hasCache && message === '') return;
     expect(message).toContain('cannot be converted from');
     expect(message).toContain('ConversionPolicy databases');
     expect(message).toMatch(/fromHub\[0\]: no such key: storageGigabytes/);

@@ -120,6 +120,12 @@ const NOT_USED_BY: Readonly<Record<'webhook' | 'controllers', Readonly<Record<Pe
     'list discovery.k8s.io/endpointslices in gatehouse-system':
       'before the first installation, if the Service has a selector: here, it has none',
     'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
+    'delete admissionregistration.k8s.io/mutatingwebhookconfigurations named gatehouse':
+      'OwnerReferencesPermissionEnforcement asks for it',
+    'delete admissionregistration.k8s.io/validatingwebhookconfigurations named gatehouse':
+      'OwnerReferencesPermissionEnforcement asks for it',
+    'delete rbac.authorization.k8s.io/clusterroles named gatehouse-installation':
+      'OwnerReferencesPermissionEnforcement asks for it',
     'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
   },
 };
@@ -373,7 +379,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await deployed.apply('overlays/restore-velero');
     velero = createVelero(cluster.plane);
     await enforceApplications(cluster);
-    await untilDetectorCounts(cluster, velero);
+    await untilDetectorCounts(cluster);
     await createNamespace(cluster, 'lost');
     const zones = Array.from({ length: ORPHANS }, (_, index) => `of-${index}`);
     const backup = zones.map((name) => asReturned(application('lost', `app-${name}`, { zone: name })));

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** CA bundles of several sources, in the namespaces that a label selector selects. */
 import { rootCertificates } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';

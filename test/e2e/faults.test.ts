@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long, slow
+// suite: shared-plane, sandbox: long, slow, nightly
 /**
  * Gatehouse behind the fault harness: one fault at a time between Gatehouse and the API server. faults-webhook.test.ts
  * covers the other direction. Other tests of faults: src/kube/reflector.test.ts has the reflector against a scripted
@@ -15,6 +15,7 @@ import { labelPolicy, serverWith, startFaultScene, type FaultScene } from '../su
 import { verdictOn } from '../support/faults/verdicts.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
+import { isNightly } from '../support/nightly.ts';
 import { datacenter, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -134,7 +135,7 @@ async function converges(n: number): Promise<void> {
  * Faults that end watches alternate with faults that do not: consecutive failures would lengthen the reflector's
  * backoff.
  */
-const WATCH_FAULTS: readonly (readonly [string, WatchFault])[] = [
+const ALL: readonly (readonly [string, WatchFault])[] = [
   ['followed by older versions of their objects', { kind: 'go-back' }],
   ['reordered', { kind: 'reorder', events: 3 }],
   ['cut in the middle of a line', { kind: 'cut-in-line' }],
@@ -145,6 +146,9 @@ const WATCH_FAULTS: readonly (readonly [string, WatchFault])[] = [
   ['frozen', { kind: 'freeze' }],
   ['broken', { kind: 'break' }],
 ];
+const IN_CI: readonly WatchFault['kind'][] = ['go-back', 'cut-in-line', 'gone', 'freeze'];
+const WATCH_FAULTS = ALL.filter(([, { kind }]) => isNightly || IN_CI.includes(kind));
+if (!isNightly) console.log(`only the faults ${IN_CI.join(', ')}; npm run test:nightly tries all`);
 
 test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
   'while watches are %s, no verdict is wrong, and replicas know every change afterwards',

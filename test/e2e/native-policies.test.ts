@@ -19,7 +19,7 @@ import {
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
-import { toJson } from '../../src/sandbox/machinery/api-object.ts';
+import { toJson } from '../../src/machinery/api-object.ts';
 import { createTransport, type Transport } from '../conformance/transport.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { hasMutatingPolicies } from '../support/backstop.ts';
@@ -49,8 +49,8 @@ import { createSeeded, type Seeded } from '../support/seeded.ts';
 
 type Spec = Partial<AdmissionPolicySpec>;
 
-const SHARE = isNightly ? 4 : 1;
-const PATIENT = { timeout: SHARE * 300_000 };
+const SHARE = isNightly ? 12 : 1;
+const PATIENT = { timeout: SHARE * 100_000 };
 const RESTORER = 'system:serviceaccount:velero:velero';
 const OPTIONS = {
   ownNamespace: 'gatehouse-system',
@@ -269,10 +269,10 @@ test('the API server judges as the webhook', PATIENT, async () => {
     ...COMPARED.flatMap((spec, index) =>
       Array.from({ length: spec.params === undefined ? 1 : 4 }, (_, copy) => {
         const name = `compared-${index}-${copy}`;
-        return placedIn(name, policyOf(spec, name), chance, 24 * SHARE);
+        return placedIn(name, policyOf(spec, name), chance, 8 * SHARE);
       }),
     ),
-    ...generatedFrom('checks', chance, 24 * SHARE, specFrom, 16),
+    ...generatedFrom('checks', chance, 8 * SHARE, specFrom, 16),
   ];
   await install(placed);
   const told = await askAll(placed, 100);
@@ -325,10 +325,10 @@ test('the API server makes the same changes as the webhook', PATIENT, async ({ s
   const placed = [
     ...CHANGED.map((spec, index) => {
       const name = `changed-${index}`;
-      return placedIn(name, policyOf(spec, name), chance, 24 * SHARE);
+      return placedIn(name, policyOf(spec, name), chance, 16 * SHARE);
     }),
-    ...generatedFrom('defaults', chance, 12 * SHARE, defaultingSpecFrom, 16),
-    ...generatedFrom('changes', chance, 24 * SHARE, mutatingSpecFrom, 16),
+    ...generatedFrom('defaults', chance, 8 * SHARE, defaultingSpecFrom, 16),
+    ...generatedFrom('changes', chance, 16 * SHARE, mutatingSpecFrom, 16),
   ];
   await install(placed);
   const told = await askAll(placed, 200, ['CREATE', 'UPDATE']);

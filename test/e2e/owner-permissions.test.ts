@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import type { Cluster } from '../support/cluster.ts';
-import { testsSandbox } from '../support/control-plane.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter } from '../support/objects.ts';
@@ -17,10 +16,7 @@ let cluster: Cluster | undefined;
 let replica: Replica | undefined;
 let scene: OwnerScene;
 
-const SANDBOX = 'the sandbox has no admission plugins';
-
 beforeAll(async () => {
-  if (testsSandbox()) return;
   ({ cluster, replica } = await startGatehouse({
     admissionPlugins: ['OwnerReferencesPermissionEnforcement'],
   }));
@@ -32,8 +28,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report says so', async (context) => {
-  context.skip(testsSandbox(), SANDBOX);
+test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report says so', async () => {
   const backup = await scene.backUp('child', 'owner', { blockOwnerDeletion: true });
   await scene.open('g8');
   await scene.restorer.create(SERVERS, backup);
@@ -50,8 +45,7 @@ test('G8: without the permission to update finalizers, owners are linked without
   expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
 });
 
-test('at admission, the API server checks the permissions of the restorer, which are sufficient', async (context) => {
-  context.skip(testsSandbox(), SANDBOX);
+test('at admission, the API server checks the permissions of the restorer, which are sufficient', async () => {
   const backup = await scene.backUp('prompt', 'present', { blockOwnerDeletion: true });
   await scene.open('prompt');
   await scene.restorer.create(DATACENTERS, datacenter('present'));

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * Issue 16: padding does not bypass a policy with `failurePolicy: Ignore`. The API server writes `<` as six bytes, so a
  * review is six times as large as its objects, and an update contains two of them.

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * The policies of deploy/examples outlive Gatehouse: the leader hands their checks to the API server, and with all replicas
  * killed, each of these checks still refuses.

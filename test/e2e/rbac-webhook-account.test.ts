@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /**
  * An attacker who has taken over the webhook process has its account. The test tries every verb on every kind that the API
  * server knows: the account can change nothing but UniqueClaims, and reads one Secret.

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** `gatehouse refs` shows the same references in a cluster and in files. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -76,10 +76,12 @@ async function deploy(namespace: string, podIP: string): Promise<void> {
     metadata: { namespace, name: 'api-1', labels, ownerReferences: [ownerOf('Deployment', deployment)] },
     ...{ spec },
   });
-  await cluster.admin.create(pods, {
+  const pod = {
     metadata: { namespace, name: 'api-1-x', labels, ownerReferences: [ownerOf('ReplicaSet', set)] },
     ...{ spec: podSpec },
-  });
+  };
+  // The API server refuses a pod until the namespace has its ServiceAccount.
+  await eventually('the pod is created', () => cluster.admin.create(pods, pod));
   await cluster.admin.patchStatus(pods, { namespace, name: 'api-1-x' }, { status: { podIP } });
   await rolledOut(namespace);
 }

@@ -1,11 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** `gatehouse restore`, as a user runs it on the day of a restore. */
-import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
@@ -144,35 +139,4 @@ test('links can be approved only in a window that waits for an approval', async 
   const missing = await restoreAs('admin', 'status', 'nothing');
   expect(missing.stderr).toContain('RestoreWindow "nothing" does not exist');
   expect(missing.code).toBe(1);
-});
-
-test('plan prints the steps for a backup and this cluster', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-plan-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
-  const put = (resource: string, place: string, object: KubeObject) => {
-    const target = join(folder, 'resources', resource, place);
-    mkdirSync(target, { recursive: true });
-    writeFileSync(join(target, `${object.metadata?.name ?? ''}.json`), JSON.stringify(object));
-  };
-  mkdirSync(join(folder, 'metadata'));
-  writeFileSync(join(folder, 'metadata', 'version'), '1.1.0\n');
-  put('servers.infra.example.com', 'namespaces/shop', server('shop', 'db', 'ber1'));
-  put('widgets.example.com', 'cluster', {
-    ...{ apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } },
-  });
-  const archive = join(folder, 'nightly.tar.gz');
-  await promisify(execFile)('tar', ['-czf', archive, '-C', folder, 'metadata', 'resources']);
-  const { code, stdout } = await restoreAs('admin', 'plan', archive);
-  expect(code).toBe(0);
-  expect(stdout).toContain('# Restore `nightly`');
-  expect(stdout).toContain('| `widgets.example.com` | 1 | **missing**');
-  expect(stdout).toContain('They govern 1 object of the backup.');
-  expect(stdout).toContain('No RestoreDetector trusts the namespace `velero`');
-  expect(stdout).toContain('velero restore create --from-backup nightly');
-
-  const wrong = await restoreAs('admin', 'plan', join(folder, 'resources'));
-  expect(wrong.code).toBe(1);
-  expect(wrong.stderr).toContain('not a Velero backup');
 });

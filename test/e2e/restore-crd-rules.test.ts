@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** The validation rules in the CRD of RestoreWindows, which hold while no replica answers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

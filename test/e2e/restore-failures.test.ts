@@ -49,7 +49,7 @@ beforeAll(async () => {
   await trustVelero(cluster);
   velero = createVelero(cluster.plane, { seed: 11 });
   restorer = cluster.impersonate(VELERO);
-  await untilDetectorCounts(cluster, velero);
+  await untilDetectorCounts(cluster);
 });
 
 afterAll(async () => {
@@ -171,7 +171,7 @@ test('B5: when the window of a Restore that never ends expires, checks are enfor
 });
 
 test('B6: an object that is admitted before the end of a restore and stored after it is in the final report', async () => {
-  await trustVelero(cluster, { settle: '6s', idle: '1s' });
+  await trustVelero(cluster, { settle: '20s', idle: '1s' });
   await untilDetectorIsProcessed(cluster);
   const slow = await startSlowWebhook(cluster.admin);
   const other = createToolClient(cluster.plane, VELERO);

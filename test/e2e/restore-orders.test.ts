@@ -56,7 +56,7 @@ beforeAll(async () => {
   await seeInForce(cluster, 'slugs');
   await trustVelero(cluster, { settle: '1s', idle: '1s' });
   velero = createVelero(cluster.plane, { seed: SEED, leadMs: 0 }); // earlier than Velero writes
-  await untilDetectorCounts(cluster, velero);
+  await untilDetectorCounts(cluster);
 });
 
 afterAll(async () => {

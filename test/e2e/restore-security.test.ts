@@ -161,7 +161,7 @@ async function attempt(work: Promise<unknown>): Promise<string> {
 
 test('S1: a Restore in an untrusted namespace opens no window', async () => {
   // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
-  await untilDetectorCounts(cluster, velero);
+  await untilDetectorCounts(cluster);
   await eventually(
     'the window of the trusted Restore is closed',
     async () => (await verdictOf(restorer, child('team-a', 's1'), { dryRun: true })) !== 'allowed',

@@ -9,41 +9,24 @@ import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import type { SweptWindow } from '../support/owner-scene.ts';
-import { application, APPLICATIONS, kindManifests, type Application } from '../support/restore-kinds.ts';
+import {
+  application,
+  APPLICATIONS,
+  kindManifests,
+  relinkRole,
+  uidsPolicy,
+  type Application,
+} from '../support/restore-kinds.ts';
 
 const USER = 'system:serviceaccount:velero:velero';
 const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'];
-const target = { apiGroup: APPLICATIONS.group, resource: 'applications' };
-
-const policy = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'application-uids' },
-  spec: {
-    match: { apiGroups: [APPLICATIONS.group], apiVersions: ['v1'], resources: ['applications'] },
-    validate: {
-      references: [
-        {
-          ...{ name: 'peer', path: 'spec.peer.name', target },
-          ...{ namespacePath: 'spec.peer.namespace', uidPath: 'spec.peer.uid' },
-        },
-      ],
-    },
-  },
-};
-const mayPatch = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: { name: 'gatehouse-uids', labels: { 'gatehouse.dev/aggregate-to-references': 'true' } },
-  rules: [{ apiGroups: [APPLICATIONS.group], resources: ['applications'], verbs: ['patch'] }],
-};
 
 let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse());
-  await cluster.apply(...kindManifests, mayPatch, clusterAdmin('test-restorer', USER), policy);
+  await cluster.apply(...kindManifests, relinkRole, clusterAdmin('test-restorer', USER), uidsPolicy);
   await createNamespace(cluster, 'shop');
   await createNamespace(cluster, 'store');
   await seeInForce(cluster, 'application-uids');

@@ -16,8 +16,9 @@ import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import {
   application,
-  applicationPolicy,
   APPLICATIONS,
+  ownersPolicy,
+  relinkRole,
   zone,
   ZONES,
   type Application,
@@ -91,29 +92,6 @@ async function deleteAll(objects: readonly KubeObject[]): Promise<void> {
 const stored = (namespace: string, name: string) =>
   cluster.admin.get<Application>(APPLICATIONS, { namespace, name });
 
-const ownersPolicy = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'application-owners' },
-  spec: { match: applicationPolicy.spec.match, owners: { preserve: true } },
-};
-
-const ownersRole = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: {
-    name: 'gatehouse-owners-restore',
-    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-  },
-  rules: [
-    {
-      apiGroups: ['restore.example.com'],
-      resources: ['applications'],
-      verbs: ['get', 'list', 'watch', 'patch', 'delete'],
-    },
-  ],
-};
-
 const dangling = (namespace: string, name: string) =>
   asReturned(application(namespace, name, { zone: `of-${name}` }));
 
@@ -135,7 +113,7 @@ describe('with the detector for Velero', () => {
   beforeAll(async () => {
     await trustVelero(cluster);
     const started = performance.now();
-    await untilDetectorCounts(cluster, velero);
+    await untilDetectorCounts(cluster);
     console.log(`the detector works after ${Math.round(performance.now() - started)} ms`);
   });
 
@@ -328,7 +306,7 @@ describe('with the detector for Velero', () => {
 
   test('A9: owners are linked within the copied namespace', async () => {
     await createNamespace(cluster, 'owned');
-    await cluster.apply(ownersPolicy, ownersRole);
+    await cluster.apply(ownersPolicy, relinkRole);
     await seeInForce(cluster, ownersPolicy.metadata.name);
     const owner = await cluster.admin.create(APPLICATIONS, application('owned', 'db', {}));
     const ownerReferences = [

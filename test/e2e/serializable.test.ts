@@ -23,7 +23,7 @@ import { eventually } from '../support/processes.ts';
 /** Long enough for a write in flight, short enough for a test to wait. */
 const SETTLE_MS = 6_000;
 /** Racing pairs. The nightly run races 10,000. */
-const PAIRS = Number(process.env.GATEHOUSE_PAIRS ?? 300);
+const PAIRS = Number(process.env.GATEHOUSE_PAIRS ?? 160);
 const AT_ONCE = 10;
 /** A replica is killed after so many pairs. */
 const KILL_EVERY = 100;

@@ -6,25 +6,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import type { MigrationReport } from '../../src/cli/inspect/migration/migration-report.ts';
-import type { Certificate } from '../../src/cli/inspect/migration/read-migration.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, customResourceDefinitions, secrets, services } from '../../src/kube/well-known.ts';
-import type { Secret } from '../../src/pki/serving-certs/secret.ts';
-import type { ConfigMap } from '../../src/runtime/certificates/ca-bundle.ts';
-import {
-  ADMISSION_POLICIES,
-  established,
-  localService,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import { configMaps, services } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, localService, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { crdOf } from '../support/injection-objects.ts';
-import { base64, firstAuthority, serverOf } from '../support/pki/fixtures.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
 
@@ -151,75 +139,6 @@ async function grantAlice(): Promise<void> {
   };
   await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
 }
-
-test('the inventory for a migration lists what another system fills, and what would change', async () => {
-  const { admin } = cluster;
-  const openshift = 'service.beta.openshift.io/';
-  const [secretName, inject] = [`${openshift}serving-cert-secret-name`, `${openshift}inject-cabundle`];
-  const theirs = await serverOf(await firstAuthority(new Date()), new Date());
-  const { metadata } = await admin.create(
-    services,
-    localService('shop', 'mail', 443, { [secretName]: 'mail-tls' }),
-  );
-  const secret: Secret = {
-    metadata: {
-      ...{ namespace: 'shop', name: 'mail-tls' },
-      annotations: { [`${openshift}originating-service-uid`]: metadata?.uid ?? '' },
-    },
-    type: 'kubernetes.io/tls',
-    data: { 'tls.crt': base64(theirs.chain), 'tls.key': base64(theirs.keyPair.privateKey) },
-  };
-  await admin.create(secrets, secret);
-  const trust: ConfigMap = {
-    metadata: { namespace: 'shop', name: 'old-trust', annotations: { [inject]: 'true' } },
-    data: { 'service-ca.crt': theirs.chain },
-  };
-  await admin.apply(configMaps, trust, { fieldManager: 'service-ca-operator', force: true });
-
-  const migration = ['--migration', 'service-ca'];
-  const ran = await statusAs('admin', ...migration);
-  expect(ran.stdout).toMatch(
-    /^ {2}Service +shop\/mail +service-ca +Ready +new key and certificate: ECDSA-P256/m,
-  );
-  expect(ran.stdout).toMatch(/^ {2}ConfigMap +shop\/old-trust +service-ca +Ready +the bundle gets /m);
-  expect(ran.code).toBe(0);
-
-  const alice = await statusAs('alice', ...migration, '-o', 'json');
-  const report = JSON.parse(alice.stdout) as MigrationReport;
-  expect(report.unread).toContainEqual(
-    expect.objectContaining({ what: 'Secret shop/mail-tls', reason: 'Forbidden' }),
-  );
-  expect(report.items).toContainEqual(expect.objectContaining({ name: 'mail', state: 'Unknown' }));
-  expect(alice.code).toBe(1);
-  expect((await statusAs('admin', ...migration, '--compat', 'openshift')).code).toBe(2);
-});
-
-test('Certificates of cert-manager are found if their kind exists', async () => {
-  const { admin } = cluster;
-  const definition = crdOf('certificates', { strategy: 'None' }, {});
-  const spec = { ...definition.spec, group: 'cert-manager.io' };
-  const preserving = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
-  const versions = [{ name: 'v1', served: true, storage: true, schema: preserving }];
-  const crd = { metadata: { name: 'certificates.cert-manager.io' }, spec: { ...spec, versions } };
-  await admin.create(customResourceDefinitions, crd);
-  await established(cluster, crd.metadata.name);
-  const certificates = {
-    group: 'cert-manager.io',
-    version: 'v1',
-    resource: 'certificates',
-    kind: 'certificates',
-  };
-  const certificate: Certificate = {
-    metadata: { namespace: 'shop', name: 'public' },
-    spec: { secretName: 'public-tls', dnsNames: ['shop.example.com'], issuerRef: { name: 'acme' } },
-  };
-  await admin.create({ ...certificates, namespaced: true }, certificate);
-  const { stdout, code } = await statusAs('admin', '--migration', 'cert-manager');
-  expect(stdout).toMatch(
-    /^ {2}Certificate +shop\/public +none +Blocked +no Service .* shop\.example\.com with the default/m,
-  );
-  expect(code).toBe(1);
-});
 
 test('wrong usage exits with 2, and a cluster that does not answer exits with 1', async () => {
   const odd = await runGatehouse(['status', '--namespace', 'a/b']);

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** The imitator does what was measured with Velero 1.18 and kube-apiserver 1.36, as a webhook sees it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -160,7 +160,8 @@ describe('writes', () => {
     recorder.reset();
     const spec = { restoreStatus: { includedResources: ['applications'] } };
     await velero.restore({ name: 'status', backup: [app('status', 'with')], spec });
-    expect(lines()).toEqual([
+    // An API server whose cache is behind tries a write again, and asks webhooks again.
+    expect(lines().filter((line, index, all) => line !== all[index - 1])).toEqual([
       'CREATE applications with',
       'UPDATE applications/status with',
       'UPDATE applications with',

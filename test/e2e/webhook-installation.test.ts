@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** Policies whose webhooks the API server does not accept, or not yet, or whose targets are missing after a restart. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

@@ -158,7 +158,7 @@ async function startWorld(
   before: (client: KubeClient, writes: OwnWrites) => Promise<void> = () => Promise.resolve(),
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'));
-  const api = await startApi(0, folder, undefined);
+  const api = await startApi(0, folder);
   const ended = new AbortController();
   const log = pino({ level: 'silent' });
   const config = resolveConfig({ namespace: NAMESPACE }, {});

@@ -9,9 +9,9 @@ import { restoreDetectorSchema, type RestoreDetector } from '../../src/api/resto
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { detectorProblems, isEnabled, readSource } from '../../src/restore/detector.ts';
-import { prune } from '../../src/sandbox/machinery/schema/prune.ts';
-import type { Schema } from '../../src/sandbox/machinery/schema/schema.ts';
-import { validateSchema } from '../../src/sandbox/machinery/schema/validate.ts';
+import { prune } from '../../src/machinery/schema/prune.ts';
+import type { Schema } from '../../src/machinery/schema/schema.ts';
+import { validateSchema } from '../../src/machinery/schema/validate.ts';
 
 interface Role extends KubeObject {
   readonly rules: readonly {

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
 
 import { writeHandlers, writeModules } from '../support/handler-folder.ts';
+import { MAIN } from '../support/main-module.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -33,7 +34,7 @@ async function manifests(
   folder: string,
   ...flags: string[]
 ): Promise<{ out: string; error: string; code: number }> {
-  const args = [join(ROOT, 'src', 'main.ts'), 'manifests', '--handlers', folder, ...flags];
+  const args = [MAIN, 'manifests', '--handlers', folder, ...flags];
   try {
     const { stdout } = await run(process.execPath, args, {
       cwd: folder.startsWith('/') ? folder : folders[0],
@@ -111,7 +112,7 @@ describe('a folder with errors', () => {
 
   test('`serve` ends before it sends any request to the cluster', async () => {
     const args = ['serve', '--handlers', folder, '--operations-port', '0', '--kubeconfig', '/dev/null'];
-    await expect(run(process.execPath, [join(ROOT, 'src', 'main.ts'), ...args])).rejects.toMatchObject({
+    await expect(run(process.execPath, [MAIN, ...args])).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining('enum.ts:2: TypeScript enum is not supported') as string,
     });
@@ -186,7 +187,7 @@ describe('gatehouse manifests', () => {
       }),
     );
     const of = (name: string) =>
-      run(process.execPath, [join(ROOT, 'src', 'main.ts'), 'manifests', '--handlers', name], {
+      run(process.execPath, [MAIN, 'manifests', '--handlers', name], {
         cwd: project,
       });
     expect((await of('our-handlers')).stdout).toContain('#   pods: nodes\n');

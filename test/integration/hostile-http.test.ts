@@ -100,7 +100,8 @@ test.each<[string, string | Buffer, number]>([
 });
 
 test('CONNECT opens no tunnel', async () => {
-  expect(await say(server, head('CONNECT kubernetes.default.svc:443 HTTP/1.1'))).not.toContain(' 200 ');
+  // Node closes a connection that asks for a tunnel which nobody serves.
+  expect(statusesIn(await say(server, head('CONNECT kubernetes.default.svc:443 HTTP/1.1')))).toEqual([]);
 });
 
 test('data after a refused length is not parsed as a second request', async () => {

@@ -7,7 +7,7 @@ import { joined, objectsOf, parseDocuments } from '../../src/cli/review/document
 import { createKinds } from '../../src/cli/review/kinds.ts';
 import { createReviewer } from '../../src/cli/review/reviewer.ts';
 import { createPolicyWarnings } from '../../src/runtime/policies/policy-warnings.ts';
-import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../src/machinery/storage/storage.ts';
 import { requestOf } from '../support/admission/handler.ts';
 import { silent } from '../support/runtime/fixtures.ts';
 import { MISTAKES } from '../mistakes/all-mistakes.ts';

@@ -5,10 +5,10 @@ import { compileNative } from '../../src/admission/native/native-policy.ts';
 import { validate } from '../../src/admission/policy/validate.ts';
 import type { CelDecision, CelQuestion } from '../../src/cel/library/authorizer.ts';
 import type { JsonObject } from '../../src/json/json.ts';
-import { ofJson } from '../../src/sandbox/machinery/api-object.ts';
-import { compilePolicy } from '../../src/sandbox/machinery/policies/compile-policy.ts';
-import { evaluatePolicy } from '../../src/sandbox/machinery/policies/evaluate-policy.ts';
-import type { ResourceType } from '../../src/sandbox/machinery/resource-type.ts';
+import { ofJson } from '../../src/machinery/api-object.ts';
+import { compilePolicy } from '../../src/machinery/policies/compile-policy.ts';
+import { evaluatePolicy } from '../../src/machinery/policies/evaluate-policy.ts';
+import type { ResourceType } from '../../src/machinery/resource-type.ts';
 import { clusterOf, createRequest, GROUP, policyOf } from '../support/admission/policy.ts';
 
 const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };

@@ -20,7 +20,7 @@ import { askedFrom, paramsFrom } from '../support/native/requests.ts';
 import { isNightly } from '../support/nightly.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 
-const PAIRS = isNightly ? 100_000 : 6_000;
+const PAIRS = isNightly ? 100_000 : 3_000;
 /** Requests for each generated policy. */
 const PER_GENERATED = 20;
 const RESTORER = { user: 'system:serviceaccount:velero:velero' };

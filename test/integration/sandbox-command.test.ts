@@ -1,3 +1,4 @@
+// suite: processes
 /** `gatehouse sandbox` as a user starts, reads, stops and restarts it. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -9,11 +10,10 @@ import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { configMaps, namespaces, secrets } from '../../src/kube/well-known.ts';
+import { MAIN } from '../support/main-module.ts';
 import { eventually, startProgram, tail, type Program } from '../support/processes.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-const PATIENCE_MS = 60_000;
-
+const { PATH, NODE_COMPILE_CACHE } = process.env;
 let folder: string;
 let running: Program[];
 
@@ -32,7 +32,7 @@ function start(...args: readonly string[]): Program {
   const tmp = mkdtempSync(join(folder, 'tmp-'));
   const program = startProgram(process.execPath, [MAIN, 'sandbox', ...args], {
     logFile: join(folder, `${running.length}.log`),
-    env: { PATH: process.env.PATH, HOME: folder, TMPDIR: tmp },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: folder, TMPDIR: tmp },
   });
   running.push(program);
   return program;
@@ -71,7 +71,7 @@ const temporaryFiles = (): readonly string[] =>
     .flatMap((name) => readdirSync(join(folder, name)))
     .filter((name) => name.startsWith('gatehouse'));
 
-describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () => {
+describe('gatehouse sandbox', { concurrent: false }, () => {
   test('runs its tour in steps, suggests commands, and leaves nothing behind on Ctrl-C', async () => {
     const program = start();
     const kubeconfig = await kubeconfigIn(program);
@@ -165,29 +165,6 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     const list = await withClient(await kubeconfigIn(program), (client) => client.listAll(namespaces));
     expect(list.items.map(({ metadata }) => metadata?.name)).not.toContain('shop');
     await interrupt(program);
-  });
-
-  test('--data keeps everything, even if the process is killed', async () => {
-    const data = join(folder, 'data');
-    const first = start('--no-tour', '--data', data);
-    await withClient(await kubeconfigIn(first), (client) =>
-      client.create(namespaces, { metadata: { name: 'kept' } }),
-    );
-    const second = start('--no-tour', '--data', data);
-    expect((await second.exited).code).toBe(1);
-    expect(output(second)).toMatch(
-      /^error: \S+objects is in use by process \d+: stop that sandbox or choose another folder\..*\n$/,
-    );
-
-    first.kill('SIGKILL');
-    await first.exited;
-    const third = start('--data', data);
-    const kept = await withClient(await kubeconfigIn(third), (client) =>
-      client.get(namespaces, { name: 'kept' }),
-    );
-    expect(kept).toBeDefined();
-    await interrupt(third);
-    expect(output(third)).not.toContain('\n1. ');
   });
 
   test('a port in use causes a message without a stack trace', async () => {

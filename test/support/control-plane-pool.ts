@@ -94,7 +94,7 @@ export async function startPool(
     const pooled = (await idle.shift()) ?? (await launch());
     const { site, servers } = pooled.plane;
     try {
-      if (contents !== 'gatehouse') await reset(pooled, contents);
+      await reset(pooled, contents); // again: what the file before had begun may have ended after its own reset
     } catch (error) {
       await discard(pooled);
       throw error;

@@ -81,7 +81,7 @@ export function scriptOf({ markdown }: Page): Script {
   return { sandbox, actions };
 }
 
-/** The arguments after `--` in `npm start -- --data x`. */
+/** The arguments after `--` in `npm start -- --no-tour`. */
 const sandboxFlags = (command: string): readonly string[] =>
   command
     .replace(/^npm start *(-- )?/, '')

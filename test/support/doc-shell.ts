@@ -53,6 +53,7 @@ export async function startReader(flags: readonly string[]): Promise<Reader> {
     TMPDIR: join(folder, 'tmp'),
     KUBECONFIG: join(folder, 'kubeconfig'),
     GOGC: 'off', // kubectl ends before garbage collection pays off
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, // of test/support/bundle-setup.ts
     LANG: 'C.UTF-8',
     TZ: 'UTC',
   };

@@ -51,14 +51,13 @@ export async function restoreEtcdSnapshot(url: string, snapshot: EtcdSnapshot): 
       url,
       keys.map((key) => ({ requestDeleteRange: { key } })),
     );
-  await transact(
+  const revisions = await transact(
     url,
     changed.map(([key, { value }]) => ({ requestPut: { key, value } })),
   );
-  if (changed.length > 0) {
-    const now = new Map((await range(url, true)).map(({ key, mod_revision: revision }) => [key, revision]));
-    for (const [key, stored] of changed) stored.revision = now.get(key) ?? stored.revision;
-  }
+  changed.forEach(([, stored], index) => {
+    stored.revision = revisions[index] ?? stored.revision;
+  });
   return [...added, ...changed.map(([key]) => key)].map((key) => Buffer.from(key, 'base64').toString());
 }
 
@@ -70,9 +69,15 @@ async function range(url: string, keysOnly = false): Promise<readonly KeyValue[]
   return kvs;
 }
 
-async function transact(url: string, operations: readonly object[]): Promise<void> {
-  for (let from = 0; from < operations.length; from += OPERATIONS)
-    await callEtcd(url, 'kv/txn', { success: operations.slice(from, from + OPERATIONS) });
+/** @returns the revision of each operation */
+async function transact(url: string, operations: readonly object[]): Promise<readonly string[]> {
+  const revisions: string[] = [];
+  for (let from = 0; from < operations.length; from += OPERATIONS) {
+    const success = operations.slice(from, from + OPERATIONS);
+    const { header } = await callEtcd(url, 'kv/txn', { success });
+    revisions.push(...success.map(() => header.revision));
+  }
+  return revisions;
 }
 
 const isDefinition = (key: string): boolean => Buffer.from(key, 'base64').toString().startsWith(CRDS);

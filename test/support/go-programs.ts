@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-type Programs = 'newest' | 'oldest' | 'tools' | 'cel-newest' | 'cel-oldest';
+type Programs = 'newest' | 'oldest' | 'node' | 'velero' | 'tools' | 'cel-newest' | 'cel-oldest';
 
 const folders = new Map<string, Promise<string>>();
 

@@ -2,12 +2,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 
+import { jsonOfYaml, parseYamlDocuments } from '../../src/cli/review/yaml-text.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { runTool } from './go-programs.ts';
 
 const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehouse');
+
+const NAMESPACE = 'gatehouse-system';
 
 export interface ChartOptions {
   /** Default: gatehouse-system. */
@@ -30,10 +32,10 @@ export async function renderChart(options: RenderOptions = {}): Promise<readonly
   const { kubeVersion, apiVersions = [] } = options;
   const flags = apiVersions.flatMap((version) => ['--api-versions', version]);
   if (kubeVersion !== undefined) flags.push('--kube-version', kubeVersion);
-  return parseAllDocuments(await helm(['template', 'gatehouse', CHART, ...flags], options))
-    .map((document) => {
-      if (document.errors[0] !== undefined) throw document.errors[0];
-      return document.toJS() as KubeObject | null; // the output of a template; a file may contain only a comment
+  return parseYamlDocuments(await helm(['template', 'gatehouse', CHART, ...flags], options))
+    .documents.map(({ node, problems }) => {
+      if (problems[0] !== undefined) throw new Error(problems[0].message);
+      return jsonOfYaml(node.toJS()) as KubeObject | null; // the output of a template; a file may contain only a comment
     })
     .filter((object) => object !== null);
 }
@@ -51,13 +53,30 @@ export async function chartNotes(options: ChartOptions = {}, kubeconfig?: string
   return printed.slice(printed.lastIndexOf('\nNOTES:\n'));
 }
 
+/**
+ * Installs, upgrades, rolls back or removes the release `gatehouse` in a cluster: `change` has Helm's words after `helm`, without the
+ * release and the chart.
+ *
+ * @throws Error with Helm's message, for example about conflicts
+ */
+export async function changeRelease(
+  change: readonly string[],
+  kubeconfig: string,
+  options: ChartOptions = {},
+): Promise<string> {
+  const [command = '', ...more] = change;
+  const takesChart = command === 'install' || command === 'upgrade';
+  const words = [command, 'gatehouse', ...(takesChart ? [CHART] : []), ...more, '--kubeconfig', kubeconfig];
+  return await (takesChart ? helm(words, options) : runTool('helm', [...words, '--namespace', NAMESPACE]));
+}
+
 /** @throws Error with Helm's findings */
 export async function lintChart(options: ChartOptions = {}): Promise<void> {
   await helm(['lint', '--strict', CHART], options);
 }
 
 async function helm(args: readonly string[], options: ChartOptions): Promise<string> {
-  const { namespace = 'gatehouse-system', values = {}, files = [] } = options;
+  const { namespace = NAMESPACE, values = {}, files = [] } = options;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-values-'));
   try {
     const own = join(folder, 'values.json');

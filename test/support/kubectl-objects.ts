@@ -47,24 +47,3 @@ export const deploymentManifest = (name: string, replicas: number) => ({
     },
   },
 });
-
-interface Regarding {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
-export const eventManifest = (name: string, regarding: Regarding, message: string) => ({
-  apiVersion: 'v1',
-  kind: 'Event',
-  metadata: { name },
-  involvedObject: { ...regarding, namespace: 'default' },
-  type: 'Normal',
-  reason: 'Checked',
-  message,
-  source: { component: 'tester' },
-  firstTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
-  lastTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
-  count: 1,
-});

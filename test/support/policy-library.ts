@@ -9,7 +9,7 @@ import { readObjects } from '../../src/cli/review/input.ts';
 import { createKinds } from '../../src/cli/review/kinds.ts';
 import { compilePolicies } from '../../src/cli/review/policies.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
+import { createStorage } from '../../src/machinery/storage/storage.ts';
 
 export const LIBRARY = join(import.meta.dirname, '..', '..', 'deploy', 'examples', 'library');
 export const SUITES = join(LIBRARY, 'tests');

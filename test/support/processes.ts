@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * The pipe closes whenever the test process dies, even by SIGKILL; then the shell kills the child too. `exec` keeps the
  * child's pid equal to the shell's, so a signal to it reaches the program and not a wrapper.
  */
-const TETHER =
-  '(exec 3<&0; cat <&3 >/dev/null; kill -KILL $$ 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null';
+const tether = (target: '$$' | '-- -$$') =>
+  `(exec 3<&0; cat <&3 >/dev/null; kill -KILL ${target} 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null`;
 
 export interface Program {
   readonly pid: number;
@@ -27,12 +27,16 @@ export interface ProgramOptions {
   readonly logFile: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
+  /** Whether signals also go to the processes that the program starts. */
+  readonly withChildren?: boolean;
 }
 
 export function startProgram(command: string, args: readonly string[], options: ProgramOptions): Program {
   const log = openSync(options.logFile, 'a');
-  const child = spawn('bash', ['-c', TETHER, command, command, ...args], {
+  const { withChildren = false } = options;
+  const child = spawn('bash', ['-c', tether(withChildren ? '-- -$$' : '$$'), command, command, ...args], {
     stdio: ['pipe', log, log],
+    detached: withChildren, // a process group of its own
     ...(options.env === undefined ? {} : { env: options.env }),
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
@@ -43,7 +47,10 @@ export function startProgram(command: string, args: readonly string[], options: 
   const exited = waitForExit(child);
   void exited.then(() => child.stdin?.destroy()); // closes the pipe of the tether
   const isRunning = () => child.exitCode === null && child.signalCode === null;
-  const kill = (signal: NodeJS.Signals) => void child.kill(signal);
+  const kill = (signal: NodeJS.Signals) => {
+    if (!withChildren) child.kill(signal);
+    else if (isRunning()) process.kill(-pid, signal);
+  };
   return {
     pid,
     logFile: options.logFile,

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { AuditEvent } from '../../src/sandbox/server/http/audit.ts';
+import type { AuditEvent } from '../../src/sandbox/http/audit.ts';
 import { createTransport, type RawAnswer, type Transport } from '../conformance/transport.ts';
 
 export interface RecordedRequest {

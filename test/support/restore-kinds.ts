@@ -132,6 +132,42 @@ export const applicationPolicy: KubeObject & {
   },
 };
 
+const governed = { match: applicationPolicy.spec.match };
+
+/** Records the owners of Applications. */
+export const ownersPolicy: KubeObject & {
+  readonly metadata: { readonly name: string };
+  readonly spec: object;
+} = {
+  ...applicationPolicy,
+  metadata: { name: 'application-owners' },
+  spec: { ...governed, owners: { preserve: true } },
+};
+
+/** Corrects the uid of a peer. */
+export const uidsPolicy: typeof ownersPolicy = {
+  ...applicationPolicy,
+  metadata: { name: 'application-uids' },
+  spec: {
+    ...governed,
+    validate: {
+      references: [
+        {
+          ...{ name: 'peer', path: 'spec.peer.name', target: target('applications') },
+          ...{ namespacePath: 'spec.peer.namespace', uidPath: 'spec.peer.uid' },
+        },
+      ],
+    },
+  },
+};
+
+/** Lets Gatehouse write owners and uids. */
+export const relinkRole: typeof role = {
+  ...role,
+  metadata: { ...role.metadata, name: 'gatehouse-relink-restore' },
+  rules: [{ apiGroups: [GROUP], resources: ['applications'], verbs: ['patch'] }],
+};
+
 /** Without it, a sweep finds everything that admission would refuse, so restorers pass while no replica answers. */
 export const slugPolicy: typeof applicationPolicy = {
   ...applicationPolicy,

@@ -7,7 +7,7 @@ import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
+import { toTimestamp, type KubeObject } from '../../src/json/kube-object.ts';
 import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, RESTORE_WINDOWS, type Cluster } from './cluster.ts';
@@ -21,7 +21,6 @@ import {
   kindManifests,
   type Application,
 } from './restore-kinds.ts';
-import type { Velero } from './velero.ts';
 import { VELERO } from './velero-client.ts';
 import { RESTORES } from './velero-crd.ts';
 import { backupObject, type BackupObject } from './velero-objects.ts';
@@ -148,9 +147,18 @@ export const untilDetectorIsProcessed = (cluster: Cluster): Promise<RestoreDetec
       status?.conditions?.find(({ type }) => type === 'Watching')?.observedGeneration === metadata.generation,
   );
 
-/** Waits until the replicas know the detector. Users who install a detector must also wait. */
-export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Promise<void> {
-  const run = await velero.begin({ name: `warm-up-${Date.now()}`, backup: [] });
+/**
+ * Waits until the replicas know the detector. Users who install a detector must also wait. A real Velero leaves the
+ * Restore alone, because it has not begun it.
+ */
+export async function untilDetectorCounts(cluster: Cluster): Promise<void> {
+  const ref = { namespace: 'velero', name: `warm-up-${Date.now()}` };
+  const begun: KubeObject & { readonly spec: object; readonly status: object } = {
+    metadata: ref,
+    spec: { backupName: 'none' },
+    status: { phase: 'InProgress', startTimestamp: toTimestamp(new Date()) },
+  };
+  await cluster.admin.create(RESTORES, begun);
   const restorer = cluster.impersonate(VELERO);
   const probe = application('probe', 'warm-up', { zone: 'none' });
   await eventually(
@@ -158,6 +166,5 @@ export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Pro
     async () => (await verdictOf(restorer, probe, { dryRun: true })) === 'allowed',
     { timeoutMs: 60_000 },
   );
-  await run.write();
-  await run.finish();
+  await cluster.admin.patchMerge(RESTORES, ref, { status: { phase: 'Completed' } });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/server/discovery/version.ts';
+import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/discovery/version.ts';
 import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 

@@ -186,10 +186,15 @@ const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
     ]),
   );
 
-export const hasOpenssl = runs('openssl', 'version');
-export const hasJava = runs('java', '-version') && runs('javac', '-version');
-
 const absent = (command: string): string => `there is no ${command} on the PATH`;
+
+/** Says so once in each file whose tests need it. */
+function found(command: string, isFound: boolean): boolean {
+  if (!isFound) console.warn(`skipped the tests with ${command}: ${absent(command)}`);
+  return isFound;
+}
+export const hasOpenssl = found('openssl', runs('openssl', 'version'));
+export const hasJava = found('java', runs('java', '-version') && runs('javac', '-version'));
 
 /** TLS stacks other than Node's, with a check whether this machine has them. */
 export const FOREIGN_STACKS: readonly ForeignStack[] = [

@@ -1,16 +1,16 @@
 /** Server-side apply and patches in the sandbox. */
-import { placeOf } from '../../../src/sandbox/machinery/storage/stored.ts';
+import { placeOf } from '../../../src/machinery/storage/stored.ts';
 import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
-import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
-import { ApiFailure } from '../../../src/sandbox/machinery/failure.ts';
-import { applyConfiguration } from '../../../src/sandbox/machinery/managed-fields/apply.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/machinery/api-object.ts';
+import { ApiFailure } from '../../../src/machinery/failure.ts';
+import { applyConfiguration } from '../../../src/machinery/managed-fields/apply.ts';
 import { by, widget } from '../../support/sandbox/managed-fields.ts';
-import type { Api, ApiRequest } from '../../../src/sandbox/server/pipeline/context.ts';
-import { handle } from '../../../src/sandbox/server/pipeline/handle.ts';
-import type { ResourceRequest } from '../../../src/sandbox/machinery/request.ts';
+import type { Api, ApiRequest } from '../../../src/sandbox/pipeline/context.ts';
+import { handle } from '../../../src/sandbox/pipeline/handle.ts';
+import type { ResourceRequest } from '../../../src/machinery/request.ts';
 import { CONFIG_MAPS, createWebhookAdmission } from '../../support/sandbox/webhooks.ts';
 import { mutatedObject } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, laterAnswerOf } from '../target.ts';

@@ -23,9 +23,9 @@ import {
   type JsonValue,
 } from '../../../src/json/json.ts';
 import { conversionPolicySchema, type ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
-import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
-import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
+import { prune } from '../../../src/machinery/schema/prune.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
+import { validateSchema } from '../../../src/machinery/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, laterAnswerOf } from '../target.ts';
 

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
-import { ApiFailure } from '../../../src/sandbox/machinery/failure.ts';
-import { applyJsonPatch } from '../../../src/sandbox/machinery/patch/json-patch.ts';
-import { applyMergePatch } from '../../../src/sandbox/machinery/patch/merge-patch.ts';
-import { applyStrategicPatch } from '../../../src/sandbox/machinery/patch/strategic-merge-patch.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
+import { ApiFailure } from '../../../src/machinery/failure.ts';
+import { applyJsonPatch } from '../../../src/machinery/patch/json-patch.ts';
+import { applyMergePatch } from '../../../src/machinery/patch/merge-patch.ts';
+import { applyStrategicPatch } from '../../../src/machinery/patch/strategic-merge-patch.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
 import { anyJson, mutatedObject } from '../mutated.ts';
 import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

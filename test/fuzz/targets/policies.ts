@@ -5,9 +5,9 @@ import { admissionPolicySchema, type AdmissionPolicySpec } from '../../../src/ap
 import { compileSpec } from '../../support/admission/policy.ts';
 import { parsePath, InvalidPath, formatPath, fill, valuesAt } from '../../../src/json/field-path.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
-import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
-import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
+import { prune } from '../../../src/machinery/schema/prune.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
+import { validateSchema } from '../../../src/machinery/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { isEqual, parseJson } from '../../../src/json/json.ts';
-import { ApiFailure } from '../../../src/sandbox/machinery/failure.ts';
-import { parseProtobuf } from '../../../src/sandbox/server/protobuf/parse-protobuf.ts';
+import { ApiFailure } from '../../../src/machinery/failure.ts';
+import { parseProtobuf } from '../../../src/sandbox/protobuf/parse-protobuf.ts';
 import { RECORDED_BODIES } from '../../support/sandbox/recorded-bodies.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 

@@ -8,9 +8,9 @@ import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.t
 import { detectorProblems, readSource, timesOf } from '../../../src/restore/detector.ts';
 import { planWindow } from '../../../src/restore/window-plan.ts';
 import { MAX_WINDOW_MS, openWindowsFor, windowProblems, windowState } from '../../../src/restore/window.ts';
-import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
-import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
+import { prune } from '../../../src/machinery/schema/prune.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
+import { validateSchema } from '../../../src/machinery/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { fuzzTarget, hold } from '../target.ts';
 

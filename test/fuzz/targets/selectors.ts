@@ -4,12 +4,9 @@ import fc from 'fast-check';
 import { selectorText } from '../../../src/admission/handlers/reader.ts';
 import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { matchesSelector, normaliseSelector } from '../../../src/json/label-selector.ts';
-import { ApiFailure } from '../../../src/sandbox/machinery/failure.ts';
-import {
-  parseFieldSelector,
-  parseLabelSelector,
-} from '../../../src/sandbox/machinery/selectors/selectors.ts';
-import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
+import { ApiFailure } from '../../../src/machinery/failure.ts';
+import { parseFieldSelector, parseLabelSelector } from '../../../src/machinery/selectors/selectors.ts';
+import { ofJson } from '../../../src/machinery/api-object.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 

@@ -2,6 +2,7 @@
 import type { Attack, Attempt } from './attack.ts';
 import { ON_CONFIG_MAPS } from './on-config-maps.ts';
 import { ON_DEFINITIONS } from './on-definitions.ts';
+import { ON_INSTALLATION } from './on-installation.ts';
 import { ON_SECRETS } from './on-secrets.ts';
 import { ON_WEBHOOKS } from './on-webhooks.ts';
 import { ON_WORKLOADS } from './on-workloads.ts';
@@ -15,4 +16,5 @@ export const ATTACKS: readonly Attack[] = [
   ...of('webhooks', ON_WEBHOOKS),
   ...of('definitions', ON_DEFINITIONS),
   ...of('workloads', ON_WORKLOADS),
+  ...of('installation', ON_INSTALLATION),
 ];

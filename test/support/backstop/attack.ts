@@ -8,7 +8,7 @@ import type { Resource } from '../../../src/kube/object.ts';
 export interface Attack {
   readonly name: string;
   /** The policy that refuses it. */
-  readonly policy: 'secrets' | 'config-maps' | 'webhooks' | 'definitions' | 'workloads';
+  readonly policy: 'secrets' | 'config-maps' | 'webhooks' | 'definitions' | 'workloads' | 'installation';
   /** An administrator creates it first. */
   readonly before?: readonly [Resource, Json];
   readonly write: (client: KubeClient) => Promise<unknown>;

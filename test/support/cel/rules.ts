@@ -1,6 +1,6 @@
 /** Rules about the lists of a CustomResourceDefinition, and objects for them. */
 import type { JsonObject } from '../../../src/json/json.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
 import type { Seeded } from '../seeded.ts';
 
 const TEXT: Schema = { type: 'string' };

@@ -1,4 +1,5 @@
 /** Readings of a healthy cluster for `gatehouse doctor`; each test changes one of them. */
+import { installationOwner } from '../../../src/admission/webhooks/installation-owner.ts';
 import { customResourceDefinitions } from '../../../src/api/crds.ts';
 import { toSecretData } from '../../../src/pki/authority/secret.ts';
 import { caBundle } from '../../../src/pki/authority/bundle.ts';
@@ -21,7 +22,7 @@ export const foreignBundle = caBundle(await firstAuthority(NOW), NOW);
 const { chain } = await serverOf(authority, NOW);
 
 export const configuration = (pem: string, change: object = {}): LiveConfiguration => ({
-  metadata: { name: 'gatehouse' },
+  metadata: { name: 'gatehouse', ownerReferences: [installationOwner('r')] },
   webhooks: [
     {
       name: 'own-opening.mutate.gatehouse.dev',
@@ -39,9 +40,10 @@ export const deploymentWith = (
   args: readonly string[],
   env: readonly { readonly name: string }[] = [],
   readyReplicas = 2,
+  { replicas = 2, ...status }: Readonly<Record<string, unknown>> & { readonly replicas?: number } = {},
 ) => ({
-  spec: { replicas: 2, template: { spec: { containers: [{ args, env }] } } },
-  status: { readyReplicas },
+  spec: { replicas, template: { spec: { containers: [{ args, env }] } } },
+  status: { readyReplicas, updatedReplicas: 2, ...status },
 });
 
 /** The CRDs with their status, by name. */

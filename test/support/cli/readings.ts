@@ -123,3 +123,9 @@ export const healthy: ClusterReadings = {
   policies: read([policy()]),
   windows: read([restoreWindow('Open', at(HOUR)), restoreWindow('Completed', at(-HOUR))]),
 };
+
+/** Part of each private key in PEM: as text, and in the three forms that base64 gives it. */
+export const PRIVATE_KEY: readonly string[] = [
+  'PRIVATE KEY',
+  ...['', 'x', 'xx'].map((before) => Buffer.from(`${before}PRIVATE KEY`).toString('base64').slice(4, 12)),
+];

@@ -6,18 +6,15 @@ import { mutate } from '../../../src/admission/policy/mutate.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { isEqual, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
-import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
-import { applyMutation, MutationFailure } from '../../../src/sandbox/machinery/policies/apply-mutation.ts';
-import {
-  compilePolicy,
-  type PolicyExpressions,
-} from '../../../src/sandbox/machinery/policies/compile-policy.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/machinery/api-object.ts';
+import { applyMutation, MutationFailure } from '../../../src/machinery/policies/apply-mutation.ts';
+import { compilePolicy, type PolicyExpressions } from '../../../src/machinery/policies/compile-policy.ts';
 import {
   evaluateConditions,
   evaluationOf,
   outcome,
-} from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
-import { paramsOf } from '../../../src/sandbox/machinery/policies/policy-params.ts';
+} from '../../../src/machinery/policies/evaluate-policy.ts';
+import { paramsOf } from '../../../src/machinery/policies/policy-params.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 import {

@@ -1,5 +1,5 @@
 /** Generated requests as a client makes them, and what the API server says about the policies of their place. */
-import type { Question } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
+import type { Question } from '../../../src/machinery/webhooks/admission-review.ts';
 import {
   isJsonObject,
   listIn,
@@ -10,8 +10,8 @@ import {
 } from '../../../src/json/json.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { ofJson, toJson } from '../../../src/sandbox/machinery/api-object.ts';
-import type { ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
+import { ofJson, toJson } from '../../../src/machinery/api-object.ts';
+import type { ResourceType } from '../../../src/machinery/resource-type.ts';
 import type { RawAnswer, Transport } from '../../conformance/transport.ts';
 import { distinct, inCommon, violations, type Verdict } from './judge.ts';
 import { askedBy, type Asked } from './requests.ts';

@@ -3,9 +3,9 @@ import type { CompiledPolicy } from '../../../src/admission/policy/compiled-poli
 import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
-import { apiVersionOf, type ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
-import { admissionReview, type Question } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
+import { ofJson } from '../../../src/machinery/api-object.ts';
+import { apiVersionOf, type ResourceType } from '../../../src/machinery/resource-type.ts';
+import { admissionReview, type Question } from '../../../src/machinery/webhooks/admission-review.ts';
 import { GROUP } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 

@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
-import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
-import { apiVersionOf, type ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
-import { applyDefaults } from '../../../src/sandbox/machinery/schema/default.ts';
-import { wholeSchema } from '../../../src/sandbox/machinery/schema/object-meta.ts';
-import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
-import { builtInTypes } from '../../../src/sandbox/machinery/kinds/built-in-types.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/machinery/api-object.ts';
+import { apiVersionOf, type ResourceType } from '../../../src/machinery/resource-type.ts';
+import { applyDefaults } from '../../../src/machinery/schema/default.ts';
+import { wholeSchema } from '../../../src/machinery/schema/object-meta.ts';
+import { prune } from '../../../src/machinery/schema/prune.ts';
+import { builtInTypes } from '../../../src/machinery/kinds/built-in-types.ts';
 
 const echo = (object: ApiObject) => object;
 

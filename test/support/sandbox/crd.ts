@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
-import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
-import { text } from '../../../src/sandbox/machinery/fields.ts';
-import { planDefinitionStatus } from '../../../src/sandbox/machinery/crd/status.ts';
+import { ofJson, type ApiObject } from '../../../src/machinery/api-object.ts';
+import { text } from '../../../src/machinery/fields.ts';
+import { planDefinitionStatus } from '../../../src/machinery/crd/status.ts';
 
 export const NOW = '2026-01-02T03:04:05Z';
 

@@ -1,10 +1,6 @@
 import type { JsonObject } from '../../../src/json/json.ts';
-import {
-  ofJson,
-  type ApiObject,
-  type ManagedFieldsEntry,
-} from '../../../src/sandbox/machinery/api-object.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
+import { ofJson, type ApiObject, type ManagedFieldsEntry } from '../../../src/machinery/api-object.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
 
 const STRING: Schema = { type: 'string' };
 const STRINGS: Schema = { type: 'object', additionalProperties: STRING };

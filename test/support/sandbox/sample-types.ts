@@ -3,8 +3,8 @@ import {
   plainStrategy,
   type ResourceRegistry,
   type ResourceType,
-} from '../../../src/sandbox/machinery/resource-type.ts';
-import { ANYTHING } from '../../../src/sandbox/machinery/schema/schema.ts';
+} from '../../../src/machinery/resource-type.ts';
+import { ANYTHING } from '../../../src/machinery/schema/schema.ts';
 
 type Told = Pick<ResourceType, 'group' | 'version' | 'kind' | 'resource'> & Partial<ResourceType>;
 

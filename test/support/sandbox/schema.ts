@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { JsonValue } from '../../../src/json/json.ts';
-import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
 
 const NAMES = ['a', 'b', 'c', 'constructor', '__proto__'];
 

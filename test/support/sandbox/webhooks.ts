@@ -1,16 +1,16 @@
-import type { AdmissionAttributes } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
-import { placeOf } from '../../../src/sandbox/machinery/storage/stored.ts';
+import type { AdmissionAttributes } from '../../../src/machinery/webhooks/admission-review.ts';
+import { placeOf } from '../../../src/machinery/storage/stored.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
-import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
+import { ofJson, type ApiObject } from '../../../src/machinery/api-object.ts';
 import { established, VERSION } from './crd.ts';
-import { definitionType } from '../../../src/sandbox/machinery/crd/definition-type.ts';
+import { definitionType } from '../../../src/machinery/crd/definition-type.ts';
 import { typeOf, TYPES } from './built-in-objects.ts';
-import type { Api } from '../../../src/sandbox/server/pipeline/context.ts';
-import { createRegistry } from '../../../src/sandbox/machinery/registry.ts';
-import type { ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
-import { createStorage } from '../../../src/sandbox/machinery/storage/storage.ts';
-import { createAdmission } from '../../../src/sandbox/machinery/webhooks/admission.ts';
-import { hooksOf, type Hook } from '../../../src/sandbox/machinery/webhooks/hook.ts';
+import type { Api } from '../../../src/sandbox/pipeline/context.ts';
+import { createRegistry } from '../../../src/machinery/registry.ts';
+import type { ResourceType } from '../../../src/machinery/resource-type.ts';
+import { createStorage } from '../../../src/machinery/storage/storage.ts';
+import { createAdmission } from '../../../src/machinery/webhooks/admission.ts';
+import { hooksOf, type Hook } from '../../../src/machinery/webhooks/hook.ts';
 
 export const CONFIG_MAPS: ResourceType = typeOf('v1 ConfigMap');
 
@@ -108,17 +108,15 @@ export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>
     ...world,
     convert,
     newUid: () => `uid-${++uids}`,
-    caller: {
-      call: ({ url = '' }, review) => {
-        const path = new URL(url).pathname.slice(1);
-        const request = review.request as Asked; // a review that the sandbox wrote
-        asked.push({ path, request });
-        const answer = answers[path]?.(request) ?? new Error('no answer is defined for this webhook');
-        if (answer instanceof Error) return Promise.reject(answer);
-        if ('raw' in answer) return Promise.resolve(answer.raw ?? null);
-        const { apiVersion = '', kind = '' } = review;
-        return Promise.resolve({ apiVersion, kind, response: { uid: request.uid, ...answer } });
-      },
+    call: ({ url = '' }, review) => {
+      const path = new URL(url).pathname.slice(1);
+      const request = review.request as Asked; // a review that the sandbox wrote
+      asked.push({ path, request });
+      const answer = answers[path]?.(request) ?? new Error('no answer is defined for this webhook');
+      if (answer instanceof Error) return Promise.reject(answer);
+      if ('raw' in answer) return Promise.resolve(answer.raw ?? null);
+      const { apiVersion = '', kind = '' } = review;
+      return Promise.resolve({ apiVersion, kind, response: { uid: request.uid, ...answer } });
     },
   });
   const notes = {
