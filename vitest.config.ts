@@ -100,6 +100,28 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'cluster',
+          expect,
+          include: ['test/cluster/**/*.test.ts'],
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/node/setup.ts'],
+          maxWorkers: 2, // each has a node of its own
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
+        },
+      },
+      {
+        test: {
+          name: 'velero',
+          expect,
+          isolate: false,
+          include: ['test/velero/**/*.test.ts'],
+          globalSetup: [...SETUP, 'test/support/velero-setup.ts'],
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: 2 * TIMEOUT_MS,
+        },
+      },
+      {
+        test: {
           name: 'nightly',
           expect,
           isolate: false,
