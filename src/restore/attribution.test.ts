@@ -151,6 +151,15 @@ test('Velero labels no Namespace: its first write decides, and only the newest o
   expect(reporter(three, found('09:00:00', { resource: 'namespaces' }))).toBeUndefined();
 });
 
+test('the write that opens a window is older than it, and still belongs to it', () => {
+  const first = (created: string) => found(created, { resource: 'namespaces' });
+  expect(reporter(three, first('09:59:31'))).toBe('r1');
+  expect(reporter(three, first('09:59:29'))).toBeUndefined();
+  expect(reporter(three, first('10:30:50'))).toBe('r1'); // it was open then
+  const manual = windowOf('drill', '10:00:00', '10:30:00');
+  expect(reporter([manual], found('09:59:59'))).toBeUndefined();
+});
+
 test('the writer of an object is one window, and none once its report is completed', () => {
   const writer = (windows: readonly RestoreWindow[], label: string) =>
     createAttribution(windows, detectors, 65_000, (text) => text).writer(found('11:00:40', { label }))
@@ -188,6 +197,7 @@ test('a tool whose detector names no label is treated in the same way', () => {
     spec: { ...window.spec, source: { type: 'Detector', detector: 'k10', ref } as const },
   };
   expect(reporter([k10], found('10:10:00'))).toBe('k');
+  expect(reporter([k10], found('09:00:00', { changedAt: [at('09:59:40')] }))).toBe('k');
 });
 
 test('after a rollback or a long absence, the full sweep reports what no restore wrote', () => {
