@@ -15,8 +15,7 @@ export type EtcdSnapshot = ReadonlyMap<string, Stored>;
 
 /** Every key of the API server: `/registry/` up to, not including, `/registry0`. */
 const ALL = { key: base64('/registry/'), range_end: base64('/registry0') };
-/** etcd refuses a transaction with more than 128 operations. */
-const OPERATIONS = 100;
+const AT_A_TIME = 20;
 const CRDS = '/registry/apiextensions.k8s.io/customresourcedefinitions/';
 
 interface KeyValue {
@@ -47,16 +46,10 @@ export async function restoreEtcdSnapshot(url: string, snapshot: EtcdSnapshot): 
   // Custom resources go before their definitions: afterwards, the API server no longer watches them.
   const [definitions, objects] = split(added, isDefinition);
   for (const keys of [objects, definitions])
-    await transact(
-      url,
-      keys.map((key) => ({ requestDeleteRange: { key } })),
-    );
-  const revisions = await transact(
-    url,
-    changed.map(([key, { value }]) => ({ requestPut: { key, value } })),
-  );
-  changed.forEach(([, stored], index) => {
-    stored.revision = revisions[index] ?? stored.revision;
+    await eachAlone(keys, (key) => callEtcd(url, 'kv/deleterange', { key }));
+  await eachAlone(changed, async ([key, stored]) => {
+    const { header } = await callEtcd(url, 'kv/put', { key, value: stored.value });
+    stored.revision = header.revision;
   });
   return [...added, ...changed.map(([key]) => key)].map((key) => Buffer.from(key, 'base64').toString());
 }
@@ -69,15 +62,13 @@ async function range(url: string, keysOnly = false): Promise<readonly KeyValue[]
   return kvs;
 }
 
-/** @returns the revision of each operation */
-async function transact(url: string, operations: readonly object[]): Promise<readonly string[]> {
-  const revisions: string[] = [];
-  for (let from = 0; from < operations.length; from += OPERATIONS) {
-    const success = operations.slice(from, from + OPERATIONS);
-    const { header } = await callEtcd(url, 'kv/txn', { success });
-    revisions.push(...success.map(() => header.revision));
-  }
-  return revisions;
+/**
+ * Each write has a revision of its own, as those of the API server have. A client whose watch ends between two events of one
+ * revision goes on behind the revision, and misses the second.
+ */
+async function eachAlone<T>(all: readonly T[], write: (one: T) => Promise<unknown>): Promise<void> {
+  for (let from = 0; from < all.length; from += AT_A_TIME)
+    await Promise.all(all.slice(from, from + AT_A_TIME).map(write));
 }
 
 const isDefinition = (key: string): boolean => Buffer.from(key, 'base64').toString().startsWith(CRDS);
