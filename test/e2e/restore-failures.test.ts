@@ -256,10 +256,12 @@ async function restoreTwentyTimes(prefix: string): Promise<void> {
 }
 
 test('B7: each of twenty consecutive restores has a window and a clean report, and the restores share sweeps', async () => {
-  const before = sweeps();
+  const [before, began] = [sweeps(), performance.now()];
   await restoreTwentyTimes('b7-sync');
+  const count = sweeps() - before;
   // Gatehouse runs at most one sweep a second. One interim and one last sweep for each restore would be 40.
-  expect(sweeps() - before).toBeLessThan(20);
+  expect(count).toBeLessThanOrEqual(1 + (performance.now() - began) / 1_000);
+  expect(count).toBeLessThan(30);
 });
 
 test('B8: an interim sweep reports after the last write, although the phase does not change, and a final sweep follows', async () => {
