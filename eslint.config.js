@@ -124,7 +124,13 @@ export default tseslint.config(
   ...tseslint.configs.strictTypeChecked,
   ...tseslint.configs.stylisticTypeChecked,
   {
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    // One program for each tsconfig.json: the project service takes three times as long for all files.
+    languageOptions: {
+      parserOptions: {
+        project: ['tsconfig.json', 'deploy/examples/*/tsconfig.json'],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
     rules: {
       '@typescript-eslint/restrict-template-expressions': [
         'error',
