@@ -1,7 +1,7 @@
 /**
  * Velero from the API server's point of view: the same requests, in the same order, by the same identity, with the same
  * outcome. It restores custom resources and Namespaces. Pods, the data of volumes, plugins and the watches of informers
- * are omitted. test/e2e/velero-facts.test.ts lists the facts that were measured with Velero 1.18.
+ * are omitted. test/velero runs the real one.
  * @see https://github.com/velero-io/velero/blob/main/pkg/restore/restore.go
  */
 import { setTimeout as sleep } from 'node:timers/promises';
