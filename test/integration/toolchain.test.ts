@@ -34,7 +34,7 @@ describe('the import rules', () => {
   const eslint = new ESLint({
     cwd: root,
     ruleFilter: ({ ruleId }) => ruleId.startsWith('no-restricted-'),
-    overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
+    overrideConfig: { languageOptions: { parserOptions: { project: null } } },
   });
 
   async function complaints(room: string, code: string): Promise<readonly string[]> {
