@@ -80,6 +80,7 @@ const source = object('The origin of the window. Absent: a user opened it.', {
     'namespace?': string('Absent for cluster-scoped objects.'),
     name: string('Name.'),
     uid: string('The uid of the object.'),
+    'createdAt?': string('When it was created (RFC 3339): what is older was not written by this restore.'),
   }),
 });
 

@@ -2,7 +2,7 @@
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
 import type { GroupResource } from '../json/kube-object.ts';
-import { labelOf, openAt, spanOf, type AttributionLabel, type CreationMetadata } from './restored-by.ts';
+import { isWithin, labelOf, spanOf, type AttributionLabel, type CreationMetadata } from './restored-by.ts';
 import { covers, hasFinalReport } from './window.ts';
 
 interface WrittenMetadata extends CreationMetadata {
@@ -108,16 +108,14 @@ function writerOf(
   if (first !== undefined) {
     // A window that ends takes its report with it. Those that end are last.
     const lasting = labelled.filter((one) => isBeingDeleted(first) || !isBeingDeleted(one));
-    return openAt(lasting, () => [created])[0] ?? first;
+    return lasting.find(({ span }) => isWithin(span, created)) ?? first;
   }
   const isLabelled = Object.keys(labels).some((key) => attributionKeys.has(key));
-  const open = openAt(
-    restores.filter((one) => isCovered(one, found)),
-    ({ label }) => {
-      if (label === undefined) return writes;
-      // Velero labels no Namespace, and policies may remove labels.
-      return isLabelled ? [] : [created];
-    },
-  );
+  const open = restores.filter((one) => {
+    if (!isCovered(one, found)) return false;
+    if (one.label === undefined) return writes.some((time) => isWithin(one.span, time));
+    // Velero labels no Namespace, and policies may remove labels.
+    return !isLabelled && isWithin(one.span, created);
+  });
   return open.find(({ label }) => label === undefined) ?? open[0];
 }

@@ -60,7 +60,7 @@ export function detectedWindow(
 
 function specOf(detector: RestoreDetector, source: RestoreSource, now: Date): RestoreWindowSpec {
   const { watch, principals, operations = ['CREATE', 'UPDATE'], quiesce } = detector.spec;
-  const { kind, namespace } = source;
+  const { kind, namespace, createdAt } = source;
   const namespaceMapping = Object.fromEntries(Object.entries(source.namespaceMapping).slice(0, MAX_MAPPINGS));
   return {
     source: {
@@ -70,6 +70,7 @@ function specOf(detector: RestoreDetector, source: RestoreSource, now: Date): Re
         ...pick(source, 'apiVersion', 'kind', 'name', 'uid'),
         resource: watch.resource,
         ...(namespace === undefined ? {} : { namespace }),
+        ...(Number.isNaN(createdAt.getTime()) ? {} : { createdAt: toTimestamp(createdAt) }),
       },
     },
     principals,

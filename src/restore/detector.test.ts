@@ -93,7 +93,11 @@ test('every replica builds the same window for a source', () => {
       finalizers: ['gatehouse.dev/sweep'],
     },
     spec: {
-      source: { type: 'Detector', detector: 'velero', ref: { kind: 'Restore', name: 'nightly', uid: 'u1' } },
+      source: {
+        type: 'Detector',
+        detector: 'velero',
+        ref: { kind: 'Restore', name: 'nightly', uid: 'u1', createdAt: '2026-11-21T11:00:00Z' },
+      },
       match: { operations: ['CREATE', 'UPDATE'] },
       expiresAt: '2026-11-21T17:30:00Z',
     },

@@ -74,17 +74,6 @@ test('an object belongs to each window that was open at its creation and covers 
   expect(of()).toEqual([]);
 });
 
-test('an object that was being admitted when a detected window opened belongs to it, unless another was open', () => {
-  const source = { type: 'Detector', detector: 'velero' } as const;
-  const from = (openedAt: string) => named(openedAt, { source }, { openedAt: `2026-11-21T${openedAt}Z` });
-  const later = { ...from('13:00:20'), metadata: { name: 'later' } };
-  const of = (...windows: readonly RestoreWindow[]) =>
-    restoringWindows(windows, [], 0, digest)(created('13:00:00'), SERVERS);
-  expect(of(later)).toEqual([later]);
-  expect(of(from('12:59:59'), later)).toEqual([from('12:59:59')]);
-  expect(of({ ...later, spec: window().spec })).toEqual([]);
-});
-
 test('a window of a user gets no objects by a label: only a detector knows the label', () => {
   const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', resource: 'restores', name: 'r', uid: 'u' };
   const forged = window({}, { source: { type: 'Manual', detector: 'velero', ref } });

@@ -20,30 +20,11 @@ export interface AttributionLabel {
 
 /** In milliseconds since 1970. */
 interface Span {
-  /** When the first write that this window deferred may have been created. */
-  readonly since: number;
   readonly from: number;
   readonly until: number;
 }
 
-/** The first deferred write of a restore opens its window, and the API server waits so long for a webhook at most. */
-const LONGEST_CALL_MS = 30_000;
-
-/**
- * The windows that were open at one of the times of an object. If none was: those that may have opened while the object was
- * being admitted.
- *
- * @param timesOf in milliseconds since 1970
- */
-export function openAt<Known extends { readonly span: Span }>(
-  windows: readonly Known[],
-  timesOf: (window: Known) => readonly number[],
-): readonly Known[] {
-  const after = (start: 'from' | 'since') =>
-    windows.filter((one) => timesOf(one).some((time) => time >= one.span[start] && time <= one.span.until));
-  const open = after('from');
-  return open.length > 0 ? open : after('since');
-}
+export const isWithin = ({ from, until }: Span, time: number): boolean => time >= from && time <= until;
 
 /** Maximum length of a label value. */
 const MAX_LABEL_LENGTH = 63;
@@ -69,13 +50,14 @@ export function restoringWindows(
   }));
   return ({ creationTimestamp = '', labels = {}, namespace }, resource) => {
     const created = Date.parse(creationTimestamp);
-    const covering = known.filter(
-      ({ window }) => resource === undefined || covers(window.spec, { ...resource, namespace }),
-    );
-    const open = new Set(openAt(covering, () => [created]));
-    const isLabelled = ({ label }: (typeof known)[number]) =>
-      label !== undefined && Object.hasOwn(labels, label.key) && labels[label.key] === label.value;
-    return known.filter((one) => isLabelled(one) || open.has(one)).map(({ window }) => window);
+    return known
+      .filter(({ window, span, label }) => {
+        if (label !== undefined && Object.hasOwn(labels, label.key) && labels[label.key] === label.value)
+          return true;
+        const isCovered = resource === undefined || covers(window.spec, { ...resource, namespace });
+        return isCovered && isWithin(span, created);
+      })
+      .map(({ window }) => window);
   };
 }
 
@@ -100,20 +82,19 @@ export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly Resto
   return strictest === own ? { mode } : { mode, heldBy: strictest.metadata.name ?? '' };
 }
 
-/** From the opening of the window until its last admitted write can be stored. */
-export function spanOf({ metadata, spec, status }: RestoreWindow, settleMs: number): Span {
-  const starts = [metadata.creationTimestamp, status?.openedAt]
+/**
+ * From the first write that the window may have deferred until its last one can be stored. Writes are also deferred on the
+ * evidence of a source that has no window yet.
+ */
+export function spanOf({ metadata, spec: { source }, status }: RestoreWindow, settleMs: number): Span {
+  const evidentAt = source?.type === 'Detector' ? source.ref?.createdAt : undefined;
+  const starts = [metadata.creationTimestamp, status?.openedAt, evidentAt]
     .map((time) => Date.parse(time ?? ''))
     .filter((time) => !Number.isNaN(time));
   const closed = Date.parse(status?.closedAt ?? '');
   // Creation timestamps have whole seconds.
   const from = Math.floor(Math.min(...starts) / 1_000) * 1_000;
-  const isDetected = spec.source?.type === 'Detector'; // before any other window opens, nothing is deferred for it
-  return {
-    since: isDetected ? from - LONGEST_CALL_MS : from,
-    from,
-    until: Number.isNaN(closed) ? Infinity : closed + settleMs,
-  };
+  return { from, until: Number.isNaN(closed) ? Infinity : closed + settleMs };
 }
 
 /** Undefined if the window has no detector, or its tool labels nothing. */

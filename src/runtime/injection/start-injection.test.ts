@@ -61,7 +61,10 @@ async function startWith(
   );
   const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '');
   await expect.poll(lagging, { timeout: 5_000 }).toBeDefined();
-  return { lagging: lagging(), unreadable: injection.unreadable(), injection };
+  const later = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
+  const unreadable = injection.unreadable();
+  later.mockRestore();
+  return { lagging: lagging(), unreadable, injection };
 }
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';

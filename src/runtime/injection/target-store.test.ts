@@ -89,5 +89,13 @@ test.each([
   ['cannot be reached at first', broken, false, 'failed'],
   ['cannot be reached for a moment', broken, true, 'complete'],
 ])('when the API server %s, the listing is known', (_when, error, hasSynced, kind) => {
-  expect(listingOf(error, hasSynced).kind).toBe(kind);
+  expect(listingOf(error, hasSynced, 60_000).kind).toBe(kind);
+});
+
+test.each([
+  ['is not lasting at first: the API server may be starting', 403, 4_999, false],
+  ['is lasting after five seconds', 403, 5_000, true],
+  ['is never lasting if it is another error', 500, 60_000, false],
+])('a first list that is refused %s', (_what, code, failingMs, isLasting) => {
+  expect(listingOf(answer(code), false, failingMs)).toMatchObject({ kind: 'failed', isLasting });
 });

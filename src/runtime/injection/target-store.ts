@@ -47,6 +47,7 @@ export function watchTargets(
     onTrust(key, trustOf(kind, target, key === ownKey));
   const reader = createContentReader(context, kind, resource, onContent);
   const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === ownKey;
+  let failingSince: number | undefined;
   const { store, hasSynced, whenSynced, failure } = watch<InjectionTarget>(
     context,
     {
@@ -63,7 +64,10 @@ export function watchTargets(
         onTrust(key, trustAt(key));
         onTarget(key, changed);
       },
-      onFailure: onListing,
+      onFailure: () => {
+        failingSince = failure() === undefined ? undefined : (failingSince ?? performance.now());
+        onListing();
+      },
     },
     signal,
   );
@@ -98,7 +102,8 @@ export function watchTargets(
       const absent = missing();
       return [...store.list(), ...(absent === undefined ? [] : [absent])].filter(asks);
     },
-    listing: (): Listing => listingOf(failure(), hasSynced()),
+    listing: (): Listing =>
+      listingOf(failure(), hasSynced(), failingSince === undefined ? 0 : performance.now() - failingSince),
   };
 }
 
@@ -135,11 +140,18 @@ function createContentReader(
 
 const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
 
-/** An error of a watch that was complete is transient, unless the API server forbids the watch. */
-export function listingOf(error: unknown, hasSynced: boolean): Listing {
+/** An API server that has just started forbids everything until it has read its roles, in milliseconds. */
+const STARTING_MS = 5_000;
+
+/**
+ * An error of a watch that was complete is transient, unless the API server forbids the watch.
+ *
+ * @param failingMs since the first error without a success after it
+ */
+export function listingOf(error: unknown, hasSynced: boolean, failingMs: number): Listing {
   if (isNotFound(error)) return { kind: 'not-served' };
-  const isLasting = isForbidden(error);
-  if (isLasting || (error !== undefined && !hasSynced)) return { kind: 'failed', error, isLasting };
+  const isLasting = isForbidden(error) && failingMs >= STARTING_MS;
+  if (isForbidden(error) || (error !== undefined && !hasSynced)) return { kind: 'failed', error, isLasting };
   return { kind: hasSynced ? 'complete' : 'pending' };
 }
 

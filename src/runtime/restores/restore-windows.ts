@@ -5,6 +5,7 @@ import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import { createAttribution, type SweptViolation } from '../../restore/attribution.ts';
+import { spanOf } from '../../restore/restored-by.ts';
 import { hasFinalReport, withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
@@ -123,9 +124,8 @@ function sweepOptionsOf(
 const isOfTime = ({ violation, written }: SweptViolation, since: Date): boolean =>
   violation.reason !== 'DefaultWouldChange' || isCreatedSince(written, since);
 
-/** A restore that ran before Gatehouse noticed it began before its window. */
-const beganAt = ({ metadata, status }: RestoreWindow, now: Date): Date =>
-  new Date(status?.openedAt ?? metadata.creationTimestamp ?? now);
+const beganAt = (window: RestoreWindow, now: Date): Date =>
+  new Date(Math.min(Number(now), spanOf(window, 0).from));
 
 async function open(
   window: RestoreWindow,
