@@ -91,7 +91,7 @@ describe('a new version that does not start', () => {
       '-p',
       '{"spec":{"progressDeadlineSeconds":10}}',
     );
-    await inSystem('set', 'image', 'deployment/gatehouse-webhook', 'gatehouse=gatehouse:0.1.1');
+    await inSystem('set', 'image', 'deployment/gatehouse-webhook', 'gatehouse=localhost:1/gatehouse:0.1.1');
     await finding('deployments', /Pod .* does not start: (ErrImagePull|ImagePullBackOff)/);
     const stuck = await finding('deployments', /gatehouse-webhook: the new version does not become ready/);
     expect(stuck).toMatchObject({
