@@ -1,3 +1,5 @@
+import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
+
 /**
  * One problem with an object: a `StatusCause` on the wire. `reason` is the API's CauseType, e.g.
  * `FieldValueRequired`.
@@ -52,19 +54,25 @@ export class ApiFailure extends Error {
   }
 }
 
-/** The object that an error is about; `resource` is plural, as in `details.kind`. */
-export interface Subject {
-  readonly group: string;
-  readonly resource: string;
+/** A failure about an object, or about its resource if there is no name. */
+const about = (
+  code: number,
+  reason: string,
+  { group, resource }: GroupResource,
+  name: string,
+  message: string,
+) =>
+  new ApiFailure(code, reason, message, {
+    ...(name === '' ? {} : { name }),
+    ...(group === '' ? {} : { group }),
+    kind: resource,
+  });
+
+/** Several problems as one text, without duplicates. */
+export function listed(problems: readonly string[]): string {
+  const unique = [...new Set(problems)];
+  return unique.length === 1 ? unique.join() : `[${unique.join(', ')}]`;
 }
-
-const qualified = ({ group, resource }: Subject) => (group === '' ? resource : `${resource}.${group}`);
-
-const detailsOf = ({ group, resource }: Subject, name: string): StatusDetails => ({
-  ...(name === '' ? {} : { name }),
-  ...(group === '' ? {} : { group }),
-  kind: resource,
-});
 
 // Messages follow k8s.io/apimachinery/pkg/api/errors, because clients match on them.
 
@@ -72,16 +80,13 @@ export const badRequest = (message: string) => new ApiFailure(400, 'BadRequest',
 
 export const unauthorized = () => new ApiFailure(401, 'Unauthorized', 'Unauthorized');
 
-export const forbidden = (subject: Subject, name: string, why: string) =>
-  new ApiFailure(
-    403,
-    'Forbidden',
-    `${qualified(subject)}${name === '' ? '' : ` "${name}"`} is forbidden: ${why}`,
-    detailsOf(subject, name),
-  );
+export function forbidden(subject: GroupResource, name: string, why: string): ApiFailure {
+  const what = name === '' ? groupResourceName(subject) : `${groupResourceName(subject)} "${name}"`;
+  return about(403, 'Forbidden', subject, name, `${what} is forbidden: ${why}`);
+}
 
-export const notFound = (subject: Subject, name: string) =>
-  new ApiFailure(404, 'NotFound', `${qualified(subject)} "${name}" not found`, detailsOf(subject, name));
+export const notFound = (subject: GroupResource, name: string) =>
+  about(404, 'NotFound', subject, name, `${groupResourceName(subject)} "${name}" not found`);
 
 /** The path or the resource does not exist. */
 export const noSuchResource = () =>
@@ -100,32 +105,21 @@ export const methodNotAllowed = (
 ) => new ApiFailure(405, 'MethodNotAllowed', message, {});
 
 /** The path of a custom resource does not support the verb. */
-export const methodNotSupported = ({ group, resource }: Subject, verb: string) =>
-  new ApiFailure(
-    405,
-    'MethodNotAllowed',
-    `${verb} is not supported on resources of kind "${qualified({ group, resource })}"`,
-    detailsOf({ group, resource }, ''),
-  );
+export function methodNotSupported(subject: GroupResource, verb: string): ApiFailure {
+  const message = `${verb} is not supported on resources of kind "${groupResourceName(subject)}"`;
+  return about(405, 'MethodNotAllowed', subject, '', message);
+}
 
 export const notAcceptable = (message: string, details?: StatusDetails) =>
   new ApiFailure(406, 'NotAcceptable', message, details);
 
-export const alreadyExists = (subject: Subject, name: string) =>
-  new ApiFailure(
-    409,
-    'AlreadyExists',
-    `${qualified(subject)} "${name}" already exists`,
-    detailsOf(subject, name),
-  );
+export const alreadyExists = (subject: GroupResource, name: string) =>
+  about(409, 'AlreadyExists', subject, name, `${groupResourceName(subject)} "${name}" already exists`);
 
-export const conflict = (subject: Subject, name: string, why: string) =>
-  new ApiFailure(
-    409,
-    'Conflict',
-    `Operation cannot be fulfilled on ${qualified(subject)} "${name}": ${why}`,
-    detailsOf(subject, name),
-  );
+export function conflict(subject: GroupResource, name: string, why: string): ApiFailure {
+  const message = `Operation cannot be fulfilled on ${groupResourceName(subject)} "${name}": ${why}`;
+  return about(409, 'Conflict', subject, name, message);
+}
 
 export const MODIFIED =
   'the object has been modified; please apply your changes to the latest version and try again';
@@ -142,8 +136,7 @@ export function invalid(
   name: string,
   causes: readonly Cause[],
 ): ApiFailure {
-  const texts = causes.map(({ field, message }) => `${field}: ${message}`);
-  const shown = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  const shown = listed(causes.map(({ field, message }) => `${field}: ${message}`));
   const qualifiedKind = kind.group === '' ? kind.kind : `${kind.kind}.${kind.group}`;
   return new ApiFailure(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${shown}`, {
     ...(name === '' ? {} : { name }),

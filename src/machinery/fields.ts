@@ -1,4 +1,12 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json/json.ts';
+import {
+  isJsonObject,
+  listIn,
+  objectIn,
+  ownValue,
+  textIn,
+  type JsonObject,
+  type JsonValue,
+} from '../json/json.ts';
 import { toJson, type ApiObject } from './api-object.ts';
 
 // The API server decodes JSON into structs: an absent or null field becomes the type's empty value. These
@@ -9,36 +17,27 @@ export function record(parent: object, key: string): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-export function text(parent: object, key: string): string {
-  const value = ownValue(parent, key);
-  return typeof value === 'string' ? value : '';
-}
+export const text = (parent: object, key: string): string => textIn(parent, key);
 
 export function optionalText(parent: object, key: string): string | undefined {
   const value = ownValue(parent, key);
   return typeof value === 'string' ? value : undefined;
 }
 
-export function flag(parent: object, key: string): boolean {
-  return ownValue(parent, key) === true;
-}
+export const flag = (parent: object, key: string): boolean => ownValue(parent, key) === true;
 
-export function records(parent: object, key: string): readonly JsonObject[] {
-  const value = ownValue(parent, key);
-  return isJsonArray(value) ? value.filter(isJsonObject) : [];
-}
+/** The items of a list; empty if the field is not a list. */
+export const items = (parent: object, key: string): readonly JsonValue[] => listIn(parent, key);
 
-export function texts(parent: object, key: string): readonly string[] {
-  const value = ownValue(parent, key);
-  return isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
+export const records = (parent: object, key: string): readonly JsonObject[] =>
+  items(parent, key).filter(isJsonObject);
 
-const EMPTY: JsonObject = {};
+export const texts = (parent: object, key: string): readonly string[] =>
+  items(parent, key).filter((item) => typeof item === 'string');
 
 /** The object at this path; an empty object if there is none. */
-export function section(object: ApiObject | JsonObject, ...path: readonly string[]): JsonObject {
-  return path.reduce<JsonObject>((parent, key) => record(parent, key) ?? EMPTY, object as JsonObject); // both are JSON
-}
+export const section = (object: ApiObject | JsonObject, ...path: readonly string[]): JsonObject =>
+  objectIn(object, ...path);
 
 export const spec = (object: ApiObject): JsonObject => section(object, 'spec');
 export const status = (object: ApiObject): JsonObject => section(object, 'status');
@@ -56,12 +55,6 @@ export function number(parent: object, key: string): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
-/** The items of a list; empty if the field is not a list. */
-export function items(parent: object, key: string): readonly JsonValue[] {
-  const found = ownValue(parent, key);
-  return isJsonArray(found) ? found : [];
-}
-
 /** The entries whose values are strings, e.g. labels or the data of a ConfigMap. */
 export function stringMap(parent: object, key: string): Readonly<Record<string, string>> {
   const found = ownValue(parent, key);
@@ -72,23 +65,16 @@ export function stringMap(parent: object, key: string): Readonly<Record<string, 
   return Object.fromEntries(entries);
 }
 
-/** The object with some top-level fields changed; undefined removes a field. */
-export function withFields(
-  object: ApiObject,
-  changes: Readonly<Record<string, JsonValue | undefined>>,
-): ApiObject {
-  const merged: Record<string, JsonValue | undefined> = { ...toJson(object), ...changes };
-  const present = Object.entries(merged).filter(([, changed]) => changed !== undefined);
-  return Object.fromEntries(present) as unknown as ApiObject; // apiVersion, kind and metadata are unchanged
-}
+type Changes = Readonly<Record<string, JsonValue | undefined>>;
 
-/** The same for plain JSON. */
-export function changed(
-  object: JsonObject,
-  changes: Readonly<Record<string, JsonValue | undefined>>,
-): JsonObject {
+/** The object with some fields changed; undefined removes a field. */
+export function changed(object: JsonObject, changes: Changes): JsonObject {
   const merged: Record<string, JsonValue | undefined> = { ...object, ...changes };
   return Object.fromEntries(
     Object.entries(merged).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined),
   );
 }
+
+/** The same for an API object. */
+export const withFields = (object: ApiObject, changes: Changes): ApiObject =>
+  changed(toJson(object), changes) as unknown as ApiObject; // apiVersion, kind and metadata are unchanged

@@ -1,12 +1,32 @@
+import { valueIn, type JsonValue } from '../json/json.ts';
+import { memoizeWeak } from '../json/objects.ts';
 import type { ApiObject } from './api-object.ts';
-import { DEFINITIONS } from './crd/definition.ts';
-import { storedTypeOf, typesOf } from './crd/types-of.ts';
-import { apiVersionOf, type ResourceRegistry, type ResourceType, compareVersions } from './resource-type.ts';
+import {
+  acceptedNames,
+  DEFINITIONS,
+  isConditionTrue,
+  readDefinition,
+  storageVersionOf,
+  type Definition,
+  type DefinitionColumn,
+  type DefinitionVersion,
+} from './crd/definition.ts';
+import type { ResourceVerb } from './request.ts';
+import {
+  apiVersionOf,
+  compareVersions,
+  plainStrategy,
+  type PrinterColumn,
+  type ResourceRegistry,
+  type ResourceType,
+  type Strategy,
+} from './resource-type.ts';
+import { ANYTHING } from './schema/schema.ts';
 import type { Storage } from './storage/stored.ts';
 
-/** Types indexed by all lookup keys. */
+/** Types by all lookup keys. */
 interface Index {
-  readonly types: readonly ResourceType[];
+  readonly all: readonly ResourceType[];
   readonly byResource: ReadonlyMap<string, ResourceType>;
   readonly byKind: ReadonlyMap<string, ResourceType>;
   readonly stored: ReadonlyMap<string, ResourceType>;
@@ -15,53 +35,32 @@ interface Index {
 /** API names contain no spaces, so joined keys are unambiguous. */
 const joined = (...parts: readonly string[]) => parts.join(' ');
 
-/**
- * All served types: built-in kinds, and the kinds of the definitions currently in `storage`. A built-in kind takes
- * precedence over a definition of the same resource.
- */
+/** All served types: built-in kinds, and the kinds of the definitions currently in `storage`. */
 export function createRegistry(builtIns: readonly ResourceType[], storage: Storage): ResourceRegistry {
-  const builtIn = indexOf(
-    builtIns,
-    builtIns.filter(({ version, storageVersion }) => version === storageVersion),
-  );
-  let known: { readonly custom: Index; readonly all: readonly ResourceType[] } | undefined;
-
-  const readDefinitions = () => {
-    known ??= indexDefinitions(storage.list(DEFINITIONS).items, builtIns);
-    return known;
-  };
+  let known: Index | undefined;
+  const index = () => (known ??= indexOf(builtIns, storage.list(DEFINITIONS).items));
   storage.watch(DEFINITIONS, storage.revision(), () => {
     known = undefined;
   });
-
   return {
-    find: (group, version, resource) => {
-      const key = joined(group, version, resource);
-      return builtIn.byResource.get(key) ?? readDefinitions().custom.byResource.get(key);
-    },
-    findKind: (apiVersion, kind) => {
-      const key = joined(apiVersion, kind);
-      return builtIn.byKind.get(key) ?? readDefinitions().custom.byKind.get(key);
-    },
-    stored: (group, resource) => {
-      const key = joined(group, resource);
-      return builtIn.stored.get(key) ?? readDefinitions().custom.stored.get(key);
-    },
-    all: () => readDefinitions().all,
+    find: (group, version, resource) => index().byResource.get(joined(group, version, resource)),
+    findKind: (apiVersion, kind) => index().byKind.get(joined(apiVersion, kind)),
+    stored: (group, resource) => index().stored.get(joined(group, resource)),
+    all: () => index().all,
   };
 }
 
-function indexDefinitions(definitions: readonly ApiObject[], builtIns: readonly ResourceType[]) {
-  const custom = indexOf(
-    definitions.flatMap(typesOf),
-    definitions.map(storedTypeOf).filter((type) => type !== undefined),
-  );
-  return { custom, all: inDiscoveryOrder(builtIns, custom.types) };
-}
-
-function indexOf(types: readonly ResourceType[], stored: readonly ResourceType[]): Index {
+function indexOf(builtIns: readonly ResourceType[], definitions: readonly ApiObject[]): Index {
+  const defined = definitions.map(typesOf);
+  const custom = defined.flatMap(({ served }) => served);
+  // The last type of a key wins: a built-in kind takes precedence over a definition of the same resource.
+  const types = [...custom, ...builtIns];
+  const stored = [
+    ...defined.flatMap((one) => one.stored ?? []),
+    ...builtIns.filter(({ version, storageVersion }) => version === storageVersion),
+  ];
   return {
-    types,
+    all: inDiscoveryOrder(builtIns, custom),
     byResource: new Map(types.map((type) => [joined(type.group, type.version, type.resource), type])),
     byKind: new Map(types.map((type) => [joined(apiVersionOf(type), type.kind), type])),
     stored: new Map(stored.map((type) => [joined(type.group, type.resource), type])),
@@ -88,3 +87,126 @@ function inDiscoveryOrder(
 }
 
 const compareText = (left: string, right: string) => (left < right ? -1 : Number(left > right));
+
+/** In the order of the API server's discovery. */
+const VERBS: readonly ResourceVerb[] = [
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'create',
+  'update',
+  'watch',
+];
+
+/** What discovery shows. Updates stay allowed: they remove the finalizers that a deleted definition waits for. */
+const VERBS_WHILE_TERMINATING = VERBS.filter((verb) => !['patch', 'create', 'update'].includes(verb));
+
+const CUSTOM_STRATEGY: Strategy = { ...plainStrategy, countsGenerations: true };
+
+const AGE: PrinterColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'CreationTimestamp is a timestamp representing the server time when this object was created.',
+  value: '.metadata.creationTimestamp',
+};
+
+interface CustomTypes {
+  /** One for each served version, the preferred version first; none before the definition is established. */
+  readonly served: readonly ResourceType[];
+  /** The type in which the objects are stored, whether or not that version is served. */
+  readonly stored: ResourceType | undefined;
+}
+
+const NO_TYPES: CustomTypes = { served: [], stored: undefined };
+
+/** The same types for the same definition, so that what is compiled for a type is compiled once. */
+const typesOf = memoizeWeak((crd: ApiObject): CustomTypes => {
+  const definition = readDefinition(crd);
+  const storageVersion = storageVersionOf(definition);
+  if (!isConditionTrue(crd, 'Established') || storageVersion === undefined) return NO_TYPES;
+
+  const types = definition.versions
+    .toSorted((left, right) => compareVersions(left.name, right.name))
+    .map((version) => ({
+      served: version.served,
+      type: toType(crd, definition, version, storageVersion),
+    }));
+  return {
+    served: types.filter(({ served }) => served).map(({ type }) => type),
+    stored: types.find(({ type }) => type.version === storageVersion)?.type,
+  };
+});
+
+function toType(
+  crd: ApiObject,
+  definition: Definition,
+  version: DefinitionVersion,
+  storageVersion: string,
+): ResourceType {
+  const { plural, ...names } = acceptedNames(crd);
+  return {
+    group: definition.group,
+    version: version.name,
+    resource: plural,
+    ...names,
+    namespaced: definition.scope === 'Namespaced',
+    verbs: isConditionTrue(crd, 'Terminating') ? VERBS_WHILE_TERMINATING : VERBS,
+    // Before 1.37, creations were possible again after the cleanup, while another finalizer kept the definition.
+    ...(crd.metadata.deletionTimestamp === undefined ? {} : { isTerminating: true }),
+    schema: version.schema ?? ANYTHING,
+    custom: true,
+    columns: version.columns.length === 0 ? [AGE] : version.columns.map(toPrinterColumn),
+    hasStatus: version.hasStatus,
+    ...(version.scale === undefined ? {} : { scale: version.scale }),
+    storageVersion,
+    selectableFields: Object.fromEntries(version.selectableFields.map(toSelectableField)),
+    strategy: CUSTOM_STRATEGY,
+    ...(version.deprecated ? { deprecationWarning: deprecationWarning(definition, version) } : {}),
+  };
+}
+
+const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+
+function toPrinterColumn({
+  name,
+  type,
+  format,
+  description,
+  priority,
+  jsonPath,
+}: DefinitionColumn): PrinterColumn {
+  return {
+    name,
+    type: COLUMN_TYPES.find((known) => known === type) ?? 'string',
+    ...(format === '' ? {} : { format }),
+    // The API server fills in the same description.
+    description:
+      description === ''
+        ? `Custom resource definition column (in JSONPath format): ${jsonPath}`
+        : description,
+    priority,
+    value: jsonPath,
+  };
+}
+
+function toSelectableField(path: string): readonly [string, (object: ApiObject) => string] {
+  const keys = path.split('.').filter((key) => key !== '');
+  return [keys.join('.'), (object) => shown(valueIn(object, ...keys))];
+}
+
+const shown = (value: JsonValue = null): string =>
+  value === null || typeof value === 'object' ? '' : String(value);
+
+/** Recommends the best served version that is not deprecated, if it ranks above this one. */
+function deprecationWarning({ group, names, versions }: Definition, version: DefinitionVersion): string {
+  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
+  const [better] = versions
+    .filter(
+      ({ name, served, deprecated }) => served && !deprecated && compareVersions(name, version.name) < 0,
+    )
+    .toSorted((left, right) => compareVersions(left.name, right.name));
+  const warning = `${group}/${version.name} ${names.kind} is deprecated`;
+  return better === undefined ? warning : `${warning}; use ${group}/${better.name} ${names.kind}`;
+}

@@ -72,7 +72,7 @@ export interface ResourceType {
 export interface Strategy {
   /**
    * Defaults that depend on other fields, which a schema cannot express (a Service's targetPort, a Secret's
-   * stringData). Runs wherever schema defaults are applied, and again in `prepareFor…`; it must be idempotent.
+   * stringData). Runs wherever schema defaults are applied, always before `prepareFor…`; it must be idempotent.
    */
   readonly completeDefaults?: (object: ApiObject) => ApiObject;
   /**
@@ -125,10 +125,10 @@ const KUBE_VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
 const STAGES = ['alpha', 'beta', 'stable'];
 
-/** Sort key [stage, major, number of the stage], higher first. Undefined for names in another form. */
-function rank(version: string): readonly number[] | undefined {
+/** Sort key [stage, major, number of the stage], higher first. Names in another form come last. */
+function rank(version: string): readonly number[] {
   const [, major, stage = 'stable', minor = '0'] = KUBE_VERSION.exec(version) ?? [];
-  return major === undefined ? undefined : [STAGES.indexOf(stage), Number(major), Number(minor)];
+  return major === undefined ? [-1] : [STAGES.indexOf(stage), Number(major), Number(minor)];
 }
 
 /**
@@ -139,15 +139,7 @@ function rank(version: string): readonly number[] | undefined {
  *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
  */
 export function compareVersions(left: string, right: string): number {
-  const a = rank(left);
-  const b = rank(right);
-  if (a === undefined || b === undefined) {
-    if (a === undefined && b === undefined) return left < right ? -1 : Number(left > right);
-    return a === undefined ? 1 : -1;
-  }
-  for (const [index, value] of a.entries()) {
-    const difference = (b[index] ?? 0) - value;
-    if (difference !== 0) return difference;
-  }
-  return 0;
+  const own = rank(left);
+  const differences = rank(right).map((value, index) => value - (own[index] ?? 0));
+  return differences.find((difference) => difference !== 0) ?? (left < right ? -1 : Number(left > right));
 }

@@ -1,15 +1,9 @@
-import {
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  type JsonArray,
-  type JsonObject,
-  type JsonValue,
-} from '../../json/json.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { isJsonObject, ownValue, type JsonArray, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { readDefinition, type Conversion, type Definition } from './definition.ts';
-import { record, text } from '../fields.ts';
+import { items, record, section, text } from '../fields.ts';
 import type { ResourceType } from '../resource-type.ts';
 
 /** Converts objects to another version of their definition `crd`. @throws ApiFailure 500 if the conversion fails */
@@ -68,7 +62,7 @@ async function convertByWebhook(
   })
     .then((answer) => answeredObjects(answer, reviewVersion, uid))
     .catch((error: unknown) => {
-      throw failure(`${hook} failed: ${error instanceof Error ? error.message : String(error)}`);
+      throw failure(`${hook} failed: ${messageOf(error)}`);
     });
   if (answers.length !== objects.length) {
     throw failure(`${hook} returned ${answers.length} objects, expected ${objects.length}`);
@@ -100,15 +94,14 @@ function answeredObjects(review: JsonObject, apiVersion: string, uid: string): J
   if (isV1 && text(response, 'uid') !== uid) {
     throw new Error(`expected response.uid="${uid}", got "${text(response, 'uid')}"`);
   }
-  const result = record(response, 'result') ?? {};
+  const result = section(response, 'result');
   if (text(result, 'status') !== 'Success') {
     const message = text(result, 'message');
     throw new Error(
       message === '' ? `response.result.status was '${text(result, 'status')}', not 'Success'` : message,
     );
   }
-  const objects = ownValue(response, 'convertedObjects');
-  return isJsonArray(objects) ? objects : [];
+  return items(response, 'convertedObjects');
 }
 
 /**
@@ -145,17 +138,11 @@ function typeProblem({ kind }: ApiObject, answer: JsonObject, toApiVersion: stri
 }
 
 function identityProblem({ metadata }: ApiObject, answer: JsonObject): string | undefined {
-  const answered = record(answer, 'metadata') ?? {};
-  const wrong = (
-    [
-      ['name', 'name'],
-      ['namespace', 'namespace'],
-      ['uid', 'UID'],
-    ] as const
-  ).find(([key]) => (metadata[key] ?? '') !== text(answered, key));
-  if (wrong === undefined) return undefined;
-  const [key, name] = wrong;
-  return `must have the same ${name}: ${metadata[key] ?? ''} != ${text(answered, key)}`;
+  for (const key of ['name', 'namespace', 'uid'] as const) {
+    const [own, answered] = [metadata[key] ?? '', text(section(answer, 'metadata'), key)];
+    if (own !== answered) return `must have the same ${key === 'uid' ? 'UID' : key}: ${own} != ${answered}`;
+  }
+  return undefined;
 }
 
 function markProblem(metadata: JsonObject, key: 'labels' | 'annotations'): string | undefined {
@@ -167,7 +154,7 @@ function markProblem(metadata: JsonObject, key: 'labels' | 'annotations'): strin
 
 /** A webhook may change only labels and annotations in metadata. Other changes are silently ignored. */
 function restoreMetadata(object: ApiObject, answer: JsonObject): ApiObject {
-  const answered = record(answer, 'metadata') ?? {};
+  const answered = section(answer, 'metadata');
   const { metadata: before } = withMeta(object, { labels: undefined, annotations: undefined });
   const labels = record(answered, 'labels');
   const annotations = record(answered, 'annotations');
@@ -181,8 +168,7 @@ function restoreMetadata(object: ApiObject, answer: JsonObject): ApiObject {
 
 function requireVersion({ group, versions }: Definition, apiVersion: string, direction: 'from' | 'to'): void {
   if (versions.some(({ name }) => `${group}/${name}` === apiVersion)) return;
-  const article = direction === 'to' ? 'to an' : 'from an';
-  throw failure(`request to convert CR ${article} invalid group/version: ${apiVersion}`);
+  throw failure(`request to convert CR ${direction} an invalid group/version: ${apiVersion}`);
 }
 
 /** The API server leaves the reason empty. */

@@ -1,6 +1,23 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
-import type { ResourceType, Strategy } from '../resource-type.ts';
+import { record, text } from '../fields.ts';
+import { builtInKind, column } from '../kinds/built-in-kind.ts';
+import {
+  BOOLEAN,
+  BYTES,
+  INT32,
+  INT64,
+  listOf,
+  object,
+  openObject,
+  STRING,
+  STRINGS,
+  TIME,
+  withDefault,
+} from '../kinds/schema-builders.ts';
+import type { ResourceType } from '../resource-type.ts';
+import { checkedFormat } from '../schema/formats.ts';
+import { branchesOf, furtherSchema, type Schema } from '../schema/schema.ts';
 import {
   CLEANUP_FINALIZER,
   DEFINITIONS,
@@ -8,60 +25,118 @@ import {
   storageVersionOf,
   storedVersions,
 } from './definition.ts';
-import { definitionSchema } from './definition-schema.ts';
-import { record, text } from '../fields.ts';
-import { pruneSchemaProps } from './schema-props.ts';
 import { initialStatus, setCondition, withStorageVersion } from './status.ts';
 import { validateDefinition } from './validate-definition.ts';
-import { checkedFormat } from '../schema/formats.ts';
-import type { Schema } from '../schema/schema.ts';
+
+// No field is `required` and no value is an `enum`: validateDefinition reports these problems, as the API server
+// does for its built-in kinds.
+
+const NAMES = object({
+  plural: STRING,
+  singular: STRING,
+  shortNames: STRINGS,
+  kind: STRING,
+  listKind: STRING,
+  categories: STRINGS,
+});
+
+const COLUMN = object({
+  name: STRING,
+  type: STRING,
+  format: STRING,
+  description: STRING,
+  priority: INT32,
+  jsonPath: STRING,
+});
+
+const SCALE = object({ specReplicasPath: STRING, statusReplicasPath: STRING, labelSelectorPath: STRING });
+
+const VERSION = object({
+  name: STRING,
+  served: withDefault(BOOLEAN, false),
+  storage: withDefault(BOOLEAN, false),
+  deprecated: BOOLEAN,
+  deprecationWarning: STRING,
+  schema: object({ openAPIV3Schema: openObject({}) }),
+  subresources: object({ status: openObject({}), scale: SCALE }),
+  additionalPrinterColumns: listOf(COLUMN),
+  selectableFields: listOf(object({ jsonPath: STRING })),
+});
+
+const CLIENT_CONFIG = object({
+  url: STRING,
+  service: object({ namespace: STRING, name: STRING, path: STRING, port: withDefault(INT32, 443) }),
+  caBundle: BYTES,
+});
+
+const CONDITION = object({
+  type: STRING,
+  status: STRING,
+  lastTransitionTime: TIME,
+  reason: STRING,
+  message: STRING,
+  observedGeneration: INT64,
+});
 
 /**
- * Defaulting and validation that the API server applies to definitions.
+ * A CustomResourceDefinition of apiextensions.k8s.io/v1, with the defaults and the validation of the API server.
  * @see k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition
  */
-export const definitionStrategy: Strategy = {
-  prepareForCreate: (crd) => ({
-    ...withDefaults(crd),
-    status: initialStatus(storageVersionOf(readDefinition(crd))),
-  }),
-  prepareForUpdate: (crd) => withStoredVersion(withDefaults(crd)),
-  validate: validateDefinition,
-  validateUpdate: () => [],
-  warnings: definitionWarnings,
-  beforeDelete: awaitCleanup,
-  countsGenerations: true,
-};
-
-export const definitionType: ResourceType = {
-  ...DEFINITIONS,
-  version: 'v1',
-  singular: 'customresourcedefinition',
+export const definitionType: ResourceType = builtInKind({
+  apiVersion: `${DEFINITIONS.group}/v1`,
   kind: 'CustomResourceDefinition',
-  listKind: 'CustomResourceDefinitionList',
+  resource: DEFINITIONS.resource,
   shortNames: ['crd', 'crds'],
   categories: ['api-extensions'],
-  namespaced: false,
-  verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
-  schema: definitionSchema,
-  custom: false,
+  description:
+    'Makes the API server serve a resource of your own. Its name is the plural and the group, joined by a dot.',
+  fields: {
+    spec: object({
+      group: STRING,
+      scope: STRING,
+      names: NAMES,
+      versions: listOf(VERSION),
+      conversion: object({
+        strategy: STRING,
+        webhook: object({ clientConfig: CLIENT_CONFIG, conversionReviewVersions: STRINGS }),
+      }),
+      preserveUnknownFields: BOOLEAN,
+    }),
+    status: object({
+      conditions: {
+        ...listOf(CONDITION),
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['type'],
+      },
+      acceptedNames: NAMES,
+      storedVersions: STRINGS,
+      observedGeneration: INT64,
+    }),
+  },
   columns: [
-    {
-      name: 'Created At',
-      type: 'date',
-      description:
-        'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be ' +
+    column(
+      'Created At',
+      'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be ' +
         'set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 ' +
         'form and is in UTC.',
       // This column shows the time itself; other kinds show an age.
-      value: ({ metadata }) => metadata.creationTimestamp ?? '',
-    },
+      ({ metadata }) => metadata.creationTimestamp ?? '',
+      { type: 'date' },
+    ),
   ],
   hasStatus: true,
-  storageVersion: 'v1',
-  selectableFields: {},
-  strategy: definitionStrategy,
-};
+  strategy: {
+    prepareForCreate: (crd) => ({
+      ...withDefaults(crd),
+      status: initialStatus(storageVersionOf(readDefinition(crd))),
+    }),
+    prepareForUpdate: (crd) => withStoredVersion(withDefaults(crd)),
+    validate: validateDefinition,
+    warnings: definitionWarnings,
+    beforeDelete: awaitCleanup,
+    countsGenerations: true,
+  },
+});
 
 /** The spec after decoding and defaulting. */
 function withDefaults(crd: ApiObject): ApiObject {
@@ -155,17 +230,90 @@ function setWarnings(node: Schema): readonly string[] {
 }
 
 /** All parts of a schema, including branches. */
-function nodesOf(schema: Schema | boolean | undefined): readonly Schema[] {
-  if (typeof schema !== 'object') return [];
-  const { items, allOf = [], anyOf = [], oneOf = [], not, properties = {}, additionalProperties } = schema;
+function nodesOf(schema: Schema | undefined): readonly Schema[] {
+  if (schema === undefined) return [];
   const children = [
-    items,
-    ...allOf,
-    ...anyOf,
-    ...oneOf,
-    not,
-    ...Object.values(properties),
-    additionalProperties,
+    schema.items,
+    ...branchesOf(schema).map(([branch]) => branch),
+    ...Object.values(schema.properties ?? {}),
+    furtherSchema(schema),
   ];
   return [schema, ...children.flatMap(nodesOf)];
 }
+
+/**
+ * The keywords of JSONSchemaProps of apiextensions.k8s.io/v1, by what they hold, as far as pruning needs to know. A
+ * keyword that is missing here does not survive decoding.
+ */
+const KEYWORDS: readonly (readonly [holds: Keyword, names: readonly string[]])[] = [
+  // What Go decodes into a plain value with `omitempty` is dropped when empty.
+  [
+    'empty-is-absent',
+    [
+      ...['id', '$schema', 'description', 'type', 'format', 'title', 'exclusiveMaximum', 'exclusiveMinimum'],
+      ...['pattern', 'uniqueItems', 'enum', 'required', 'nullable', 'x-kubernetes-embedded-resource'],
+      ...['x-kubernetes-int-or-string', 'x-kubernetes-list-map-keys', 'x-kubernetes-validations'],
+    ],
+  ],
+  [
+    'kept',
+    [
+      ...[
+        '$ref',
+        'default',
+        'maximum',
+        'minimum',
+        'maxLength',
+        'minLength',
+        'maxItems',
+        'minItems',
+        'multipleOf',
+      ],
+      ...['maxProperties', 'minProperties', 'dependencies', 'externalDocs', 'example'],
+      ...['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-list-type', 'x-kubernetes-map-type'],
+    ],
+  ],
+  ['schema', ['items', 'not', 'additionalProperties', 'additionalItems']],
+  ['schemas', ['allOf', 'oneOf', 'anyOf']],
+  ['named-schemas', ['properties', 'patternProperties', 'definitions']],
+];
+
+type Keyword = 'empty-is-absent' | 'kept' | 'schema' | 'schemas' | 'named-schemas';
+
+const KEYWORD = new Map(KEYWORDS.flatMap(([holds, names]) => names.map((name) => [name, holds] as const)));
+
+/** A schema as the API server stores it: only known keywords, without meaningless empty values. */
+function pruneSchemaProps(schema: JsonObject): JsonObject {
+  const entries = Object.entries(schema).flatMap(([keyword, value]) => {
+    const holds = value === null ? undefined : KEYWORD.get(keyword);
+    const kept = holds && pruneValue(value, holds);
+    return kept === undefined ? [] : [[keyword, kept] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+const prunedSchema = (value: JsonValue): JsonValue => (isJsonObject(value) ? pruneSchemaProps(value) : value);
+
+function pruneValue(value: JsonValue, holds: Keyword): JsonValue | undefined {
+  switch (holds) {
+    case 'kept':
+      return value;
+    case 'schema':
+      return prunedSchema(value);
+    case 'empty-is-absent':
+      return isEmpty(value) ? undefined : value;
+    case 'schemas':
+      if (isEmpty(value)) return undefined;
+      return isJsonArray(value) ? value.map(prunedSchema) : value;
+    case 'named-schemas':
+      if (isEmpty(value)) return undefined;
+      return isJsonObject(value)
+        ? Object.fromEntries(Object.entries(value).map(([name, item]) => [name, prunedSchema(item)]))
+        : value;
+  }
+}
+
+const isEmpty = (value: JsonValue) =>
+  value === '' ||
+  value === false ||
+  (typeof value === 'object' && value !== null && Object.keys(value).length === 0);

@@ -1,16 +1,25 @@
-import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import type { JsonObject } from '../../json/json.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import type { ApiObject } from '../api-object.ts';
+import {
+  flag,
+  number,
+  optionalText,
+  record,
+  records,
+  section,
+  spec,
+  status,
+  text,
+  texts,
+} from '../fields.ts';
+import type { ResourceType } from '../resource-type.ts';
 import type { Schema } from '../schema/schema.ts';
-import { flag, optionalText, record, records, text, texts } from '../fields.ts';
 
-export interface DefinitionNames {
-  readonly plural: string;
-  readonly singular: string;
-  readonly kind: string;
-  readonly listKind: string;
-  readonly shortNames: readonly string[];
-  readonly categories: readonly string[];
-}
+export type DefinitionNames = Pick<
+  ResourceType,
+  'singular' | 'kind' | 'listKind' | 'shortNames' | 'categories'
+> & { readonly plural: string };
 
 /** An entry of `additionalPrinterColumns`; absent fields are empty. */
 export interface DefinitionColumn {
@@ -22,11 +31,7 @@ export interface DefinitionColumn {
   readonly jsonPath: string;
 }
 
-export interface DefinitionScale {
-  readonly specReplicasPath: string;
-  readonly statusReplicasPath: string;
-  readonly labelSelectorPath?: string;
-}
+export type DefinitionScale = NonNullable<ResourceType['scale']>;
 
 export interface DefinitionVersion {
   readonly name: string;
@@ -64,37 +69,25 @@ export interface Definition {
   readonly preserveUnknownFields: boolean;
 }
 
-export interface DefinitionCondition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  /** RFC 3339 with second precision. */
-  readonly lastTransitionTime: string;
-  readonly reason: string;
-  readonly message: string;
-}
-
 export const DEFINITIONS = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' } as const;
 
 /** Keeps a definition that is being deleted until its objects are deleted. */
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
-const specOf = ({ spec }: ApiObject): JsonObject => (isJsonObject(spec) ? spec : {});
-const statusOf = ({ status }: ApiObject): JsonObject => (isJsonObject(status) ? status : {});
-
 export function readDefinition(crd: ApiObject): Definition {
-  const spec = specOf(crd);
-  const conversion = record(spec, 'conversion');
+  const given = spec(crd);
+  const conversion = record(given, 'conversion');
   return {
-    group: text(spec, 'group'),
-    scope: text(spec, 'scope'),
-    names: toNames(record(spec, 'names') ?? {}),
-    versions: records(spec, 'versions').map(toVersion),
+    group: text(given, 'group'),
+    scope: text(given, 'scope'),
+    names: toNames(section(given, 'names')),
+    versions: records(given, 'versions').map(toVersion),
     ...(conversion === undefined ? {} : { conversion: toConversion(conversion) }),
-    preserveUnknownFields: flag(spec, 'preserveUnknownFields'),
+    preserveUnknownFields: flag(given, 'preserveUnknownFields'),
   };
 }
 
-export const groupOf = (crd: ApiObject): string => text(specOf(crd), 'group');
+export const groupOf = (crd: ApiObject): string => text(spec(crd), 'group');
 
 /** Whether the definition is being deleted and waits for the deletion of its objects. */
 export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
@@ -102,16 +95,16 @@ export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
 
 /** The names that are served. They differ from the names in the spec while another definition holds them. */
 export const acceptedNames = (crd: ApiObject): DefinitionNames =>
-  toNames(record(statusOf(crd), 'acceptedNames') ?? {});
+  toNames(section(crd, 'status', 'acceptedNames'));
 
-export const storedVersions = (crd: ApiObject): readonly string[] => texts(statusOf(crd), 'storedVersions');
+export const storedVersions = (crd: ApiObject): readonly string[] => texts(status(crd), 'storedVersions');
 
-export const conditionsOf = (crd: ApiObject): readonly DefinitionCondition[] =>
-  records(statusOf(crd), 'conditions').map((condition) => {
-    const status = text(condition, 'status');
+export const conditionsOf = (crd: ApiObject): readonly Condition[] =>
+  records(status(crd), 'conditions').map((condition) => {
+    const is = text(condition, 'status');
     return {
       type: text(condition, 'type'),
-      status: status === 'True' || status === 'False' ? status : 'Unknown',
+      status: is === 'True' || is === 'False' ? is : 'Unknown',
       lastTransitionTime: text(condition, 'lastTransitionTime'),
       reason: text(condition, 'reason'),
       message: text(condition, 'message'),
@@ -135,8 +128,8 @@ const toNames = (names: JsonObject): DefinitionNames => ({
 });
 
 function toVersion(version: JsonObject): DefinitionVersion {
-  const schema = record(record(version, 'schema') ?? {}, 'openAPIV3Schema');
-  const subresources = record(version, 'subresources') ?? {};
+  const schema = record(section(version, 'schema'), 'openAPIV3Schema');
+  const subresources = section(version, 'subresources');
   const scale = record(subresources, 'scale');
   const deprecationWarning = optionalText(version, 'deprecationWarning');
   return {
@@ -166,13 +159,12 @@ function toScale(scale: JsonObject): DefinitionScale {
 }
 
 function toColumn(column: JsonObject): DefinitionColumn {
-  const priority = ownValue(column, 'priority');
   return {
     name: text(column, 'name'),
     type: text(column, 'type'),
     format: text(column, 'format'),
     description: text(column, 'description'),
-    priority: typeof priority === 'number' ? priority : 0,
+    priority: number(column, 'priority') ?? 0,
     jsonPath: text(column, 'jsonPath'),
   };
 }

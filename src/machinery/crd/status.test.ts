@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { withMeta } from '../api-object.ts';
 import { acceptedNames, CLEANUP_FINALIZER, conditionsOf } from './definition.ts';
 import { definition, established, NAMES, NOW } from '../../../test/support/sandbox/crd.ts';
-import { planDefinitionStatus, setCondition } from './status.ts';
+import { planDefinitionStatus } from './status.ts';
 
 const LATER = '2026-02-03T04:05:06Z';
 
@@ -76,21 +76,6 @@ test.each([
   ]);
 });
 
-test('names in another group do not conflict', () => {
-  const planned = planDefinitionStatus(definition(), [established({ group: 'other.example.com' })], NOW);
-  expect(acceptedNames(planned).plural).toBe('servers');
-});
-
-test('a definition is accepted once the conflicting definition is deleted, and its conditions record the time', () => {
-  const names = { plural: 'xs', singular: 'x', kind: 'Server', listKind: 'XList' };
-  const refused = planDefinitionStatus(definition({ names }), [established()], NOW);
-  const accepted = planDefinitionStatus(refused, [], LATER);
-  expect(conditionsOf(accepted)).toMatchObject([
-    { type: 'NamesAccepted', status: 'True', lastTransitionTime: LATER },
-    { type: 'Established', status: 'True', lastTransitionTime: LATER },
-  ]);
-});
-
 test('an established definition stays established and keeps its names when it asks for a short name that is taken', () => {
   const rival = established({
     names: { plural: 'xs', singular: 'x', kind: 'X', listKind: 'XList', shortNames: ['x2'] },
@@ -115,25 +100,5 @@ test('a definition that is being deleted is terminating until its objects are cl
     lastTransitionTime: LATER,
     reason: 'InstanceDeletionInProgress',
     message: 'CustomResource deletion is in progress',
-  });
-});
-
-test('a group of the Kubernetes community gets a condition about its approval', () => {
-  const crd = withMeta(definition({ group: 'infra.k8s.io' }), {
-    annotations: { 'api-approved.kubernetes.io': 'unapproved, experimental-only' },
-  });
-  expect(conditionsOf(planDefinitionStatus(crd, [], NOW)).at(-1)).toMatchObject({
-    type: 'KubernetesAPIApprovalPolicyConformant',
-    status: 'False',
-    reason: 'UnapprovedAnnotation',
-    message: 'not approved: "unapproved, experimental-only"',
-  });
-});
-
-test('a condition keeps its transition time while its status stays the same', () => {
-  const finding = { type: 'Established', status: 'True', reason: 'Other', message: 'other' } as const;
-  expect(conditionsOf(setCondition(established(), finding, LATER)).at(-1)).toEqual({
-    ...finding,
-    lastTransitionTime: NOW,
   });
 });

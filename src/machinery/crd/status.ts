@@ -1,5 +1,9 @@
-import { isEqual, isJsonObject, type JsonObject } from '../../json/json.ts';
+import { setCondition as setOne } from '../../json/conditions.ts';
+import type { Condition } from '../../json/kube-object.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
+import { listed } from '../failure.ts';
+import { status } from '../fields.ts';
 import {
   apiApprovalOf,
   type ApiApproval,
@@ -10,11 +14,10 @@ import {
   readDefinition,
   storageVersionOf,
   storedVersions,
-  type DefinitionCondition,
   type DefinitionNames,
 } from './definition.ts';
 
-type Finding = Omit<DefinitionCondition, 'lastTransitionTime'>;
+type Finding = Omit<Condition, 'lastTransitionTime'>;
 
 /**
  * The definition with the status that the API server's controllers would set: names, conditions, stored versions.
@@ -28,26 +31,34 @@ export function planDefinitionStatus(crd: ApiObject, others: readonly ApiObject[
   const current = acceptedNames(crd);
   const { names, problem } = resolveNames(definition.names, current, takenNames(definition.group, others));
   const before = conditionsOf(crd);
+  const approved = apiApprovalOf(crd, definition.group);
   const findings = [
     namesAccepted(problem),
     established(before, problem === undefined),
-    approval(apiApprovalOf(crd, definition.group)),
-    terminating(crd),
-  ].filter((finding) => finding !== undefined);
+    ...(approved === undefined ? [] : [approval(approved)]),
+    ...(isAwaitingCleanup(crd) ? [DELETING] : []),
+  ];
 
   return withStatus(crd, {
-    conditions: findings.reduce((conditions, finding) => withCondition(conditions, finding, now), before),
+    conditions: findings.reduce<readonly Condition[]>((all, one) => setOne(all, one, new Date(now)), before),
     acceptedNames: namesToJson(names),
     storedVersions: withStorageVersion(storedVersions(crd), storageVersionOf(definition)),
   });
 }
 
+const DELETING: Finding = {
+  type: 'Terminating',
+  status: 'True',
+  reason: 'InstanceDeletionInProgress',
+  message: 'CustomResource deletion is in progress',
+};
+
 /**
  * Sets one condition; returns the same object if the condition is already set. `now` is RFC 3339 with second
  * precision.
  */
-export function setCondition(crd: ApiObject, finding: Finding, now: string): ApiObject {
-  return withStatus(crd, { conditions: withCondition(conditionsOf(crd), finding, now) });
+export function setCondition(crd: ApiObject, condition: Finding, now: string): ApiObject {
+  return withStatus(crd, { conditions: setOne(conditionsOf(crd), condition, new Date(now)) });
 }
 
 /** The status of a new definition. */
@@ -63,24 +74,14 @@ export const withStorageVersion = (
 ): readonly string[] =>
   storageVersion === undefined || stored.includes(storageVersion) ? stored : [...stored, storageVersion];
 
-function withStatus(crd: ApiObject, changes: StatusChanges): ApiObject {
-  const before = isJsonObject(crd.status) ? crd.status : {};
-  const after = { ...before, ...changes } as unknown as JsonObject; // conditions and names are JSON
+function withStatus(crd: ApiObject, changes: object): ApiObject {
+  const before = status(crd);
+  const after = { ...before, ...changes };
   return isEqual(before, after) ? crd : { ...crd, status: after };
 }
 
-interface StatusChanges {
-  readonly conditions: readonly DefinitionCondition[];
-  readonly acceptedNames?: JsonObject;
-  readonly storedVersions?: readonly string[];
-}
-
-interface TakenNames {
-  readonly resources: ReadonlySet<string>;
-  readonly kinds: ReadonlySet<string>;
-}
-
-function takenNames(group: string, others: readonly ApiObject[]): TakenNames {
+/** The names that other definitions of the group hold. */
+function takenNames(group: string, others: readonly ApiObject[]) {
   const names = others.filter((other) => groupOf(other) === group).map(acceptedNames);
   return {
     resources: new Set(
@@ -90,16 +91,13 @@ function takenNames(group: string, others: readonly ApiObject[]): TakenNames {
   };
 }
 
-interface NameProblem {
-  readonly reason: string;
-  readonly message: string;
-}
+type NameProblem = Pick<Finding, 'reason' | 'message'>;
 
 /** Accepts each name that is free or already held. The last problem is reported, as in the API server. */
 function resolveNames(
   wanted: DefinitionNames,
   current: DefinitionNames,
-  taken: TakenNames,
+  taken: ReturnType<typeof takenNames>,
 ): { readonly names: DefinitionNames; readonly problem: NameProblem | undefined } {
   const problems: NameProblem[] = [];
   const settle = (reason: string, name: string, own: string, used: ReadonlySet<string>) => {
@@ -112,9 +110,7 @@ function resolveNames(
       (name) => !current.shortNames.includes(name) && taken.resources.has(name),
     );
     if (clashes.length === 0) return wanted.shortNames;
-    const messages = clashes.map(inUse);
-    const message = messages.length === 1 ? messages.join() : `[${messages.join(', ')}]`;
-    problems.push({ reason: 'ShortNamesConflict', message });
+    problems.push({ reason: 'ShortNamesConflict', message: listed(clashes.map(inUse)) });
     return current.shortNames;
   };
 
@@ -137,29 +133,25 @@ const namesToJson = ({ shortNames, categories, ...names }: DefinitionNames): Jso
   ...(categories.length === 0 ? {} : { categories }),
 });
 
-const namesAccepted = (problem: NameProblem | undefined): Finding =>
-  problem === undefined
-    ? { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' }
-    : { type: 'NamesAccepted', status: 'False', ...problem };
+const finding = (type: string, isTrue: boolean, reason: string, message: string): Finding => ({
+  type,
+  status: isTrue ? 'True' : 'False',
+  reason,
+  message,
+});
+
+function namesAccepted(problem: NameProblem | undefined): Finding {
+  const { reason, message } = problem ?? { reason: 'NoConflicts', message: 'no conflicts found' };
+  return finding('NamesAccepted', problem === undefined, reason, message);
+}
 
 /** A definition stays established even if its names change. */
-function established(before: readonly DefinitionCondition[], accepted: boolean): Finding {
+function established(before: readonly Condition[], accepted: boolean): Finding {
   const current = before.find(({ type }) => type === 'Established');
   if (current?.status === 'True') return current;
-  if (accepted) {
-    return {
-      type: 'Established',
-      status: 'True',
-      reason: 'InitialNamesAccepted',
-      message: 'the initial names have been accepted',
-    };
-  }
-  return {
-    type: 'Established',
-    status: 'False',
-    reason: 'NotAccepted',
-    message: 'not all names are accepted',
-  };
+  return accepted
+    ? finding('Established', true, 'InitialNamesAccepted', 'the initial names have been accepted')
+    : finding('Established', false, 'NotAccepted', 'not all names are accepted');
 }
 
 const APPROVAL_REASONS = {
@@ -169,33 +161,7 @@ const APPROVAL_REASONS = {
   invalid: 'InvalidAnnotation',
 } as const;
 
-const approval = (found: ApiApproval | undefined): Finding | undefined =>
-  found && {
-    type: 'KubernetesAPIApprovalPolicyConformant',
-    status: found.state === 'approved' ? 'True' : 'False',
-    reason: APPROVAL_REASONS[found.state],
-    message: found.reason,
-  };
-
-function terminating(crd: ApiObject): Finding | undefined {
-  if (!isAwaitingCleanup(crd)) return undefined;
-  return {
-    type: 'Terminating',
-    status: 'True',
-    reason: 'InstanceDeletionInProgress',
-    message: 'CustomResource deletion is in progress',
-  };
-}
-
-function withCondition(
-  conditions: readonly DefinitionCondition[],
-  { type, status, reason, message }: Finding,
-  now: string,
-): readonly DefinitionCondition[] {
-  const old = conditions.find((condition) => condition.type === type);
-  const lastTransitionTime = old?.status === status ? old.lastTransitionTime : now;
-  const condition = { type, status, lastTransitionTime, reason, message };
-  return old === undefined
-    ? [...conditions, condition]
-    : conditions.map((existing) => (existing === old ? condition : existing));
+function approval({ state, reason }: ApiApproval): Finding {
+  const type = 'KubernetesAPIApprovalPolicyConformant';
+  return finding(type, state === 'approved', APPROVAL_REASONS[state], reason);
 }

@@ -1,27 +1,33 @@
 import { isEqual, isJsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
-import { invalidValue, requiredValue, forbiddenValue, unsupportedValue } from '../schema/causes.ts';
+import { clientConfigProblems, reviewVersionProblems } from '../kinds/webhooks/client-config-problems.ts';
+import { label1035Problem, subdomainProblem } from '../name-problems.ts';
+import {
+  duplicateValue,
+  forbiddenValue,
+  invalidIf,
+  invalidValue,
+  requiredAmong,
+  requiredValue,
+  tooMany,
+  when,
+} from '../schema/causes.ts';
+import { childSchema, schemaToJson, type Schema } from '../schema/schema.ts';
+import { structuralProblems } from '../schema/structural.ts';
 import {
   APPROVAL_FIELD,
   apiApprovalOf,
   isConditionTrue,
   readDefinition,
   storedVersions,
-  type Definition,
-  type DefinitionNames,
-  type DefinitionVersion,
   type Conversion,
+  type Definition,
+  type DefinitionColumn,
+  type DefinitionNames,
+  type DefinitionScale,
+  type DefinitionVersion,
 } from './definition.ts';
-import { label1035Problem, subdomainProblem } from '../dns-names.ts';
-import {
-  columnProblems,
-  deprecationProblems,
-  scaleProblems,
-  schemaProblems,
-  selectableFieldProblems,
-} from './validate-version.ts';
-import { clientConfigProblems } from '../kinds/webhooks/client-config-problems.ts';
 
 /**
  * The problems of a definition, and of the change from `old` if given. Wording, order and fields follow
@@ -29,66 +35,52 @@ import { clientConfigProblems } from '../kinds/webhooks/client-config-problems.t
  */
 export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Cause[] {
   const definition = readDefinition(crd);
+  const { names, group, preserveUnknownFields } = definition;
+  const { name = '' } = crd.metadata;
+  const isMisnamed = old === undefined && name !== `${names.plural}.${group}`;
   return [
-    ...(old === undefined ? nameProblems(crd, definition) : []),
+    ...when(isMisnamed, invalidValue('metadata.name', name, 'must be spec.names.plural+"."+spec.group')),
     ...specProblems(crd, definition),
     ...(old === undefined ? [] : changeProblems(definition, old)),
     ...storedVersionProblems(crd, definition),
     ...approvalProblems(crd, definition, old),
-    ...(definition.preserveUnknownFields
-      ? [
-          invalidValue(
-            'spec.preserveUnknownFields',
-            true,
-            'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
-          ),
-        ]
-      : []),
+    ...when(
+      preserveUnknownFields,
+      invalidValue(
+        'spec.preserveUnknownFields',
+        true,
+        'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+      ),
+    ),
   ];
-}
-
-function nameProblems(
-  { metadata: { name = '' } }: ApiObject,
-  { names, group }: Definition,
-): readonly Cause[] {
-  if (name === `${names.plural}.${group}`) return [];
-  return [invalidValue('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
 }
 
 function specProblems(crd: ApiObject, definition: Definition): readonly Cause[] {
   const { scope, names, versions, conversion } = definition;
   return [
     ...groupProblems(definition.group),
-    ...wordProblems('spec.scope', scope, ['Cluster', 'Namespaced']),
+    ...requiredAmong('spec.scope', scope, ['Cluster', 'Namespaced']),
     ...versions.flatMap(({ schema }, index) =>
-      schema === undefined ? [requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`)] : [],
+      when(schema === undefined, requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`)),
     ),
-    ...versions.flatMap((version, index) => versionNameProblems(version, `spec.versions[${index}]`)),
+    ...versions.flatMap((version, index) => [
+      ...invalidIf(`spec.versions[${index}].name`, version.name, label1035Problem(version.name)),
+      ...deprecationProblems(version, `spec.versions[${index}]`),
+    ]),
     ...versionPartProblems(versions),
     ...versionListProblems(crd, versions),
     ...(['plural', 'singular', 'kind', 'listKind'] as const).flatMap((name) =>
-      names[name] === '' ? [requiredValue(`spec.names.${name}`)] : [],
+      when(names[name] === '', requiredValue(`spec.names.${name}`)),
     ),
-    ...namesProblems(names, 'spec.names'),
-    ...conversionProblems(conversion),
+    ...namesProblems(names),
+    ...(conversion === undefined ? [] : conversionProblems(conversion)),
   ];
 }
 
 function groupProblems(group: string): readonly Cause[] {
   if (group === '') return [requiredValue('spec.group')];
-  const problem = subdomainProblem(group);
-  if (problem !== undefined) return [invalidValue('spec.group', group, problem)];
-  return group.includes('.')
-    ? []
-    : [invalidValue('spec.group', group, 'should be a domain with at least one dot')];
-}
-
-function versionNameProblems(version: DefinitionVersion, path: string): readonly Cause[] {
-  const problem = label1035Problem(version.name);
-  return [
-    ...(problem === undefined ? [] : [invalidValue(`${path}.name`, version.name, problem)]),
-    ...deprecationProblems(version, path),
-  ];
+  const plain = group.includes('.') ? undefined : 'should be a domain with at least one dot';
+  return invalidIf('spec.group', group, subdomainProblem(group) ?? plain);
 }
 
 /**
@@ -143,45 +135,34 @@ function versionListProblems(crd: ApiObject, versions: readonly DefinitionVersio
   const shown = (isJsonObject(crd.spec) ? crd.spec.versions : undefined) ?? null;
   const invalid = (why: string) => invalidValue('spec.versions', shown, why);
   const names = new Set(versions.map(({ name }) => name));
+  const stored = versions.filter(({ storage }) => storage);
   return [
     ...(names.size === versions.length ? [] : [invalid('must contain unique version names')]),
-    ...(versions.filter(({ storage }) => storage).length === 1
-      ? []
-      : [invalid('must have exactly one version marked as storage version')]),
+    ...(stored.length === 1 ? [] : [invalid('must have exactly one version marked as storage version')]),
     // The API server's internal type repeats the name of the first version.
-    ...versions.slice(0, 1).flatMap(({ name }) => {
-      const problem = label1035Problem(name);
-      return problem === undefined ? [] : [invalidValue('spec.version', name, problem)];
-    }),
+    ...versions.slice(0, 1).flatMap(({ name }) => invalidIf('spec.version', name, label1035Problem(name))),
   ];
 }
 
-function namesProblems(names: DefinitionNames, path: string): readonly Cause[] {
-  const word = (field: string, value: string) => {
-    const problem = value === '' ? undefined : label1035Problem(value);
-    return problem === undefined ? [] : [invalidValue(`${path}.${field}`, value, problem)];
+function namesProblems(names: DefinitionNames): readonly Cause[] {
+  const field = (name: string) => `spec.names.${name}`;
+  const word = (name: string, value: string) =>
+    value === '' ? [] : invalidIf(field(name), value, label1035Problem(value));
+  const kind = (name: 'kind' | 'listKind') => {
+    const problem = label1035Problem(names[name].toLowerCase());
+    const detail = problem && `may have mixed case, but should otherwise match: ${problem}`;
+    return names[name] === '' ? [] : invalidIf(field(name), names[name], detail);
   };
-  const kind = (field: 'kind' | 'listKind') => {
-    const problem = names[field] === '' ? undefined : label1035Problem(names[field].toLowerCase());
-    if (problem === undefined) return [];
-    return [
-      invalidValue(
-        `${path}.${field}`,
-        names[field],
-        `may have mixed case, but should otherwise match: ${problem}`,
-      ),
-    ];
-  };
-  const areSame = names.kind !== '' && names.kind === names.listKind;
   return [
     ...word('plural', names.plural),
     ...word('singular', names.singular),
     ...kind('kind'),
     ...kind('listKind'),
     ...names.shortNames.flatMap((name, index) => word(`shortNames[${index}]`, name)),
-    ...(areSame
-      ? [invalidValue(`${path}.listKind`, names.listKind, 'kind and listKind may not be the same')]
-      : []),
+    ...when(
+      names.kind !== '' && names.kind === names.listKind,
+      invalidValue(field('listKind'), names.listKind, 'kind and listKind may not be the same'),
+    ),
     ...names.categories.flatMap((name, index) => word(`categories[${index}]`, name)),
   ];
 }
@@ -190,7 +171,7 @@ function namesProblems(names: DefinitionNames, path: string): readonly Cause[] {
 function changeProblems(definition: Definition, old: ApiObject): readonly Cause[] {
   const before = readDefinition(old);
   const immutable = (field: string, value: string, oldValue: string) =>
-    value === oldValue ? [] : [invalidValue(field, value, 'field is immutable')];
+    when(value !== oldValue, invalidValue(field, value, 'field is immutable'));
   return [
     ...(isConditionTrue(old, 'Established')
       ? [
@@ -208,18 +189,14 @@ function storedVersionProblems(crd: ApiObject, { versions }: Definition): readon
   const stored = storedVersions(crd);
   if (stored.length === 0) return [invalidValue(field, stored, 'must have at least one stored version')];
   const missing = versions.filter(({ name, storage }) => storage && !stored.includes(name));
-  const unknown = stored.flatMap((name, index) =>
-    versions.some((version) => version.name === name) ? [] : [{ name, index }],
-  );
+  const isGone = (name: string) => !versions.some((version) => version.name === name);
+  const gone = (name: string) =>
+    `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a ` +
+    `storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
   return [
     ...missing.map(({ name }) => invalidValue(field, stored, `must have the storage version ${name}`)),
-    ...unknown.map(({ name, index }) =>
-      invalidValue(
-        `${field}[${index}]`,
-        name,
-        `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a ` +
-          `storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`,
-      ),
+    ...stored.flatMap((name, index) =>
+      when(isGone(name), invalidValue(`${field}[${index}]`, name, gone(name))),
     ),
   ];
 }
@@ -244,56 +221,163 @@ function approvalProblems(
   }
 }
 
-const REVIEW_VERSIONS = ['v1', 'v1beta1'];
-
 // The API server reports these paths from its internal type, which has no `webhook` level.
-const CONVERSION = 'spec.conversion';
+const CLIENT_CONFIG = 'spec.conversion.webhookClientConfig';
+const VERSIONS = 'spec.conversion.conversionReviewVersions';
 
-const CLIENT_CONFIG = `${CONVERSION}.webhookClientConfig`;
-
-const VERSIONS = `${CONVERSION}.conversionReviewVersions`;
-
-function conversionProblems(conversion: Conversion | undefined): readonly Cause[] {
-  if (conversion === undefined) return [];
-  const { strategy, webhook } = conversion;
-  const problems = wordProblems(`${CONVERSION}.strategy`, strategy, ['None', 'Webhook']);
+function conversionProblems({ strategy, webhook }: Conversion): readonly Cause[] {
+  const { clientConfig, reviewVersions = [] } = webhook ?? {};
+  const problems = requiredAmong('spec.conversion.strategy', strategy, ['None', 'Webhook']);
   if (strategy === 'Webhook') {
-    const { clientConfig, reviewVersions = [] } = webhook ?? {};
     return [
       ...problems,
       ...(clientConfig === undefined
         ? [requiredValue(CLIENT_CONFIG, 'required when strategy is set to Webhook')]
         : clientConfigProblems(clientConfig, CLIENT_CONFIG)),
-      ...reviewVersionProblems(reviewVersions),
+      ...reviewVersionProblems(reviewVersions, VERSIONS),
     ];
   }
   const why = 'should not be set when strategy is not set to Webhook';
   return [
     ...problems,
-    ...(webhook?.clientConfig === undefined ? [] : [forbiddenValue(CLIENT_CONFIG, why)]),
-    ...(webhook === undefined || webhook.reviewVersions.length === 0 ? [] : [forbiddenValue(VERSIONS, why)]),
+    ...when(clientConfig !== undefined, forbiddenValue(CLIENT_CONFIG, why)),
+    ...when(reviewVersions.length > 0, forbiddenValue(VERSIONS, why)),
   ];
 }
 
-function reviewVersionProblems(versions: readonly string[]): readonly Cause[] {
-  if (versions.length === 0) return [requiredValue(VERSIONS)];
-  const each = versions.flatMap((version, index) => {
-    const field = `${VERSIONS}[${index}]`;
-    if (versions.indexOf(version) < index) return [invalidValue(field, version, 'duplicate version')];
-    const problem = label1035Problem(version);
-    return problem === undefined ? [] : [invalidValue(field, version, problem)];
-  });
-  const isKnown = versions.some((version) => REVIEW_VERSIONS.includes(version));
-  return isKnown
-    ? each
-    : [
-        ...each,
-        invalidValue(VERSIONS, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`),
-      ];
+const MAX_SELECTABLE_FIELDS = 8;
+const MAX_DEPRECATION_WARNING = 256; // bytes
+
+/** Each check below covers one part of a version; `path` is where the API server reports that part. */
+function schemaProblems(schema: Schema, path: string, hasStatus: boolean): readonly Cause[] {
+  const field = `${path}.openAPIV3Schema`;
+  return [
+    ...(hasStatus ? rootProblems(schema, field) : []),
+    ...when(
+      schema.nullable === true,
+      forbiddenValue(`${field}.nullable`, 'nullable cannot be true at the root'),
+    ),
+    ...structuralProblems(schema, field),
+  ];
 }
 
-/** For fields that allow only a few values; an empty value counts as absent. */
-function wordProblems(field: string, value: string, supported: readonly string[]): readonly Cause[] {
+// Go spelling, because the message lists these names.
+const ALLOWED_AT_ROOT = [
+  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems',
+  'UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations',
+].join(' ');
+
+const goName = (keyword: string) =>
+  keyword
+    .replace(/^x-kubernetes/, 'x')
+    .split('-')
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join('');
+
+/** With a status subresource, the root may hold only keywords that leave validation to `properties.status`. */
+function rootProblems(schema: Schema, field: string): readonly Cause[] {
+  if (schema.type !== undefined && schema.type !== 'object') {
+    const why =
+      'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
+    return [invalidValue(`${field}.type`, schema.type, why)];
+  }
+  const allowed = ALLOWED_AT_ROOT.split(' ');
+  if (Object.keys(schema).every((keyword) => allowed.includes(goName(keyword)))) return [];
+  const why = `only [${ALLOWED_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled`;
+  return [invalidValue(field, schemaToJson(schema), why)];
+}
+
+function scaleProblems(scale: DefinitionScale | undefined, path: string): readonly Cause[] {
+  if (scale === undefined) return [];
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath } = scale;
+  const field = (name: string) => `${path}.scale.${name}`;
+  return [
+    ...scalePathProblems(specReplicasPath, field('specReplicasPath'), ['.spec']),
+    ...scalePathProblems(statusReplicasPath, field('statusReplicasPath'), ['.status']),
+    ...(labelSelectorPath === undefined
+      ? []
+      : scalePathProblems(labelSelectorPath, field('labelSelectorPath'), ['.spec', '.status'])),
+  ];
+}
+
+function scalePathProblems(value: string, field: string, roots: readonly string[]): readonly Cause[] {
   if (value === '') return [requiredValue(field)];
-  return supported.includes(value) ? [] : [unsupportedValue(field, value, supported)];
+  if (!value.startsWith('.')) return [notSimplePath(field, value)];
+  if (roots.some((root) => value.startsWith(`${root}.`))) return [];
+  const where = roots.length === 1 ? roots.join() : `either ${roots.join(' or ')}`;
+  return [invalidValue(field, value, `should be a json path under ${where}`)];
+}
+
+const notSimplePath = (field: string, value: string) =>
+  invalidValue(field, value, 'must be a simple json path starting with .');
+
+const COLUMN_TYPES = ['boolean', 'date', 'integer', 'number', 'string'];
+const COLUMN_FORMATS = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
+
+function columnProblems(columns: readonly DefinitionColumn[], path: string): readonly Cause[] {
+  const types = `must be one of ${COLUMN_TYPES.join(',')}`;
+  return columns.flatMap(({ name, type, format, jsonPath }, index) => {
+    const field = (key: string) => `${path}[${index}].${key}`;
+    const causes: Cause[] = [];
+    if (name === '') causes.push(requiredValue(field('name')));
+    if (type === '') causes.push(requiredValue(field('type'), types));
+    else if (!COLUMN_TYPES.includes(type)) causes.push(invalidValue(field('type'), type, types));
+    if (format !== '' && !COLUMN_FORMATS.includes(format)) {
+      causes.push(invalidValue(field('format'), format, `must be one of ${COLUMN_FORMATS.join(',')}`));
+    }
+    // The API server spells this field as in its internal type.
+    if (jsonPath === '') causes.push(requiredValue(field('JSONPath')));
+    else if (!jsonPath.startsWith('.')) causes.push(notSimplePath(field('JSONPath'), jsonPath));
+    return causes;
+  });
+}
+
+function selectableFieldProblems(
+  paths: readonly string[],
+  schema: Schema | undefined,
+  path: string,
+): readonly Cause[] {
+  const unique = new Set(paths);
+  const notScalar =
+    'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
+  return [
+    ...paths.flatMap((value, index) => {
+      const field = `${path}[${index}].jsonPath`;
+      const invalid = (why: string) => invalidValue(field, value, why);
+      if (value === '') return [requiredValue(field)];
+      const found = schemaAt(schema, value);
+      if (found === undefined) return [invalid('is an invalid path: does not refer to a valid field')];
+      return [
+        ...when(value.startsWith('.metadata.'), invalid('must not point to fields in metadata')),
+        ...when(!['string', 'boolean', 'integer'].includes(found.type ?? ''), invalid(notScalar)),
+        ...when(paths.indexOf(value) < index, duplicateValue(field, value)),
+      ];
+    }),
+    ...when(unique.size > MAX_SELECTABLE_FIELDS, tooMany(path, unique.size, MAX_SELECTABLE_FIELDS)),
+  ];
+}
+
+function schemaAt(root: Schema | undefined, path: string): Schema | undefined {
+  const [first, ...keys] = path.split('.');
+  if (first !== '' || keys.length === 0) return undefined;
+  return keys.reduce<Schema | undefined>((schema, key) => schema && childSchema(schema, key), root);
+}
+
+function deprecationProblems(
+  { deprecated, deprecationWarning }: { readonly deprecated: boolean; readonly deprecationWarning?: string },
+  path: string,
+): readonly Cause[] {
+  if (deprecationWarning === undefined) return [];
+  const invalid = (why: string) => invalidValue(`${path}.deprecationWarning`, deprecationWarning, why);
+  if (!deprecated) return [invalid('can only be set for deprecated versions')];
+  const unprintable = deprecationWarning.search(/\p{C}/u);
+  const where = `non-printable character found at index ${unprintable}`;
+  return [
+    ...when(
+      Buffer.byteLength(deprecationWarning) > MAX_DEPRECATION_WARNING,
+      invalid(`must be <= ${MAX_DEPRECATION_WARNING} characters long`),
+    ),
+    ...when(deprecationWarning === '', invalid('must not be an empty string')),
+    ...when(unprintable >= 0, invalid(`must only contain printable UTF-8 characters; ${where}`)),
+  ];
 }

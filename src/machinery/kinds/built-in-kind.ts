@@ -1,28 +1,36 @@
+import type { JsonValue } from '../../json/json.ts';
+import { splitApiVersion } from '../../json/kube-object.ts';
+import type { ApiObject } from '../api-object.ts';
 import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } from '../resource-type.ts';
 import { object } from './schema-builders.ts';
 import type { Schema } from '../schema/schema.ts';
 
 /** The declaration of a built-in kind; `builtInKind` derives the rest. */
-export interface BuiltInKind {
+export interface BuiltInKind
+  extends
+    Pick<ResourceType, 'kind' | 'resource'>,
+    Partial<
+      Pick<
+        ResourceType,
+        | 'answer'
+        | 'categories'
+        | 'columns'
+        | 'deprecationWarning'
+        | 'scale'
+        | 'selectableFields'
+        | 'shortNames'
+        | 'verbs'
+      >
+    > {
   /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
-  readonly kind: string;
-  readonly resource: string;
   /** Absent for cluster-scoped kinds. */
   readonly namespaced?: true;
-  readonly shortNames?: readonly string[];
-  readonly categories?: readonly string[];
   /** All top-level fields except metadata. */
   readonly fields: Readonly<Record<string, Schema>>;
   readonly description: string;
-  readonly columns?: readonly PrinterColumn[];
   readonly hasStatus?: true;
-  readonly scale?: NonNullable<ResourceType['scale']>;
-  readonly deprecationWarning?: string;
-  readonly verbs?: ResourceType['verbs'];
-  readonly selectableFields?: ResourceType['selectableFields'];
   readonly strategy?: Partial<Strategy>;
-  readonly answer?: NonNullable<ResourceType['answer']>;
 }
 
 /** In the order of the discovery documents. */
@@ -37,6 +45,19 @@ export const ALL_VERBS: ResourceType['verbs'] = [
   'watch',
 ];
 
+type Cell = (object: ApiObject, now: Date) => JsonValue;
+
+export const column = (
+  name: string,
+  description: string,
+  value: Cell,
+  more: Partial<Pick<PrinterColumn, 'type' | 'format' | 'priority'>> = {},
+): PrinterColumn => ({ name, type: 'string', description, value, ...more });
+
+/** A column that only `-o wide` shows. */
+export const wideColumn = (name: string, description: string, value: Cell): PrinterColumn =>
+  column(name, description, value, { priority: 1 });
+
 /** The creation time; the table shows it as an age. */
 export const AGE: PrinterColumn = {
   name: 'Age',
@@ -45,29 +66,30 @@ export const AGE: PrinterColumn = {
   value: '.metadata.creationTimestamp',
 };
 
-export function builtInKind(told: BuiltInKind): ResourceType {
-  const slash = told.apiVersion.indexOf('/');
-  const version = told.apiVersion.slice(slash + 1);
+export function builtInKind({
+  apiVersion,
+  fields,
+  description,
+  strategy,
+  ...told
+}: BuiltInKind): ResourceType {
+  const { group, version } = splitApiVersion(apiVersion);
   return {
-    group: slash === -1 ? '' : told.apiVersion.slice(0, slash),
-    version,
-    resource: told.resource,
     singular: told.kind.toLowerCase(),
-    kind: told.kind,
     listKind: `${told.kind}List`,
-    shortNames: told.shortNames ?? [],
-    categories: told.categories ?? [],
-    namespaced: told.namespaced ?? false,
-    verbs: told.verbs ?? ALL_VERBS,
-    schema: { ...object(told.fields), description: told.description },
-    custom: false,
-    columns: told.columns ?? [AGE],
-    hasStatus: told.hasStatus ?? false,
+    shortNames: [],
+    categories: [],
+    namespaced: false,
+    verbs: ALL_VERBS,
+    columns: [AGE],
+    hasStatus: false,
+    selectableFields: {},
+    ...told,
+    group,
+    version,
     storageVersion: version,
-    selectableFields: told.selectableFields ?? {},
-    strategy: { ...plainStrategy, ...told.strategy },
-    ...(told.deprecationWarning === undefined ? {} : { deprecationWarning: told.deprecationWarning }),
-    ...(told.scale === undefined ? {} : { scale: told.scale }),
-    ...(told.answer === undefined ? {} : { answer: told.answer }),
+    custom: false,
+    schema: { ...object(fields), description },
+    strategy: { ...plainStrategy, ...strategy },
   };
 }

@@ -2,37 +2,32 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.t
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import type { Schema } from '../schema/schema.ts';
-import { typeProblems } from './check-types.ts';
 import {
   difference,
   intersection,
   isEmptySet,
+  isWithin,
   NO_FIELDS,
+  pathsOf,
   union,
   type FieldSet,
-  pathsOf,
 } from './field-set.ts';
+import { TypedError, typeProblems } from './shape.ts';
+import { compare, fieldsOf, merge, removeItems, withNamedFields, type Comparison } from './typed.ts';
 import {
+  changeManagers,
   idOf,
+  managerFor,
   managersOf,
-  mapFields,
-  unlessSame,
-  withManagers,
-  type Manager,
-  type Managers,
-} from './managers.ts';
-import { merge, removeItems } from './merge.ts';
-import { TypedError } from './shape.ts';
-import {
+  managersWithout,
   trackedOnly,
   trackedPart,
+  withManagers,
   withoutFields,
-  changeManagers,
-  managerFor,
-  managersWithout,
+  type Manager,
+  type Managers,
   type Writer,
 } from './update.ts';
-import { compare, fieldsOf, isWithin, withNamedFields, withWholeAtomics, type Comparison } from './typed.ts';
 
 export interface Apply extends Writer {
   /** Undefined if the object does not exist yet. */
@@ -80,10 +75,10 @@ function merged({ live, applied, force, schema, reset = [], ...writer }: Apply):
 
   const next = managersWithout(others, union(comparison.changed, comparison.removed));
   // Only a change of the object sets the time. A new manager that changes nothing has none.
-  const time = object === base ? previous?.time : self.time;
-  const own = { ...self, time, fields: trackedOnly(self.fields) };
+  const { time, ...timeless } = object === base ? { ...self, time: previous?.time } : self;
+  const own = { ...timeless, ...(time === undefined ? {} : { time }), fields: trackedOnly(self.fields) };
   if (!isEmptySet(own.fields)) next.set(idOf(own), own);
-  return withManagers(object, unlessSame(managers, next));
+  return withManagers(object, next);
 }
 
 /** Drops null timestamps, which tools that serialise whole structs send. */
@@ -103,7 +98,7 @@ function managersBefore(
   reset: readonly string[],
   writer: Writer,
 ): Managers {
-  const managers = mapFields(managersOf(live), (fields) => withWholeAtomics(fields, schema));
+  const managers = managersOf(live);
   if (managers.size > 0 || live === undefined) return managers;
   const whole = compare({}, trackedPart(live, reset), schema);
   return changeManagers(managers, whole, { ...writer, manager: 'before-first-apply' });
@@ -170,7 +165,7 @@ function unmergeable(
 }
 
 /** A field that an apply would take from another manager. */
-export interface Conflict {
+interface Conflict {
   readonly manager: Manager;
   readonly fields: FieldSet;
 }
@@ -180,7 +175,7 @@ export interface Conflict {
  * @param conflicts in the order in which the message lists them
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go
  */
-export function applyConflict(conflicts: readonly Conflict[]): ApiFailure {
+function applyConflict(conflicts: readonly Conflict[]): ApiFailure {
   const named = conflicts.map(({ manager, fields }) => ({ who: nameOf(manager), paths: pathsOf(fields) }));
   const causes = named.flatMap(({ who, paths }) =>
     paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${who}`, field })),
@@ -197,6 +192,6 @@ const linesOf = ({ who, paths }: { readonly who: string; readonly paths: readonl
   [`conflicts with ${who}:`, ...paths.map((path) => `- ${path}`)].join('\n');
 
 function nameOf({ manager, operation, apiVersion, subresource }: Manager): string {
-  const where = subresource === '' ? '' : ` with subresource ${JSON.stringify(subresource)}`;
+  const where = subresource === undefined ? '' : ` with subresource ${JSON.stringify(subresource)}`;
   return JSON.stringify(manager) + where + (operation === 'Update' ? ` using ${apiVersion}` : '');
 }

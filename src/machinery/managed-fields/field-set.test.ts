@@ -5,8 +5,6 @@ import type { JsonObject } from '../../json/json.ts';
 import {
   difference,
   intersection,
-  isEmptySet,
-  isSameSet,
   pathsOf,
   readFields,
   setOfFields,
@@ -76,7 +74,6 @@ describe('FieldsV1', () => {
       fc.property(anySet, (fields) => {
         const text = JSON.stringify(writeFields(fields));
         const copy = readFields(JSON.parse(text) as JsonObject); // written by writeFields
-        expect(isSameSet(copy, fields)).toBe(true);
         expect(JSON.stringify(writeFields(copy))).toBe(text);
       }),
     );
@@ -109,17 +106,6 @@ describe('operations on field sets', () => {
         expect(members(union(a, b))).toEqual([...new Set([...inA, ...inB])].toSorted());
         expect(members(difference(a, b))).toEqual(inA.filter((path) => !inB.includes(path)));
         expect(members(intersection(a, b))).toEqual(inA.filter((path) => inB.includes(path)));
-      }),
-    );
-  });
-
-  test('leave no nodes without members', () => {
-    fc.assert(
-      fc.property(pairs, ([a, b]) => {
-        for (const result of [difference(a, b), intersection(a, b)]) {
-          expect(isEmptySet(result)).toBe(members(result).length === 0);
-          expect(isSameSet(result, union(result, setOfFields([])))).toBe(true);
-        }
       }),
     );
   });

@@ -1,11 +1,100 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import {
-  compareElements,
-  fieldElement,
-  parseElement,
-  showElement,
-  type PathElement,
-} from './path-element.ts';
+import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
+
+/**
+ * One step of a field path as FieldsV1 text, normalised so that equal steps are equal strings: `f:` with a field
+ * name, `k:` with the keys of a list item as sorted JSON, `v:` with a set item as JSON, `i:` with an index.
+ *
+ * @see sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go
+ */
+export type PathElement = string;
+
+export const fieldElement = (name: string): PathElement => `f:${name}`;
+
+/** For an item of a set. */
+export const valueElement = (value: JsonValue): PathElement => `v:${textOf(value)}`;
+
+/** For an item of a list with map keys; `keys` are names and values in any order. */
+export const keyElement = (keys: readonly (readonly [string, JsonValue])[]): PathElement =>
+  `k:{${keys
+    .toSorted(([a], [b]) => compareTexts(a, b))
+    .map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`)
+    .join(',')}}`;
+
+/** Fast path for strings: only numbers need the exact serialiser. */
+const textOf = (value: JsonValue) =>
+  typeof value === 'string' ? JSON.stringify(value) : stringifyJson(value);
+
+/**
+ * Parses a path element from another program. Undefined for unknown kinds of steps, which a later release may write.
+ * @throws Error if the text is not a path element
+ */
+function parseElement(text: string): PathElement | undefined {
+  if (text[1] !== ':') throw new Error(`missing colon: ${text}`);
+  const rest = text.slice(2);
+  switch (text.charAt(0)) {
+    case 'f':
+      return text;
+    case 'v':
+      return valueElement(parseJson(rest));
+    case 'k': {
+      const keys = parseJson(rest);
+      if (!isJsonObject(keys)) throw new Error(`list item keys must be a JSON object: ${text}`);
+      return keyElement(Object.entries(keys));
+    }
+    case 'i':
+      if (!/^-?\d+$/.test(rest)) throw new Error(`index must be a non-negative integer: ${text}`);
+      return `i:${Number(rest)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** The order of FieldsV1: fields by name, list items by keys, set items by value, indices. Numbers are ordered by size. */
+function compareElements(a: PathElement, b: PathElement): number {
+  const byKind = KINDS.indexOf(a.charAt(0)) - KINDS.indexOf(b.charAt(0));
+  if (byKind !== 0 || a === b) return byKind;
+  if (a.startsWith('f')) return compareTexts(a, b);
+  const others = valuesIn(b);
+  const orders = valuesIn(a).map((value, index) => compareValues(value, others[index]));
+  return orders.find((order) => order !== 0) ?? 0;
+}
+
+const KINDS = 'fkvi';
+
+function valuesIn(element: PathElement): readonly JsonValue[] {
+  const value = parseJson(element.slice(2));
+  return isJsonObject(value) ? Object.values(value) : [value];
+}
+
+function compareValues(a: JsonValue, b: JsonValue = null): number {
+  if (isNumber(a)) return isNumber(b) ? Number(a > b) - Number(a < b) : -1;
+  return isNumber(b) ? 1 : compareTexts(textOf(a), textOf(b));
+}
+
+const isNumber = (value: JsonValue): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint';
+
+export const compareTexts = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** As messages print it: `.name`, `[port=80,protocol="TCP"]`, `[="x"]`, `[0]`. */
+export function showElement(element: PathElement): string {
+  const rest = element.slice(2);
+  switch (element.charAt(0)) {
+    case 'f':
+      return `.${rest}`;
+    case 'v':
+      return `[=${rest}]`;
+    case 'k': {
+      const keys = parseJson(rest) as Readonly<Record<string, JsonValue>>; // written by keyElement
+      return `[${Object.entries(keys)
+        .map(([name, value]) => `${name}=${stringifyJson(value)}`)
+        .join(',')}]`;
+    }
+    default:
+      return `[${rest}]`;
+  }
+}
 
 /**
  * A set of field paths, stored as a tree: a path is a member if its last node has `self` set. Every node has members,
@@ -84,15 +173,8 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   return { self: a.self && b.self, children };
 }
 
-export function isSameSet(a: FieldSet, b: FieldSet): boolean {
-  if (a === b) return true;
-  if (a.self !== b.self || a.children.size !== b.children.size) return false;
-  for (const [element, own] of a.children) {
-    const other = b.children.get(element);
-    if (other === undefined || !isSameSet(own, other)) return false;
-  }
-  return true;
-}
+/** Whether `a` is a subset of `b`. */
+export const isWithin = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b));
 
 /** All members as messages print them (`.spec.ports[port=80].name`), parents before their children. */
 export function pathsOf({ children }: FieldSet, above = ''): readonly string[] {
@@ -105,19 +187,14 @@ export function pathsOf({ children }: FieldSet, above = ''): readonly string[] {
 
 const inOrder = (children: FieldSet['children']) => [...children].sort(([a], [b]) => compareElements(a, b));
 
-/** Versions of an object share managedFields by reference, so each value is parsed and serialised once. */
-const read = new WeakMap<JsonObject, FieldSet>();
-const written = new WeakMap<FieldSet, JsonObject>();
-
-/** @throws Error if `fields` is not valid FieldsV1 */
-export function readFields(fields: JsonObject): FieldSet {
-  const known = read.get(fields);
-  if (known !== undefined) return known;
-  const { children } = readNode(fields);
-  const set = { self: false, children };
-  read.set(fields, set);
-  return set;
-}
+/**
+ * Memoised, because versions of an object share managedFields.
+ * @throws Error if `fields` is not valid FieldsV1
+ */
+export const readFields = memoizeWeak((fields: JsonObject): FieldSet => ({
+  self: false,
+  children: readNode(fields).children,
+}));
 
 function readNode(fields: JsonValue): FieldSet {
   if (!isJsonObject(fields)) throw new Error('FieldsV1 must be objects');
@@ -130,15 +207,7 @@ function readNode(fields: JsonValue): FieldSet {
 }
 
 /** The set as FieldsV1, in the order of the API server. */
-export function writeFields(set: FieldSet): JsonObject {
-  const known = written.get(set);
-  if (known !== undefined) return known;
-  const fields = writeNode(set);
-  written.set(set, fields);
-  return fields;
-}
-
-function writeNode({ self, children }: FieldSet): JsonObject {
-  const below = inOrder(children).map(([element, child]) => [element, writeNode(child)] as const);
+export function writeFields({ self, children }: FieldSet): JsonObject {
+  const below = inOrder(children).map(([element, child]) => [element, writeFields(child)] as const);
   return Object.fromEntries<JsonValue>(self && below.length > 0 ? [['.', {}], ...below] : below);
 }

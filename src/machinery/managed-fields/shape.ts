@@ -1,6 +1,14 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { ANYTHING, type Schema } from '../schema/schema.ts';
-import { keyElement, valueElement, type PathElement } from './path-element.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  stringifyJson,
+  valueIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { goTypeOf } from '../patch/go-types.ts';
+import { ANYTHING, property, type Schema } from '../schema/schema.ts';
+import { fieldElement, keyElement, showElement, valueElement, type PathElement } from './field-set.ts';
 
 /** How ownership treats a value: as a whole, by field or by item. */
 export type Shape = 'leaf' | 'map' | 'list';
@@ -39,13 +47,13 @@ export const isAtomic = (schema: Schema): boolean =>
   schema.type === 'array' ? !isAssociative(schema) : schema.type === 'object' && !isGranularMap(schema);
 
 /** Whether the schema lists the field by name; it does not list label keys, for example. */
-export const isNamed = ({ properties }: Schema, name: string): boolean =>
-  properties !== undefined && Object.hasOwn(properties, name);
+export const isNamed = (schema: Schema, name: string): boolean => property(schema, name) !== undefined;
 
 /** The schema of a field; undefined if the schema does not allow the field. */
 export function childSchema(schema: Schema, name: string): Schema | undefined {
   const { properties, additionalProperties } = schema;
-  if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name];
+  const own = property(schema, name);
+  if (own !== undefined) return own;
   if (typeof additionalProperties === 'object') return additionalProperties;
   if (additionalProperties !== undefined) return additionalProperties ? ANYTHING : undefined;
   const isFree = properties === undefined || Object.keys(properties).length === 0;
@@ -73,7 +81,7 @@ function keysOf(schema: Schema): readonly string[] {
 }
 
 function keyOf(item: JsonObject, key: string, schema: Schema): JsonValue {
-  const value = valueAt(item, key) ?? childSchema(itemSchema(schema), key)?.default;
+  const value = valueIn(item, key) ?? childSchema(itemSchema(schema), key)?.default;
   if (value !== undefined) return value;
   throw new TypedError(
     `associative list with keys has an element that omits key field ${JSON.stringify(key)} (and doesn't have default value)`,
@@ -113,14 +121,85 @@ function elementAt(index: number, item: JsonValue, schema: Schema): PathElement 
   }
 }
 
-/** The value of a field; undefined if the map does not have it. */
-export function valueAt(map: JsonObject, name: string): JsonValue | undefined {
-  return ownValue(map, name) as JsonValue | undefined; // every field of a JsonObject is JSON
-}
-
 /** The value if it is a map, otherwise an empty map. */
 export const mapOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /** The value if it is a list, otherwise an empty list. */
 export const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
   isJsonArray(value) ? value : [];
+
+/**
+ * The reasons why a configuration cannot be merged, as `path: problem`: wrong types, unknown fields, list items with
+ * missing or duplicate keys. Empty if it can be merged.
+ *
+ * @param free whether an outer schema preserves unknown fields
+ * @see sigs.k8s.io/structured-merge-diff/v6/typed/validate.go
+ */
+export function typeProblems(value: JsonValue, schema: Schema, path = '', free = false): readonly string[] {
+  const mismatch = typeMismatch(value, schema);
+  if (mismatch !== undefined) return [path === '' ? mismatch : `${path}: ${mismatch}`];
+  const keepsAll = free || schema['x-kubernetes-preserve-unknown-fields'] === true;
+  if (isJsonArray(value)) return listProblems(value, schema, path, keepsAll);
+  if (isJsonObject(value)) {
+    return Object.entries(value).flatMap(([name, child]) => {
+      const below = path + showElement(fieldElement(name));
+      const known = childSchema(schema, name) ?? (keepsAll ? ANYTHING : undefined);
+      return known === undefined
+        ? [`${below}: field not declared in schema`]
+        : typeProblems(child, known, below, keepsAll);
+    });
+  }
+  return [];
+}
+
+function listProblems(
+  items: readonly JsonValue[],
+  schema: Schema,
+  path: string,
+  free: boolean,
+): readonly string[] {
+  const isKeyed = shapeOf(items, schema) === 'list';
+  const seen = new Set<string>();
+  const problems: string[] = [];
+  for (const [index, item] of items.entries()) {
+    try {
+      const element = isKeyed ? itemElement(item, schema) : `i:${index}`;
+      if (seen.has(element)) problems.push(`${path}: duplicate entries for key ${showElement(element)}`);
+      seen.add(element);
+      problems.push(...typeProblems(item, itemSchema(schema), path + showElement(element), free));
+    } catch (error) {
+      if (!(error instanceof TypedError)) throw error;
+      return [...problems, `${path}: element ${index}: ${error.message}`]; // without a key there is no path to descend into
+    }
+  }
+  return problems;
+}
+
+function typeMismatch(value: JsonValue, schema: Schema): string | undefined {
+  if (value === null || schema.type === undefined) return undefined;
+  switch (schema.type) {
+    case 'object':
+      return isJsonObject(value) ? undefined : `expected map, got &{${shownText(value)}}`;
+    case 'array':
+      return isJsonArray(value) ? undefined : `expected list, got &{${shownText(value)}}`;
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : `expected boolean, got &{${shownText(value)}}`;
+    case 'integer':
+    case 'number':
+      if (typeof value === 'number' || typeof value === 'bigint') return undefined;
+      return `expected numeric (int or float), got ${goTypeOf(value)}`;
+    case 'string':
+      return stringMismatch(value, schema.format);
+  }
+}
+
+/** For strings with a format, the API server's schema only requires that the value is neither a list nor a map. */
+function stringMismatch(value: JsonValue, format: string | undefined): string | undefined {
+  if (format !== undefined && format !== 'byte') {
+    return typeof value === 'object' ? `expected any scalar, got &{${shownText(value)}}` : undefined;
+  }
+  if (typeof value === 'string') return undefined;
+  return `expected string, got &value.valueUnstructured{Value:${shownText(value)}}`;
+}
+
+const shownText = (value: JsonValue): string => (typeof value === 'string' ? value : stringifyJson(value));

@@ -1,17 +1,23 @@
-import { isEqual, isJsonObject, type JsonValue } from '../../json/json.ts';
+import { isEqual, isJsonArray, isJsonObject, valueIn, type JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
-import { difference, isEmptySet, LEAF, NO_FIELDS, union, type FieldSet } from './field-set.ts';
-import { fieldElement, type PathElement } from './path-element.ts';
+import {
+  fieldElement,
+  isEmptySet,
+  LEAF,
+  NO_FIELDS,
+  union,
+  type FieldSet,
+  type PathElement,
+} from './field-set.ts';
 import {
   childSchema,
-  isAtomic,
   isNamed,
+  itemElement,
   itemsByElement,
   itemSchema,
   listOf,
   mapOf,
   shapeOf,
-  valueAt,
   type Shape,
 } from './shape.ts';
 
@@ -25,34 +31,32 @@ export interface Comparison {
  * The fields of an applied configuration (typed/tofieldset.go): leaves, list items and map keys, but not named fields
  * that contain others.
  *
+ * @param all also every field that contains others, and the value itself
  * @throws TypedError if a list item lacks its keys
  */
-export function fieldsOf(value: JsonValue, schema: Schema): FieldSet {
-  switch (shapeOf(value, schema)) {
-    case 'leaf':
-      return LEAF;
-    case 'map':
-      return nodeOf(
-        Object.entries(mapOf(value)).map(([name, child]) => {
-          const below = fieldsOf(child, childSchema(schema, name) ?? ANYTHING);
-          const self =
-            child === null ||
-            (isJsonObject(child) && Object.keys(child).length === 0) ||
-            !isNamed(schema, name);
-          return [fieldElement(name), self ? asMember(below) : below];
-        }),
-      );
-    case 'list':
-      return nodeOf(
-        [...itemsByElement(listOf(value), schema)].map(([element, [item, ...more]]) => [
-          element,
-          item === undefined || more.length > 0 ? LEAF : asMember(fieldsOf(item, itemSchema(schema))),
-        ]),
-      );
-  }
+export function fieldsOf(value: JsonValue, schema: Schema, all = false): FieldSet {
+  const shape = shapeOf(value, schema);
+  if (shape === 'leaf') return LEAF;
+  const set = nodeOf(shape === 'map' ? fieldsIn(value, schema, all) : itemsIn(value, schema, all));
+  return all ? asMember(set) : set;
 }
 
-const nodeOf = (entries: readonly (readonly [PathElement, FieldSet])[]): FieldSet => ({
+type Children = readonly (readonly [PathElement, FieldSet])[];
+
+const fieldsIn = (value: JsonValue, schema: Schema, all: boolean): Children =>
+  Object.entries(mapOf(value)).map(([name, child]) => {
+    const below = fieldsOf(child, childSchema(schema, name) ?? ANYTHING, all);
+    const isEmpty = child === null || (isJsonObject(child) && Object.keys(child).length === 0);
+    return [fieldElement(name), isEmpty || !isNamed(schema, name) ? asMember(below) : below];
+  });
+
+const itemsIn = (value: JsonValue, schema: Schema, all: boolean): Children =>
+  [...itemsByElement(listOf(value), schema)].map(([element, [item, ...more]]) => [
+    element,
+    item === undefined || more.length > 0 ? LEAF : asMember(fieldsOf(item, itemSchema(schema), all)),
+  ]);
+
+const nodeOf = (entries: Children): FieldSet => ({
   self: false,
   children: new Map(entries.filter(([, child]) => !isEmptySet(child))),
 });
@@ -74,8 +78,8 @@ export function compare(
 ): Comparison {
   if (before === after) return SAME;
   if (before === undefined)
-    return after === undefined ? SAME : { changed: everything(after, schema), removed: NO_FIELDS };
-  if (after === undefined) return { changed: NO_FIELDS, removed: everything(before, schema) };
+    return after === undefined ? SAME : { changed: fieldsOf(after, schema, true), removed: NO_FIELDS };
+  if (after === undefined) return { changed: NO_FIELDS, removed: fieldsOf(before, schema, true) };
   const was = shapeOf(before, schema);
   const is = shapeOf(after, schema);
   const first = compareAs(was, before, after, schema);
@@ -97,17 +101,15 @@ const compareLeaves = (before: JsonValue, after: JsonValue): Comparison =>
   isEqual(before, after) ? SAME : { changed: LEAF, removed: NO_FIELDS };
 
 function compareMaps(before: JsonValue, after: JsonValue, schema: Schema): Comparison {
-  const was = mapOf(before);
-  const is = mapOf(after);
+  const [was, is] = [mapOf(before), mapOf(after)];
   const names = new Set([...Object.keys(was), ...Object.keys(is)]);
   if (names.size === 0) return compareLeaves(before, after); // null, {} and a leaf differ
-  const found = collector();
-  for (const name of names) {
-    const old = valueAt(was, name);
-    const now = valueAt(is, name);
-    if (old !== now) found.add(fieldElement(name), compare(old, now, childSchema(schema, name) ?? ANYTHING));
-  }
-  return found.result();
+  return joined(
+    Array.from(names, (name) => [
+      fieldElement(name),
+      compare(valueIn(was, name), valueIn(is, name), childSchema(schema, name) ?? ANYTHING),
+    ]),
+  );
 }
 
 function compareLists(before: JsonValue, after: JsonValue, schema: Schema): Comparison {
@@ -115,12 +117,18 @@ function compareLists(before: JsonValue, after: JsonValue, schema: Schema): Comp
   const is = itemsByElement(listOf(after), schema);
   const elements = new Set([...was.keys(), ...is.keys()]);
   if (elements.size === 0) return compareLeaves(before, after);
-  const found = collector();
-  for (const element of elements) {
-    found.add(element, compareItems(was.get(element) ?? [], is.get(element) ?? [], itemSchema(schema)));
-  }
-  return found.result();
+  return joined(
+    Array.from(elements, (element) => [
+      element,
+      compareItems(was.get(element) ?? [], is.get(element) ?? [], itemSchema(schema)),
+    ]),
+  );
 }
+
+const joined = (children: readonly (readonly [PathElement, Comparison])[]): Comparison => ({
+  changed: nodeOf(children.map(([element, { changed }]) => [element, changed])),
+  removed: nodeOf(children.map(([element, { removed }]) => [element, removed])),
+});
 
 /** Items with the same keys form one leaf: changing one of them changes all. */
 function compareItems(was: readonly JsonValue[], is: readonly JsonValue[], schema: Schema): Comparison {
@@ -134,45 +142,6 @@ const both = (a: Comparison, b: Comparison): Comparison => ({
   changed: union(a.changed, b.changed),
   removed: union(a.removed, b.removed),
 });
-
-function collector() {
-  const changed: [PathElement, FieldSet][] = [];
-  const removed: [PathElement, FieldSet][] = [];
-  return {
-    add: (element: PathElement, below: Comparison): void => {
-      if (!isEmptySet(below.changed)) changed.push([element, below.changed]);
-      if (!isEmptySet(below.removed)) removed.push([element, below.removed]);
-    },
-    result: (): Comparison =>
-      changed.length + removed.length === 0 ? SAME : { changed: nodeOf(changed), removed: nodeOf(removed) },
-  };
-}
-
-/** All paths of a value, containers as well as leaves. */
-function everything(value: JsonValue, schema: Schema): FieldSet {
-  switch (shapeOf(value, schema)) {
-    case 'leaf':
-      return LEAF;
-    case 'map':
-      return asMember(
-        nodeOf(
-          Object.entries(mapOf(value)).map(([name, child]) => [
-            fieldElement(name),
-            everything(child, childSchema(schema, name) ?? ANYTHING),
-          ]),
-        ),
-      );
-    case 'list':
-      return asMember(
-        nodeOf(
-          [...itemsByElement(listOf(value), schema)].map(([element, [item, ...more]]) => [
-            element,
-            item === undefined || more.length > 0 ? LEAF : everything(item, itemSchema(schema)),
-          ]),
-        ),
-      );
-  }
-}
 
 /** The set plus every named field that contains members (`EnsureNamedFieldsAreMembers` in fieldpath/set.go). */
 export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
@@ -188,20 +157,107 @@ export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
 }
 
 /**
- * Adapts the set to this schema, where a formerly granular map or list may now be atomic: a manager of parts then
- * owns the whole (typed/reconcile_schema.go).
+ * Merges the applied value into the live value and removes nothing (typed/merge.go). Returns the live value itself if
+ * nothing differs.
+ *
+ * @throws TypedError if a list item lacks its keys
  */
-export function withWholeAtomics(set: FieldSet, schema: Schema): FieldSet {
-  let children: Map<PathElement, FieldSet> | undefined;
-  for (const [element, child] of set.children) {
-    if (child.children.size === 0) continue;
-    const below = element.startsWith('f:') ? childSchema(schema, element.slice(2)) : itemSchema(schema);
-    if (below === undefined) continue;
-    const whole = isAtomic(below) ? LEAF : withWholeAtomics(child, below);
-    if (whole !== child) (children ??= new Map(set.children)).set(element, whole);
+export function merge(live: JsonValue | undefined, applied: JsonValue, schema: Schema): JsonValue {
+  if (live === undefined || live === applied) return applied;
+  switch (shapeOf(applied, schema)) {
+    case 'leaf':
+      return mergeLeaf(live, applied);
+    case 'map':
+      return mergeMaps(live, applied, schema);
+    case 'list':
+      return mergeLists(live, applied, schema);
   }
-  return children === undefined ? set : { self: set.self, children };
 }
 
-/** Whether `a` is a subset of `b`. */
-export const isWithin = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b));
+const mergeLeaf = (live: JsonValue, applied: JsonValue) => (isEqual(live, applied) ? live : applied);
+
+function mergeMaps(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
+  const old = mapOf(live);
+  const wanted = Object.entries(mapOf(applied));
+  if (wanted.length === 0 && Object.keys(old).length === 0) return mergeLeaf(live, applied);
+  const changes = wanted
+    .map(
+      ([name, value]) =>
+        [name, merge(valueIn(old, name), value, childSchema(schema, name) ?? ANYTHING)] as const,
+    )
+    .filter(([name, value]) => value !== valueIn(old, name));
+  return changes.length === 0 ? live : Object.fromEntries([...Object.entries(old), ...changes]);
+}
+
+/**
+ * Applied items keep their order. Items that only the live list has keep their predecessors as far as the applied
+ * order allows.
+ */
+function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
+  const old = listOf(live);
+  const wanted = itemsByElement(listOf(applied), schema);
+  if (old.length === 0 && wanted.size === 0) return mergeLeaf(live, applied);
+  const known = itemsByElement(old, schema);
+  const elements = old.map((item) => itemElement(item, schema));
+  const shared = [...wanted.keys()].filter((element) => known.has(element));
+
+  const merged: JsonValue[] = [];
+  let at = 0; // position in the live list
+  let nextShared = 0;
+  const takeLiveUpTo = (stop: string | undefined) => {
+    for (; at < old.length && elements[at] !== stop; at++) {
+      if (!wanted.has(elements[at] ?? '')) merged.push(...old.slice(at, at + 1));
+    }
+  };
+  for (const [element, [item]] of wanted) {
+    takeLiveUpTo(shared[nextShared]);
+    const [twin, ...more] = known.get(element) ?? [];
+    if (item !== undefined)
+      merged.push(merge(more.length === 0 ? twin : undefined, item, itemSchema(schema)));
+    if (element === shared[nextShared]) {
+      nextShared++;
+      if (elements[at] === element) at++;
+    }
+  }
+  takeLiveUpTo(undefined);
+  return merged.length === old.length && merged.every((item, index) => item === old[index]) ? live : merged;
+}
+
+/**
+ * The value without the members of `set` (typed/remove.go); returns the value itself if it has none of them. A map or
+ * list that loses all its content becomes null, as in the API server.
+ */
+export function removeItems(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
+  switch (shapeOf(value, schema)) {
+    case 'leaf':
+      return isJsonObject(value) || isJsonArray(value) ? null : value; // the set has members below: the value was granular when the set was written
+    case 'map':
+      return removeFields(value, set, schema);
+    case 'list':
+      return removeListItems(value, set, schema);
+  }
+}
+
+function removeFields(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
+  const entries = Object.entries(mapOf(value));
+  const kept = entries.flatMap(([name, child]): (readonly [string, JsonValue])[] => {
+    const gone = set.children.get(fieldElement(name));
+    if (gone === undefined) return [[name, child]];
+    return gone.self ? [] : [[name, removeItems(child, gone, childSchema(schema, name) ?? ANYTHING)]];
+  });
+  if (kept.length === 0) return null;
+  const isSame =
+    kept.length === entries.length && kept.every(([, child], index) => child === entries[index]?.[1]);
+  return isSame ? value : Object.fromEntries(kept);
+}
+
+function removeListItems(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
+  const items = listOf(value);
+  const kept = items.flatMap((item) => {
+    const gone = set.children.get(itemElement(item, schema));
+    if (gone === undefined) return [item];
+    return gone.self ? [] : [removeItems(item, gone, itemSchema(schema))];
+  });
+  if (kept.length === 0) return null;
+  return kept.length === items.length && kept.every((item, index) => item === items[index]) ? value : kept;
+}

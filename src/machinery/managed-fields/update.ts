@@ -1,20 +1,149 @@
-import { isEqual, type JsonObject, isJsonObject } from '../../json/json.ts';
-import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
-import type { Schema } from '../schema/schema.ts';
-import { difference, isEmptySet, union, type FieldSet, setOfFields } from './field-set.ts';
 import {
-  idOf,
-  managersOf,
-  mapFields,
-  managersToStartFrom,
-  unlessSame,
-  withFewUpdaters,
-  withManagers,
-  type Manager,
-  type Managers,
-} from './managers.ts';
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
+import { text } from '../fields.ts';
+import type { Schema } from '../schema/schema.ts';
+import {
+  compareTexts,
+  difference,
+  isEmptySet,
+  NO_FIELDS,
+  readFields,
+  setOfFields,
+  union,
+  writeFields,
+  type FieldSet,
+} from './field-set.ts';
 import { TypedError } from './shape.ts';
-import { compare, withWholeAtomics, type Comparison } from './typed.ts';
+import { compare, type Comparison } from './typed.ts';
+
+/** A parsed entry of managedFields. Its time is absent if a client sent the entry without one. */
+export interface Manager extends Omit<ManagedFieldsEntry, 'fieldsType' | 'fieldsV1'> {
+  readonly fields: FieldSet;
+}
+
+/** Keyed by {@link idOf}. */
+export type Managers = ReadonlyMap<string, Manager>;
+
+const NO_MANAGERS: Managers = new Map();
+
+/**
+ * The identity of an entry. It excludes the time, and for Apply also the version, which may change. The text equals
+ * the API server's, which sorts conflicts by it.
+ */
+export const idOf = ({ manager, operation, apiVersion, subresource }: Manager): string =>
+  JSON.stringify({
+    manager: manager === '' ? undefined : manager,
+    operation,
+    apiVersion: operation === 'Apply' ? undefined : apiVersion,
+    subresource,
+  });
+
+/** The managers of a stored object. */
+export function managersOf(object: ApiObject | undefined): Managers {
+  const entries = object === undefined ? undefined : sentEntries(object);
+  return readManagers(entries) ?? NO_MANAGERS;
+}
+
+/**
+ * The managers at the start of a request: those in the request if valid, otherwise those of the live object, because
+ * clients that do not know managedFields omit them. An empty list or `[{}]` clears them. Requests to a subresource
+ * cannot change them.
+ *
+ * @see k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go, decodeLiveOrNew
+ */
+function managersToStartFrom(live: ApiObject | undefined, sent: ApiObject, subresource: string): Managers {
+  const entries = sentEntries(sent);
+  const known = managersOf(live);
+  if (subresource !== '' || entries === undefined) return known;
+  if (isReset(entries)) return NO_MANAGERS;
+  const brought = readManagers(entries);
+  return brought === undefined || brought.size === 0 ? known : brought;
+}
+
+/** Typed as in ApiObject only once stored; before that the value comes from the client. */
+function sentEntries(object: ApiObject): JsonValue | undefined {
+  const metadata = toJson(object).metadata;
+  const entries = isJsonObject(metadata) ? metadata.managedFields : undefined;
+  return entries === null ? undefined : entries;
+}
+
+const isReset = (entries: JsonValue): boolean =>
+  isJsonArray(entries) &&
+  (entries.length === 0 ||
+    (entries.length === 1 && isJsonObject(entries[0]) && Object.keys(entries[0]).length === 0));
+
+/** Undefined if an entry is invalid. */
+function readManagers(entries: JsonValue | undefined): Managers | undefined {
+  if (!isJsonArray(entries)) return undefined;
+  const managers = new Map<string, Manager>();
+  for (const entry of entries) {
+    const manager = isJsonObject(entry) ? readManager(entry) : undefined;
+    if (manager === undefined) return undefined;
+    managers.set(idOf(manager), manager);
+  }
+  return managers;
+}
+
+function readManager(entry: JsonObject): Manager | undefined {
+  const [operation, apiVersion] = [text(entry, 'operation'), text(entry, 'apiVersion')];
+  const [subresource, time] = [text(entry, 'subresource'), text(entry, 'time')];
+  const fields = readSet(ownValue(entry, 'fieldsV1'));
+  if (operation !== 'Apply' && operation !== 'Update') return undefined;
+  if (apiVersion === '' || text(entry, 'fieldsType') !== 'FieldsV1' || fields === undefined) return undefined;
+  return {
+    manager: text(entry, 'manager'),
+    operation,
+    apiVersion,
+    ...(subresource === '' ? {} : { subresource }),
+    ...(time === '' ? {} : { time }),
+    fields,
+  };
+}
+
+function readSet(fields: unknown): FieldSet | undefined {
+  if (fields === undefined || fields === null) return NO_FIELDS;
+  try {
+    return isJsonObject(fields) ? readFields(fields) : undefined;
+  } catch {
+    return undefined; // invalid FieldsV1: the caller falls back to the live object's managers
+  }
+}
+
+/** The object with these managers; returns the object itself if it already has them. */
+export function withManagers(object: ApiObject, managers: Managers): ApiObject {
+  const managedFields =
+    managers.size === 0 ? undefined : [...managers.values()].sort(compareManagers).map(entryOf);
+  return isEqual(managedFields, object.metadata.managedFields) ? object : withMeta(object, { managedFields });
+}
+
+const entryOf = ({ fields, ...manager }: Manager): ManagedFieldsEntry => ({
+  ...manager,
+  fieldsType: 'FieldsV1',
+  fieldsV1: writeFields(fields),
+});
+
+/** Apply entries first, then by age (internal/managedfields.go, sortEncodedManagedFields). */
+function compareManagers(a: Manager, b: Manager): number {
+  return (
+    compareTexts(a.operation, b.operation) ||
+    secondsOf(a) - secondsOf(b) ||
+    compareTexts(a.manager, b.manager) ||
+    compareTexts(a.apiVersion, b.apiVersion) ||
+    compareTexts(a.subresource ?? '', b.subresource ?? '')
+  );
+}
+
+function secondsOf({ time }: Manager): number {
+  const milliseconds = time === undefined ? 0 : Date.parse(time);
+  return Number.isNaN(milliseconds) ? 0 : Math.floor(milliseconds / 1000);
+}
 
 /** The writer of a request, with the time and version of the write. */
 export interface Writer {
@@ -56,9 +185,7 @@ export function recordUpdate({
   blank = {},
   ...writer
 }: RecordedUpdate): ApiObject {
-  const managers = mapFields(managersToStartFrom(before, after, writer.subresource), (fields) =>
-    withWholeAtomics(fields, schema),
-  );
+  const managers = managersToStartFrom(before, after, writer.subresource);
   // After managedFields were cleared, only an apply starts them again.
   if (managers.size === 0 && before !== undefined) return withManagers(after, managers);
   try {
@@ -87,7 +214,7 @@ export function changeManagers(
     const previous = next.get(id);
     next.set(id, previous === undefined ? self : { ...self, fields: union(fields, previous.fields) });
   }
-  return unlessSame(managers, withFewUpdaters(next));
+  return next;
 }
 
 export function managerFor(
@@ -99,7 +226,7 @@ export function managerFor(
     manager: manager === '' ? 'unknown' : manager,
     operation,
     apiVersion,
-    subresource,
+    ...(subresource === '' ? {} : { subresource }),
     time: now,
     fields,
   };

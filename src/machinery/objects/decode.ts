@@ -1,11 +1,13 @@
 import {
   isEqual,
+  isJsonArray,
   isJsonObject,
   ownValue,
   stringifyJson,
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { badRequest, invalid } from '../failure.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
@@ -13,10 +15,9 @@ import { invalidValue } from '../schema/causes.ts';
 import { applyDefaults } from '../schema/default.ts';
 import { OBJECT_META, wholeSchema } from '../schema/object-meta.ts';
 import { prune } from '../schema/prune.ts';
-import type { Schema } from '../schema/schema.ts';
+import { changeFields, changeItems, type Schema } from '../schema/schema.ts';
 import { validateSchema } from '../schema/validate.ts';
 import type { Notes } from '../request.ts';
-import { goForm } from './go-form.ts';
 import { schemaProblems } from './validate.ts';
 
 /** Empty if the request does not set it, which means Warn. */
@@ -150,17 +151,61 @@ function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
  * most reads repeat.
  */
 export function createDefinedView(): (object: ApiObject, type: ResourceType) => ApiObject {
-  const views = new WeakMap<ResourceType, WeakMap<ApiObject, ApiObject>>();
-  return (object, type) => {
-    const known = views.get(type) ?? new WeakMap<ApiObject, ApiObject>();
-    views.set(type, known);
-    const view = known.get(object) ?? viewOf(object, type);
-    known.set(object, view);
-    return view;
-  };
+  const viewsOf = memoizeWeak((type: ResourceType) =>
+    memoizeWeak((object: ApiObject) => viewOf(object, type)),
+  );
+  return (object, type) => viewsOf(type)(object);
 }
 
 function viewOf(object: ApiObject, type: ResourceType): ApiObject {
   const view = complete(object, type);
   return isEqual(toJson(view), toJson(object)) ? object : view;
+}
+
+/**
+ * An object after a round trip through Go structs, which applies to built-in kinds and to the metadata of custom
+ * resources. Empty optional lists and maps are dropped; in metadata, empty strings too. Returns the same reference if
+ * nothing changes.
+ *
+ * @param schema of the whole object
+ */
+function goForm(object: JsonObject, schema: Schema, custom: boolean): JsonObject {
+  return changeFields(object, (value, key) => {
+    if (key === 'metadata') return isJsonObject(value) ? changeFields(value, keptMetadata) : value;
+    return custom ? value : kept(value, key, schema);
+  });
+}
+
+const isEmpty = (value: JsonValue): boolean =>
+  (isJsonArray(value) && value.length === 0) || (isJsonObject(value) && Object.keys(value).length === 0);
+
+/** An empty list of managed fields stays, because it asks to clear them. */
+function keptMetadata(value: JsonValue, key: string): JsonValue | undefined {
+  if (key === 'managedFields') return value;
+  return value === null || value === '' || isEmpty(value) ? undefined : value;
+}
+
+/** Fields that Go writes even if empty: in roles, endpoint slices and pods. */
+const ALWAYS_WRITTEN = new Set(['addresses', 'containers', 'endpoints', 'rules', 'verbs']);
+
+/** Only lists and maps are dropped: an empty struct or string may be a pointer in Go. */
+function kept(value: JsonValue, key: string, { properties = {} }: Schema): JsonValue | undefined {
+  const schema = Object.hasOwn(properties, key) ? properties[key] : undefined;
+  if (schema === undefined) return value;
+  const isCollection = schema.type === 'array' || schema.additionalProperties !== undefined;
+  if (isCollection && isEmpty(value) && !ALWAYS_WRITTEN.has(key)) return undefined;
+  return keptBelow(value, schema);
+}
+
+function keptBelow(value: JsonValue, schema: Schema): JsonValue {
+  const { items, additionalProperties: each } = schema;
+  if (isJsonArray(value))
+    return items === undefined ? value : changeItems(value, (item) => keptBelow(item, items));
+  if (!isJsonObject(value)) return value;
+  // In a map of texts, Go reads null as an empty text.
+  if (typeof each === 'object')
+    return changeFields(value, (item) =>
+      item === null && each.type === 'string' ? '' : keptBelow(item, each),
+    );
+  return changeFields(value, (item, key) => kept(item, key, schema));
 }

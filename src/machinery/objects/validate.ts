@@ -5,8 +5,17 @@ import type { ResourceType } from '../resource-type.ts';
 import { wholeSchema } from '../schema/object-meta.ts';
 import { checkRules, rulesSkipped } from '../schema/rules/rules.ts';
 import { validateSchema } from '../schema/validate.ts';
-import { isLabelValue, isQualifiedName } from '../../json/names.ts';
-import { invalidValue, requiredValue } from '../schema/causes.ts';
+import { labelKeyProblems, subdomainProblem } from '../name-problems.ts';
+import {
+  forbiddenValue,
+  invalidIf,
+  invalidValue,
+  invalidValues,
+  requiredValue,
+  tooLong,
+  when,
+} from '../schema/causes.ts';
+import { labelProblems } from '../selectors/label-selector.ts';
 
 /** Go decodes an empty string as zero bytes; the format `byte` of custom resources rejects it. */
 const NO_BYTES = 'must be of type byte: ""';
@@ -53,14 +62,11 @@ function namedFromStatus(cause: Cause): Cause {
 
 /** CEL rules do not run on values with certain problems; a cause says that they were skipped. */
 function valueProblems(object: ApiObject, old: ApiObject | undefined, type: ResourceType): readonly Cause[] {
-  const problems = schemaProblems(toJson(object), type, old === undefined ? undefined : toJson(old));
+  const before = old && toJson(old);
+  const problems = schemaProblems(toJson(object), type, before);
   const skipped = rulesSkipped(type.schema, problems);
-  return [
-    ...problems,
-    ...(skipped === undefined
-      ? checkRules(toJson(object), old === undefined ? undefined : toJson(old), type.schema)
-      : [skipped]),
-  ];
+  if (skipped !== undefined) return [...problems, skipped];
+  return [...problems, ...checkRules(toJson(object), before, type.schema)];
 }
 
 function refuse(object: ApiObject, type: ResourceType, causes: readonly Cause[]): void {
@@ -98,117 +104,70 @@ export function withStatusOf(object: ApiObject, other: ApiObject | undefined): A
   return status === undefined ? rest : { ...rest, status };
 }
 
+/** In bytes of all keys and values of an object together. */
 const ANNOTATIONS_LIMIT = 256 * 1024;
-
-// bytes of all keys and values of an object together
-const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-
-const SUBDOMAIN_PROBLEM =
-  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with " +
-  "an alphanumeric character (e.g. 'example.com', regex used for validation is " +
-  "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-function subdomainProblem(name: string): string | undefined {
-  if (name.length > 253) return 'must be no more than 253 characters';
-  return DNS_SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM;
-}
 
 /** The problems of an object's metadata, as in ValidateObjectMeta of k8s.io/apimachinery. */
 function metadataProblems({ metadata }: ApiObject, type: ResourceType): readonly Cause[] {
-  const causes: Cause[] = [];
-  const nameProblem = type.strategy.nameProblem ?? subdomainProblem;
-  const { name = '', generateName = '' } = metadata;
-  if (name === '') {
-    causes.push({
-      reason: 'FieldValueRequired',
-      message: 'Required value: name or generateName is required',
-      field: 'metadata.name',
-    });
-  } else {
-    const problem = nameProblem(name);
-    // The API server validates only the prefix of a generated name, because the user controls only that.
-    if (problem !== undefined && generateName !== '')
-      causes.push(invalidValue('metadata.generateName', generateName, problem));
-    if (problem !== undefined) causes.push(invalidValue('metadata.name', name, problem));
-  }
-  causes.push(
-    ...labelProblems(metadata),
+  return [
+    ...nameProblems(metadata, type.strategy.nameProblem ?? subdomainProblem),
+    ...labelProblems(metadata.labels ?? {}, 'metadata.labels'),
     ...annotationProblems(metadata),
     ...ownerProblems(metadata),
     ...finalizerProblems(metadata, type),
-  );
-  return causes;
+  ];
 }
 
-const NAME_PART =
-  "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " +
-  "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-const LABEL_VALUE =
-  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
-  "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is " +
-  "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-function labelProblems({ labels = {} }: ObjectMeta): readonly Cause[] {
-  return Object.entries(labels).flatMap(([key, value]) => [
-    ...(isQualifiedName(key) ? [] : [invalidValue('metadata.labels', key, NAME_PART)]),
-    ...(isLabelValue(value)
-      ? []
-      : [
-          invalidValue(
-            'metadata.labels',
-            value,
-            value.length > 63 ? 'must be no more than 63 bytes' : LABEL_VALUE,
-          ),
-        ]),
-  ]);
+function nameProblems(
+  { name = '', generateName = '' }: ObjectMeta,
+  problemOf: (name: string) => string | undefined,
+): readonly Cause[] {
+  if (name === '') return [requiredValue('metadata.name', 'name or generateName is required')];
+  const problem = problemOf(name);
+  return [
+    // The API server validates only the prefix of a generated name, because the user controls only that.
+    ...(generateName === '' ? [] : invalidIf('metadata.generateName', generateName, problem)),
+    ...invalidIf('metadata.name', name, problem),
+  ];
 }
 
 function annotationProblems({ annotations = {} }: ObjectMeta): readonly Cause[] {
+  const field = 'metadata.annotations';
   const entries = Object.entries(annotations);
   const size = entries.reduce(
     (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
     0,
   );
   return [
-    ...entries
-      .filter(([key]) => !isQualifiedName(key.toLowerCase()))
-      .map(([key]) => invalidValue('metadata.annotations', key, NAME_PART)),
-    ...(size > ANNOTATIONS_LIMIT
-      ? [
-          {
-            reason: 'FieldValueTooLong',
-            message: `Too long: may not be more than ${ANNOTATIONS_LIMIT} bytes`,
-            field: 'metadata.annotations',
-          },
-        ]
-      : []),
+    ...entries.flatMap(([key]) => invalidValues(field, key, labelKeyProblems(key.toLowerCase()))),
+    ...when(size > ANNOTATIONS_LIMIT, tooLong(field, ANNOTATIONS_LIMIT)),
   ];
 }
 
 function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
+  const field = 'metadata.ownerReferences';
   const controllers = ownerReferences.filter(({ controller }) => controller === true);
   const required = ['apiVersion', 'kind', 'name', 'uid'] as const;
   const [first, ...others] = controllers.map(({ kind, name }) => `${kind}/${name}`);
+  const shown = ownerReferences.map((reference) => ({ ...reference }));
   return [
     ...ownerReferences.flatMap((reference, index) => [
       ...required
         .filter((name) => (ownValue(reference, name) ?? '') === '') // an absent field is empty in a Go struct
-        .map((name) => requiredValue(`metadata.ownerReferences[${index}].${name}`, 'must not be empty')),
-      ...(reference.apiVersion === 'v1' && reference.kind === 'Event'
-        ? [
-            invalidValue(
-              `metadata.ownerReferences[${index}]`,
-              { ...reference },
-              '/v1, Kind=Event is disallowed from being an owner',
-            ),
-          ]
-        : []),
+        .map((name) => requiredValue(`${field}[${index}].${name}`, 'must not be empty')),
+      ...when(
+        reference.apiVersion === 'v1' && reference.kind === 'Event',
+        invalidValue(
+          `${field}[${index}]`,
+          { ...reference },
+          '/v1, Kind=Event is disallowed from being an owner',
+        ),
+      ),
     ]),
     ...others.map((other) =>
       invalidValue(
-        'metadata.ownerReferences',
-        ownerReferences.map((reference) => ({ ...reference })),
+        field,
+        shown,
         `Only one reference can have Controller set to true. Found "true" in references for ${first ?? ''} and ${other}`,
       ),
     ),
@@ -229,33 +188,20 @@ function finalizerProblems(
   { finalizers = [] }: ObjectMeta,
   { group, custom }: ResourceType,
 ): readonly Cause[] {
-  const malformed = finalizers
-    .filter((name) => !isQualifiedName(name))
-    .map((name) => invalidValue('metadata.finalizers', name, NAME_PART));
-  const both = ['foregroundDeletion', 'orphan'].every((name) => finalizers.includes(name))
-    ? [
-        invalidValue(
-          'metadata.finalizers',
-          finalizers,
-          'finalizer orphan and foregroundDeletion cannot be both set',
-        ),
-      ]
-    : [];
-  const unknown =
-    custom || LENIENT_GROUPS.has(group)
-      ? []
-      : finalizers.flatMap((name, index) =>
-          name.includes('/') || STANDARD_FINALIZERS.has(name)
-            ? []
-            : [
-                invalidValue(
-                  `metadata.finalizers[${index}]`,
-                  name,
-                  'name is neither a standard finalizer name nor is it fully qualified',
-                ),
-              ],
-        );
-  return [...malformed, ...both, ...unknown];
+  const field = 'metadata.finalizers';
+  const isStrict = !custom && !LENIENT_GROUPS.has(group);
+  const isKnown = (name: string) => name.includes('/') || STANDARD_FINALIZERS.has(name);
+  const unknown = 'name is neither a standard finalizer name nor is it fully qualified';
+  return [
+    ...finalizers.flatMap((name) => invalidValues(field, name, labelKeyProblems(name))),
+    ...when(
+      ['foregroundDeletion', 'orphan'].every((name) => finalizers.includes(name)),
+      invalidValue(field, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'),
+    ),
+    ...finalizers.flatMap((name, index) =>
+      when(isStrict && !isKnown(name), invalidValue(`${field}[${index}]`, name, unknown)),
+    ),
+  ];
 }
 
 /** Metadata fields that an update may not change, as in ValidateObjectMetaUpdate. */
@@ -271,24 +217,18 @@ function metadataUpdateProblems(
     'deletionTimestamp',
     'deletionGracePeriodSeconds',
   ] as const;
-  const causes: Cause[] = immutable
-    .filter((name) => now[name] !== was[name])
-    .map((name) => ({
-      reason: 'FieldValueInvalid',
-      message: `Invalid value: ${JSON.stringify(now[name] ?? null)}: field is immutable`,
-      field: `metadata.${name}`,
-    }));
-  if (was.deletionTimestamp !== undefined) {
-    const added = (now.finalizers ?? []).filter((name) => !(was.finalizers ?? []).includes(name));
-    if (added.length > 0) {
-      causes.push({
-        reason: 'FieldValueForbidden',
-        message:
-          'Forbidden: no new finalizers can be added if the object is being deleted, ' +
-          `found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`,
-        field: 'metadata.finalizers',
-      });
-    }
-  }
-  return causes;
+  const added = (now.finalizers ?? []).filter((name) => !(was.finalizers ?? []).includes(name));
+  const found = `found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`;
+  return [
+    ...immutable
+      .filter((name) => now[name] !== was[name])
+      .map((name) => invalidValue(`metadata.${name}`, now[name] ?? null, 'field is immutable')),
+    ...when(
+      was.deletionTimestamp !== undefined && added.length > 0,
+      forbiddenValue(
+        'metadata.finalizers',
+        `no new finalizers can be added if the object is being deleted, ${found}`,
+      ),
+    ),
+  ];
 }

@@ -1,29 +1,15 @@
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { badRequest } from '../failure.ts';
-import type { Schema } from '../schema/schema.ts';
-import { cannotDecode, goTypeOf } from './go-types.ts';
+import { ApiFailure, badRequest } from '../failure.ts';
+import { childSchema, type Schema } from '../schema/schema.ts';
+import { cannotDecode, goTypeOf, showGo } from './go-types.ts';
 import { withoutNulls } from './merge-patch.ts';
-import {
-  malformedDeletion,
-  malformedOrder,
-  malformedRetainKeys,
-  unknownDirective,
-  wrongType,
-  listsOfLists,
-  mergeDirectiveInList,
-  mixedList,
-  noKeyToMergeBy,
-  noMergeKey,
-  orderMismatch,
-} from './strategic-failures.ts';
 
 const DIRECTIVE = '$patch';
-
 const RETAIN_KEYS = '$retainKeys';
-
 const DELETION = '$deleteFromPrimitiveList';
-
 const ORDER = '$setElementOrder';
+
+type List = readonly JsonValue[];
 
 /**
  * The object after a strategic merge patch, which merges lists as the schema says (`x-kubernetes-patch-strategy` and
@@ -78,10 +64,10 @@ function obeyDirective(patch: JsonObject): JsonObject {
 function retained(live: JsonObject, patch: JsonObject): JsonObject {
   if (!Object.hasOwn(patch, RETAIN_KEYS)) return live;
   const keys = patch[RETAIN_KEYS];
-  if (!isJsonArray(keys)) throw malformedRetainKeys();
+  if (!isJsonArray(keys)) throw badRequest('invalid patch format of retainKeys');
   for (const [key, value] of Object.entries(patch)) {
     if (value === null || key === RETAIN_KEYS || key.startsWith(DELETION) || key.startsWith(ORDER)) continue;
-    if (!keys.includes(key)) throw malformedRetainKeys();
+    if (!keys.includes(key)) throw badRequest('invalid patch format of retainKeys');
   }
   return Object.fromEntries(Object.entries(live).filter(([key]) => keys.includes(key)));
 }
@@ -89,7 +75,7 @@ function retained(live: JsonObject, patch: JsonObject): JsonObject {
 /** `containers` of `$setElementOrder/containers`. */
 function nameBehind(key: string, prefix: typeof ORDER | typeof DELETION): string {
   if (key.startsWith(`${prefix}/`)) return key.slice(prefix.length + 1);
-  throw prefix === ORDER ? malformedOrder() : malformedDeletion();
+  throw badRequest(`invalid patch format of ${prefix === ORDER ? 'setElementOrder' : 'primitive'} list`);
 }
 
 /** The merged field; undefined if it is removed. */
@@ -108,24 +94,19 @@ function mergeField(
   return newValue(patch);
 }
 
-function mergeListField(
-  live: readonly JsonValue[],
-  patch: readonly JsonValue[],
-  deletion: boolean,
-  field: Field,
-): readonly JsonValue[] {
+function mergeListField(live: List, patch: List, deletion: boolean, field: Field): List {
   if (field.strategy !== 'merge') return patch.map(withoutNulls);
   if (deletion && !patch.some(isJsonObject)) return withoutValues(live, patch);
-  return mergeLists(live, patch, rulesOf(field));
+  return mergeLists(live, patch, field);
 }
 
 /** The list in the order of the patch; undefined if neither side has it. */
 function orderedList(
   live: JsonValue | undefined,
   patch: JsonValue | undefined,
-  order: readonly JsonValue[],
+  order: List,
   field: Field,
-): readonly JsonValue[] | undefined {
+): List | undefined {
   const liveList = live === undefined ? undefined : asList(live);
   const patchList = patch === undefined ? undefined : asList(patch);
   checkOrder(patchList ?? [], order, field.mergeKey);
@@ -136,7 +117,7 @@ function orderedList(
   return inOrder(merged, order, fillGaps(liveList, merged, field.mergeKey), field.mergeKey);
 }
 
-function asList(value: JsonValue): readonly JsonValue[] {
+function asList(value: JsonValue): List {
   if (!isJsonArray(value)) throw wrongType([], value);
   return value;
 }
@@ -149,9 +130,7 @@ interface Field {
 }
 
 function fieldOf(parent: Schema | undefined, name: string): Field {
-  const { properties = {}, additionalProperties } = parent ?? {};
-  const others = typeof additionalProperties === 'object' ? additionalProperties : undefined;
-  const schema = Object.hasOwn(properties, name) ? properties[name] : others;
+  const schema = parent && childSchema(parent, name);
   const strategies = schema?.['x-kubernetes-patch-strategy']?.split(',') ?? [];
   return {
     schema,
@@ -159,12 +138,6 @@ function fieldOf(parent: Schema | undefined, name: string): Field {
     mergeKey: schema?.['x-kubernetes-patch-merge-key'],
   };
 }
-
-const rulesOf = ({ schema, mergeKey }: Field): ListRules => ({
-  mergeKey,
-  mergeItem: (live, patch) => mergeObjects(live, patch, schema?.items),
-  newItem: asNew,
-});
 
 /**
  * A value of the patch without a live counterpart: nulls and directives are dropped. Undefined if it is a directive
@@ -184,30 +157,19 @@ function asNew(patch: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-type List = readonly JsonValue[];
-
-/** The identity of list items, and how two items with the same key are merged. */
-interface ListRules {
-  /** Undefined for lists of scalar values. */
-  readonly mergeKey: string | undefined;
-  readonly mergeItem: (live: JsonObject, patch: JsonObject) => JsonObject;
-  /** A patch item that is missing in the live list, without directives. */
-  readonly newItem: (patch: JsonObject) => JsonObject;
-}
-
 /**
  * The list after a merge: items of the patch in the patch's order, other items in their own order, interleaved by their
  * positions in the live list.
  */
-function mergeLists(live: List, patch: List, rules: ListRules): List {
+function mergeLists(live: List, patch: List, field: Field): List {
   if (live.length === 0 && patch.length === 0) return live;
-  const { mergeKey } = rules;
+  const { mergeKey } = field;
   if (!holdsObjects([live, patch])) {
     return inOrder([...new Set([...live, ...patch])], patch, live, mergeKey);
   }
-  if (mergeKey === undefined) throw noKeyToMergeBy();
+  if (mergeKey === undefined) throw unforeseen('cannot merge lists without merge key for type struct');
   const { kept, changes } = obeyDirectives(live, patch, mergeKey);
-  return inOrder(mergeItems(kept, changes, mergeKey, rules), changes, kept, mergeKey);
+  return inOrder(mergeItems(kept, changes, mergeKey, field), changes, kept, mergeKey);
 }
 
 /** The live list without the values in a `$deleteFromPrimitiveList`. */
@@ -220,9 +182,13 @@ const withoutValues = (live: List, values: List): List => live.filter((value) =>
 function holdsObjects(lists: readonly List[]): boolean {
   const items = lists.flat();
   const [first] = items;
-  if (isJsonArray(first)) throw listsOfLists();
+  if (isJsonArray(first)) {
+    const why = 'the server rejected our request due to an error in our request';
+    throw new ApiFailure(422, 'Invalid', why, {});
+  }
   const type = first === undefined ? undefined : goTypeOf(first);
-  if (items.some((item) => goTypeOf(item) !== type)) throw mixedList(lists);
+  if (items.some((item) => goTypeOf(item) !== type))
+    throw unforeseen(`list element types are not identical: ${showGo(lists)}`);
   return isJsonObject(first);
 }
 
@@ -247,20 +213,22 @@ function obeyDirectives(
     } else if (directive === 'replace') {
       replaced = true;
     } else {
-      throw directive === 'merge' ? mergeDirectiveInList() : unknownDirective(directive, item);
+      throw directive === 'merge'
+        ? unforeseen('merging lists cannot yet be specified in the patch')
+        : unknownDirective(directive, item);
     }
   }
   return replaced ? { kept: changes, changes: [] } : { kept, changes };
 }
 
-function mergeItems(live: List, patch: List, mergeKey: string, { mergeItem, newItem }: ListRules): List {
+function mergeItems(live: List, patch: List, mergeKey: string, { schema }: Field): List {
   const merged = live.map(asObject);
   for (const item of patch.map(asObject)) {
     const key = keyOf(item, mergeKey);
     const index = merged.findIndex((other) => ownValue(other, mergeKey) === key);
     const found = merged[index];
-    if (found === undefined) merged.push(newItem(item));
-    else merged[index] = mergeItem(found, item);
+    if (found === undefined) merged.push(asNew(item));
+    else merged[index] = mergeObjects(found, item, schema?.items);
   }
   return merged;
 }
@@ -270,7 +238,7 @@ function mergeItems(live: List, patch: List, mergeKey: string, { mergeItem, newI
  * the live list. If positions do not decide, items of the patch come first.
  */
 function inOrder(items: List, order: List, live: List, mergeKey: string | undefined): List {
-  const identify = (item: JsonValue) => (mergeKey === undefined ? item : keyOf(asObject(item), mergeKey));
+  const identify = identityBy(mergeKey);
   const places = (list: List) => {
     const found = new Map<JsonValue, number>();
     for (const [index, item] of list.entries()) {
@@ -291,10 +259,10 @@ function inOrder(items: List, order: List, live: List, mergeKey: string | undefi
  */
 function fillGaps(live: List, merged: List, mergeKey: string | undefined): List {
   if (mergeKey === undefined) return live;
-  const keys = (list: List) => new Set(list.map((item) => keyOf(asObject(item), mergeKey)));
-  const [before, after] = [keys(live), keys(merged)];
-  const kept = live.filter((item) => after.has(keyOf(asObject(item), mergeKey)));
-  const added = merged.filter((item) => !before.has(keyOf(asObject(item), mergeKey)));
+  const identify = identityBy(mergeKey);
+  const [before, after] = [new Set(live.map(identify)), new Set(merged.map(identify))];
+  const kept = live.filter((item) => after.has(identify(item)));
+  const added = merged.filter((item) => !before.has(identify(item)));
   return [...kept, ...added.slice(0, live.length - kept.length)];
 }
 
@@ -323,7 +291,7 @@ function interleave(left: List, right: List, placeInLive: (item: JsonValue) => n
  */
 function checkOrder(patch: List, order: List, mergeKey: string | undefined): void {
   if (order.length === 0) return;
-  const identify = (item: JsonValue) => (mergeKey === undefined ? item : keyOf(asObject(item), mergeKey));
+  const identify = identityBy(mergeKey);
   const wanted = patch.filter((item) => mergeKey === undefined || !Object.hasOwn(asObject(item), '$patch'));
   let next = 0;
   for (const item of order) {
@@ -331,13 +299,24 @@ function checkOrder(patch: List, order: List, mergeKey: string | undefined): voi
     if (current === undefined) return;
     if (identify(current) === identify(item)) next += 1;
   }
-  if (next < wanted.length) throw orderMismatch(patch, order);
+  if (next < wanted.length) {
+    throw unforeseen(
+      `The order in patch list:\n${showGo(patch)}\n doesn't match $setElementOrder list:\n${showGo(order)}\n`,
+    );
+  }
 }
+
+/** What makes an item of a list the same in two lists: its key, or the scalar value itself. */
+const identityBy =
+  (mergeKey: string | undefined) =>
+  (item: JsonValue): JsonValue =>
+    mergeKey === undefined ? item : keyOf(asObject(item), mergeKey);
 
 /** @throws ApiFailure if the item lacks the key */
 function keyOf(item: JsonObject, mergeKey: string): JsonValue {
   const value = Object.hasOwn(item, mergeKey) ? item[mergeKey] : undefined;
-  if (value === undefined) throw noMergeKey(item, mergeKey);
+  if (value === undefined)
+    throw unforeseen(`map: ${showGo(item)} does not contain declared merge key: ${mergeKey}`);
   return value;
 }
 
@@ -345,3 +324,13 @@ function asObject(item: JsonValue): JsonObject {
   if (!isJsonObject(item)) throw wrongType({}, item);
   return item;
 }
+
+// The messages are those of k8s.io/apimachinery/pkg/util/mergepatch/errors.go. kube-apiserver reports malformed
+// directives and lists of lists as client errors, and everything else as an internal error.
+const unforeseen = (message: string) => new ApiFailure(500, '', message);
+
+const unknownDirective = (directive: JsonValue, map: JsonObject) =>
+  unforeseen(`unknown patch type: ${showGo(directive)} in map: ${showGo(map)}`);
+
+const wrongType = (expected: JsonValue, actual: JsonValue) =>
+  unforeseen(`expected a ${goTypeOf(expected)}, but received a ${goTypeOf(actual)}`);

@@ -1,5 +1,5 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../cel/cel.ts';
-import { MUTATION_MESSAGES, NO_MESSAGES } from '../../cel/compile/messages.ts';
+import { MUTATION_MESSAGES, NO_MESSAGES } from '../../cel/compile/compiler.ts';
 import { DYN, type CelType } from '../../cel/types/type.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
 import type { JsonObject } from '../../json/json.ts';

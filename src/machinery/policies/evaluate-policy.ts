@@ -4,6 +4,7 @@ import { CelError } from '../../cel/cel.ts';
 import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
 import { celValue, lazyCelMap } from '../../cel/values/maps.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
+import { listed } from '../failure.ts';
 import { admissionRequest, type Question } from '../webhooks/admission-review.ts';
 import type { Expression, PolicyExpressions, Validation } from './compile-policy.ts';
 
@@ -45,7 +46,7 @@ export function evaluatePolicy(
   const broken = (messages: readonly string[]): readonly Failure[] =>
     policy.ignoresFailures || messages.length === 0
       ? []
-      : [{ message: joinMessages(messages), reason: 'Invalid', index: 0 }];
+      : [{ message: listed(messages), reason: 'Invalid', index: 0 }];
 
   const match = evaluateConditions(policy, evaluation);
   if (match.kind === 'error') return { ...NOTHING, failures: broken(match.messages) };
@@ -69,34 +70,17 @@ export function evaluatePolicy(
     if (result.value === true) return [];
     return [{ message: messageOf(validation, messages[index]), reason: validation.reason, index }];
   });
-  const audited = evaluateAnnotations(policy, withoutAuthorizer(POLICY_COST_LIMIT));
-  if (audited.kind === 'exhausted') return { ...NOTHING, failures: broken([audited.message]) };
-  return {
-    failures,
-    auditAnnotations: audited.annotations,
-    auditErrors: audited.errors.flatMap((message) => broken([message])),
-  };
-}
-
-type Annotations =
-  | {
-      readonly kind: 'annotations';
-      readonly annotations: Evaluated['auditAnnotations'];
-      readonly errors: readonly string[];
-    }
-  | { readonly kind: 'exhausted'; readonly message: string };
-
-function evaluateAnnotations({ auditAnnotations }: PolicyExpressions, evaluation: Evaluation): Annotations {
+  const annotating = withoutAuthorizer(POLICY_COST_LIMIT);
   const annotations: (readonly [string, string])[] = [];
-  const errors: string[] = [];
-  for (const { key, expression } of auditAnnotations) {
-    const result = outcome(expression, evaluation);
-    if (result.kind === 'exhausted') return result;
-    if (result.kind === 'error') errors.push(result.message);
+  const auditErrors: Failure[] = [];
+  for (const { key, expression } of policy.auditAnnotations) {
+    const result = outcome(expression, annotating);
+    if (result.kind === 'exhausted') return { ...NOTHING, failures: broken([result.message]) };
+    if (result.kind === 'error') auditErrors.push(...broken([result.message]));
     const value = result.kind === 'value' && typeof result.value === 'string' ? result.value.trim() : '';
     if (value !== '') annotations.push([key, cut(value)]);
   }
-  return { kind: 'annotations', annotations, errors };
+  return { failures, auditAnnotations: annotations, auditErrors };
 }
 
 const cut = (value: string): string => Buffer.from(value).subarray(0, LONGEST_ANNOTATION).toString();
@@ -220,9 +204,3 @@ function messageOf({ expression, message }: Validation, evaluated: unknown): str
   const text = typeof evaluated === 'string' ? evaluated.trim() : '';
   return text === '' || text.includes('\n') || Buffer.byteLength(text) > LONGEST_MESSAGE ? otherwise : text;
 }
-
-/** Several messages as one. */
-export const joinMessages = (messages: readonly string[]): string => {
-  const unique = [...new Set(messages)];
-  return unique.length === 1 ? unique.join('') : `[${unique.join(', ')}]`;
-};

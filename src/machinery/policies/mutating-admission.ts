@@ -1,20 +1,26 @@
 import { isEqual } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
-import { section, spec, text } from '../fields.ts';
-import { ApiFailure, internalError } from '../failure.ts';
+import { spec, text } from '../fields.ts';
+import { ApiFailure, internalError, listed } from '../failure.ts';
 import { decodeObject } from '../objects/decode.ts';
 import type { Notes } from '../request.ts';
 import type { ResourceType } from '../resource-type.ts';
-import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
+import { withObject, type AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { converted, questionIn } from '../webhooks/call-hook.ts';
 import { applyMutation, MutationFailure } from './apply-mutation.ts';
-import { evaluateConditions, evaluationOf, joinMessages, outcome } from './evaluate-policy.ts';
+import { evaluateConditions, evaluationOf, outcome } from './evaluate-policy.ts';
 import type { Mutation } from './compile-policy.ts';
-import { compiledPolicy, namespaceOf, noAuthorizer, type PolicyAdmission } from './policy-admission.ts';
-import { criteriaMatch, criteriaOf, isExemptFromPolicies } from './policy-match.ts';
-import { paramsOf } from './policy-params.ts';
-
-const GROUP = 'admissionregistration.k8s.io';
+import {
+  boundPolicies,
+  compiledPolicy,
+  isExemptFromPolicies,
+  namespaceOf,
+  noAuthorizer,
+  paramsOf,
+  seenType,
+  type BoundPolicy,
+  type PolicyAdmission,
+} from './policy-admission.ts';
 
 /** What the MutatingAdmissionPolicies remember between the two rounds of one request. */
 export interface MutatingRounds {
@@ -85,9 +91,6 @@ function reinvoke({ invoked, again }: MutatingRounds): void {
 const isSame = (a: ApiObject | undefined, b: ApiObject | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && isEqual(toJson(a), toJson(b)));
 
-const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefined): AdmissionAttributes =>
-  object === undefined ? attributes : { ...attributes, object };
-
 interface Denial {
   readonly message: string;
   readonly reason: 'Invalid' | 'Forbidden';
@@ -109,35 +112,26 @@ async function invocationsOf(
   attributes: AdmissionAttributes,
   isAgain: boolean,
 ): Promise<readonly (Invocation | Denial)[]> {
-  const stored = (resource: string) => api.storage.list({ group: GROUP, resource }).items;
-  const policies = new Map(
-    stored('mutatingadmissionpolicies').map((policy) => [policy.metadata.name, policy]),
-  );
   const found: (Invocation | Denial)[] = [];
-  for (const binding of policies.size === 0 ? [] : stored('mutatingadmissionpolicybindings')) {
-    const policy = policies.get(text(spec(binding), 'policyName'));
-    const reinvokes = policy !== undefined && text(spec(policy), 'reinvocationPolicy') === 'IfNeeded';
-    if (policy !== undefined && (reinvokes || !isAgain))
-      found.push(...(await invocationsIn(api, policy, binding, attributes, reinvokes)));
+  for (const bound of boundPolicies(api, 'mutating')) {
+    const reinvokes = text(spec(bound.policy), 'reinvocationPolicy') === 'IfNeeded';
+    if (reinvokes || !isAgain) found.push(...(await invocationsIn(api, bound, attributes, reinvokes)));
   }
   return found;
 }
 
 async function invocationsIn(
   api: PolicyAdmission,
-  policy: ApiObject,
-  binding: ApiObject,
+  { policy, binding }: BoundPolicy,
   attributes: AdmissionAttributes,
   reinvokes: boolean,
 ): Promise<readonly (Invocation | Denial)[]> {
-  const { match, ignoresFailures } = compiledPolicy(policy);
-  const seen = criteriaMatch(match, attributes, api);
-  const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
-  if (seen === undefined || criteriaMatch(narrowed, attributes, api) === undefined) return [];
+  const seen = seenType({ policy, binding }, attributes, api);
+  if (seen === undefined) return [];
   const [policyName, bindingName] = [policy.metadata.name ?? '', binding.metadata.name ?? ''];
   const found = await paramsOf(spec(policy), spec(binding), attributes.namespace, api);
   if (found.kind === 'broken') {
-    if (ignoresFailures) return [];
+    if (compiledPolicy(policy).ignoresFailures) return [];
     const denied = `denied request: ${found.message}`;
     return [
       {
@@ -180,7 +174,7 @@ async function invoke(
     return { question, evaluation: evaluationOf(compiled, question, namespaceObject, authorize, params) };
   };
   const match = evaluateConditions(compiled, (await evaluationNow()).evaluation);
-  if (match.kind === 'error') fail(joinMessages(match.messages));
+  if (match.kind === 'error') fail(listed(match.messages));
   if (match.kind !== 'hits') return { object: attributes.object, failures, evaluated: false };
   for (const mutation of attributes.object === undefined ? [] : compiled.mutations) {
     const { question, evaluation } = await evaluationNow();

@@ -1,26 +1,24 @@
-import type { CelAuthorize } from '../../cel/library/authorizer.ts';
 import { CelError } from '../../cel/cel.ts';
+import type { CelAuthorize } from '../../cel/library/authorizer.ts';
 import type { JsonObject } from '../../json/json.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
+import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import type { ApiObject } from '../api-object.ts';
-import type { ConvertObjects } from '../crd/convert.ts';
-import { section, spec, text, texts } from '../fields.ts';
 import { ApiFailure } from '../failure.ts';
+import { record, records, section, spec, text, texts } from '../fields.ts';
 import type { Notes, UserInfo } from '../request.ts';
-import type { ResourceRegistry } from '../resource-type.ts';
-import type { Storage } from '../storage/stored.ts';
+import type { ResourceType } from '../resource-type.ts';
+import { placeOf, type Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
-import { questionIn } from '../webhooks/call-hook.ts';
-import { compilePolicy, type PolicyExpressions } from './compile-policy.ts';
+import { questionIn, type AdmissionWorld } from '../webhooks/call-hook.ts';
+import { rulesOf, type Rule } from '../webhooks/hook.ts';
+import { matchingType, REVIEWS, typeInRules, type Criteria } from '../webhooks/match.ts';
+import { compilePolicy } from './compile-policy.ts';
 import { evaluatePolicy, type Evaluated, type Failure } from './evaluate-policy.ts';
-import { criteriaMatch, criteriaOf, isExemptFromPolicies, type PolicyCriteria } from './policy-match.ts';
-import { paramsOf, type BrokenParams } from './policy-params.ts';
 
 /** What admission policies are evaluated with. */
-export interface PolicyAdmission {
-  readonly registry: ResourceRegistry;
-  readonly storage: Storage;
-  readonly convert: ConvertObjects;
-  readonly newUid: () => string;
+export interface PolicyAdmission extends AdmissionWorld {
   /** Absent: expressions cannot ask the authorizer. */
   readonly authorizerOf?: (user: UserInfo) => CelAuthorize;
 }
@@ -40,35 +38,50 @@ interface Denial extends Failure {
 
 /**
  * Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does.
+ *
+ * @throws ApiFailure for the first failure whose binding denies
  */
-export function createPolicyAdmission(api: PolicyAdmission) {
-  const stored = (resource: string) => api.storage.list({ group: GROUP, resource }).items;
-  return {
-    /** @throws ApiFailure for the first failure whose binding denies */
-    validate: async (attributes: AdmissionAttributes, notes: Notes): Promise<void> => {
-      if (isExemptFromPolicies(attributes.type)) return;
-      const policies = new Map(
-        stored('validatingadmissionpolicies').map((policy) => [policy.metadata.name, policy]),
-      );
-      if (policies.size === 0) return;
-      const denials: Denial[] = [];
-      const audited: JsonObject[] = [];
-      const annotations = new Map<string, Set<string>>();
-      for (const binding of stored('validatingadmissionpolicybindings')) {
-        const policy = policies.get(text(spec(binding), 'policyName'));
-        if (policy === undefined) continue;
-        const applied = await applyBinding(api, policy, binding, attributes, notes);
-        denials.push(...applied.denials);
-        audited.push(...applied.audited);
-        for (const [key, value] of applied.annotations)
-          annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
-      }
-      for (const [key, values] of annotations) notes.annotate(key, [...values].join(', '));
-      if (audited.length > 0) notes.annotate(AUDIT_KEY, JSON.stringify(audited.slice(0, MOST_AUDITED)));
-      const [first] = denials;
-      if (first !== undefined) throw refusal(attributes, first);
-    },
-  };
+export async function validateByPolicies(
+  api: PolicyAdmission,
+  attributes: AdmissionAttributes,
+  notes: Notes,
+): Promise<void> {
+  if (isExemptFromPolicies(attributes.type)) return;
+  const denials: Denial[] = [];
+  const audited: JsonObject[] = [];
+  const annotations = new Map<string, Set<string>>();
+  for (const bound of boundPolicies(api, 'validating')) {
+    const applied = await applyBinding(api, bound, attributes, notes);
+    denials.push(...applied.denials);
+    audited.push(...applied.audited);
+    for (const [key, value] of applied.annotations)
+      annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
+  }
+  for (const [key, values] of annotations) notes.annotate(key, [...values].join(', '));
+  if (audited.length > 0) notes.annotate(AUDIT_KEY, JSON.stringify(audited.slice(0, MOST_AUDITED)));
+  const [first] = denials;
+  if (first !== undefined) throw refusal(attributes, first);
+}
+
+/** A policy with one of its bindings. */
+export interface BoundPolicy {
+  readonly policy: ApiObject;
+  readonly binding: ApiObject;
+}
+
+/** All stored bindings with their policies. */
+export function boundPolicies(
+  { storage }: Pick<PolicyAdmission, 'storage'>,
+  manner: 'mutating' | 'validating',
+): readonly BoundPolicy[] {
+  const stored = (resource: string) => storage.list({ group: GROUP, resource }).items;
+  const policies = new Map(
+    stored(`${manner}admissionpolicies`).map((policy) => [policy.metadata.name, policy]),
+  );
+  return stored(`${manner}admissionpolicybindings`).flatMap((binding) => {
+    const policy = policies.get(text(spec(binding), 'policyName'));
+    return policy === undefined ? [] : [{ policy, binding }];
+  });
 }
 
 interface Applied {
@@ -82,27 +95,23 @@ interface Applied {
 
 const NOTHING: Applied = { denials: [], audited: [], annotations: [] };
 
-/** Warns. */
+/** Evaluates one policy as its binding says, and warns of its failures. */
 async function applyBinding(
   api: PolicyAdmission,
-  policy: ApiObject,
-  binding: ApiObject,
+  { policy, binding }: BoundPolicy,
   attributes: AdmissionAttributes,
   notes: Notes,
 ): Promise<Applied> {
   const compiled = compiledPolicy(policy);
-  const seen = criteriaMatch(compiled.match, attributes, api);
+  const seen = seenType({ policy, binding }, attributes, api);
   if (seen === undefined) return NOTHING;
-  const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
-  if (criteriaMatch(narrowed, attributes, api) === undefined) return NOTHING;
   const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
-  const { user, namespace } = attributes;
-  const found = await paramsOf(spec(policy), spec(binding), namespace, api);
+  const found = await paramsOf(spec(policy), spec(binding), attributes.namespace, api);
   if (found.kind === 'broken')
     return compiled.ignoresFailures ? NOTHING : { ...NOTHING, denials: [brokenDenial(found, names)] };
   const question = await questionIn(api, seen, attributes);
   const namespaceObject = namespaceOf(attributes, api);
-  const authorize = api.authorizerOf?.(user) ?? noAuthorizer;
+  const authorize = api.authorizerOf?.(attributes.user) ?? noAuthorizer;
   const evaluated = found.params.map((params) =>
     evaluatePolicy(compiled, question, namespaceObject, authorize, params),
   );
@@ -160,33 +169,156 @@ function refusal(
   const shown = name === '' ? 'Unknown' : name; // as in a deletion of a collection
   const bound = binding === undefined ? '' : ` with binding '${binding}'`;
   const denied = `ValidatingAdmissionPolicy '${policy}'${bound} denied request: ${message}`;
-  const subject = group === '' ? resource : `${resource}.${group}`;
-  return new ApiFailure(CODES[reason] ?? 422, reason, `${subject} "${shown}" is forbidden: ${denied}`, {
-    ...{ name: shown, ...(group === '' ? {} : { group }), kind: resource },
-    causes: [{ message: denied }],
-  });
+  return new ApiFailure(
+    CODES[reason] ?? 422,
+    reason,
+    `${groupResourceName(type)} "${shown}" is forbidden: ${denied}`,
+    {
+      ...{ name: shown, ...(group === '' ? {} : { group }), kind: resource },
+      causes: [{ message: denied }],
+    },
+  );
 }
 
 export const noAuthorizer = (): never => {
   throw new CelError('there is no authorizer');
 };
 
-interface CompiledPolicy extends PolicyExpressions {
-  readonly match: PolicyCriteria;
-  readonly ignoresFailures: boolean;
+/** Memoised: stored policies never change. */
+export const compiledPolicy = memoizeWeak((policy: ApiObject) => ({
+  ...compilePolicy(spec(policy)),
+  match: criteriaOf(section(policy, 'spec', 'matchConstraints')),
+  ignoresFailures: text(spec(policy), 'failurePolicy') === 'Ignore',
+}));
+
+/** The kinds of admission policies, and reviews: otherwise a policy could prevent its own repair. */
+const EXEMPT: Readonly<Record<string, readonly string[]>> = {
+  'admissionregistration.k8s.io': [
+    'validatingadmissionpolicies',
+    'validatingadmissionpolicybindings',
+    'mutatingadmissionpolicies',
+    'mutatingadmissionpolicybindings',
+  ],
+  ...REVIEWS,
+};
+
+/** Whether no policy applies to requests for this resource. */
+export const isExemptFromPolicies = ({ group, resource }: ResourceType): boolean =>
+  EXEMPT[group]?.includes(resource) === true;
+
+interface PolicyCriteria extends Criteria {
+  readonly excluded: readonly Rule[];
 }
 
-const known = new WeakMap<ApiObject, CompiledPolicy>();
+/** The version in which the policy sees the object; undefined if the policy or its binding does not match. */
+export function seenType(
+  { policy, binding }: BoundPolicy,
+  attributes: AdmissionAttributes,
+  api: Pick<PolicyAdmission, 'registry' | 'storage'>,
+): ResourceType | undefined {
+  const match = (criteria: PolicyCriteria) =>
+    typeInRules({ ...criteria, rules: criteria.excluded }, attributes, api.registry) === undefined
+      ? matchingType(criteria, attributes, api)
+      : undefined;
+  return match(criteriaOf(section(binding, 'spec', 'matchResources'))) && match(compiledPolicy(policy).match);
+}
 
-/** Memoised: stored policies never change. */
-export function compiledPolicy(policy: ApiObject): CompiledPolicy {
-  const cached = known.get(policy);
-  if (cached !== undefined) return cached;
-  const compiled = {
-    ...compilePolicy(spec(policy)),
-    match: criteriaOf(section(policy, 'spec', 'matchConstraints')),
-    ignoresFailures: text(spec(policy), 'failurePolicy') === 'Ignore',
+const EVERYTHING: Rule = {
+  operations: ['*'],
+  apiGroups: ['*'],
+  apiVersions: ['*'],
+  resources: ['*', '*/*'],
+  scope: '*',
+  names: [],
+};
+
+/** Without rules, everything matches. */
+function criteriaOf(match: JsonObject): PolicyCriteria {
+  const rules = rulesOf(records(match, 'resourceRules'));
+  return {
+    rules: rules.length === 0 ? [EVERYTHING] : rules,
+    excluded: rulesOf(records(match, 'excludeResourceRules')),
+    namespaceSelector: normaliseSelector(record(match, 'namespaceSelector') ?? {}, '').selector,
+    objectSelector: normaliseSelector(record(match, 'objectSelector') ?? {}, '').selector,
+    exact: text(match, 'matchPolicy') === 'Exact',
   };
-  known.set(policy, compiled);
-  return compiled;
+}
+
+/** Why a policy cannot be evaluated with a binding, or with any. */
+interface BrokenParams {
+  readonly kind: 'broken';
+  readonly message: string;
+  readonly isOfPolicy: boolean;
+}
+
+/** The objects that a policy is evaluated with, one after the other. */
+type Params = { readonly kind: 'params'; readonly params: readonly (ApiObject | undefined)[] } | BrokenParams;
+
+const broken = (message: string): BrokenParams => ({
+  ...{ kind: 'broken', isOfPolicy: false },
+  message: `failed to configure binding: ${message}`,
+});
+
+/**
+ * The params of a binding, as `CollectParams` finds them.
+ *
+ * @param namespace of the request; empty for cluster-scoped objects
+ * @see k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go
+ */
+export async function paramsOf(
+  policy: JsonObject,
+  binding: JsonObject,
+  namespace: string,
+  { registry, storage, convert }: Pick<PolicyAdmission, 'registry' | 'storage' | 'convert'>,
+): Promise<Params> {
+  const kind = record(policy, 'paramKind');
+  if (kind === undefined) return { kind: 'params', params: [undefined] };
+  const [apiVersion, name] = [text(kind, 'apiVersion'), text(kind, 'kind')];
+  const type = registry.findKind(apiVersion, name);
+  if (type === undefined) return unknownKind(apiVersion, name);
+  const ref = record(binding, 'paramRef');
+  if (ref === undefined) return { kind: 'params', params: [undefined] };
+  const problem = scopeProblem(type, ref, namespace);
+  if (problem !== undefined) return broken(problem);
+  const found = selected(type, ref, text(ref, 'namespace') || namespace, storage);
+  if (found.length === 0 && text(ref, 'parameterNotFoundAction') === 'Deny')
+    return broken('no params found for policy binding with `Deny` parameterNotFoundAction');
+  return { kind: 'params', params: await convert(found, type) };
+}
+
+function unknownKind(apiVersion: string, kind: string): BrokenParams {
+  const shown = `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`;
+  return {
+    ...{ kind: 'broken', isOfPolicy: true },
+    message: `failed to configure policy: failed to find resource referenced by paramKind: '${shown}'`,
+  };
+}
+
+function scopeProblem({ namespaced }: ResourceType, ref: JsonObject, namespace: string): string | undefined {
+  const given = text(ref, 'namespace');
+  if (!namespaced && given !== '')
+    return 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`';
+  if (namespaced && given === '' && namespace === '')
+    return 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources';
+  return undefined;
+}
+
+function selected(
+  type: ResourceType,
+  ref: JsonObject,
+  paramsNamespace: string,
+  storage: Storage,
+): readonly ApiObject[] {
+  const place = placeOf(type);
+  const namespace = type.namespaced ? paramsNamespace : '';
+  const name = text(ref, 'name');
+  if (name !== '') {
+    const found = storage.get(place, { namespace, name });
+    return found === undefined ? [] : [found];
+  }
+  const { selector } = normaliseSelector(record(ref, 'selector') ?? {}, '');
+  return storage.list(place, {
+    ...(type.namespaced ? { namespace } : {}),
+    accepts: ({ metadata }) => matchesSelector(selector, metadata.labels ?? {}),
+  }).items;
 }

@@ -1,9 +1,10 @@
 import { CelError, type CelVariableType } from '../../cel/cel.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { record, records, section, text, texts } from '../fields.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Schema } from '../schema/schema.ts';
-import { compilePolicy, type Expression } from './compile-policy.ts';
+import { compilePolicy } from './compile-policy.ts';
 
 export interface ExpressionWarning {
   /** e.g. `spec.validations[0].expression`. */
@@ -24,36 +25,33 @@ export function typeWarnings(spec: JsonObject, registry: ResourceRegistry): read
   const byKind = kinds.map((type) => {
     const object = typeOf(type);
     const { validations } = compilePolicy(spec, { object, oldObject: object, ...params });
-    return { kind: `${type.group}/${type.version}, Kind=${type.kind}`, validations };
+    return { kind: kindText(type), validations };
   });
-  const warningsOf = (
-    expressionIn: (index: number) => readonly (readonly [string, Expression | undefined])[],
-  ) =>
+  return (['expression', 'messageExpression'] as const).flatMap((field) =>
     records(spec, 'validations').flatMap((_validation, index): readonly ExpressionWarning[] => {
-      const found = expressionIn(index).flatMap(([kind, expression]) =>
-        expression?.program instanceof CelError
+      const found = byKind.flatMap(({ kind, validations }) => {
+        const expression = validations[index]?.[field];
+        return expression?.program instanceof CelError
           ? [{ path: expression.path, said: `${kind}: ${explain(expression.text, expression.program)}` }]
-          : [],
-      );
+          : [];
+      });
       const [first] = found;
       return first === undefined
         ? []
         : [{ fieldRef: first.path, warning: found.map(({ said }) => said).join('\n') }];
-    });
-  return [
-    ...warningsOf((index) => byKind.map((one) => [one.kind, one.validations[index]?.expression])),
-    ...warningsOf((index) => byKind.map((one) => [one.kind, one.validations[index]?.messageExpression])),
-  ];
+    }),
+  );
 }
 
 /** Sorted by their text, without duplicates. */
 function kindsOf(spec: JsonObject, registry: ResourceRegistry): readonly ResourceType[] {
   const isPlain = (names: readonly string[]) => !names.some((name) => name.includes('*'));
   const types = records(section(spec, 'matchConstraints'), 'resourceRules').flatMap((rule) => {
-    const [groups, versions, resources] = ['apiGroups', 'apiVersions', 'resources'].map((field) =>
-      texts(rule, field),
-    );
-    if (groups === undefined || versions === undefined || resources === undefined) return [];
+    const [groups, versions, resources] = [
+      texts(rule, 'apiGroups'),
+      texts(rule, 'apiVersions'),
+      texts(rule, 'resources'),
+    ];
     if (![groups, versions, resources].every(isPlain)) return [];
     return groups.flatMap((group) =>
       versions.flatMap((version) =>
@@ -61,9 +59,10 @@ function kindsOf(spec: JsonObject, registry: ResourceRegistry): readonly Resourc
       ),
     );
   });
-  const keyOf = ({ group, version, kind }: ResourceType) => `${group}/${version}, Kind=${kind}`;
-  return [...new Set(types)].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return [...new Set(types)].sort((a, b) => (kindText(a) < kindText(b) ? -1 : 1));
 }
+
+const kindText = ({ group, version, kind }: ResourceType) => `${group}/${version}, Kind=${kind}`;
 
 function paramType(spec: JsonObject, registry: ResourceRegistry): Readonly<Record<string, CelVariableType>> {
   const kind = record(spec, 'paramKind');
@@ -72,14 +71,8 @@ function paramType(spec: JsonObject, registry: ResourceRegistry): Readonly<Recor
   return { params: type === undefined ? 'dyn' : typeOf(type) };
 }
 
-const known = new WeakMap<ResourceType, JsonObject>();
-
 /** The same schema for the same type: the types of the expressions are cached by it. */
-function typeOf(type: ResourceType): CelVariableType {
-  const schema = known.get(type) ?? closed(type.schema);
-  known.set(type, schema);
-  return { schema };
-}
+const typeOf = memoizeWeak((type: ResourceType): CelVariableType => ({ schema: closed(type.schema) }));
 
 /** The checker knows the declared fields only, also where others are preserved. */
 function closed(schema: Schema): JsonObject {

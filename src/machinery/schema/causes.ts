@@ -45,6 +45,29 @@ export const unsupportedValue = (field: string, value: JsonValue, supported: rea
     ),
   );
 
+/** The causes if the condition holds. */
+export const when = (condition: boolean, ...causes: readonly Cause[]): readonly Cause[] =>
+  condition ? causes : [];
+
+/** The cause for the result of a check, which is undefined if it found no problem. */
+export const invalidIf = (field: string, value: Shown, problem: string | undefined): readonly Cause[] =>
+  problem === undefined ? [] : [invalidValue(field, value, problem)];
+
+/** The same for a check with several results. */
+export const invalidValues = (field: string, value: Shown, problems: readonly string[]): readonly Cause[] =>
+  problems.map((problem) => invalidValue(field, value, problem));
+
+/** The cause of a value that is not one of a few. */
+export const notAmong = (field: string, value: string, supported: readonly string[]): readonly Cause[] =>
+  when(!supported.includes(value), unsupportedValue(field, value, supported));
+
+/** The same for a required value, which counts as absent if it is empty. */
+export const requiredAmong = (
+  field: string,
+  value: string,
+  supported: readonly string[],
+): readonly Cause[] => (value === '' ? [requiredValue(field)] : notAmong(field, value, supported));
+
 /** `most` counts characters, although the message says bytes. */
 export const tooLong = (field: string, most: number) =>
   cause('FieldValueTooLong', field, `Too long: may not be more than ${counted(most, 'byte')}`);

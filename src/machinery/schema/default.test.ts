@@ -13,8 +13,6 @@ const object = (properties: Record<string, Schema>, more: Schema = {}): Schema =
 const FIVE: Schema = { type: 'integer', default: 5 };
 
 test.each([
-  ['an absent field gets its default', object({ a: FIVE }), {}, { a: 5 }],
-  ['a present field keeps its value', object({ a: FIVE }), { a: 6 }, { a: 6 }],
   ['an absent parent is not created for the defaults below it', object({ p: object({ a: FIVE }) }), {}, {}],
   [
     'a default is completed by the defaults below it',
@@ -34,9 +32,6 @@ test.each([
     { x: {} },
     { x: { a: 5 } },
   ],
-  ['a null is replaced by the default', object({ a: FIVE }), { a: null }, { a: 5 }],
-  ['a nullable null stays', object({ a: { ...FIVE, nullable: true } }), { a: null }, { a: null }],
-  ['a null without a default is dropped', object({ a: { type: 'integer' } }), { a: null }, {}],
   [
     'a null in a map is dropped',
     { type: 'object', additionalProperties: { type: 'string' } },

@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { changeFields, changeItems } from './change-json.ts';
-import { type Schema, childSchema } from './schema.ts';
+import { memoizeWeak } from '../../json/objects.ts';
+import { changeFields, changeItems, childSchema, type Schema } from './schema.ts';
 
 /**
  * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes.
@@ -38,17 +38,9 @@ function orDefault(value: JsonValue, schema: Schema): JsonValue | undefined {
   return value === null && schema.nullable !== true ? (schema.default ?? undefined) : value;
 }
 
-type Defaulted = readonly (readonly [key: string, schema: Schema, value: JsonValue])[];
-
-const remembered = new WeakMap<Schema, Defaulted>();
-
 /** Memoised by schema: most schemas have few defaults among many properties, and every write needs them. */
-function propertiesWithDefault(schema: Schema): Defaulted {
-  const known = remembered.get(schema);
-  if (known !== undefined) return known;
-  const found = Object.entries(schema.properties ?? {}).flatMap(([key, child]) =>
+const propertiesWithDefault = memoizeWeak((schema: Schema) =>
+  Object.entries(schema.properties ?? {}).flatMap(([key, child]) =>
     child.default === undefined || child.default === null ? [] : [[key, child, child.default] as const],
-  );
-  remembered.set(schema, found);
-  return found;
-}
+  ),
+);

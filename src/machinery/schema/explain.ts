@@ -1,15 +1,17 @@
 import type { ErrorObject } from 'ajv';
 
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { uniqueBy } from '../../json/objects.ts';
 import type { Cause } from '../failure.ts';
 import {
-  invalidValue,
-  requiredValue,
-  tooMany,
-  unsupportedValue,
   goFloat,
   invalidType,
+  invalidValue,
+  requiredValue,
   tooLong,
+  tooMany,
+  unsupportedValue,
+  when,
 } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';
 
@@ -27,14 +29,9 @@ export function explain(
   errors: readonly ErrorObject[],
   unchanged: (place: Place) => boolean,
 ): readonly Cause[] {
-  const { causes } = visit(
-    { value, node: root, pointer: '', name: '', keys: [], inBranch: false },
-    {
-      failures: indexFailures(errors),
-      unchanged,
-    },
-  );
-  return distinct(causes);
+  const at = { value, node: root, pointer: '', name: '', keys: [], inBranch: false };
+  const { causes } = visit(at, { failures: indexFailures(errors), unchanged });
+  return uniqueBy(causes, ({ field, message }) => `${field} ${message}`); // as in the API server
 }
 
 /** Names and indexes from the root. */
@@ -75,128 +72,101 @@ function indexFailures(errors: readonly ErrorObject[]): Failures {
   return failures;
 }
 
-const failuresAt = (node: JsonSchema, { pointer }: Visit, { failures }: Context) =>
-  failures.get(node)?.get(pointer) ?? [];
+/** Which keywords of the node failed at this place. */
+function failedAt(node: JsonSchema, { pointer }: Visit, { failures }: Context): Has {
+  const errors = failures.get(node)?.get(pointer) ?? [];
+  return (keyword) => errors.some((error) => error.keyword === keyword);
+}
+
+type Has = (keyword: keyof JsonSchema) => boolean;
 
 /** Runs kube-openapi's validators in their order. */
 function visit(at: Visit, context: Context): Outcome {
-  if (!at.inBranch && at.keys.length > 0 && context.unchanged(at.keys)) return { causes: [], matches: 0 };
-  const errors = failuresAt(at.node, at, context);
-  const has: Has = (keyword) => errors.some((error) => error.keyword === keyword);
-  const wrongType = has('type') ? [typeCause(at.node, at.name, at.value)] : [];
-  const typeMatches = at.node.type === undefined && at.node.format === undefined ? 0 : has('type') ? 1 : 2;
-  const enumCause = has('enum') ? [unsupportedValue(at.name, at.value, at.node.enum ?? [])] : [];
-  if (at.value === null) return { causes: [...wrongType, ...enumCause], matches: typeMatches };
+  const { value, node, name } = at;
+  if (!at.inBranch && at.keys.length > 0 && context.unchanged(at.keys)) return NOTHING;
+  const has = failedAt(node, at, context);
+  const wrongType = when(has('type'), typeCause(node, name, value));
+  const typeMatches = node.type === undefined && node.format === undefined ? 0 : has('type') ? 1 : 2;
+  // Only then, because printing a large value takes long.
+  const wrongEnum = has('enum') ? [unsupportedValue(name, value, node.enum ?? [])] : [];
+  if (value === null) return { causes: [...wrongType, ...wrongEnum], matches: typeMatches };
   const branches = visitBranches(at, context);
-  const children =
-    isJsonArray(at.value) || isJsonObject(at.value) ? visitChildren(at, context, has) : visitScalar(at, has);
+  const content = visitContent(at, context, has);
+  const rest = isJsonObject(value) ? [...wrongEnum, ...content.causes] : [...content.causes, ...wrongEnum];
   return {
-    causes: [...wrongType, ...branches.causes, ...children.before, ...enumCause, ...children.after],
-    matches: typeMatches + branches.matches + children.matches + 2, // plus the enum check and the value itself
+    causes: [...wrongType, ...branches.causes, ...rest],
+    matches: typeMatches + branches.matches + content.matches + 2, // plus the enum check and the value itself
   };
 }
 
-interface Parts {
-  readonly before: readonly Cause[];
-  /** The causes that come after the enum cause. */
-  readonly after: readonly Cause[];
-  readonly matches: number;
-}
+const NOTHING: Outcome = { causes: [], matches: 0 };
 
-function visitScalar({ value, node, name }: Visit, has: Has): Parts {
+function visitContent(at: Visit, context: Context, has: Has): Outcome {
+  const { value, node, name } = at;
+  if (isJsonArray(value)) return list(at, value, context, has);
+  if (isJsonObject(value)) return fields(at, value, context, has);
   if (typeof value === 'string') {
-    return {
-      before: textCauses(node, name, value, has),
-      after: [],
-      matches: node.format === undefined ? 1 : 2,
-    };
+    return { causes: textCauses(node, name, value, has), matches: node.format === undefined ? 1 : 2 };
   }
-  if (typeof value !== 'number' && typeof value !== 'bigint') return { before: [], after: [], matches: 0 };
-  return { before: numberCauses(node, name, value, has), after: [], matches: 2 };
+  if (typeof value !== 'number' && typeof value !== 'bigint') return NOTHING;
+  return { causes: numberCauses(node, name, value, has), matches: 2 };
 }
 
-function visitChildren(at: Visit, context: Context, has: Has): Parts {
-  return isJsonArray(at.value)
-    ? list(at, at.value, context, has)
-    : isJsonObject(at.value)
-      ? fields(at, at.value, context, has)
-      : { before: [], after: [], matches: 0 };
-}
+/** The place of a field or an item. */
+const below = (at: Visit, key: string | number, value: JsonValue, node: JsonSchema): Visit => ({
+  ...at,
+  value,
+  node,
+  pointer: `${at.pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`,
+  name: typeof key === 'number' ? `${at.name}[${key}]` : joined(at.name, key),
+  keys: [...at.keys, key],
+});
 
-function list(at: Visit, items: readonly JsonValue[], context: Context, has: Has): Parts {
-  const { node, name, keys } = at;
+const joined = (name: string, key: string) => (name === '' ? key : `${name}.${key}`);
+
+function list(at: Visit, items: readonly JsonValue[], context: Context, has: Has): Outcome {
+  const { node, name } = at;
   const { items: each } = node;
   const outcomes =
-    each === undefined
-      ? []
-      : items.map((value, index) =>
-          visit(
-            {
-              ...at,
-              value,
-              node: each,
-              pointer: `${at.pointer}/${index}`,
-              name: `${name}[${index}]`,
-              keys: [...keys, index],
-            },
-            context,
-          ),
-        );
+    each === undefined ? [] : items.map((value, index) => visit(below(at, index, value, each), context));
   const size = items.length;
+  const few = `${name} in body should have at least ${node.minItems ?? 0} items`;
   return {
-    before: [
+    causes: [
       ...outcomes.flatMap(({ causes }) => causes),
-      ...(has('minItems')
-        ? [invalidValue(name, size, `${name} in body should have at least ${node.minItems ?? 0} items`)]
-        : []),
-      ...(has('maxItems') ? [tooMany(name, size, node.maxItems ?? 0)] : []),
-      ...(has('uniqueItems') ? [invalidValue(name, '', `${name} in body shouldn't contain duplicates`)] : []),
+      ...when(has('minItems'), invalidValue(name, size, few)),
+      ...when(has('maxItems'), tooMany(name, size, node.maxItems ?? 0)),
+      ...when(has('uniqueItems'), invalidValue(name, '', `${name} in body shouldn't contain duplicates`)),
     ],
-    after: [],
     matches: total(outcomes) + 2,
   };
 }
 
-function fields(at: Visit, object: JsonObject, context: Context, has: Has): Parts {
+function fields(at: Visit, object: JsonObject, context: Context, has: Has): Outcome {
   const { node, name } = at;
-  const size = Object.keys(object).length;
-  if (has('minProperties')) {
-    const detail = `${name} in body should have at least ${node.minProperties ?? 0} properties`;
-    return { before: [], after: [invalidValue(name, size, detail)], matches: 1 };
-  }
-  if (has('maxProperties'))
-    return { before: [], after: [tooMany(name, size, node.maxProperties ?? 0)], matches: 1 };
-  const { additionalProperties: further, properties = {} } = node;
-  const child = (key: string, value: JsonValue, schema: JsonSchema) =>
-    visit(
-      {
-        ...at,
-        value,
-        node: schema,
-        pointer: `${at.pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-        name: name === '' ? key : `${name}.${key}`,
-        keys: [...at.keys, key],
-      },
-      context,
-    );
   const entries = Object.entries(object);
-  const outcomes = [
-    ...(typeof further === 'object'
-      ? entries
-          .filter(([key]) => !Object.hasOwn(properties, key))
-          .map(([key, value]) => child(key, value, further))
-      : []),
-    ...Object.entries(properties).flatMap(
-      ([key, schema]) =>
-        Object.hasOwn(object, key) ? [child(key, ownValue(object, key) as JsonValue, schema)] : [], // a field of a JSON object is JSON
+  const few = `${name} in body should have at least ${node.minProperties ?? 0} properties`;
+  if (has('minProperties')) return { causes: [invalidValue(name, entries.length, few)], matches: 1 };
+  if (has('maxProperties'))
+    return { causes: [tooMany(name, entries.length, node.maxProperties ?? 0)], matches: 1 };
+  const { additionalProperties: further, properties = {}, required = [] } = node;
+  const isDeclared = (key: string) => Object.hasOwn(properties, key);
+  const present = new Map(entries);
+  const places = [
+    ...entries.flatMap(([key, value]) =>
+      typeof further === 'object' && !isDeclared(key) ? [below(at, key, value, further)] : [],
     ),
+    ...Object.entries(properties).flatMap(([key, schema]) => {
+      const value = present.get(key);
+      return value === undefined ? [] : [below(at, key, value, schema)];
+    }),
   ];
-  const missing = (node.required ?? []).filter((key) => !Object.hasOwn(object, key));
+  const outcomes = places.map((place) => visit(place, context));
+  const missing = required.filter((key) => !present.has(key));
   return {
-    before: [],
-    after: [
+    causes: [
       ...outcomes.flatMap(({ causes }) => causes),
-      ...missing.map((key) => requiredValue(name === '' ? key : `${name}.${key}`)),
+      ...missing.map((key) => requiredValue(joined(name, key))),
     ],
     matches: total(outcomes) + 1,
   };
@@ -205,31 +175,24 @@ function fields(at: Visit, object: JsonObject, context: Context, has: Has): Part
 function visitBranches(at: Visit, context: Context): Outcome {
   const { else: node } = at.node;
   if (node === undefined) return { causes: [], matches: 2 };
-  const errors = failuresAt(node, at, context);
-  const has: Has = (keyword) => errors.some((error) => error.keyword === keyword);
+  const has = failedAt(node, at, context);
   const branch = (schema: JsonSchema) => visit({ ...at, node: schema, inBranch: true }, context);
   const about = (words: string) => invalidValue('', '', `${JSON.stringify(at.name)} ${words}`);
   const any = has('anyOf') ? (node.anyOf ?? []).map(branch) : [];
   const one = has('oneOf') ? (node.oneOf ?? []).map(branch) : [];
   const all = (node.allOf ?? []).map(branch);
   const valid = one.filter(isValid).length;
+  const found = valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`;
   const invalid = all.filter((outcome) => !isValid(outcome)).length;
+  const none = invalid === all.length ? '. None validated' : '';
   return {
     causes: [
-      ...(any.length > 0 ? [about('must validate at least one schema (anyOf)'), ...best(any)] : []),
-      ...(one.length > 0
-        ? [
-            about(
-              `must validate one and only one schema (oneOf). ${valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`}`,
-            ),
-            ...(valid === 0 ? best(one) : []),
-          ]
-        : []),
+      ...when(any.length > 0, about('must validate at least one schema (anyOf)'), ...best(any)),
+      ...when(one.length > 0, about(`must validate one and only one schema (oneOf). ${found}`)),
+      ...when(valid === 0, ...best(one)),
       ...all.flatMap(({ causes }) => causes),
-      ...(invalid > 0
-        ? [about(`must validate all the schemas (allOf)${invalid === all.length ? '. None validated' : ''}`)]
-        : []),
-      ...(has('not') ? [about('must not validate the schema (not)')] : []),
+      ...when(invalid > 0, about(`must validate all the schemas (allOf)${none}`)),
+      ...when(has('not'), about('must not validate the schema (not)')),
     ],
     matches: total(all) + 2,
   };
@@ -244,20 +207,6 @@ function best(outcomes: readonly Outcome[]): readonly Cause[] {
 }
 
 const total = (outcomes: readonly Outcome[]) => outcomes.reduce((sum, { matches }) => sum + matches, 0);
-
-/** The API server reports identical causes once. */
-function distinct(causes: readonly Cause[]): readonly Cause[] {
-  const seen = new Set<string>();
-  return causes.filter(({ field, message }) => {
-    const key = `${field} ${message}`;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
-}
-
-/** Whether a keyword of the node failed at this place. */
-type Has = (keyword: keyof JsonSchema) => boolean;
 
 function typeCause(node: JsonSchema, name: string, value: JsonValue): Cause {
   const { format, type = [] } = node;
@@ -287,18 +236,14 @@ function formatName(value: JsonValue): string {
 /** At most one of length and pattern, plus the format. */
 function textCauses(node: JsonSchema, name: string, value: string, has: Has): readonly Cause[] {
   const ofFormat = `${name} in body must be of type ${node.format ?? ''}: ${JSON.stringify(value)}`;
-  return [
-    ...firstOfText(node, name, value, has),
-    ...(has('format') ? [invalidType(name, value, ofFormat)] : []),
-  ];
+  return [...firstOfText(node, name, value, has), ...when(has('format'), invalidType(name, value, ofFormat))];
 }
 
 function firstOfText(node: JsonSchema, name: string, value: string, has: Has): readonly Cause[] {
   const invalid = (words: string) => [invalidValue(name, value, `${name} in body ${words}`)];
   if (has('maxLength')) return [tooLong(name, node.maxLength ?? 0)];
   if (has('minLength')) return invalid(`should be at least ${node.minLength ?? 0} chars long`);
-  if (has('pattern')) return invalid(`should match '${node.pattern ?? ''}'`);
-  return [];
+  return has('pattern') ? invalid(`should match '${node.pattern ?? ''}'`) : [];
 }
 
 const BOUNDS = [
@@ -319,13 +264,13 @@ function numberCauses(node: JsonSchema, name: string, value: number | bigint, ha
   const shown = (bound: number, isFit: boolean) =>
     isInteger && isFit ? String(Math.trunc(bound)) : goFloat(bound);
   return [
-    ...(has('format') || (has('type') && type === 'integer') ? [outOfRange('Checked')] : []),
+    ...when(has('format') || (has('type') && type === 'integer'), outOfRange('Checked')),
     ...BOUNDS.flatMap(([keyword, words, what]) => {
       const isFit = !unfitBounds.includes(keyword);
       const bound = shown(node[keyword] ?? 0, isFit);
       return [
-        ...(isFit ? [] : [outOfRange(what)]),
-        ...(has(keyword) ? [invalidValue(name, value, `${name} in body ${words} ${bound}`)] : []),
+        ...when(!isFit, outOfRange(what)),
+        ...when(has(keyword), invalidValue(name, value, `${name} in body ${words} ${bound}`)),
       ];
     }),
   ];

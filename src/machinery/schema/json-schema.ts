@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { compilePattern } from '../../cel/regular-expression.ts';
 import type { JsonValue } from '../../json/json.ts';
+import { memoizeWeak, pick } from '../../json/objects.ts';
 import { checkedFormat, isFitBound, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
 import { type Schema, furtherSchema } from './schema.ts';
 
@@ -79,20 +80,19 @@ for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {
 
 ajv.addKeyword({ keyword: 'unfitBounds', type: 'number', validate: () => false });
 
-const compiled = new WeakMap<Schema, CompiledSchema>();
-
 /** Compiled once per schema, which takes milliseconds for a large one. */
-export function compileSchema(schema: Schema): CompiledSchema {
-  const known = compiled.get(schema);
-  if (known !== undefined) return known;
+export const compileSchema = memoizeWeak((schema: Schema): CompiledSchema => {
   const root = toJsonSchema(schema);
   const validate: ValidateFunction = ajv.compile(root);
   ajv.removeSchema(root); // otherwise Ajv would retain the schemas of deleted CRDs
-  const check = (value: JsonValue) => (validate(value) ? [] : (validate.errors ?? []));
-  const made = { root, check };
-  compiled.set(schema, made);
-  return made;
-}
+  return { root, check: (value) => (validate(value) ? [] : (validate.errors ?? [])) };
+});
+
+/** Keywords that mean the same in JSON Schema. */
+const COPIED = [
+  ...(['enum', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems', 'uniqueItems'] as const),
+  ...(['pattern', 'minLength', 'maxLength', 'multipleOf'] as const),
+];
 
 function toJsonSchema(schema: Schema): JsonSchema {
   const format = checkedFormat(schema);
@@ -100,25 +100,15 @@ function toJsonSchema(schema: Schema): JsonSchema {
   const node: JsonSchema = {
     ...typeOf(schema),
     ...(format === undefined ? {} : { format }),
-    ...defined('enum', schema.enum),
+    ...withDoubles(pick(schema, ...COPIED)),
     ...defined('properties', schema.properties && mapValues(schema.properties, toJsonSchema)),
     ...defined(
       'additionalProperties',
       further === undefined ? falseOnly(schema.additionalProperties) : toJsonSchema(further),
     ),
-    ...defined('required', schema.required),
-    ...defined('minProperties', schema.minProperties),
-    ...defined('maxProperties', schema.maxProperties),
     ...defined('items', schema.items && toJsonSchema(schema.items)),
-    ...defined('minItems', schema.minItems),
-    ...defined('maxItems', schema.maxItems),
-    ...defined('uniqueItems', schema.uniqueItems),
-    ...defined('pattern', schema.pattern),
-    ...defined('minLength', schema.minLength),
-    ...defined('maxLength', schema.maxLength),
     ...defined(schema.exclusiveMinimum === true ? 'exclusiveMinimum' : 'minimum', schema.minimum),
     ...defined(schema.exclusiveMaximum === true ? 'exclusiveMaximum' : 'maximum', schema.maximum),
-    ...defined('multipleOf', schema.multipleOf),
   };
   const unfit = BOUNDS.filter((name) => node[name] !== undefined && !isFitBound(node[name], schema));
   return withBranches(unfit.length === 0 ? node : { ...node, unfitBounds: unfit }, schema);
@@ -153,9 +143,14 @@ function typeOf(schema: Schema): JsonSchema {
 
 const falseOnly = (value: Schema | boolean | undefined) => (value === false ? false : undefined);
 
-/** Ajv accepts no bigint, which a CRD with a large bound holds; the API server reads bounds as doubles. */
 const defined = <K extends keyof JsonSchema>(key: K, value: JsonSchema[K] | undefined): JsonSchema =>
-  value === undefined ? {} : { [key]: typeof value === 'bigint' ? Number(value) : value };
+  value === undefined ? {} : withDoubles({ [key]: value });
+
+/** Ajv accepts no bigint, which a CRD with a large bound holds; the API server reads bounds as doubles. */
+const withDoubles = (keywords: JsonSchema): JsonSchema =>
+  mapValues(keywords as Readonly<Record<string, unknown>>, (value) =>
+    typeof value === 'bigint' ? Number(value) : value,
+  );
 
 const mapValues = <A, B>(object: Readonly<Record<string, A>>, change: (value: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));

@@ -1,8 +1,8 @@
 import { isEqual, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
-import { forbiddenValue, invalidValue, unsupportedValue, requiredValue } from './causes.ts';
+import { forbiddenValue, invalidValue, notAmong, requiredValue, unsupportedValue, when } from './causes.ts';
 import { ruleTextProblems } from './rules/rule-problems.ts';
-import { schemaToJson, furtherSchema, property, type Schema } from './schema.ts';
+import { branchesOf, furtherSchema, property, schemaToJson, type Schema } from './schema.ts';
 import { prune } from './prune.ts';
 import { validateSchema } from './validate.ts';
 
@@ -25,9 +25,10 @@ function problems(schema: Schema, path: string, within: Within): readonly Cause[
     ...standardProblems(schema, path, within),
     ...mapProblems(schema, path),
     ...childProblems(schema, path, within),
-    ...(schemaToJson(schema)['x-kubernetes-preserve-unknown-fields'] === false
-      ? [invalidValue(`${path}.x-kubernetes-preserve-unknown-fields`, false, 'must be true or undefined')]
-      : []),
+    ...when(
+      schema['x-kubernetes-preserve-unknown-fields'] === false,
+      invalidValue(`${path}.x-kubernetes-preserve-unknown-fields`, false, 'must be true or undefined'),
+    ),
     ...mapTypeProblems(schema, path),
     ...listTypeProblems(schema, path),
     ...ruleTextProblems(schema, path),
@@ -41,45 +42,49 @@ const TYPES = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 function standardProblems(schema: Schema, path: string, within: Within): readonly Cause[] {
   const json = schemaToJson(schema);
   const type: JsonValue | undefined = json.type;
-  const causes: Cause[] = [];
-  if (type !== undefined && !TYPES.some((known) => known === type)) {
-    causes.push(unsupportedValue(`${path}.type`, type, TYPES));
-  }
-  if (schema.default !== undefined && within.noDefaults !== undefined) {
-    causes.push(forbiddenValue(`${path}.default`, `must not be set ${within.noDefaults}`));
-  }
-  for (const keyword of NOT_SUPPORTED) {
-    if (json[keyword] !== undefined) {
-      causes.push(forbiddenValue(`${path}.${keyword}`, `${keyword} is not supported`));
-    }
-  }
-  if (type === 'null') {
-    const detail = 'type cannot be set to null, use nullable as an alternative';
-    causes.push(forbiddenValue(`${path}.type`, detail));
-  }
-  if (Array.isArray(schema.items)) {
-    causes.push(forbiddenValue(`${path}.items`, 'items must be a schema object and not an array'));
-  }
-  if (within.metadata && schema['x-kubernetes-embedded-resource'] === true) {
-    const detail = 'must not be used inside of resource meta';
-    causes.push(forbiddenValue(`${path}.x-kubernetes-embedded-resource`, detail));
-  }
-  if (schema.uniqueItems === true) {
-    const detail = 'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
-    causes.push(forbiddenValue(`${path}.uniqueItems`, detail));
-  }
-  return causes;
+  const forbidden = (keyword: string, detail: string) => forbiddenValue(`${path}.${keyword}`, detail);
+  return [
+    ...when(
+      type !== undefined && !TYPES.some((known) => known === type),
+      unsupportedValue(`${path}.type`, type ?? null, TYPES),
+    ),
+    ...when(
+      schema.default !== undefined && within.noDefaults !== undefined,
+      forbidden('default', `must not be set ${within.noDefaults ?? ''}`),
+    ),
+    ...NOT_SUPPORTED.filter((keyword) => json[keyword] !== undefined).map((keyword) =>
+      forbidden(keyword, `${keyword} is not supported`),
+    ),
+    ...when(type === 'null', forbidden('type', 'type cannot be set to null, use nullable as an alternative')),
+    ...when(
+      Array.isArray(schema.items),
+      forbidden('items', 'items must be a schema object and not an array'),
+    ),
+    ...when(
+      within.metadata && schema['x-kubernetes-embedded-resource'] === true,
+      forbidden('x-kubernetes-embedded-resource', 'must not be used inside of resource meta'),
+    ),
+    ...when(
+      schema.uniqueItems === true,
+      forbidden(
+        'uniqueItems',
+        'uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+      ),
+    ),
+  ];
 }
 
 function mapProblems({ additionalProperties, properties = {} }: Schema, path: string): readonly Cause[] {
-  if (additionalProperties === undefined || additionalProperties === true) return [];
-  if (Object.keys(properties).length === 0) return [];
+  const isTyped = additionalProperties !== undefined && additionalProperties !== true;
   const detail = 'additionalProperties and properties are mutual exclusive';
-  return [forbiddenValue(`${path}.additionalProperties`, detail)];
+  return when(
+    isTyped && Object.keys(properties).length > 0,
+    forbiddenValue(`${path}.additionalProperties`, detail),
+  );
 }
 
 function childProblems(schema: Schema, path: string, within: Within): readonly Cause[] {
-  const { additionalProperties: further, items, not, properties = {} } = schema;
+  const { additionalProperties: further, items, properties = {} } = schema;
   const below: Within = { ...within, root: false };
   const ofMap: Within = within.metadata
     ? { ...below, noDefaults: 'inside additionalProperties applying to object metadata' }
@@ -89,10 +94,7 @@ function childProblems(schema: Schema, path: string, within: Within): readonly C
     ...Object.entries(properties).flatMap(([name, child]) =>
       problems(child, `${path}.properties[${name}]`, withinProperty(schema, name, within)),
     ),
-    ...(not === undefined ? [] : problems(not, `${path}.not`, below)),
-    ...(['allOf', 'oneOf', 'anyOf'] as const).flatMap((kind) =>
-      (schema[kind] ?? []).flatMap((branch, index) => problems(branch, `${path}.${kind}[${index}]`, below)),
-    ),
+    ...branchesOf(schema).flatMap(([branch, place]) => problems(branch, `${path}.${place}`, below)),
     ...(items === undefined || Array.isArray(items) ? [] : problems(items, `${path}.items`, below)),
   ];
 }
@@ -126,9 +128,9 @@ export function defaultProblems(schema: Schema, path: string): readonly Cause[] 
 }
 
 function ofDefault(value: JsonValue, schema: Schema, path: string): readonly Cause[] {
-  const pruned = isEqual(prune(value, schema).value, value);
+  const loses = !isEqual(prune(value, schema).value, value);
   return [
-    ...(pruned ? [] : [invalidValue(path, value, 'must not have unknown fields')]),
+    ...when(loses, invalidValue(path, value, 'must not have unknown fields')),
     ...validateSchema(value, schema).map((cause) => ({
       ...cause,
       field: cause.field === '<nil>' ? path : `${path}.${cause.field}`,
@@ -142,7 +144,7 @@ function mapTypeProblems(schema: Schema, path: string): readonly Cause[] {
   if (mapType === undefined) return [];
   return [
     ...wrongType(schema, path, 'object', 'x-kubernetes-map-type'),
-    ...unsupported(mapType, ['atomic', 'granular'], `${path}.x-kubernetes-map-type`),
+    ...notAmong(`${path}.x-kubernetes-map-type`, mapType, ['atomic', 'granular']),
   ];
 }
 
@@ -162,7 +164,7 @@ function ofListType(schema: Schema, listType: string, path: string): readonly Ca
   return [
     ...wrong,
     ...(wrong.length === 0 && listType === 'set' ? mergedItems(schema.items, `${path}.items`) : []),
-    ...unsupported(listType, ['atomic', 'set', 'map'], `${path}.x-kubernetes-list-type`),
+    ...notAmong(`${path}.x-kubernetes-list-type`, listType, ['atomic', 'set', 'map']),
   ];
 }
 
@@ -182,53 +184,41 @@ function mergedItems(items: Schema | undefined, path: string): readonly Cause[] 
 function keysWithoutMap(schema: Schema, path: string): readonly Cause[] {
   const listType = schema['x-kubernetes-list-type'];
   if ((schema['x-kubernetes-list-map-keys'] ?? []).length === 0 || listType === 'map') return [];
-  const field = `${path}.x-kubernetes-list-type`;
   const detail = 'must be map if x-kubernetes-list-map-keys is non-empty';
-  return [listType === undefined ? requiredValue(field, detail) : invalidValue(field, listType, detail)];
+  return [invalidOrMissing(`${path}.x-kubernetes-list-type`, listType, detail)];
 }
 
 function ofMapList(schema: Schema, path: string): readonly Cause[] {
   const { items, 'x-kubernetes-list-map-keys': keys = [] } = schema;
-  const field = `${path}.x-kubernetes-list-map-keys`;
+  const noKeys = 'must not be empty if x-kubernetes-list-type is map';
   return [
-    ...(keys.length === 0
-      ? [requiredValue(field, 'must not be empty if x-kubernetes-list-type is map')]
-      : []),
-    ...(items === undefined
-      ? [requiredValue(`${path}.items`, 'must have a schema if x-kubernetes-list-type is map')]
-      : items.type === 'object'
-        ? keys.flatMap((key, index) => ofMapKey(items, key, keys, index, path))
-        : [
-            invalidValue(
-              `${path}.items.type`,
-              items.type ?? '',
-              "must be object if parent array's x-kubernetes-list-type is map",
-            ),
-          ]),
+    ...when(keys.length === 0, requiredValue(`${path}.x-kubernetes-list-map-keys`, noKeys)),
+    ...ofMapItems(items, keys, path),
   ];
 }
 
-function ofMapKey(
-  items: Schema,
-  key: string,
-  keys: readonly string[],
-  index: number,
-  path: string,
-): readonly Cause[] {
+function ofMapItems(items: Schema | undefined, keys: readonly string[], path: string): readonly Cause[] {
+  if (items === undefined)
+    return [requiredValue(`${path}.items`, 'must have a schema if x-kubernetes-list-type is map')];
+  if (items.type === 'object') return keys.flatMap((_, index) => ofMapKey(items, keys, index, path));
+  const detail = "must be object if parent array's x-kubernetes-list-type is map";
+  return [invalidValue(`${path}.items.type`, items.type ?? '', detail)];
+}
+
+function ofMapKey(items: Schema, keys: readonly string[], index: number, path: string): readonly Cause[] {
   const field = `${path}.x-kubernetes-list-map-keys`;
+  const key = keys[index] ?? '';
   const schema = property(items, key);
-  const causes: Cause[] = [];
-  if (schema === undefined) {
-    causes.push(invalidValue(field, keys, 'entries must all be names of item properties'));
-  } else if (schema.type === 'array' || schema.type === 'object') {
-    const detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-    // The API server prints the type of the items here, not of the property.
-    causes.push(invalidValue(`${path}.items.properties[${key}].type`, items.type ?? '', detail));
-  }
-  if (keys.indexOf(key) < index) {
-    causes.push(invalidValue(field, keys, 'must not contain duplicate entries'));
-  }
-  return causes;
+  const detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+  return [
+    ...when(schema === undefined, invalidValue(field, keys, 'entries must all be names of item properties')),
+    ...when(
+      schema?.type === 'array' || schema?.type === 'object',
+      // The API server prints the type of the items here, not of the property.
+      invalidValue(`${path}.items.properties[${key}].type`, items.type ?? '', detail),
+    ),
+    ...when(keys.indexOf(key) < index, invalidValue(field, keys, 'must not contain duplicate entries')),
+  ];
 }
 
 function ofUniqueItems({ items, ...schema }: Schema, listType: string, path: string): readonly Cause[] {
@@ -236,7 +226,7 @@ function ofUniqueItems({ items, ...schema }: Schema, listType: string, path: str
   const nullable = `cannot be nullable when x-kubernetes-list-type is ${listType}`;
   const keys = listType === 'map' ? (schema['x-kubernetes-list-map-keys'] ?? []) : [];
   return [
-    ...(items.nullable === true ? [forbiddenValue(`${path}.items.nullable`, nullable)] : []),
+    ...when(items.nullable === true, forbiddenValue(`${path}.items.nullable`, nullable)),
     ...keys.flatMap((key) => {
       const own = property(items, key);
       return own === undefined ? [] : presenceOfKey(items, key, own, `${path}.items.properties[${key}]`);
@@ -250,19 +240,19 @@ function presenceOfKey(items: Schema, key: string, schema: Schema, path: string)
     items.required?.includes(key) === true || (schema.default !== undefined && schema.default !== null);
   const why = 'this property is in x-kubernetes-list-map-keys, so it';
   return [
-    ...(isPresent
-      ? []
-      : [requiredValue(`${path}.default`, `${why} must have a default or be a required property`)]),
-    ...(schema.nullable === true ? [forbiddenValue(`${path}.nullable`, `${why} cannot be nullable`)] : []),
+    ...when(
+      !isPresent,
+      requiredValue(`${path}.default`, `${why} must have a default or be a required property`),
+    ),
+    ...when(schema.nullable === true, forbiddenValue(`${path}.nullable`, `${why} cannot be nullable`)),
   ];
 }
 
-function wrongType({ type }: Schema, path: string, wanted: string, keyword: string): readonly Cause[] {
-  if (type === wanted) return [];
-  const detail = `must be ${wanted} if ${keyword} is specified`;
-  const field = `${path}.type`;
-  return [type === undefined ? requiredValue(field, detail) : invalidValue(field, type, detail)];
-}
+const wrongType = ({ type }: Schema, path: string, wanted: string, keyword: string): readonly Cause[] =>
+  when(
+    type !== wanted,
+    invalidOrMissing(`${path}.type`, type, `must be ${wanted} if ${keyword} is specified`),
+  );
 
-const unsupported = (value: string, supported: readonly string[], field: string) =>
-  supported.includes(value) ? [] : [unsupportedValue(field, value, supported)];
+export const invalidOrMissing = (field: string, value: string | undefined, detail: string): Cause =>
+  value === undefined ? requiredValue(field, detail) : invalidValue(field, value, detail);

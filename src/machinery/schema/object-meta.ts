@@ -1,3 +1,4 @@
+import { memoizeWeak } from '../../json/objects.ts';
 import type { ResourceType } from '../resource-type.ts';
 import type { Schema } from './schema.ts';
 
@@ -66,19 +67,11 @@ export const OBJECT_META: Schema = {
   },
 };
 
-const whole = new WeakMap<Schema, Schema>();
-
-/** The schema of the whole object: the kind's own fields plus apiVersion, kind and metadata. Memoised per type. */
-export function wholeSchema({ schema }: Pick<ResourceType, 'schema'>): Schema {
-  const known = whole.get(schema);
-  if (known !== undefined) return known;
-  const made = withTypeAndMeta(schema);
-  whole.set(schema, made);
-  return made;
-}
+/** The schema of the whole object: the kind's own fields plus apiVersion, kind and metadata. */
+export const wholeSchema = ({ schema }: Pick<ResourceType, 'schema'>): Schema => withTypeAndMeta(schema);
 
 /** A CRD may restrict metadata.name and metadata.generateName; these restrictions stay. */
-function withTypeAndMeta(schema: Schema): Schema {
+const withTypeAndMeta = memoizeWeak((schema: Schema): Schema => {
   const { apiVersion, kind, metadata, ...fields } = schema.properties ?? {};
   return {
     ...schema,
@@ -94,4 +87,4 @@ function withTypeAndMeta(schema: Schema): Schema {
       ...fields,
     },
   };
-}
+});

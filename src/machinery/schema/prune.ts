@@ -1,7 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { changeFields, changeItems } from './change-json.ts';
 import { OBJECT_META } from './object-meta.ts';
-import { type Schema, childSchema, property } from './schema.ts';
+import { changeFields, changeItems, childSchema, property, type Schema } from './schema.ts';
 
 /** Paths of dropped fields, as in `strict decoding error: unknown field "spec.ports[0].foo"`. */
 type Unknown = string[];

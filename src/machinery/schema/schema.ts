@@ -1,4 +1,12 @@
-import { type JsonObject, type JsonValue, isEqual, isJsonArray, isJsonObject } from '../../json/json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 
 /**
  * A structural schema: the keywords that `openAPIV3Schema` of a CRD may use. Built-in kinds use the same keywords, so
@@ -86,21 +94,54 @@ export function furtherSchema({ additionalProperties }: Schema): Schema | undefi
   return typeof additionalProperties === 'object' ? additionalProperties : undefined;
 }
 
+/** The branches of a schema with their places in it, such as `allOf[0]`. */
+export function branchesOf(schema: Schema): readonly (readonly [branch: Schema, place: string])[] {
+  const { not } = schema;
+  return [
+    ...(not === undefined ? [] : [[not, 'not'] as const]),
+    ...(['allOf', 'oneOf', 'anyOf'] as const).flatMap((kind) =>
+      (schema[kind] ?? []).map((branch, index) => [branch, `${kind}[${index}]`] as const),
+    ),
+  ];
+}
+
 /**
  * Whether `test` holds for a schema or any schema below it, except in branches. Memoised by schema: walks over
  * objects ask at every step, and the answer is mostly no at the root.
  */
 export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) => boolean {
-  const remembered = new WeakMap<Schema, boolean>();
-  const isAnywhere = (schema: Schema): boolean => {
-    const known = remembered.get(schema);
-    if (known !== undefined) return known;
+  const isAnywhere: (schema: Schema) => boolean = memoizeWeak((schema) => {
     const children = [...Object.values(schema.properties ?? {}), furtherSchema(schema), schema.items];
-    const found = test(schema) || children.some((child) => child !== undefined && isAnywhere(child));
-    remembered.set(schema, found);
-    return found;
-  };
+    return test(schema) || children.some((child) => child !== undefined && isAnywhere(child));
+  });
   return isAnywhere;
+}
+
+/** A value below another one. */
+interface Below {
+  readonly value: JsonValue;
+  readonly schema: Schema;
+  /** As the API server prints it. */
+  readonly path: string;
+  /** The name of a field or the index of an item. */
+  readonly key: string | number;
+}
+
+/** The fields or items of a value that have a schema. */
+export function valuesBelow(value: JsonValue, schema: Schema, path: string): readonly Below[] {
+  const { items } = schema;
+  if (isJsonArray(value)) {
+    if (items === undefined) return [];
+    return value.map((item, key) => ({ value: item, schema: items, path: `${path}[${key}]`, key }));
+  }
+  if (!isJsonObject(value)) return [];
+  const further = furtherSchema(schema);
+  return Object.entries(value).flatMap(([key, field]): readonly Below[] => {
+    const own = property(schema, key);
+    if (own !== undefined)
+      return [{ value: field, schema: own, path: path === '' ? key : `${path}.${key}`, key }];
+    return further === undefined ? [] : [{ value: field, schema: further, path: `${path}[${key}]`, key }];
+  });
 }
 
 /** The old value of a field; undefined if it was absent or cannot be correlated because the map is atomic. */
@@ -121,3 +162,34 @@ const haveEqualKeys = (left: JsonObject, right: JsonObject, keys: readonly strin
   keys.every((key) => isEqual(keyOf(left, key), keyOf(right, key)));
 
 const keyOf = (item: JsonObject, key: string) => (Object.hasOwn(item, key) ? item[key] : undefined);
+
+/**
+ * The object with every value changed; a field is dropped if `change` returns undefined. Returns the same reference
+ * if nothing changes, so that callers can detect this and nothing is copied.
+ */
+export function changeFields(
+  object: JsonObject,
+  change: (value: JsonValue, key: string) => JsonValue | undefined,
+): JsonObject {
+  let changed: [string, JsonValue][] | undefined;
+  const keys = Object.keys(object);
+  for (const [index, key] of keys.entries()) {
+    const before = object[key] as JsonValue; // `key` is an own property
+    const after = change(before, key);
+    if (after === before && changed === undefined) continue;
+    changed ??= keys.slice(0, index).map((earlier) => [earlier, object[earlier] as JsonValue]); // as above
+    if (after !== undefined) changed.push([key, after]);
+  }
+  return changed === undefined ? object : Object.fromEntries(changed);
+}
+
+/** The list with every item changed; returns the same reference if nothing changes. */
+export function changeItems(list: JsonArray, change: (item: JsonValue) => JsonValue): JsonArray {
+  let changed: JsonValue[] | undefined;
+  for (const [index, before] of list.entries()) {
+    const after = change(before);
+    if (after !== before) changed ??= list.slice(0, index);
+    changed?.push(after);
+  }
+  return changed ?? list;
+}

@@ -31,36 +31,19 @@ test('a typical CRD schema is valid', () => {
 
 // The answers of kube-apiserver.
 test.each<[JsonObject, readonly string[]]>([
-  [{}, [`${A}.type: Required value: must not be empty for specified object fields`]],
   [
     { type: 'x' },
     [
       `${A}.type: Unsupported value: "x": supported values: "array", "boolean", "integer", "number", "object", "string"`,
     ],
   ],
-  [{ type: 'array' }, [`${A}.items: Required value: must be specified`]],
   [
     { type: 'array', items: {} },
     [`${A}.items.type: Required value: must not be empty for specified array items`],
   ],
   [
-    { type: 'array', items: [{ type: 'string' }] },
-    [`${A}.items: Forbidden: items must be a schema object and not an array`],
-  ],
-  [
-    { type: 'string', uniqueItems: true },
-    [
-      `${A}.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
-    ],
-  ],
-  [{ type: 'string', $ref: '#/x' }, [`${A}.$ref: Forbidden: $ref is not supported`]],
-  [
     { type: 'object', properties: { b: { type: 'string' } }, additionalProperties: false },
     [`${A}.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`],
-  ],
-  [
-    { type: 'object', 'x-kubernetes-preserve-unknown-fields': false },
-    [`${A}.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined`],
   ],
   [{ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }, []],
   [
@@ -72,10 +55,6 @@ test.each<[JsonObject, readonly string[]]>([
     [
       `${A}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields`,
     ],
-  ],
-  [
-    { type: 'string', 'x-kubernetes-list-type': 'set' },
-    [`${A}.type: Invalid value: "string": must be array if x-kubernetes-list-type is specified`],
   ],
   [
     { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'object' } },
@@ -97,14 +76,6 @@ test.each<[JsonObject, readonly string[]]>([
     [
       `${A}.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
     ],
-  ],
-  [
-    { type: 'array', 'x-kubernetes-list-map-keys': ['k'], items: { type: 'string' } },
-    [`${A}.x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty`],
-  ],
-  [
-    { type: 'string', default: 5 },
-    [`${A}.default: Invalid value: "integer":  in body must be of type string: "integer"`],
   ],
   [
     { type: 'object', default: { x: 1 } },

@@ -1,10 +1,10 @@
 import type { Cause } from '../failure.ts';
 import { compilePattern } from '../../cel/regular-expression.ts';
 import { isEqual } from '../../json/json.ts';
-import { forbiddenValue, invalidValue, requiredValue } from './causes.ts';
-import { defaultProblems, keywordProblems } from './keyword-problems.ts';
+import { forbiddenValue, invalidValue, requiredValue, when } from './causes.ts';
+import { defaultProblems, invalidOrMissing, keywordProblems } from './keyword-problems.ts';
 import { ruleProblems } from './rules/rule-problems.ts';
-import { schemaToJson, type Schema } from './schema.ts';
+import { branchesOf, property, schemaToJson, type Schema } from './schema.ts';
 
 /**
  * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that CRDs may
@@ -37,16 +37,18 @@ const TYPE_REQUIRED: Readonly<Record<Level, string>> = {
 function invariants(schema: Schema, path: string, level: Level): readonly Cause[] {
   const { items, properties = {}, additionalProperties } = schema;
   return [
-    ...(schema.type === 'array' && items === undefined
-      ? [requiredValue(`${path}.items`, 'must be specified')]
-      : []),
+    ...when(
+      schema.type === 'array' && items === undefined,
+      requiredValue(`${path}.items`, 'must be specified'),
+    ),
     ...(items === undefined || Array.isArray(items) ? [] : invariants(items, `${path}.items`, 'item')),
     ...Object.entries(properties).flatMap(([name, child]) =>
       invariants(child, `${path}.properties[${name}]`, 'field'),
     ),
-    ...(additionalProperties !== undefined && level === 'root'
-      ? [forbiddenValue(`${path}.additionalProperties`, 'must not be used at the root')]
-      : []),
+    ...when(
+      additionalProperties !== undefined && level === 'root',
+      forbiddenValue(`${path}.additionalProperties`, 'must not be used at the root'),
+    ),
     ...(typeof additionalProperties === 'object'
       ? invariants(additionalProperties, `${path}.additionalProperties`, 'field')
       : []),
@@ -61,7 +63,7 @@ function extensionProblems(schema: Schema, path: string): readonly Cause[] {
   if (schema['x-kubernetes-int-or-string'] !== true) return [];
   const detail = 'must be false if x-kubernetes-int-or-string is true';
   return (['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const).flatMap(
-    (extension) => (schema[extension] === true ? [invalidValue(`${path}.${extension}`, true, detail)] : []),
+    (extension) => when(schema[extension] === true, invalidValue(`${path}.${extension}`, true, detail)),
   );
 }
 
@@ -69,27 +71,32 @@ function typeProblems(schema: Schema, path: string, level: Level): readonly Caus
   const { type, additionalProperties, properties = {} } = schema;
   const embedded = schema['x-kubernetes-embedded-resource'] === true;
   const preserves = schema['x-kubernetes-preserve-unknown-fields'] === true;
-  const problems: Cause[] = [];
+  const isFree = schema['x-kubernetes-int-or-string'] === true || preserves;
   const field = `${path}.type`;
-  if (embedded && type !== 'object') {
-    const detail = 'must be object if x-kubernetes-embedded-resource is true';
-    problems.push(type === undefined ? requiredValue(field, detail) : invalidValue(field, type, detail));
-  } else if (type === undefined && schema['x-kubernetes-int-or-string'] !== true && !preserves) {
-    problems.push(requiredValue(field, TYPE_REQUIRED[level]));
-  }
-  if (embedded && additionalProperties !== undefined) {
-    const detail = 'must not be used if x-kubernetes-embedded-resource is set';
-    problems.push(forbiddenValue(`${path}.additionalProperties`, detail));
-  }
-  if (level === 'root' && type !== undefined && type !== 'object') {
-    problems.push(invalidValue(field, type, 'must be object at the root'));
-  }
-  if (embedded && !preserves && Object.keys(properties).length === 0) {
-    const detail =
-      'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields';
-    problems.push(requiredValue(`${path}.properties`, detail));
-  }
-  return problems;
+  const noProperties =
+    'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields';
+  return [
+    ...when(
+      embedded && type !== 'object',
+      invalidOrMissing(field, type, 'must be object if x-kubernetes-embedded-resource is true'),
+    ),
+    ...when(!embedded && type === undefined && !isFree, requiredValue(field, TYPE_REQUIRED[level])),
+    ...when(
+      embedded && additionalProperties !== undefined,
+      forbiddenValue(
+        `${path}.additionalProperties`,
+        'must not be used if x-kubernetes-embedded-resource is set',
+      ),
+    ),
+    ...when(
+      level === 'root' && type !== undefined && type !== 'object',
+      invalidValue(field, type ?? '', 'must be object at the root'),
+    ),
+    ...when(
+      embedded && !preserves && Object.keys(properties).length === 0,
+      requiredValue(`${path}.properties`, noProperties),
+    ),
+  ];
 }
 
 /** A schema must not redefine apiVersion, kind and metadata; at the root it may restrict names. */
@@ -104,14 +111,13 @@ function metadataProblems(schema: Schema, path: string, level: Level): readonly 
     ...wrongType('kind', kind, 'string'),
     ...wrongType('apiVersion', apiVersion, 'string'),
     ...wrongType('metadata', metadata, 'object'),
-    ...(level === 'root' && metadata !== undefined && !restrictsNamesOnly(metadata)
-      ? [
-          forbiddenValue(
-            `${path}.properties[metadata]`,
-            'must not specify anything other than name and generateName, but metadata is implicitly specified',
-          ),
-        ]
-      : []),
+    ...when(
+      level === 'root' && metadata !== undefined && !restrictsNamesOnly(metadata),
+      forbiddenValue(
+        `${path}.properties[metadata]`,
+        'must not specify anything other than name and generateName, but metadata is implicitly specified',
+      ),
+    ),
   ];
 }
 
@@ -135,20 +141,12 @@ function pattern({ anyOf, allOf }: Schema): IntOrStringPattern {
 }
 
 function branchProblems(schema: Schema, path: string, excused: IntOrStringPattern): readonly Cause[] {
-  const { anyOf = [], allOf = [], oneOf = [], not } = schema;
+  const nested = branchesOf(schema).filter(([, place]) => excused !== 'anyOf' || !place.startsWith('anyOf'));
   return [
-    ...(excused === 'anyOf'
-      ? []
-      : anyOf.flatMap((branch, index) => nestedProblems(branch, `${path}.anyOf[${index}]`))),
-    ...allOf.flatMap((branch, index) =>
-      nestedProblems(
-        branch,
-        `${path}.allOf[${index}]`,
-        excused === 'allOf' && index === 0 ? 'anyOf' : 'none',
-      ),
-    ),
-    ...oneOf.flatMap((branch, index) => nestedProblems(branch, `${path}.oneOf[${index}]`)),
-    ...(not === undefined ? [] : nestedProblems(not, `${path}.not`)),
+    ...nested.flatMap(([branch, place]) => {
+      const isPattern = excused === 'allOf' && place === 'allOf[0]';
+      return nestedProblems(branch, `${path}.${place}`, isPattern ? 'anyOf' : 'none');
+    }),
     ...patternProblems(schema, path),
   ];
 }
@@ -169,45 +167,38 @@ function patternProblems({ pattern: expression }: Schema, path: string): readonl
  * Keywords that a branch of allOf, anyOf, oneOf or not must not use: branches validate values and do not define
  * structure.
  */
-const FORBIDDEN_IN_BRANCHES: readonly (readonly [keyword: keyof Schema | 'externalDocs', mustBe: string])[] =
-  [
-    ['type', 'empty'],
-    ['additionalProperties', 'undefined'],
-    ['default', 'undefined'],
-    ['title', 'empty'],
-    ['description', 'empty'],
-    ['nullable', 'false'],
-    ['externalDocs', 'undefined'],
-    ['x-kubernetes-preserve-unknown-fields', 'false'],
-    ['x-kubernetes-embedded-resource', 'false'],
-    ['x-kubernetes-int-or-string', 'false'],
-    ['x-kubernetes-list-map-keys', 'empty'],
-    ['x-kubernetes-list-type', 'undefined'],
-    ['x-kubernetes-map-type', 'undefined'],
-    ['x-kubernetes-validations', 'empty'],
-  ];
+const FORBIDDEN_IN_BRANCHES = {
+  empty: ['type', 'title', 'description', 'x-kubernetes-list-map-keys', 'x-kubernetes-validations'],
+  false: [
+    'nullable',
+    'x-kubernetes-preserve-unknown-fields',
+    'x-kubernetes-embedded-resource',
+    'x-kubernetes-int-or-string',
+  ],
+  undefined: [
+    ...['additionalProperties', 'default', 'externalDocs'],
+    ...['x-kubernetes-list-type', 'x-kubernetes-map-type'],
+  ],
+};
 
-function nestedProblems(
-  schema: Schema,
-  path: string,
-  excused: IntOrStringPattern = 'none',
-): readonly Cause[] {
+function nestedProblems(schema: Schema, path: string, excused: IntOrStringPattern): readonly Cause[] {
   const { items, properties = {} } = schema;
   const json = schemaToJson(schema);
   return [
     ...branchProblems(schema, path, excused),
-    ...(items === undefined ? [] : nestedProblems(items, `${path}.items`)),
+    ...(items === undefined ? [] : nestedProblems(items, `${path}.items`, 'none')),
     ...Object.entries(properties).flatMap(([name, child]) =>
-      nestedProblems(child, `${path}.properties[${name}]`),
+      nestedProblems(child, `${path}.properties[${name}]`, 'none'),
     ),
-    ...FORBIDDEN_IN_BRANCHES.flatMap(([keyword, mustBe]) =>
-      json[keyword] === undefined || json[keyword] === false
-        ? []
-        : [forbiddenValue(`${path}.${keyword}`, `must be ${mustBe} to be structural`)],
+    ...Object.entries(FORBIDDEN_IN_BRANCHES).flatMap(([mustBe, keywords]) =>
+      keywords
+        .filter((keyword) => json[keyword] !== undefined && json[keyword] !== false)
+        .map((keyword) => forbiddenValue(`${path}.${keyword}`, `must be ${mustBe} to be structural`)),
     ),
-    ...(Object.hasOwn(properties, 'metadata')
-      ? [forbiddenValue(`${path}.properties[metadata]`, 'must not be specified in a nested context')]
-      : []),
+    ...when(
+      Object.hasOwn(properties, 'metadata'),
+      forbiddenValue(`${path}.properties[metadata]`, 'must not be specified in a nested context'),
+    ),
   ];
 }
 
@@ -215,15 +206,10 @@ function nestedProblems(
  * Properties that a branch at the root names must exist in the schema itself; deeper branches are not checked. `at`
  * is the place in the schema, `path` the place in the branch.
  */
-function completeness(branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] {
-  const branches: readonly (readonly [Schema, string])[] = [
-    ...(branching.not === undefined ? [] : [[branching.not, 'not'] as const]),
-    ...(['allOf', 'anyOf', 'oneOf'] as const).flatMap((kind) =>
-      (branching[kind] ?? []).map((branch, index) => [branch, `${kind}[${index}]`] as const),
-    ),
-  ];
-  return branches.flatMap(([branch, name]) => branchCompleteness(branch, schema, at, `${path}.${name}`));
-}
+const completeness = (branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] =>
+  branchesOf(branching).flatMap(([branch, place]) =>
+    branchCompleteness(branch, schema, at, `${path}.${place}`),
+  );
 
 function branchCompleteness(
   branch: Schema,
@@ -232,7 +218,6 @@ function branchCompleteness(
   path: string,
 ): readonly Cause[] {
   if (schema === undefined) return [requiredValue(at, `because it is defined in ${path}`)];
-  const { properties = {} } = schema;
   return [
     ...completeness(branch, schema, at, path),
     ...(branch.items === undefined
@@ -241,7 +226,7 @@ function branchCompleteness(
     ...Object.entries(branch.properties ?? {}).flatMap(([name, child]) =>
       branchCompleteness(
         child,
-        Object.hasOwn(properties, name) ? properties[name] : undefined,
+        property(schema, name),
         `${at}.properties[${name}]`,
         `${path}.properties[${name}]`,
       ),

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
 import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
 import { compileSchema } from './json-schema.ts';
-import { wholeSchema } from './object-meta.ts';
 import type { Schema } from './schema.ts';
 import { validateSchema } from './validate.ts';
 
@@ -31,31 +30,23 @@ const INVALID = 'FieldValueInvalid spec.x: Invalid value: ';
 // The answers of kube-apiserver.
 test.each<[Schema, JsonValue, readonly string[]]>([
   [STRING, 5, [`${TYPE}"integer": spec.x in body must be of type string: "integer"`]],
-  [STRING, 1.5, [`${TYPE}"number": spec.x in body must be of type string: "number"`]],
-  [STRING, true, [`${TYPE}"boolean": spec.x in body must be of type string: "boolean"`]],
-  [STRING, null, [`${TYPE}"null": spec.x in body must be of type string: "null"`]],
   [INTEGER, 1.5, [`${TYPE}"number": spec.x in body must be of type integer: "number"`, NOT_IN_RANGE]],
-  [INTEGER, [], [`${TYPE}"array": spec.x in body must be of type integer: "array"`]],
   [
     { ...STRING, maxLength: 4 },
     'abcde',
     ['FieldValueTooLong spec.x: Too long: may not be more than 4 bytes'],
   ],
   [{ ...STRING, maxLength: 1 }, '😀😀', ['FieldValueTooLong spec.x: Too long: may not be more than 1 byte']],
-  [{ ...STRING, minLength: 2 }, 'y', [`${INVALID}"y": spec.x in body should be at least 2 chars long`]],
   [
     { ...STRING, minLength: 2, pattern: '^x' },
     'y',
     [`${INVALID}"y": spec.x in body should be at least 2 chars long`],
   ],
-  [{ ...STRING, pattern: '^x' }, 'y', [`${INVALID}"y": spec.x in body should match '^x'`]],
-  [{ ...INTEGER, minimum: 3 }, 1, [`${INVALID}1: spec.x in body should be greater than or equal to 3`]],
   [
     { ...INTEGER, minimum: 3, exclusiveMinimum: true },
     3,
     [`${INVALID}3: spec.x in body should be greater than 3`],
   ],
-  [{ ...INTEGER, maximum: 3 }, 4, [`${INVALID}4: spec.x in body should be less than or equal to 3`]],
   [
     { type: 'number', maximum: 2.5 },
     2.75,
@@ -63,11 +54,6 @@ test.each<[Schema, JsonValue, readonly string[]]>([
   ],
   [{ type: 'number', maximum: 2.5 }, 3, [`${INVALID}3: spec.x in body should be less than or equal to 2`]],
   [{ type: 'number', multipleOf: 0.5 }, 0.3, [`${INVALID}0.3: spec.x in body should be a multiple of 0.5`]],
-  [
-    { ...STRING, enum: ['p', 'q'] },
-    'z',
-    ['FieldValueNotSupported spec.x: Unsupported value: "z": supported values: "p", "q"'],
-  ],
   [
     { ...INTEGER, enum: [1, 2] },
     3,
@@ -78,7 +64,6 @@ test.each<[Schema, JsonValue, readonly string[]]>([
     null,
     ['FieldValueNotSupported spec.x: Unsupported value: null: supported values: "p"'],
   ],
-  [{ ...INTEGER, nullable: true }, null, []],
   [list(STRING, { minItems: 1 }), [], [`${INVALID}0: spec.x in body should have at least 1 items`]],
   [
     list(STRING, { maxItems: 1 }),
@@ -89,13 +74,6 @@ test.each<[Schema, JsonValue, readonly string[]]>([
     list(STRING, { uniqueItems: true }),
     ['a', 'a'],
     [`${INVALID}"": spec.x in body shouldn't contain duplicates`],
-  ],
-  [
-    list(STRING),
-    ['a', 1],
-    [
-      'FieldValueTypeInvalid spec.x[1]: Invalid value: "integer": spec.x[1] in body must be of type string: "integer"',
-    ],
   ],
   [
     { type: 'object', additionalProperties: INTEGER },
@@ -125,11 +103,6 @@ test.each<[Schema, JsonValue, readonly string[]]>([
     [`${TYPE}"boolean": spec.x in body must be of type integer,string: "boolean"`],
   ],
   [{ 'x-kubernetes-int-or-string': true }, '1', []],
-  [
-    list(STRING, { 'x-kubernetes-list-type': 'set' }),
-    ['a', 'b', 'a', 'a'],
-    ['FieldValueDuplicate spec.x[2]: Duplicate value: "a"'],
-  ],
 ])('%j finds in %j what the API server finds', (schema, value, expected) => {
   expect(saidOf(value, schema)).toEqual(expected);
 });
@@ -169,14 +142,6 @@ test.each<[string, readonly string[], readonly string[]]>([
   }
 });
 
-test('int32 has a range, and a value that is not a number is reported by its format', () => {
-  const schema: Schema = { type: 'integer', format: 'int32' };
-  expect(saidOf(2 ** 31, schema)).toEqual([
-    'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x',
-  ]);
-  expect(saidOf(true, schema)).toEqual([`${TYPE}"": spec.x in body must be of type int32: ""`]);
-});
-
 const schemaOf = (text: string) => parseJson(text) as Schema; // written here
 
 // Printed by kube-openapi of Kubernetes 1.37.
@@ -193,14 +158,7 @@ test.each<[Schema, JsonValue, readonly string[]]>([
       (what) => `${what} value must be of type integer with format int32`,
     ),
   ],
-  [
-    { type: 'number', format: 'float', maximum: 1e300 },
-    5,
-    ['Maximum boundary value must be of type number with format float'],
-  ],
   [{ ...INTEGER, maximum: 2.5, nullable: true }, null, []],
-  [{ ...INTEGER, maximum: 2 ** 53 }, 5, []],
-  [{ type: 'number', format: 'double', maximum: 1e300 }, 5, []],
   [{ 'x-kubernetes-int-or-string': true, maximum: 2.5 }, 1, []],
 ])('a number is rejected if the field cannot hold its bounds (%#)', (schema, value, expected) => {
   expect(saidOf(value, schema)).toEqual(
@@ -293,25 +251,8 @@ test('lists of built-in kinds may have duplicates: their list type only guides m
   expect(saidOf(['a', 'a'], schema)).toEqual([]);
 });
 
-test('an embedded object needs apiVersion and kind', () => {
-  const schema = object({}, { 'x-kubernetes-embedded-resource': true });
-  expect(saidOf({ kind: 'p od' }, schema)).toEqual([
-    'FieldValueRequired spec.x.apiVersion: Required value',
-    expect.stringMatching(
-      /^FieldValueInvalid spec\.x\.kind: Invalid value: "p od": may have mixed case, but/,
-    ),
-  ]);
-});
-
 test('a pattern with exponential backtracking is evaluated in linear time', () => {
   expect(saidOf(`${'a'.repeat(40)}!`, { type: 'string', pattern: '^(a+)+$' })).toHaveLength(1);
-});
-
-test('metadata is validated with the other fields', () => {
-  const whole = wholeSchema({ schema: object({}) });
-  expect(said({ apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } }, whole)).toEqual([
-    'FieldValueTypeInvalid metadata.labels.a: Invalid value: "integer": metadata.labels.a in body must be of type string: "integer"',
-  ]);
 });
 
 test('on update, an existing problem is tolerated if its value is unchanged and can be correlated', () => {

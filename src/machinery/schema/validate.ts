@@ -10,11 +10,19 @@ import {
   type JsonArray,
 } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
-import { changeFields, changeItems } from './change-json.ts';
-import { oldField, oldItem, childSchema, anywhere, furtherSchema, property, type Schema } from './schema.ts';
+import {
+  anywhere,
+  changeFields,
+  changeItems,
+  childSchema,
+  oldField,
+  oldItem,
+  valuesBelow,
+  type Schema,
+} from './schema.ts';
 import { explain, type Place } from './explain.ts';
 import { compileSchema, type CompiledSchema } from './json-schema.ts';
-import { invalidValue, requiredValue, canonicalJson, duplicateValue } from './causes.ts';
+import { canonicalJson, duplicateValue, invalidValue, requiredValue, when } from './causes.ts';
 
 /**
  * Duplicate items in lists of type set, and duplicate keys in lists of type map. Follows
@@ -25,30 +33,15 @@ import { invalidValue, requiredValue, canonicalJson, duplicateValue } from './ca
  */
 function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasUniqueLists(schema)) return [];
-  if (isJsonArray(value)) return inList(value, schema, path);
-  return isJsonObject(value) ? inFields(value, schema, path) : [];
-}
-
-function inFields(object: JsonObject, schema: Schema, path: string): readonly Cause[] {
-  const further = furtherSchema(schema);
-  return Object.entries(object).flatMap(([key, value]) => {
-    const own = property(schema, key);
-    if (own !== undefined) return duplicateItems(value, own, path === '' ? key : `${path}.${key}`);
-    return further === undefined ? [] : duplicateItems(value, further, `${path}[${key}]`);
-  });
+  return [
+    ...(isJsonArray(value) && isUnique(schema) ? inList(value, schema, path) : []),
+    ...valuesBelow(value, schema, path).flatMap((below) =>
+      duplicateItems(below.value, below.schema, below.path),
+    ),
+  ];
 }
 
 function inList(list: JsonArray, schema: Schema, path: string): readonly Cause[] {
-  const { items } = schema;
-  const below =
-    items === undefined
-      ? []
-      : list.flatMap((item, index) => duplicateItems(item, items, `${path}[${index}]`));
-  return [...ofThisList(list, schema, path), ...below];
-}
-
-function ofThisList(list: JsonArray, schema: Schema, path: string): readonly Cause[] {
-  if (!isUnique(schema)) return [];
   if (schema['x-kubernetes-list-type'] === 'set') return repeated(list, path);
   const odd = list.findIndex((item) => item !== null && !isJsonObject(item));
   if (odd >= 0) {
@@ -139,44 +132,39 @@ const KIND_RULE =
  * The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). Follows
  * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without syntax checks of metadata fields.
  */
-export function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
+function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasEmbedded(schema)) return [];
-  if (isJsonArray(value)) {
-    const { items } = schema;
-    if (items === undefined) return [];
-    return value.flatMap((item, index) => embeddedProblems(item, items, `${path}[${index}]`));
-  }
-  if (!isJsonObject(value)) return [];
-  const further = furtherSchema(schema);
+  const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;
   return [
-    ...(schema['x-kubernetes-embedded-resource'] === true ? ofEmbedded(value, path) : []),
-    ...Object.entries(value).flatMap(([key, field]) => {
-      const own = property(schema, key);
-      if (own !== undefined) return embeddedProblems(field, own, path === '' ? key : `${path}.${key}`);
-      return further === undefined ? [] : embeddedProblems(field, further, `${path}[${key}]`);
-    }),
+    ...(isEmbedded && isJsonObject(value) ? ofEmbedded(value, path) : []),
+    ...valuesBelow(value, schema, path).flatMap((below) =>
+      embeddedProblems(below.value, below.schema, below.path),
+    ),
   ];
 }
 
 function ofEmbedded(object: JsonObject, path: string): readonly Cause[] {
-  const text = (name: string) => (Object.hasOwn(object, name) ? object[name] : undefined);
-  const [apiVersion, kind, metadata] = [text('apiVersion'), text('kind'), text('metadata')];
+  const { kind, metadata } = object;
+  const isKind = typeof kind !== 'string' || kind === '' || (KIND.test(kind) && kind.length <= 63);
+  const isMeta = metadata === undefined || metadata === null || isJsonObject(metadata);
   return [
-    ...nameProblems(apiVersion, `${path}.apiVersion`),
+    ...nameProblems(object.apiVersion, `${path}.apiVersion`),
     ...nameProblems(kind, `${path}.kind`),
-    ...(typeof kind === 'string' && kind !== '' && !(KIND.test(kind) && kind.length <= 63)
-      ? [invalidValue(`${path}.kind`, kind, `may have mixed case, but should otherwise match: ${KIND_RULE}`)]
-      : []),
-    ...(metadata === undefined || metadata === null || isJsonObject(metadata)
-      ? []
-      : [invalidValue(`${path}.metadata`, metadata, 'must be an object')]),
+    ...when(
+      !isKind,
+      invalidValue(
+        `${path}.kind`,
+        kind ?? null,
+        `may have mixed case, but should otherwise match: ${KIND_RULE}`,
+      ),
+    ),
+    ...when(!isMeta, invalidValue(`${path}.metadata`, metadata ?? null, 'must be an object')),
   ];
 }
 
 function nameProblems(value: JsonValue | undefined, path: string): readonly Cause[] {
   if (value === undefined || value === '') return [requiredValue(path)];
-  if (typeof value === 'string') return [];
-  return [invalidValue(path, value, 'must be a string')];
+  return when(typeof value !== 'string', invalidValue(path, value, 'must be a string'));
 }
 
 const hasEmbedded = anywhere((schema) => schema['x-kubernetes-embedded-resource'] === true);

@@ -1,10 +1,10 @@
 import type { ApiObject } from '../api-object.ts';
 import { expired, badRequest, type ApiFailure } from '../failure.ts';
 import { keyOf, keyRangeOf, type ListOptions, type Page, type StoredEvent } from './stored.ts';
-import type { SortedMap } from './sorted-map.ts';
-import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../json/json.ts';
+import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 
-interface Listed {
+/** The objects of one place with their recent events. */
+export interface Shelf {
   readonly objects: SortedMap<ApiObject>;
   readonly history: History;
 }
@@ -14,20 +14,20 @@ interface Listed {
  * @param now the storage's revision
  * @throws ApiFailure 410 or 400, see {@link ListOptions}
  */
-export function listPage(listed: Listed, now: number, options: ListOptions): Page {
+export function listPage(shelf: Shelf, now: number, options: ListOptions): Page {
   const { namespace, limit = 0, continueToken = '', accepts } = options;
   const { from, to } = namespace === undefined ? { from: '', to: undefined } : keyRangeOf(namespace);
   const most = limit > 0 ? limit : Infinity;
   const next = continueToken === '' ? undefined : readContinueToken(continueToken);
   const revision = revisionOf(next, options.revision, now);
   // A future revision comes from another instance of the storage and is as unknown as a compacted one.
-  if (revision < listed.history.forgotten() || revision > now) {
+  if (revision < shelf.history.forgotten() || revision > now) {
     throw next === undefined
       ? expired('The resourceVersion for the provided list is too old.')
       : continueExpired(next.start);
   }
 
-  const { keys, objectAt } = stateAt(listed, revision, `${from}${next?.start ?? ''}`, to);
+  const { keys, objectAt } = stateAt(shelf, revision, `${from}${next?.start ?? ''}`, to);
   const items: ApiObject[] = [];
   let read = 0;
   for (const key of keys) {
@@ -50,7 +50,7 @@ export function listPage(listed: Listed, now: number, options: ListOptions): Pag
 
 function revisionOf(next: Continuation | undefined, wanted: number | undefined, now: number): number {
   if (next === undefined) return wanted ?? now;
-  return next.revision === 'latest' ? now : next.revision;
+  return next.revision === LATEST ? now : next.revision;
 }
 
 interface State {
@@ -60,12 +60,7 @@ interface State {
 }
 
 /** The objects in a key range as of a revision: the current objects with all later events undone. */
-function stateAt(
-  { objects, history }: Listed,
-  revision: number,
-  from: string,
-  to: string | undefined,
-): State {
+function stateAt({ objects, history }: Shelf, revision: number, from: string, to: string | undefined): State {
   const before = new Map<string, ApiObject | undefined>();
   for (const { object, previous } of history.after(revision)) {
     const key = keyOf(object.metadata);
@@ -79,8 +74,51 @@ function stateAt(
   return { keys: keys.filter((key) => objectAt(key) !== undefined), objectAt };
 }
 
+/** A map with sorted keys for up to about 100,000 entries: an insertion shifts all keys behind it. */
+interface SortedMap<Value> {
+  readonly size: () => number;
+  readonly get: (key: string) => Value | undefined;
+  readonly set: (key: string, value: Value) => void;
+  readonly delete: (key: string) => void;
+  /**
+   * The keys from `from` up to, but not including, `to`, in the order of their UTF-16 code units (for ASCII: of their
+   * bytes).
+   */
+  readonly keys: (from: string, to?: string) => readonly string[];
+}
+
+export function createSortedMap<Value>(): SortedMap<Value> {
+  const values = new Map<string, Value>();
+  const sorted: string[] = [];
+  return {
+    size: () => sorted.length,
+    get: (key) => values.get(key),
+    set: (key, value) => {
+      if (!values.has(key)) sorted.splice(firstAtOrAfter(sorted, key), 0, key);
+      values.set(key, value);
+    },
+    delete: (key) => {
+      if (values.delete(key)) sorted.splice(firstAtOrAfter(sorted, key), 1);
+    },
+    keys: (from, to) =>
+      sorted.slice(firstAtOrAfter(sorted, from), to === undefined ? undefined : firstAtOrAfter(sorted, to)),
+  };
+}
+
+/** The index of the first key that is not before `key`. */
+function firstAtOrAfter(sorted: readonly string[], key: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? '') < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** The latest events of one place, oldest first. */
-export interface History {
+interface History {
   readonly push: (event: StoredEvent) => void;
   /** The revision of the last dropped event; events after any revision that is not below it are known. */
   readonly forgotten: () => number;
@@ -110,8 +148,8 @@ export function createHistory(limit: number, firstRevision: number): History {
 
 /** The position of the next page of a list. */
 interface Continuation {
-  /** The revision whose state the list shows; `latest` after the client accepted an inconsistent list. */
-  readonly revision: number | 'latest';
+  /** The revision whose state the list shows; {@link LATEST} after the client accepted an inconsistent list. */
+  readonly revision: number;
   /**
    * The first possible key of the page, relative to the listed scope: `namespace/name`, or `name` within a namespace.
    */
@@ -121,45 +159,28 @@ interface Continuation {
 // The layout follows k8s.io/apiserver/pkg/storage/continue.go, so that tokens look as in a real cluster. Clients
 // treat them as opaque.
 const VERSION = 'meta.k8s.io/v1';
-
 const LATEST = -1;
 
 function writeContinueToken({ revision, start }: Continuation): string {
-  const token = { v: VERSION, rv: revision === 'latest' ? LATEST : revision, start };
-  return Buffer.from(JSON.stringify(token)).toString('base64url');
+  return Buffer.from(JSON.stringify({ v: VERSION, rv: revision, start })).toString('base64url');
 }
 
 /** @throws ApiFailure 400 if the token is invalid */
 function readContinueToken(text: string): Continuation {
-  const token = parseToken(text);
-  if (!isJsonObject(token)) throw refuse('not a token');
-  const version = ownValue(token, 'v') ?? '';
-  if (version !== VERSION) {
-    throw refuse(`server does not recognize this encoded version ${JSON.stringify(version)}`);
-  }
-  const revision = ownValue(token, 'rv');
-  const start = ownValue(token, 'start');
-  if (
-    typeof revision !== 'number' ||
-    !Number.isSafeInteger(revision) ||
-    revision < LATEST ||
-    revision === 0
-  ) {
-    throw refuse(`incorrect encoded start resourceVersion (version ${VERSION})`);
-  }
-  if (typeof start !== 'string' || start === '') throw refuse(`encoded start key empty (version ${VERSION})`);
-  return { revision: revision === LATEST ? 'latest' : revision, start };
+  const { v: version, rv: revision, start } = parseToken(text);
+  const isRevision = typeof revision === 'number' && Number.isSafeInteger(revision) && revision >= LATEST;
+  if (version !== VERSION || !isRevision || revision === 0 || typeof start !== 'string' || start === '')
+    throw badRequest('invalid continue token: continue key is not valid');
+  return { revision, start };
 }
 
-const refuse = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`);
-
-function parseToken(text: string): JsonValue {
-  const foreign = text.search(/[^A-Za-z0-9_-]/);
-  if (foreign >= 0) throw refuse(`illegal base64 data at input byte ${foreign}`);
+/** Empty if the text is not a token. */
+function parseToken(text: string): JsonObject {
   try {
-    return parseJson(Buffer.from(text, 'base64url').toString());
+    const token = parseJson(Buffer.from(text, 'base64url').toString());
+    return isJsonObject(token) ? token : {};
   } catch {
-    return null;
+    return {};
   }
 }
 
@@ -175,6 +196,6 @@ function continueExpired(start: string): ApiFailure {
       'Continuing with the provided token results in an inconsistent list - objects that were created, modified, or ' +
       'deleted between the time the first chunk was returned and now may show up in the list.',
   );
-  const metadata = { continue: writeContinueToken({ revision: 'latest', start }) };
+  const metadata = { continue: writeContinueToken({ revision: LATEST, start }) };
   return Object.assign(failure, { status: { ...failure.status, metadata } });
 }

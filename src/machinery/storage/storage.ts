@@ -1,8 +1,7 @@
 import { withMeta, type ApiObject } from '../api-object.ts';
 import { alreadyExists, conflict, expired, MODIFIED, notFound } from '../failure.ts';
-import { createHistory, listPage, type History } from './list-page.ts';
+import { createHistory, createSortedMap, listPage, type Shelf } from './list-page.ts';
 import { keyOf, type Key, type Place, type Storage, type StoredEvent } from './stored.ts';
-import { createSortedMap, type SortedMap } from './sorted-map.ts';
 
 /** The counter's value before the first write. */
 const FIRST_REVISION = 1;
@@ -20,7 +19,7 @@ const rethrow = (error: unknown) => {
 
 export function createStorage({ history = 10_000, onWatcherError = rethrow }: StorageOptions = {}): Storage {
   const shelfOf = createShelves(history);
-  const everywhere = createWatchers<Happening>();
+  const watchers = new Set<Watcher>();
   const delivery = createDelivery();
   let revision = FIRST_REVISION;
 
@@ -35,10 +34,22 @@ export function createStorage({ history = 10_000, onWatcherError = rethrow }: St
     const event = { type, object: written, ...(previous === undefined ? {} : { previous }), revision };
     shelf.history.push(event);
     delivery.enqueue(() => {
-      everywhere.tell({ place, event }, event.revision);
-      shelf.watchers.tell(event, event.revision);
+      for (const watcher of watchers) if (event.revision > watcher.from) watcher.tell(place, event);
     });
     return written;
+  };
+
+  const addWatcher = (from: number, onEvent: Watcher['tell']) => {
+    const tell: Watcher['tell'] = (place, event) => {
+      try {
+        onEvent(place, event);
+      } catch (error) {
+        onWatcherError(error);
+      }
+    };
+    const watcher = { from, tell };
+    watchers.add(watcher);
+    return { tell, stop: () => void watchers.delete(watcher) };
   };
 
   const current = (place: Place, key: Key, expected: string) => {
@@ -67,110 +78,52 @@ export function createStorage({ history = 10_000, onWatcherError = rethrow }: St
       return write(place, 'DELETED', last, last);
     },
     watch: (place, fromRevision, onEvent) => {
-      const shelf = shelfOf(place);
-      const forgotten = shelf.history.forgotten();
-      if (fromRevision < forgotten) {
-        throw expired(`too old resource version: ${fromRevision} (${forgotten})`);
+      const { history: past } = shelfOf(place);
+      if (fromRevision < past.forgotten()) {
+        throw expired(`too old resource version: ${fromRevision} (${past.forgotten()})`);
       }
-      const tell = guard(onEvent, onWatcherError);
-      const stop = shelf.watchers.add({ tell, from: Math.max(fromRevision, revision) });
+      const { tell, stop } = addWatcher(Math.max(fromRevision, revision), (written, event) => {
+        if (idOf(written) === idOf(place)) onEvent(event);
+      });
       delivery.now(() => {
-        for (const event of shelf.history.after(fromRevision)) tell(event);
+        for (const event of past.after(fromRevision)) tell(place, event);
       });
       return stop;
     },
-    watchAll: (onEvent) => {
-      const tell = guard<Happening>(({ place, event }) => {
-        onEvent(place, event);
-      }, onWatcherError);
-      return everywhere.add({ tell, from: revision });
-    },
+    watchAll: (onEvent) => addWatcher(revision, onEvent).stop,
   };
 }
 
-interface Happening {
-  readonly place: Place;
-  readonly event: StoredEvent;
-}
-
-/** The objects of one place with their recent events and watchers. */
-interface PlaceContent {
-  readonly objects: SortedMap<ApiObject>;
-  readonly history: History;
-  readonly watchers: Watchers<StoredEvent>;
-}
-
-function createShelves(history: number): (place: Place) => PlaceContent {
-  const shelves = new Map<string, PlaceContent>();
-  return (place) => {
-    const id = `${place.group}/${place.resource}`;
-    const known = shelves.get(id);
-    if (known !== undefined) return known;
-    const shelf: PlaceContent = {
-      objects: createSortedMap(),
-      // A new place has had no events since the start.
-      history: createHistory(history, FIRST_REVISION),
-      watchers: createWatchers(),
-    };
-    shelves.set(id, shelf);
-    return shelf;
-  };
-}
-
-const guard =
-  <Event>(onEvent: (event: Event) => void, onError: (error: unknown) => void) =>
-  (event: Event) => {
-    try {
-      onEvent(event);
-    } catch (error) {
-      onError(error);
-    }
-  };
-
-interface Watcher<Event> {
-  readonly tell: (event: Event) => void;
+interface Watcher {
   /** The watcher receives only events after this revision. */
   readonly from: number;
+  readonly tell: (place: Place, event: StoredEvent) => void;
 }
 
-/** Watchers that receive each event one after the other. */
-interface Watchers<Event> {
-  /** Returns a function that removes the watcher. */
-  readonly add: (watcher: Watcher<Event>) => () => void;
-  readonly tell: (event: Event, revision: number) => void;
-}
+const idOf = ({ group, resource }: Place) => `${group}/${resource}`;
 
-function createWatchers<Event>(): Watchers<Event> {
-  const watchers = new Set<Watcher<Event>>();
-  return {
-    add: (watcher) => {
-      watchers.add(watcher);
-      return () => void watchers.delete(watcher);
-    },
-    tell: (event, revision) => {
-      for (const { tell, from } of watchers) {
-        if (revision > from) tell(event);
-      }
-    },
+function createShelves(history: number): (place: Place) => Shelf {
+  const shelves = new Map<string, Shelf>();
+  return (place) => {
+    // A new place has had no events since the start.
+    const shelf = shelves.get(idOf(place)) ?? {
+      objects: createSortedMap<ApiObject>(),
+      history: createHistory(history, FIRST_REVISION),
+    };
+    shelves.set(idOf(place), shelf);
+    return shelf;
   };
 }
 
 /**
  * Delivers events in order to all watchers. If a watcher writes and so causes another event, that event waits until
- * every watcher has received the current one.
+ * every watcher has received the current one. Tasks must not throw.
  */
-interface Delivery {
-  /** Runs the task after all pending deliveries: immediately, unless called during one. */
-  readonly enqueue: (task: () => void) => void;
-  /** Runs the task immediately, then the tasks that it enqueues. */
-  readonly now: (task: () => void) => void;
-}
-
-/** Tasks must not throw. */
-function createDelivery(): Delivery {
+function createDelivery() {
   const waiting: (() => void)[] = [];
   let busy = false;
 
+  /** Runs the task immediately, then the tasks that it enqueues. */
   const now = (task: () => void) => {
     if (busy) {
       task();
@@ -186,7 +139,8 @@ function createDelivery(): Delivery {
   };
   return {
     now,
-    enqueue: (task) => {
+    /** Runs the task after all pending deliveries: immediately, unless called during one. */
+    enqueue: (task: () => void) => {
       if (busy) waiting.push(task);
       else now(task);
     },

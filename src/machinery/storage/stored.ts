@@ -1,11 +1,9 @@
+import type { GroupResource } from '../../json/kube-object.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
 /** Where the objects of one resource are stored, whatever the version they were written in. */
-export interface Place {
-  readonly group: string;
-  readonly resource: string;
-}
+export type Place = GroupResource;
 
 export interface Key {
   /** Empty for cluster-scoped resources. */

@@ -72,10 +72,8 @@ const PATCH = Buffer.from('[]').toString('base64');
 const EXPECTED = 'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ';
 
 test.each([
-  ['no object', true, 'text', 'webhook response was absent'],
   ['no response', true, {}, 'webhook response was absent'],
   ['another uid', true, answer({ uid: 'x' }), 'expected response.uid="u", got "x"'],
-  ['no uid', true, answer({ uid: null }), 'expected response.uid="u", got ""'],
   [
     'another version',
     true,
@@ -84,24 +82,11 @@ test.each([
   ],
   ['another kind', true, answer({}, { apiVersion: 'v1', kind: 'Pod' }), `${EXPECTED}/v1, Kind=Pod`],
   [
-    'a patch without its type',
-    true,
-    answer({ patch: PATCH }),
-    'webhook returned response.patch but not response.patchType',
-  ],
-  [
-    'a type without a patch',
-    true,
-    answer({ patchType: 'JSONPatch' }),
-    'webhook returned response.patchType but not response.patch',
-  ],
-  [
     'an empty type',
     true,
     answer({ patch: PATCH, patchType: '' }),
     'webhook returned invalid response.patchType of ""',
   ],
-  ['a forbidden patch', false, answer(patch()), 'validating webhook may not return response.patch'],
   [
     'a forbidden patch type',
     false,
@@ -123,10 +108,8 @@ const DENIED = 'admission webhook "h" denied the request';
 
 test.each([
   ['nothing', undefined, { code: 400, message: `${DENIED} without explanation` }],
-  ['a message', { message: 'no' }, { code: 400, message: `${DENIED}: no` }],
   ['a reason alone', { reason: 'Because' }, { code: 400, reason: 'Because', message: `${DENIED}: Because` }],
   ['its own code', { code: 418, message: 'no' }, { code: 418, message: `${DENIED}: no` }],
-  ['a success code', { code: 200, message: 'no' }, { code: 400, message: `${DENIED}: no` }],
   [
     'details',
     { details: { name: 'a', retryAfterSeconds: 7 } },

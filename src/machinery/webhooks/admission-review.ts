@@ -1,6 +1,7 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonArray, isJsonObject, textIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
+import { record } from '../fields.ts';
 import type { UserInfo } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
@@ -23,6 +24,12 @@ export interface AdmissionAttributes {
   /** CreateOptions, UpdateOptions or DeleteOptions of meta.k8s.io/v1; null for CONNECT. */
   readonly options: JsonObject | null;
 }
+
+/** The request with its object after a change; a deletion has none. */
+export const withObject = (
+  attributes: AdmissionAttributes,
+  object: ApiObject | undefined,
+): AdmissionAttributes => (object === undefined ? attributes : { ...attributes, object });
 
 /** The content of an AdmissionReview for one webhook. `seen` is the version that the webhook wants. */
 export interface Question {
@@ -102,26 +109,26 @@ export function verdictOf(
   { version, uid }: Pick<Question, 'version' | 'uid'>,
   mutating: boolean,
 ): Verdict {
-  const response = isJsonObject(answer) ? ownValue(answer, 'response') : undefined;
-  if (!isJsonObject(response)) throw new Error('webhook response was absent');
+  const response = isJsonObject(answer) ? record(answer, 'response') : undefined;
+  if (response === undefined) throw new Error('webhook response was absent');
   if (version === 'v1') {
     if (response.uid !== uid) {
       throw new Error(
-        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(textOf(response.uid))}`,
+        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(textIn(response, 'uid'))}`,
       );
     }
     checkType(answer);
     checkPatch(response, mutating);
   }
-  const { allowed, patch, patchType, status, warnings, auditAnnotations } = response;
-  const patchText = mutating ? Buffer.from(textOf(patch), 'base64').toString('utf8') : '';
+  const { warnings, auditAnnotations, status } = response;
+  const patch = mutating ? Buffer.from(textIn(response, 'patch'), 'base64').toString('utf8') : '';
   return {
-    allowed: allowed === true,
-    patch: patchText,
-    patchType: version === 'v1' ? textOf(patchType) : patchText === '' ? '' : JSON_PATCH,
-    warnings: isJsonArray(warnings) ? warnings.map(textOf) : [],
+    allowed: response.allowed === true,
+    patch,
+    patchType: version === 'v1' ? textIn(response, 'patchType') : patch === '' ? '' : JSON_PATCH,
+    warnings: isJsonArray(warnings) ? warnings.map((warning) => textIn(warning)) : [],
     auditAnnotations: isJsonObject(auditAnnotations)
-      ? Object.entries(auditAnnotations).map(([key, value]) => [key, textOf(value)] as const)
+      ? Object.entries(auditAnnotations).map(([key, value]) => [key, textIn(value)] as const)
       : [],
     status: isJsonObject(status) ? status : undefined,
   };
@@ -130,18 +137,18 @@ export function verdictOf(
 export const JSON_PATCH = 'JSONPatch';
 
 function checkType(answer: JsonValue): void {
-  const { apiVersion, kind } = isJsonObject(answer) ? answer : {};
+  const [apiVersion, kind] = [textIn(answer, 'apiVersion'), textIn(answer, 'kind')];
   if (apiVersion === 'admission.k8s.io/v1' && kind === 'AdmissionReview') return;
   // Go prints a GroupVersionKind with the group before the slash; the core group is empty.
-  const got = textOf(apiVersion).includes('/') ? textOf(apiVersion) : `/${textOf(apiVersion)}`;
+  const got = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   throw new Error(
-    `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}, Kind=${textOf(kind)}`,
+    `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}, Kind=${kind}`,
   );
 }
 
-function checkPatch({ patch, patchType }: JsonObject, mutating: boolean): void {
-  const hasPatch = textOf(patch) !== '';
-  const hasType = typeof patchType === 'string';
+function checkPatch(response: JsonObject, mutating: boolean): void {
+  const hasPatch = textIn(response, 'patch') !== '';
+  const hasType = typeof response.patchType === 'string';
   if (!mutating) {
     if (hasPatch) throw new Error('validating webhook may not return response.patch');
     if (hasType) throw new Error('validating webhook may not return response.patchType');
@@ -149,19 +156,18 @@ function checkPatch({ patch, patchType }: JsonObject, mutating: boolean): void {
   }
   if (hasPatch && !hasType) throw new Error('webhook returned response.patch but not response.patchType');
   if (hasType && !hasPatch) throw new Error('webhook returned response.patchType but not response.patch');
-  if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
+  if (response.patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
 }
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** The error for the client, with the webhook's status as far as it makes sense for a refusal. */
 export function refusalOf(name: string, status: JsonObject | undefined): ApiFailure {
   const deniedBy = `admission webhook ${JSON.stringify(name)} denied the request`;
-  const { message, reason, code, details } = status ?? {};
-  const said = textOf(message) || textOf(reason);
+  const { code, details } = status ?? {};
+  const reason = textIn(status, 'reason');
+  const said = textIn(status, 'message') || reason;
   return new ApiFailure(
     typeof code === 'number' && code >= 400 ? code : 400,
-    textOf(reason),
+    reason,
     said === '' ? `${deniedBy} without explanation` : `${deniedBy}: ${said}`,
     isJsonObject(details) ? details : undefined,
   );

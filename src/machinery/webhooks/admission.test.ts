@@ -33,13 +33,6 @@ const labelsSeen = ({ asked }: ReturnType<typeof createWebhookAdmission>) =>
     return `${path}: ${Object.keys(labels).join(',')}`;
   });
 
-test('without webhooks the object is unchanged', async () => {
-  const { admission, notes } = createWebhookAdmission({});
-  const request = attributes();
-  expect(await admission.mutate(request, echo, notes)).toBe(request.object);
-  await admission.validate(request, notes);
-});
-
 /** Each failure and the message that the client receives. */
 const FAILURES: readonly (readonly [string, Answer, string])[] = [
   ['cannot be called', () => new Error('Post "x": EOF'), 'failed to call webhook: Post "x": EOF'],
@@ -72,83 +65,6 @@ test.each(FAILURES)('a webhook that %s may be ignored, with an audit annotation'
   });
 });
 
-test('a mutating webhook that is ignored changes nothing', async () => {
-  const { admission, notes, install, annotations } = createWebhookAdmission({
-    hook: () => new Error('down'),
-  });
-  install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
-  const request = attributes();
-  expect(await admission.mutate(request, echo, notes)).toBe(request.object);
-  expect(annotations).toEqual({
-    'failed-open.mutation.webhook.admission.k8s.io/round_0_index_0': 'hook.example.com',
-    'mutation.webhook.admission.k8s.io/round_0_index_0':
-      '{"configuration":"hooks","webhook":"hook.example.com","mutated":false}',
-  });
-});
-
-test('a refusal is not a failure and is never ignored', async () => {
-  const { admission, notes, install } = createWebhookAdmission({ hook: () => ({ allowed: false }) });
-  install('Validating', [entry({ failurePolicy: 'Ignore' })]);
-  await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
-    status: { message: 'admission webhook "hook.example.com" denied the request without explanation' },
-  });
-});
-
-test('a validating webhook that patches counts as failed', async () => {
-  const { admission, notes, install } = createWebhookAdmission({ hook: () => patch() });
-  install('Validating', [entry()]);
-  await expect(admission.validate(attributes(), notes)).rejects.toThrow(
-    'received invalid webhook response: validating webhook may not return response.patch',
-  );
-});
-
-test('all validating webhooks are called, whichever of them denies', async () => {
-  const { admission, notes, install, asked } = createWebhookAdmission({
-    no: () => ({ allowed: false }),
-    yes: allowed,
-  });
-  install('Validating', [at('no'), at('yes')]);
-  await expect(admission.validate(attributes(), notes)).rejects.toThrow('no.example.com');
-  expect(asked.map(({ path }) => path)).toEqual(['no', 'yes']);
-});
-
-test('the warnings and annotations of a denied request reach the client and the audit log', async () => {
-  const { admission, notes, install, warnings, annotations } = createWebhookAdmission({
-    hook: () => ({ allowed: false, warnings: ['take care'], auditAnnotations: { seen: 'yes' } }),
-  });
-  install('Validating', [entry()]);
-  await expect(admission.validate(attributes(), notes)).rejects.toThrow('denied the request');
-  expect(warnings).toEqual(['take care']);
-  expect(annotations).toEqual({ 'hook.example.com/seen': 'yes' });
-});
-
-test.each([
-  ['None', true],
-  ['NoneOnDryRun', true],
-  ['Some', false],
-  ['Unknown', false],
-])(
-  'in a dry run, a webhook with side effects %s is called or fails the request',
-  async (sideEffects, isAsked) => {
-    const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
-    install('Validating', [entry({ sideEffects, failurePolicy: 'Ignore' })]);
-    const request = attributes({ dryRun: true });
-    const refusal = 'admission webhook "hook.example.com" does not support dry run';
-    if (isAsked) await admission.validate(request, notes);
-    else await expect(admission.validate(request, notes)).rejects.toThrow(refusal);
-    expect(asked.map(({ request: { dryRun } }) => dryRun)).toEqual(isAsked ? [true] : []);
-  },
-);
-
-test('each mutating webhook sees the changes of earlier ones, in the order of configuration names', async () => {
-  const court = createWebhookAdmission({ a1: label('a1'), a2: label('a2'), b1: label('b1') });
-  court.install('Mutating', [at('b1')], 'b');
-  court.install('Mutating', [at('a1'), at('a2')], 'a');
-  const mutated = await court.admission.mutate(attributes(), echo, court.notes);
-  expect(labelsSeen(court)).toEqual(['a1: ', 'a2: a1', 'b1: a1,a2']);
-  expect(mutated?.metadata.labels).toEqual({ a1: 'yes', a2: 'yes', b1: 'yes' });
-});
-
 test('a patched object is pruned and defaulted before any other webhook sees it', async () => {
   const court = createWebhookAdmission({ first: label('first'), second: allowed });
   court.install('Mutating', [at('first'), at('second')]);
@@ -158,23 +74,6 @@ test('a patched object is pruned and defaulted before any other webhook sees it'
 });
 
 const IF_NEEDED = { reinvocationPolicy: 'IfNeeded' };
-
-test('a webhook with a reinvocation policy is called again after another webhook changed the object', async () => {
-  const court = createWebhookAdmission({ early: allowed, late: label('late') });
-  court.install('Mutating', [at('early', IF_NEEDED), at('late', IF_NEEDED)]);
-  await court.admission.mutate(attributes(), echo, court.notes);
-  expect(labelsSeen(court)).toEqual(['early: ', 'late: ', 'early: late']);
-});
-
-test.each([
-  ['Never', { early: allowed, late: label('late') }, { reinvocationPolicy: 'Never' }],
-  ['IfNeeded, but nothing changed after it', { early: label('early'), late: allowed }, IF_NEEDED],
-])('a webhook is called only once: %s', async (_what, answers, policy) => {
-  const court = createWebhookAdmission(answers);
-  court.install('Mutating', [at('early', policy), at('late', policy)]);
-  await court.admission.mutate(attributes(), echo, court.notes);
-  expect(court.asked.map(({ path }) => path)).toEqual(['early', 'late']);
-});
 
 test('there are at most two rounds, which the audit log distinguishes', async () => {
   let count = 0;
@@ -217,16 +116,6 @@ test('a patch of another type is a failure of the webhook', async () => {
   const { admission, notes, install } = createWebhookAdmission({ hook: answer });
   install('Mutating', [entry()]);
   await expect(admission.mutate(attributes(), echo, notes)).rejects.toThrow('unsupported patch type "Merge"');
-});
-
-test('a patch that does not apply fails the request, even if failures are ignored', async () => {
-  const { admission, notes, install } = createWebhookAdmission({
-    hook: () => patch({ op: 'remove', path: '/data/missing' }),
-  });
-  install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
-  await expect(admission.mutate(attributes(), echo, notes)).rejects.toMatchObject({
-    status: { code: 500, reason: 'InternalError' },
-  });
 });
 
 test('a deletion cannot be patched, but an empty patch is accepted', async () => {
@@ -286,18 +175,6 @@ test('a webhook must not change apiVersion or kind', async () => {
 });
 
 const condition = (expression: string): JsonObject => ({ name: 'c', expression });
-
-test.each([
-  ['object', "object.metadata.name == 'a'", true],
-  ['oldObject, which is null on creation', 'oldObject != null', false],
-  ['request', "request.operation == 'CREATE' && request.userInfo.username == 'alice'", true],
-  ['the namespace of the request', "request.namespace != 'shop'", false],
-])('a matchCondition about %s selects requests', async (_what, expression, isAsked) => {
-  const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
-  install('Validating', [entry({ matchConditions: [condition(expression)] })]);
-  await admission.validate(attributes(), notes);
-  expect(asked.length === 1).toBe(isAsked);
-});
 
 const BROKEN = condition('object.spec.missing == 1');
 const WHY = "expression 'object.spec.missing == 1' resulted in error: no such key: spec";

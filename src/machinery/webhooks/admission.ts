@@ -1,13 +1,20 @@
+import { messageOf } from '../../json/error-message.ts';
 import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { internalError } from '../failure.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import type { Notes } from '../request.ts';
-import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
+import {
+  JSON_PATCH,
+  withObject,
+  type AdmissionAttributes,
+  type Question,
+  type Verdict,
+} from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
 import { callHook, converted, questionFor, type WebhookAdmission } from './call-hook.ts';
 import { mutateByPolicies, newRounds } from '../policies/mutating-admission.ts';
-import { createPolicyAdmission, type PolicyAdmission } from '../policies/policy-admission.ts';
+import { validateByPolicies, type PolicyAdmission } from '../policies/policy-admission.ts';
 import { isExempt } from './match.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
@@ -30,7 +37,6 @@ export interface Admission {
  * k8s.io/apiserver/pkg/admission/plugin/webhook does.
  */
 export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admission {
-  const policies = createPolicyAdmission(api);
   const hooks = (resource: string): readonly Hook[] =>
     api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
   return {
@@ -50,7 +56,7 @@ export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admiss
       return (await mutatingRound(context, withObject(attributes, reshaped), again)).object;
     },
     validate: async (given, notes) => {
-      await policies.validate(withNamespace(given), notes);
+      await validateByPolicies(api, withNamespace(given), notes);
       if (isExempt(given.type)) return;
       await validatingRound(api, hooks('validatingwebhookconfigurations'), withNamespace(given), notes);
     },
@@ -64,9 +70,6 @@ function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
     ? { ...attributes, namespace: name }
     : attributes;
 }
-
-const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefined): AdmissionAttributes =>
-  object === undefined ? attributes : { ...attributes, object };
 
 /** Calls all matching webhooks in parallel; the client receives the first refusal in order. */
 async function validatingRound(
@@ -203,6 +206,6 @@ function appliedTo(before: ApiObject, operations: JsonArray): ApiObject {
   try {
     return ofJson(applyJsonPatch(toJson(before), operations));
   } catch (error) {
-    throw internalError(error instanceof Error ? error.message : String(error));
+    throw internalError(messageOf(error));
   }
 }

@@ -15,12 +15,15 @@ import {
 import { callFailure, type CallWebhook, type Hook } from './hook.ts';
 import { conditionsHold, matchingType } from './match.ts';
 
-/** What the webhooks of one request are called with. */
-export interface WebhookAdmission {
+/** What webhooks are called and policies are evaluated with. */
+export interface AdmissionWorld {
   readonly registry: ResourceRegistry;
   readonly storage: Storage;
   readonly convert: ConvertObjects;
   readonly newUid: () => string;
+}
+
+export interface WebhookAdmission extends AdmissionWorld {
   readonly call: CallWebhook;
 }
 

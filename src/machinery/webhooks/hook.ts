@@ -1,8 +1,11 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import type { CelProgram } from '../../cel/cel.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';
-import { field, type ApiObject } from '../api-object.ts';
+import { memoizeWeak } from '../../json/objects.ts';
+import type { ApiObject } from '../api-object.ts';
+import { number, optionalText, record, records, text, texts } from '../fields.ts';
 
 /** The address of a webhook, from `clientConfig`. */
 export interface ClientConfig {
@@ -53,77 +56,65 @@ export interface Hook {
   readonly reinvokes: boolean;
 }
 
-const known = new WeakMap<ApiObject, readonly Hook[]>();
-
 /**
  * The webhooks of a stored configuration in order. Stored configurations are validated and defaulted; absent fields
  * are empty.
  */
-export function hooksOf(configuration: ApiObject): readonly Hook[] {
-  const cached = known.get(configuration);
-  if (cached !== undefined) return cached;
-  const hooks = objectsOf(field(configuration, 'webhooks')).map((webhook) => hookOf(webhook, configuration));
-  known.set(configuration, hooks);
-  return hooks;
-}
+export const hooksOf = memoizeWeak((configuration: ApiObject): readonly Hook[] =>
+  records(configuration, 'webhooks').map((webhook) => hookOf(webhook, configuration)),
+);
 
 function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
   return {
     configuration: metadata.name ?? '',
-    name: textOf(webhook.name),
+    name: text(webhook, 'name'),
     client: clientConfigOf(webhook.clientConfig),
-    rules: rulesOf(webhook.rules),
+    rules: rulesOf(records(webhook, 'rules')),
     namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
     objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
-    conditions: objectsOf(webhook.matchConditions).map(({ expression }) =>
-      compileMatchCondition(textOf(expression)),
+    conditions: records(webhook, 'matchConditions').map((condition) =>
+      compileMatchCondition(text(condition, 'expression')),
     ),
     ignoresFailures: webhook.failurePolicy === 'Ignore',
     exact: webhook.matchPolicy === 'Exact',
-    timeoutSeconds: typeof webhook.timeoutSeconds === 'number' ? webhook.timeoutSeconds : 10,
-    reviewVersions: textsOf(webhook.admissionReviewVersions),
-    sideEffects: textOf(webhook.sideEffects),
+    timeoutSeconds: number(webhook, 'timeoutSeconds') ?? 10,
+    reviewVersions: texts(webhook, 'admissionReviewVersions'),
+    sideEffects: text(webhook, 'sideEffects'),
     reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
   };
 }
 
-export const rulesOf = (rules: JsonValue | undefined): readonly Rule[] =>
-  objectsOf(rules).map((rule) => ({
-    operations: textsOf(rule.operations),
-    apiGroups: textsOf(rule.apiGroups),
-    apiVersions: textsOf(rule.apiVersions),
-    resources: textsOf(rule.resources),
-    scope: textOf(rule.scope) || '*',
-    names: textsOf(rule.resourceNames),
+export const rulesOf = (rules: readonly JsonObject[]): readonly Rule[] =>
+  rules.map((rule) => ({
+    operations: texts(rule, 'operations'),
+    apiGroups: texts(rule, 'apiGroups'),
+    apiVersions: texts(rule, 'apiVersions'),
+    resources: texts(rule, 'resources'),
+    scope: text(rule, 'scope') || '*',
+    names: texts(rule, 'resourceNames'),
   }));
 
 /** For admission webhooks and conversion webhooks, which use the same format. */
 export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
   if (!isJsonObject(value)) return {};
-  const { url, service, caBundle } = value;
+  const url = optionalText(value, 'url');
+  const service = record(value, 'service');
+  const ca = Buffer.from(text(value, 'caBundle'), 'base64').toString('utf8');
   return {
-    ...(typeof url === 'string' ? { url } : {}),
-    ...(isJsonObject(service)
-      ? {
+    ...(url === undefined ? {} : { url }),
+    ...(service === undefined
+      ? {}
+      : {
           service: {
-            namespace: textOf(service.namespace),
-            name: textOf(service.name),
-            path: textOf(ownValue(service, 'path')),
-            port: typeof service.port === 'number' ? service.port : 443,
+            namespace: text(service, 'namespace'),
+            name: text(service, 'name'),
+            path: text(service, 'path'),
+            port: number(service, 'port') ?? 443,
           },
-        }
-      : {}),
-    ...(typeof caBundle === 'string' && caBundle !== ''
-      ? { ca: Buffer.from(caBundle, 'base64').toString('utf8') }
-      : {}),
+        }),
+    ...(ca === '' ? {} : { ca }),
   };
 }
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-const textsOf = (value: JsonValue | undefined): readonly string[] =>
-  isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
-const objectsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
-  isJsonArray(value) ? value.filter((item) => isJsonObject(item)) : [];
 
 /**
  * A webhook could not be called or gave an invalid answer; its failurePolicy decides what follows. The message is the
@@ -135,4 +126,4 @@ export class CallFailure extends Error {
 
 /** Prefixes the cause as the API server does: `failed to call webhook: Post "https://…": …`. */
 export const callFailure = (where: string, cause: unknown): CallFailure =>
-  new CallFailure(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  new CallFailure(`${where}: ${messageOf(cause)}`, { cause });

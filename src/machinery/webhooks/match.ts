@@ -1,9 +1,10 @@
+import { messageOf } from '../../json/error-message.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { type ApiObject, toJson } from '../api-object.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import { placeOf, type Storage } from '../storage/stored.ts';
 import type { Hook, Rule } from './hook.ts';
-import { forbidden } from '../failure.ts';
+import { forbidden, listed } from '../failure.ts';
 import { admissionRequest, type AdmissionAttributes, type Question } from './admission-review.ts';
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
@@ -159,13 +160,11 @@ export function conditionsHold({ conditions, ignoresFailures }: Hook, question: 
     try {
       if (evaluate(bindings) === false) return false;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      problems.push(`expression '${expression}' resulted in error: ${why}`);
+      problems.push(`expression '${expression}' resulted in error: ${messageOf(error)}`);
     }
   }
   if (problems.length === 0) return true;
   if (ignoresFailures) return false;
   const { type, name } = question.attributes;
-  const unique = [...new Set(problems)];
-  throw forbidden(type, name, unique.length === 1 ? unique.join() : `[${unique.join(', ')}]`);
+  throw forbidden(type, name, listed(problems));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { toJson } from '../../api-object.ts';
-import { eventAs } from './event-conversion.ts';
+import { eventAs } from './event.ts';
 import { cells, created, createProblems, typeOf } from '../../../../test/support/sandbox/built-in-objects.ts';
 
 const EVENT = 'v1 Event';
@@ -59,45 +59,10 @@ describe('an Event', () => {
     ['its own namespace', 'a', 'a', []],
     ['the default namespace for a cluster-scoped object', '', 'default', []],
     ['another', 'b', 'a', ['involvedObject.namespace: Invalid value: "b": does not match event.namespace']],
-    [
-      'any other namespace for a cluster-scoped object',
-      '',
-      'a',
-      ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
-    ],
   ])('may be in %s', (_which, namespace, own, expected) => {
     expect(createProblems(EVENT, { involvedObject: { namespace } }, { name: 'x', namespace: own })).toEqual(
       expected,
     );
-  });
-
-  test('with an eventTime must name its reporter', () => {
-    expect(createProblems(EVENT, { eventTime: '2020-01-01T00:00:00.000000Z' })).toEqual([
-      'reportingComponent: Required value',
-      'reportingInstance: Required value',
-      'action: Required value',
-      'reason: Required value',
-    ]);
-  });
-
-  test('in events.k8s.io/v1 needs an eventTime and no deprecated fields', () => {
-    const healthy = {
-      eventTime: '2020-01-01T00:00:00.000000Z',
-      reportingController: 'a/b',
-      reportingInstance: 'c',
-      action: 'D',
-      reason: 'E',
-      type: 'Normal',
-    };
-    expect(createProblems(NEW_EVENT, healthy)).toEqual([]);
-    expect(
-      createProblems(NEW_EVENT, { ...healthy, eventTime: null, type: 'Foo', deprecatedCount: 1, series: {} }),
-    ).toEqual([
-      'eventTime: Required value',
-      'type: Unsupported value: "Foo": supported values: "Normal", "Warning"',
-      'deprecatedCount: Invalid value: 1: needs to be unset',
-      'series.count: Invalid value: 0: should be at least 2',
-    ]);
   });
 
   test.each([

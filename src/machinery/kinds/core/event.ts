@@ -1,65 +1,38 @@
-import type { JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import { text, has, number, section, value } from '../../fields.ts';
+import { text, number, section, value, withFields } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import type { ResourceType, PrinterColumn } from '../../resource-type.ts';
-import { invalidValue, requiredValue, unsupportedValue } from '../../schema/causes.ts';
-import { builtInKind, type BuiltInKind } from '../built-in-kind.ts';
-import { fromEventsGroup } from './event-conversion.ts';
+import { invalidValue } from '../../schema/causes.ts';
+import { builtInKind, column, type BuiltInKind } from '../built-in-kind.ts';
 import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-builders.ts';
 import { ageOf } from '../../human-duration.ts';
 
 /**
- * The columns of a v1 Event. Its name is the last column, because the message matters more.
+ * The columns in both groups. The name is the last one, because the message matters more.
  * @see pkg/printers/internalversion/printers.go, printEvent
  */
-const EVENT_COLUMNS: readonly PrinterColumn[] = [
-  { name: 'Last Seen', type: 'string', description: 'When it last happened.', value: lastSeen },
-  { name: 'Type', type: 'string', description: 'Normal or Warning.', value: (event) => text(event, 'type') },
-  {
-    name: 'Reason',
-    type: 'string',
-    description: 'Why, in one word.',
-    value: (event) => text(event, 'reason'),
-  },
-  { name: 'Object', type: 'string', description: 'What it happened to.', value: shownObject },
-  {
-    name: 'Subobject',
-    type: 'string',
+const COLUMNS: readonly PrinterColumn[] = [
+  eventColumn('Last Seen', 'When it last happened.', lastSeen),
+  eventColumn('Type', 'Normal or Warning.', (event) => text(event, 'type')),
+  eventColumn('Reason', 'Why, in one word.', (event) => text(event, 'reason')),
+  eventColumn('Object', 'What it happened to.', shownObject),
+  eventColumn('Subobject', 'What part of the object.', shownPart, { priority: 1 }),
+  eventColumn('Source', 'Who says so.', shownSource, { priority: 1 }),
+  eventColumn('Message', 'For people.', (event) => text(event, 'message').trim()),
+  eventColumn('First Seen', 'When it first happened.', (event, now) => ageOf(firstTime(event), now), {
     priority: 1,
-    description: 'What part of the object.',
-    value: (event) => text(section(event, 'involvedObject'), 'fieldPath'),
-  },
-  { name: 'Source', type: 'string', priority: 1, description: 'Who says so.', value: shownSource },
-  {
-    name: 'Message',
-    type: 'string',
-    description: 'For people.',
-    value: (event) => text(event, 'message').trim(),
-  },
-  {
-    name: 'First Seen',
-    type: 'string',
-    priority: 1,
-    description: 'When it first happened.',
-    value: (event, now) => ageOf(firstTime(event), now),
-  },
-  {
-    name: 'Count',
-    type: 'string',
-    priority: 1,
-    description: 'How often it happened.',
-    value: countOf,
-  },
-  {
-    name: 'Name',
-    type: 'string',
+  }),
+  eventColumn('Count', 'How often it happened.', countOf, { priority: 1 }),
+  eventColumn('Name', 'The name of the event itself.', ({ metadata }) => metadata.name ?? '', {
     format: 'name',
     priority: 1,
-    description: 'The name of the event itself.',
-    value: (event) => event.metadata.name ?? '',
-  },
+  }),
 ];
+
+/** Its value is read from the v1 Event. */
+function eventColumn(...[name, description, read, more]: Parameters<typeof column>): PrinterColumn {
+  return column(name, description, (event, now) => read(eventAs(event, 'v1'), now), more);
+}
 
 const firstTime = (event: ApiObject) => text(event, 'firstTimestamp') || text(event, 'eventTime');
 
@@ -81,6 +54,10 @@ function shownObject(event: ApiObject): string {
   return `${text(about, 'kind').toLowerCase()}/${text(about, 'name')}`;
 }
 
+function shownPart(event: ApiObject): string {
+  return text(section(event, 'involvedObject'), 'fieldPath');
+}
+
 function shownSource(event: ApiObject): string {
   const source = section(event, 'source');
   const component = text(source, 'component') || text(event, 'reportingComponent');
@@ -88,7 +65,7 @@ function shownSource(event: ApiObject): string {
   return host === '' ? component : `${component}, ${host}`;
 }
 
-// One kind in two groups with different field names, stored in one place: see event-conversion.ts.
+// One kind in two groups with different field names, stored in one place.
 
 const COMMON = {
   resource: 'events',
@@ -122,7 +99,7 @@ export const CORE_EVENT: ResourceType = builtInKind({
     reportingComponent: withDefault(STRING, ''),
     reportingInstance: withDefault(STRING, ''),
   },
-  columns: EVENT_COLUMNS,
+  columns: COLUMNS,
   selectableFields: {
     ...referenceFields('involvedObject'),
     reason: (event) => text(event, 'reason'),
@@ -130,7 +107,7 @@ export const CORE_EVENT: ResourceType = builtInKind({
     source: sourceOf,
     type: (event) => text(event, 'type'),
   },
-  strategy: { validate: coreEventProblems },
+  strategy: { validate: namespaceProblems },
 });
 
 /** events.k8s.io/v1 Event. */
@@ -153,22 +130,15 @@ export const EVENT: ResourceType = builtInKind({
     deprecatedLastTimestamp: TIME,
     deprecatedCount: INT32,
   },
-  columns: EVENT_COLUMNS.map((column) =>
-    typeof column.value === 'string' ? column : { ...column, value: asCore(column.value) },
-  ),
+  columns: COLUMNS,
   selectableFields: {
     ...referenceFields('regarding'),
     reason: (event) => text(event, 'reason'),
     reportingController: (event) => text(event, 'reportingController'),
     type: (event) => text(event, 'type'),
   },
-  strategy: { validate: eventProblems },
+  strategy: { validate: namespaceProblems },
 });
-
-/** Runs a function that reads core Events on an Event of events.k8s.io. */
-function asCore<T>(read: (event: ApiObject, now: Date) => T): (event: ApiObject, now: Date) => T {
-  return (event, now) => read(fromEventsGroup(event), now);
-}
 
 function referenceFields(name: string): ResourceType['selectableFields'] {
   const fields = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'];
@@ -181,71 +151,36 @@ function sourceOf(event: ApiObject): string {
   return text(section(event, 'source'), 'component') || text(event, 'reportingComponent');
 }
 
-/** Follows legacyValidateEvent of pkg/apis/core/validation/events.go. */
-function coreEventProblems(event: ApiObject): readonly Cause[] {
-  return [
-    ...namespaceProblems(event, section(event, 'involvedObject')),
-    ...(has(event, 'eventTime') ? reporterProblems(event, 'reportingComponent', 'message') : []),
-  ];
-}
-
 /**
  * An event is in the namespace of the object that it involves; events about cluster-scoped objects are in `default`.
  */
-function namespaceProblems({ metadata }: ApiObject, about: JsonObject): readonly Cause[] {
-  const { namespace = '' } = metadata;
-  const theirs = text(about, 'namespace');
+function namespaceProblems(event: ApiObject): readonly Cause[] {
+  const { namespace = '' } = event.metadata;
+  const theirs = text(section(eventAs(event, 'v1'), 'involvedObject'), 'namespace');
   if (theirs === namespace || (theirs === '' && namespace === 'default')) return [];
   return [invalidValue('involvedObject.namespace', theirs, 'does not match event.namespace')];
 }
 
-const QUALIFIED = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+/** Field names in v1 and in events.k8s.io/v1. Fields with the same name in both are not listed. */
+const SPELLINGS = [
+  ['involvedObject', 'regarding'],
+  ['message', 'note'],
+  ['source', 'deprecatedSource'],
+  ['firstTimestamp', 'deprecatedFirstTimestamp'],
+  ['lastTimestamp', 'deprecatedLastTimestamp'],
+  ['count', 'deprecatedCount'],
+  ['reportingComponent', 'reportingController'],
+] as const;
 
-const LONGEST_WORD = 128;
-
-const LONGEST_NOTE = 1024;
-
-function reporterProblems(event: ApiObject, controllerField: string, noteField: string): readonly Cause[] {
-  const controller = text(event, controllerField);
-  const words = ['reportingInstance', 'action', 'reason'];
-  return [
-    ...(controller === '' ? [requiredValue(controllerField)] : []),
-    ...(controller !== '' && !QUALIFIED.test(controller)
-      ? [invalidValue(controllerField, controller, 'name part must be a qualified name')]
-      : []),
-    ...words.flatMap((name) => {
-      const word = text(event, name);
-      if (word === '') return [requiredValue(name)];
-      if (word.length <= LONGEST_WORD) return [];
-      return [invalidValue(name, '', `can have at most ${LONGEST_WORD} characters`)];
+/** The event in this apiVersion, `v1` or `events.k8s.io/v1`; the same object if it already has that version. */
+export function eventAs(event: ApiObject, apiVersion: string): ApiObject {
+  if (event.apiVersion === apiVersion) return event;
+  const [from, to] = apiVersion === 'v1' ? ([1, 0] as const) : ([0, 1] as const);
+  return {
+    ...withFields(event, {
+      ...Object.fromEntries(SPELLINGS.map((names) => [names[from], undefined])),
+      ...Object.fromEntries(SPELLINGS.map((names) => [names[to], value(event, names[from])])),
     }),
-    ...(text(event, noteField).length > LONGEST_NOTE
-      ? [invalidValue(noteField, '', `can have at most ${LONGEST_NOTE} characters`)]
-      : []),
-  ];
-}
-
-const TYPES = ['Normal', 'Warning'];
-
-const DEPRECATED = ['deprecatedFirstTimestamp', 'deprecatedLastTimestamp', 'deprecatedCount'];
-
-/** Follows ValidateEventCreate of the same file. Fields that exist only in core/v1 must be empty. */
-function eventProblems(event: ApiObject): readonly Cause[] {
-  const core = fromEventsGroup(event);
-  const type = text(event, 'type');
-  const count = number(section(event, 'series'), 'count') ?? 0;
-  const deprecated = [
-    ...(Object.keys(section(event, 'deprecatedSource')).length > 0 ? ['deprecatedSource'] : []),
-    ...DEPRECATED.filter((name) => has(event, name)),
-  ];
-  return [
-    ...namespaceProblems(core, section(core, 'involvedObject')),
-    ...(has(event, 'eventTime') ? [] : [requiredValue('eventTime')]),
-    ...(TYPES.includes(type) ? [] : [unsupportedValue('type', type, TYPES)]),
-    ...deprecated.map((name) => invalidValue(name, value(event, name) ?? null, 'needs to be unset')),
-    ...reporterProblems(event, 'reportingController', 'note'),
-    ...(has(event, 'series') && count < 2
-      ? [invalidValue('series.count', count, 'should be at least 2')]
-      : []),
-  ];
+    apiVersion,
+  };
 }

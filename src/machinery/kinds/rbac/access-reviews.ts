@@ -1,6 +1,6 @@
 import type { ResourceType } from '../../resource-type.ts';
 import type { Schema } from '../../schema/schema.ts';
-import { builtInKind, AGE } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, type BuiltInKind } from '../built-in-kind.ts';
 import {
   BOOLEAN,
   listOf,
@@ -47,84 +47,77 @@ const SUBJECT: Readonly<Record<string, Schema>> = {
 };
 const ACCESS_STATUS = object({ allowed: BOOLEAN, denied: BOOLEAN, reason: STRING, evaluationError: STRING });
 
-interface Review {
-  readonly group: 'authentication' | 'authorization';
-  readonly kind: string;
-  readonly namespaced?: true;
-  readonly description: string;
-  readonly spec?: Schema;
-  readonly status: Schema;
-}
+type Review = Pick<BuiltInKind, 'kind' | 'namespaced' | 'description' | 'fields'>;
 
-const REVIEWS: readonly Review[] = [
+const AUTHENTICATION: readonly Review[] = [
   {
-    group: 'authentication',
     kind: 'TokenReview',
     description: 'Whose token is this?',
-    spec: object({ token: STRING, audiences: STRINGS }),
-    status: object({ authenticated: BOOLEAN, user: USER_INFO, audiences: STRINGS, error: STRING }),
+    fields: {
+      spec: withDefault(object({ token: STRING, audiences: STRINGS }), {}),
+      status: object({ authenticated: BOOLEAN, user: USER_INFO, audiences: STRINGS, error: STRING }),
+    },
   },
   {
-    group: 'authentication',
     kind: 'SelfSubjectReview',
     description: 'Who am I?',
-    status: object({ userInfo: USER_INFO }),
+    fields: { status: object({ userInfo: USER_INFO }) },
   },
+];
+
+const AUTHORIZATION: readonly Review[] = [
   {
-    group: 'authorization',
     kind: 'SubjectAccessReview',
     description: 'May they do this?',
-    spec: object({ ...ATTRIBUTES, ...SUBJECT }),
-    status: ACCESS_STATUS,
+    fields: { spec: withDefault(object({ ...ATTRIBUTES, ...SUBJECT }), {}), status: ACCESS_STATUS },
   },
   {
-    group: 'authorization',
     kind: 'LocalSubjectAccessReview',
     namespaced: true,
     description: 'May they do this in this namespace?',
-    spec: object({ ...ATTRIBUTES, ...SUBJECT }),
-    status: ACCESS_STATUS,
+    fields: { spec: withDefault(object({ ...ATTRIBUTES, ...SUBJECT }), {}), status: ACCESS_STATUS },
   },
   {
-    group: 'authorization',
     kind: 'SelfSubjectAccessReview',
     description: 'May I do this?',
-    spec: object(ATTRIBUTES),
-    status: ACCESS_STATUS,
+    fields: { spec: withDefault(object(ATTRIBUTES), {}), status: ACCESS_STATUS },
   },
   {
-    group: 'authorization',
     kind: 'SelfSubjectRulesReview',
     description: 'What may I do in a namespace?',
-    spec: object({ namespace: STRING }),
-    status: object({
-      resourceRules: listOf(
-        object({ verbs: STRINGS, apiGroups: STRINGS, resources: STRINGS, resourceNames: STRINGS }),
-      ),
-      nonResourceRules: listOf(object({ verbs: STRINGS, nonResourceURLs: STRINGS })),
-      incomplete: BOOLEAN,
-      evaluationError: STRING,
-    }),
+    fields: {
+      spec: withDefault(object({ namespace: STRING }), {}),
+      status: object({
+        resourceRules: listOf(
+          object({ verbs: STRINGS, apiGroups: STRINGS, resources: STRINGS, resourceNames: STRINGS }),
+        ),
+        nonResourceRules: listOf(object({ verbs: STRINGS, nonResourceURLs: STRINGS })),
+        incomplete: BOOLEAN,
+        evaluationError: STRING,
+      }),
+    },
   },
 ];
 
 /** Review kinds are answered and not stored. The answering function validates them. */
 export function reviewKinds(answers: ReviewAnswers): readonly ResourceType[] {
-  return REVIEWS.flatMap(({ group, kind, namespaced, description, spec: asked, status }) => {
-    const answer = Object.hasOwn(answers, kind) ? answers[kind] : undefined;
+  const inGroup = (group: string) => (review: Review) => {
+    const answer = Object.hasOwn(answers, review.kind) ? answers[review.kind] : undefined;
     if (answer === undefined) return [];
+    const resource = `${review.kind.toLowerCase()}s`;
     return builtInKind({
-      apiVersion: `${group}.k8s.io/v1`,
-      kind,
-      resource: `${kind.toLowerCase()}s`,
-      ...(namespaced === undefined ? {} : { namespaced }),
-      description,
-      fields: { ...(asked === undefined ? {} : { spec: withDefault(asked, {}) }), status },
+      ...review,
+      apiVersion: `${group}/v1`,
+      resource,
       columns: [],
       verbs: ['create'],
       answer,
     });
-  });
+  };
+  return [
+    ...AUTHENTICATION.flatMap(inGroup('authentication.k8s.io')),
+    ...AUTHORIZATION.flatMap(inGroup('authorization.k8s.io')),
+  ];
 }
 
 /** v1 ServiceAccount. */
@@ -141,12 +134,7 @@ export const SERVICE_ACCOUNT: ResourceType = builtInKind({
     automountServiceAccountToken: BOOLEAN,
   },
   columns: [
-    {
-      name: 'Secrets',
-      type: 'string',
-      description: 'How many Secrets its pods may use.',
-      value: (account) => items(account, 'secrets').length,
-    },
+    column('Secrets', 'How many Secrets its pods may use.', (account) => items(account, 'secrets').length),
     AGE,
   ],
 });

@@ -1,15 +1,11 @@
-import type { JsonObject } from '../../../json/json.ts';
+import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import { record, records, text, changed, section, withFields } from '../../fields.ts';
+import { records, text, texts, changed, section, withFields } from '../../fields.ts';
+import type { Cause } from '../../failure.ts';
+import { pathSegmentProblem } from '../../name-problems.ts';
 import type { PrinterColumn, ResourceType, Strategy } from '../../resource-type.ts';
-import { AGE, builtInKind, type BuiltInKind } from '../built-in-kind.ts';
-import { pathSegmentProblem } from '../name-problems.ts';
-import {
-  bindingProblems,
-  bindingUpdateProblems,
-  clusterRoleProblems,
-  roleProblems,
-} from './rbac-problems.ts';
+import { invalidValue, requiredValue, when } from '../../schema/causes.ts';
+import { AGE, builtInKind, column, wideColumn, type BuiltInKind } from '../built-in-kind.ts';
 import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-builders.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
@@ -26,12 +22,12 @@ const RULES = listOf(
 );
 
 /** A time instead of an age, as the API server shows it for kinds without columns of their own. */
-const CREATED_AT: PrinterColumn = {
-  name: 'Created At',
-  type: 'date',
-  description: 'When the object was created.',
-  value: ({ metadata }) => metadata.creationTimestamp ?? '',
-};
+const CREATED_AT = column(
+  'Created At',
+  'When the object was created.',
+  ({ metadata }) => metadata.creationTimestamp ?? '',
+  { type: 'date' },
+);
 
 /** Any path segment is a valid name; the authoriser prevents privilege escalation. */
 const NAMES = { nameProblem: pathSegmentProblem } satisfies Partial<Strategy>;
@@ -44,7 +40,7 @@ export const ROLE: ResourceType = builtInKind({
   description: 'What may be done in one namespace.',
   fields: { rules: RULES },
   columns: [CREATED_AT],
-  strategy: { ...NAMES, validate: roleProblems },
+  strategy: { ...NAMES, validate: ruleProblems },
 });
 
 export const CLUSTER_ROLE: ResourceType = builtInKind({
@@ -54,7 +50,7 @@ export const CLUSTER_ROLE: ResourceType = builtInKind({
   description: 'What may be done in all namespaces, or to the cluster.',
   fields: { rules: RULES, aggregationRule: object({ clusterRoleSelectors: listOf(LABEL_SELECTOR) }) },
   columns: [CREATED_AT],
-  strategy: { ...NAMES, validate: clusterRoleProblems },
+  strategy: { ...NAMES, validate: ruleProblems },
 });
 
 const BINDING = {
@@ -64,12 +60,13 @@ const BINDING = {
     roleRef: atomic(object({ apiGroup: STRING, kind: STRING, name: STRING })),
   },
   columns: [
-    { name: 'Role', type: 'string', description: 'What it grants.', value: shownRole },
+    column('Role', 'What it grants.', shownRole),
     AGE,
     subjectColumn('Users', 'User'),
     subjectColumn('Groups', 'Group'),
     subjectColumn('ServiceAccounts', 'ServiceAccount'),
   ],
+  strategy: { ...NAMES, completeDefaults: withGroups, validateUpdate: roleRefProblems },
 } as const satisfies Partial<BuiltInKind>;
 
 export const ROLE_BINDING: ResourceType = builtInKind({
@@ -78,7 +75,6 @@ export const ROLE_BINDING: ResourceType = builtInKind({
   resource: 'rolebindings',
   namespaced: true,
   description: 'Who has a role in one namespace.',
-  strategy: bindingStrategy(['Role', 'ClusterRole']),
 });
 
 export const CLUSTER_ROLE_BINDING: ResourceType = builtInKind({
@@ -86,20 +82,7 @@ export const CLUSTER_ROLE_BINDING: ResourceType = builtInKind({
   kind: 'ClusterRoleBinding',
   resource: 'clusterrolebindings',
   description: 'Who has a role everywhere.',
-  strategy: bindingStrategy(['ClusterRole']),
 });
-
-/** @param roleKinds the kinds that `roleRef` may name */
-function bindingStrategy(roleKinds: readonly string[]): Partial<Strategy> {
-  return {
-    ...NAMES,
-    completeDefaults: withGroups,
-    prepareForCreate: withGroups,
-    prepareForUpdate: withGroups,
-    validate: (binding) => bindingProblems(binding, roleKinds),
-    validateUpdate: bindingUpdateProblems,
-  };
-}
 
 /**
  * Users, groups and roles default to the RBAC group, service accounts to the core group
@@ -120,24 +103,40 @@ const inGroup = (reference: JsonObject): JsonObject =>
   text(reference, 'apiGroup') === '' ? changed(reference, { apiGroup: GROUP }) : reference;
 
 function shownRole(binding: ApiObject): string {
-  const roleRef = record(binding, 'roleRef') ?? {};
+  const roleRef = section(binding, 'roleRef');
   return `${text(roleRef, 'kind')}/${text(roleRef, 'name')}`;
 }
 
 function subjectColumn(name: string, kind: string): PrinterColumn {
-  return {
-    name,
-    type: 'string',
-    priority: 1,
-    description: `${name} in the binding`,
-    value: (binding) =>
-      records(binding, 'subjects')
-        .filter((subject) => text(subject, 'kind') === kind)
-        .map((subject) =>
-          kind === 'ServiceAccount'
-            ? `${text(subject, 'namespace')}/${text(subject, 'name')}`
-            : text(subject, 'name'),
-        )
-        .join(', '),
+  const shown = (subject: JsonObject) =>
+    kind === 'ServiceAccount'
+      ? `${text(subject, 'namespace')}/${text(subject, 'name')}`
+      : text(subject, 'name');
+  return wideColumn(name, `${name} in the binding`, (binding) =>
+    records(binding, 'subjects')
+      .filter((subject) => text(subject, 'kind') === kind)
+      .map(shown)
+      .join(', '),
+  );
+}
+
+/** Every rule needs verbs (pkg/apis/rbac/validation/validation.go). */
+function ruleProblems(role: ApiObject): readonly Cause[] {
+  return records(role, 'rules').flatMap((rule, index) =>
+    when(texts(rule, 'verbs').length === 0, requiredValue(`rules[${index}].verbs`)),
+  );
+}
+
+/** roleRef is immutable; the message prints the API server's own struct. */
+function roleRefProblems(binding: ApiObject, old: ApiObject): readonly Cause[] {
+  const roleRef = section(binding, 'roleRef');
+  const shown = {
+    APIGroup: text(roleRef, 'apiGroup'),
+    Kind: text(roleRef, 'kind'),
+    Name: text(roleRef, 'name'),
   };
+  return when(
+    !isEqual(roleRef, section(old, 'roleRef')),
+    invalidValue('roleRef', shown, 'field is immutable'),
+  );
 }

@@ -12,7 +12,7 @@ import {
   spec,
   withFields,
 } from '../../fields.ts';
-import type { Storage, StoredEvent } from '../../storage/stored.ts';
+import type { Storage } from '../../storage/stored.ts';
 
 /** Allocates values for Services. Each call returns a value that no stored Service has. */
 export interface ServiceAllocators {
@@ -32,42 +32,30 @@ const typeOf = (service: ApiObject) => text(spec(service), 'type') || 'ClusterIP
  * would clear the address.
  */
 export function carryOver(service: ApiObject, old: ApiObject): ApiObject {
-  const before = spec(old);
-  const wanted = spec(service);
+  const [wanted, before] = [spec(service), spec(old)];
   const [oldType, newType] = [typeOf(old), typeOf(service)];
-  return withFields(service, {
-    spec: changed(wanted, {
-      ...clusterIpChanges(wanted, before, oldType, newType),
-      ...nodePortChanges(wanted, before, oldType, newType),
-    }),
-  });
+  const addresses = needsClusterIp(oldType) ? addressChanges(wanted, before, newType) : {};
+  const ports = needsNodePort(oldType) ? nodePortChanges(wanted, before, newType) : {};
+  return withFields(service, { spec: changed(wanted, { ...addresses, ...ports }) });
 }
 
 type Changes = Readonly<Record<string, JsonValue | undefined>>;
 
-function clusterIpChanges(wanted: JsonObject, before: JsonObject, oldType: string, newType: string): Changes {
+const OF_ADDRESS = ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy'];
+
+function addressChanges(wanted: JsonObject, before: JsonObject, newType: string): Changes {
   const address = text(wanted, 'clusterIP');
-  const was = text(before, 'clusterIP');
-  if (!needsClusterIp(newType)) {
-    const unchanged = address === '' || address === was;
-    if (!needsClusterIp(oldType) || !unchanged) return {};
-    const dropped = ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy'];
-    return Object.fromEntries(dropped.map((name) => [name, undefined]));
-  }
-  if (!needsClusterIp(oldType)) return {};
-  const same = address === '' || address === was;
-  const listed = items(wanted, 'clusterIPs');
-  const stale = listed.length === 0 || isEqual(listed, items(before, 'clusterIPs'));
-  return {
-    clusterIP: same ? was : address,
-    ...(stale ? { clusterIPs: same ? (before.clusterIPs ?? [was]) : [address] } : {}),
-    ...(has(wanted, 'ipFamilies') ? {} : { ipFamilies: before.ipFamilies }),
-    ...(has(wanted, 'ipFamilyPolicy') ? {} : { ipFamilyPolicy: before.ipFamilyPolicy }),
-  };
+  const isSame = address === '' || address === text(before, 'clusterIP');
+  const isStale = isEqual(items(wanted, 'clusterIPs'), items(before, 'clusterIPs'));
+  if (!isSame) return isStale && needsClusterIp(newType) ? { clusterIPs: [address] } : {};
+  const keeps = needsClusterIp(newType);
+  const names = keeps
+    ? OF_ADDRESS.filter((name) => !has(wanted, name))
+    : [...OF_ADDRESS, 'internalTrafficPolicy'];
+  return Object.fromEntries(names.map((name) => [name, keeps ? before[name] : undefined]));
 }
 
-function nodePortChanges(wanted: JsonObject, before: JsonObject, oldType: string, newType: string): Changes {
-  if (!needsNodePort(oldType) || !has(wanted, 'ports')) return {};
+function nodePortChanges(wanted: JsonObject, before: JsonObject, newType: string): Changes {
   const known = new Map(records(before, 'ports').map((port) => [portKey(port), number(port, 'nodePort')]));
   const ports = items(wanted, 'ports').map((port) => {
     if (!isJsonObject(port)) return port;
@@ -77,7 +65,7 @@ function nodePortChanges(wanted: JsonObject, before: JsonObject, oldType: string
   });
   const policy = text(wanted, 'externalTrafficPolicy') === text(before, 'externalTrafficPolicy');
   return {
-    ports,
+    ...(has(wanted, 'ports') ? { ports } : {}),
     ...(needsNodePort(newType) || !policy ? {} : { externalTrafficPolicy: undefined }),
     ...(newType === 'LoadBalancer' ? {} : { allocateLoadBalancerNodePorts: undefined }),
   };
@@ -131,19 +119,10 @@ const FIRST_NODE_PORT = 30_000;
 const NODE_PORTS = 2_768;
 
 /** Allocates values that no stored Service has. Values taken by a dry run or a rejected create are reused later. */
-export function createServiceAllocators(
-  storage: Pick<Storage, 'list' | 'watch' | 'revision'>,
-): ServiceAllocators {
-  const used = new Set<string>();
+export function createServiceAllocators(storage: Pick<Storage, 'list'>): ServiceAllocators {
   let next = 0;
-  const follow = ({ type, object, previous }: StoredEvent) => {
-    for (const taken of previous === undefined ? [] : numbersOf(previous)) used.delete(taken);
-    if (type !== 'DELETED') for (const taken of numbersOf(object)) used.add(taken);
-  };
-  for (const service of storage.list(SERVICES).items) for (const taken of numbersOf(service)) used.add(taken);
-  storage.watch(SERVICES, storage.revision(), follow);
-
   const firstFree = (count: number, name: (n: number) => string): string => {
+    const used = new Set(storage.list(SERVICES).items.flatMap(numbersOf));
     for (let tried = 0; tried < count; tried++) {
       const candidate = name(next++ % count);
       if (!used.has(candidate)) return candidate;

@@ -14,9 +14,19 @@ import {
   status,
   stringMap,
 } from '../../fields.ts';
-import { label1035Problem } from '../../dns-names.ts';
-import type { ResourceType, PrinterColumn } from '../../resource-type.ts';
-import { AGE, builtInKind } from '../built-in-kind.ts';
+import type { Cause } from '../../failure.ts';
+import { label1035Problem, portNameProblems, portProblem, subdomainProblem } from '../../name-problems.ts';
+import type { ResourceType } from '../../resource-type.ts';
+import {
+  duplicateValue,
+  invalidIf,
+  invalidValue,
+  invalidValues,
+  notAmong,
+  requiredValue,
+  when,
+} from '../../schema/causes.ts';
+import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
 import {
   atomic,
   BOOLEAN,
@@ -32,48 +42,12 @@ import {
   withDefault,
 } from '../schema-builders.ts';
 import { carryOver, withAllocations, type ServiceAllocators } from './service-allocation.ts';
-import { serviceProblems, serviceUpdateProblems } from './service-problems.ts';
 
 /** Labels as `a=1,b=2`, sorted by key; `<none>` if empty. */
 function shownLabels(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
-  return pairs.length === 0 ? '<none>' : pairs.sort().join(',');
+  return pairs.sort().join(',') || '<none>';
 }
-
-/** The columns of pkg/printers/internalversion/printers.go without Age, which comes before the last column. */
-const SERVICE_COLUMNS: readonly PrinterColumn[] = [
-  {
-    name: 'Type',
-    type: 'string',
-    description: 'How the Service is exposed.',
-    value: (service) => text(spec(service), 'type'),
-  },
-  {
-    name: 'Cluster-IP',
-    type: 'string',
-    description: 'Its address within the cluster.',
-    value: (service) => text(spec(service), 'clusterIP') || '<none>',
-  },
-  {
-    name: 'External-IP',
-    type: 'string',
-    description: 'Its addresses outside the cluster.',
-    value: externalAddress,
-  },
-  {
-    name: 'Port(s)',
-    type: 'string',
-    description: 'The ports that it exposes.',
-    value: (service) => records(spec(service), 'ports').map(shownPort).join(',') || '<none>',
-  },
-  {
-    name: 'Selector',
-    type: 'string',
-    priority: 1,
-    description: 'The labels of the pods behind it.',
-    value: (service) => shownLabels(stringMap(spec(service), 'selector')),
-  },
-];
 
 function shownPort(port: JsonObject): string {
   const nodePort = number(port, 'nodePort') ?? 0;
@@ -82,7 +56,7 @@ function shownPort(port: JsonObject): string {
 
 function externalAddress(service: ApiObject): string {
   const external = texts(spec(service), 'externalIPs');
-  switch (text(spec(service), 'type')) {
+  switch (typeOf(service)) {
     case 'ExternalName':
       return text(spec(service), 'externalName');
     case 'LoadBalancer': {
@@ -142,6 +116,9 @@ const SERVICE_STATUS = object({
   }),
 });
 
+const typeOf = (service: ApiObject) => text(spec(service), 'type');
+const addressOf = (service: ApiObject) => text(spec(service), 'clusterIP');
+
 /** v1 Service. */
 export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
   builtInKind({
@@ -153,22 +130,30 @@ export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
     categories: ['all'],
     description: 'A name and an address for a set of pods.',
     fields: { spec: withDefault(SERVICE_SPEC, {}), status: SERVICE_STATUS },
-    columns: [...SERVICE_COLUMNS.slice(0, -1), AGE, ...SERVICE_COLUMNS.slice(-1)],
+    // As in pkg/printers/internalversion/printers.go.
+    columns: [
+      column('Type', 'How the Service is exposed.', typeOf),
+      column('Cluster-IP', 'Its address within the cluster.', (service) => addressOf(service) || '<none>'),
+      column('External-IP', 'Its addresses outside the cluster.', externalAddress),
+      column(
+        'Port(s)',
+        'The ports that it exposes.',
+        (service) => records(spec(service), 'ports').map(shownPort).join(',') || '<none>',
+      ),
+      AGE,
+      wideColumn('Selector', 'The labels of the pods behind it.', (service) =>
+        shownLabels(stringMap(spec(service), 'selector')),
+      ),
+    ],
     hasStatus: true,
-    selectableFields: {
-      'spec.clusterIP': (service) => text(spec(service), 'clusterIP'),
-      'spec.type': (service) => text(spec(service), 'type'),
-    },
+    selectableFields: { 'spec.clusterIP': addressOf, 'spec.type': typeOf },
     strategy: {
       completeDefaults: withServiceDefaults,
       prepareForCreate: (service) =>
-        withFields(withAllocations(withServiceDefaults(service), allocators), {
-          status: { loadBalancer: {} },
-        }),
-      prepareForUpdate: (service, old) =>
-        withAllocations(carryOver(withServiceDefaults(service), old), allocators),
+        withFields(withAllocations(service, allocators), { status: { loadBalancer: {} } }),
+      prepareForUpdate: (service, old) => withAllocations(carryOver(service, old), allocators),
       validate: serviceProblems,
-      validateUpdate: serviceUpdateProblems,
+      validateUpdate: addressChangeProblems,
       nameProblem: label1035Problem,
     },
   });
@@ -211,4 +196,86 @@ function withTargetPort(port: JsonValue): JsonValue {
 function affinityOf(given: JsonObject): JsonObject {
   const clientIP = section(given, 'sessionAffinityConfig', 'clientIP');
   return { clientIP: has(clientIP, 'timeoutSeconds') ? clientIP : { timeoutSeconds: 10_800 } };
+}
+
+const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
+
+/** The main rules of ValidateService in pkg/apis/core/validation/validation.go, in the same order and words. */
+function serviceProblems(service: ApiObject): readonly Cause[] {
+  const type = typeOf(service);
+  const isExternal = type === 'ExternalName';
+  const ports = records(spec(service), 'ports');
+  const needsPorts = addressOf(service) !== 'None' && !isExternal;
+  return [
+    ...when(ports.length === 0 && needsPorts, requiredValue('spec.ports')),
+    ...(isExternal ? externalNameProblems(text(spec(service), 'externalName')) : []),
+    ...ports.flatMap((port, index) => portProblems(port, `spec.ports[${index}]`, ports.length > 1)),
+    ...duplicateNames(ports),
+    ...duplicatePorts(ports),
+    ...notAmong('spec.type', type, TYPES),
+  ];
+}
+
+function externalNameProblems(given: string): readonly Cause[] {
+  const field = 'spec.externalName';
+  const name = given.replace(/\.$/, '');
+  return name === '' ? [requiredValue(field)] : invalidIf(field, name, subdomainProblem(name));
+}
+
+function portProblems(port: JsonObject, field: string, needsName: boolean): readonly Cause[] {
+  const own = number(port, 'port') ?? 0;
+  const { targetPort: target } = port;
+  const at = `${field}.targetPort`;
+  return [
+    ...when(needsName && text(port, 'name') === '', requiredValue(`${field}.name`)),
+    ...invalidIf(`${field}.port`, own, portProblem(own)),
+    ...(typeof target === 'number' ? invalidIf(at, target, portProblem(target)) : []),
+    ...(typeof target === 'string' ? invalidValues(at, target, portNameProblems(target)) : []),
+  ];
+}
+
+function duplicateNames(ports: readonly JsonObject[]): readonly Cause[] {
+  const names = ports.map((port) => text(port, 'name'));
+  return names.flatMap((name, index) =>
+    when(name !== '' && names.indexOf(name) < index, duplicateValue(`spec.ports[${index}].name`, name)),
+  );
+}
+
+/**
+ * Two ports are duplicates if number and protocol match. The message prints the API server's own struct, in its field
+ * order.
+ */
+function duplicatePorts(ports: readonly JsonObject[]): readonly Cause[] {
+  const keys = ports.map((port) => `${text(port, 'protocol')}/${number(port, 'port') ?? 0}`);
+  return ports.flatMap((port, index) => {
+    const shown = JSON.stringify({
+      Name: '',
+      Protocol: text(port, 'protocol'),
+      AppProtocol: null,
+      Port: number(port, 'port') ?? 0,
+      TargetPort: 0,
+      NodePort: 0,
+    });
+    const message = `Duplicate value: ${shown}`;
+    return when(keys.indexOf(keys[index] ?? '') < index, {
+      reason: 'FieldValueDuplicate',
+      message,
+      field: `spec.ports[${index}]`,
+    });
+  });
+}
+
+/**
+ * Follows ValidateServiceUpdate: the cluster IP is immutable, also when the Service changes between types that have
+ * one.
+ */
+function addressChangeProblems(service: ApiObject, old: ApiObject): readonly Cause[] {
+  if (typeOf(service) === 'ExternalName' || typeOf(old) === 'ExternalName') return [];
+  const [now, was] = [texts(spec(service), 'clusterIPs'), texts(spec(old), 'clusterIPs')];
+  return now.flatMap((address, index) =>
+    when(
+      index < was.length && address !== was[index],
+      invalidValue(`spec.clusterIPs[${index}]`, now, 'may not change once set'),
+    ),
+  );
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { has, records, section, spec, text, texts, withFields } from '../../fields.ts';
-import { AGE, builtInKind } from '../built-in-kind.ts';
+import type { ResourceType } from '../../resource-type.ts';
+import { has, items, records, section, spec, text, texts, withFields } from '../../fields.ts';
+import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import {
   CONDITIONS,
   INT64,
@@ -14,22 +14,18 @@ import {
   STRINGS,
   withDefault,
 } from '../schema-builders.ts';
-import { bindingProblems, policyProblems } from './admission-policy-problems.ts';
-import { admissionNameProblem } from './webhook-problems.ts';
+import {
+  bindingProblems,
+  mutatingBindingProblems,
+  mutatingPolicyProblems,
+  policyProblems,
+} from './admission-policy-problems.ts';
+import { admissionNameProblem, RULE_FIELDS } from './webhook-configuration.ts';
 
-const RULES = listOf(
-  object({
-    resourceNames: STRINGS,
-    operations: STRINGS,
-    apiGroups: STRINGS,
-    apiVersions: STRINGS,
-    resources: STRINGS,
-    scope: withDefault(STRING, '*'),
-  }),
-);
+const RULES = listOf(object({ resourceNames: STRINGS, ...RULE_FIELDS }));
 
 /** Which requests a policy or a binding matches. */
-export const MATCH = object({
+const MATCH = object({
   namespaceSelector: withDefault(LABEL_SELECTOR, {}),
   objectSelector: withDefault(LABEL_SELECTOR, {}),
   resourceRules: RULES,
@@ -37,31 +33,36 @@ export const MATCH = object({
   matchPolicy: withDefault(STRING, 'Equivalent'),
 });
 
-export const PARAM_REF = object({
+const PARAM_REF = object({
   name: STRING,
   namespace: STRING,
   selector: LABEL_SELECTOR,
   parameterNotFoundAction: STRING,
 });
 
-export const NAMED_EXPRESSIONS = keyedList(object({ name: STRING, expression: STRING }), ['name']);
+const NAMED_EXPRESSIONS = keyedList(object({ name: STRING, expression: STRING }), ['name']);
 
-export const PARAM_KIND: PrinterColumn = {
-  name: 'ParamKind',
-  type: 'string',
-  description: 'The kind of its params.',
-  value: (policy) =>
-    has(section(policy, 'spec'), 'paramKind')
-      ? text(section(policy, 'spec', 'paramKind'), 'kind')
-      : '<unset>',
+const PARAM_KIND = column('ParamKind', 'The kind of its params.', (policy) =>
+  has(spec(policy), 'paramKind') ? text(section(policy, 'spec', 'paramKind'), 'kind') : '<unset>',
+);
+
+const POLICY_NAME = column('PolicyName', 'The policy.', (binding) => text(spec(binding), 'policyName'));
+
+/** What both kinds of policies have. */
+const COMMON_FIELDS = {
+  failurePolicy: withDefault(STRING, 'Fail'),
+  paramKind: object({ apiVersion: STRING, kind: STRING }),
+  matchConstraints: MATCH,
+  matchConditions: NAMED_EXPRESSIONS,
+  variables: NAMED_EXPRESSIONS,
 };
 
-export const POLICY_NAME: PrinterColumn = {
-  name: 'PolicyName',
-  type: 'string',
-  description: 'The policy.',
-  value: (binding) => text(section(binding, 'spec'), 'policyName'),
-};
+const COMMON = {
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  categories: ['api-extensions'],
+} as const;
+
+const COMMON_STRATEGY = { countsGenerations: true, nameProblem: admissionNameProblem };
 
 /** Go writes no empty message. */
 function withoutEmptyTexts(policy: ApiObject): ApiObject {
@@ -81,18 +82,13 @@ function withoutEmptyTexts(policy: ApiObject): ApiObject {
 }
 
 export const VALIDATING_POLICY: ResourceType = builtInKind({
-  apiVersion: 'admissionregistration.k8s.io/v1',
+  ...COMMON,
   kind: 'ValidatingAdmissionPolicy',
   resource: 'validatingadmissionpolicies',
-  categories: ['api-extensions'],
   description: 'Expressions that may refuse what is written.',
   fields: {
     spec: object({
-      failurePolicy: withDefault(STRING, 'Fail'),
-      paramKind: object({ apiVersion: STRING, kind: STRING }),
-      matchConstraints: MATCH,
-      matchConditions: NAMED_EXPRESSIONS,
-      variables: NAMED_EXPRESSIONS,
+      ...COMMON_FIELDS,
       validations: listOf(
         object({ expression: STRING, message: STRING, messageExpression: STRING, reason: STRING }),
       ),
@@ -106,33 +102,29 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
   },
   hasStatus: true,
   columns: [
-    {
-      name: 'Validations',
-      type: 'integer',
-      description: 'How many validations it has.',
-      value: (policy) => {
-        const validations = section(policy, 'spec').validations;
-        return Array.isArray(validations) ? validations.length : 0;
+    column(
+      'Validations',
+      'How many validations it has.',
+      (policy) => items(spec(policy), 'validations').length,
+      {
+        type: 'integer',
       },
-    },
+    ),
     PARAM_KIND,
     AGE,
   ],
   strategy: {
-    countsGenerations: true,
+    ...COMMON_STRATEGY,
     completeDefaults: withoutEmptyTexts,
-    prepareForCreate: (policy) => withFields(withoutEmptyTexts(policy), { status: {} }),
-    prepareForUpdate: withoutEmptyTexts,
+    prepareForCreate: (policy) => withFields(policy, { status: {} }),
     validate: policyProblems,
-    nameProblem: admissionNameProblem,
   },
 });
 
 export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
-  apiVersion: 'admissionregistration.k8s.io/v1',
+  ...COMMON,
   kind: 'ValidatingAdmissionPolicyBinding',
   resource: 'validatingadmissionpolicybindings',
-  categories: ['api-extensions'],
   description: 'Where a ValidatingAdmissionPolicy applies, and what its failures cause.',
   fields: {
     spec: object({
@@ -144,13 +136,48 @@ export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
   },
   columns: [
     POLICY_NAME,
-    {
-      name: 'ValidationActions',
-      type: 'string',
-      description: 'What its failures cause.',
-      value: (binding) => texts(section(binding, 'spec'), 'validationActions').join(','),
-    },
+    column('ValidationActions', 'What its failures cause.', (binding) =>
+      texts(spec(binding), 'validationActions').join(','),
+    ),
     AGE,
   ],
-  strategy: { countsGenerations: true, validate: bindingProblems, nameProblem: admissionNameProblem },
+  strategy: { ...COMMON_STRATEGY, validate: bindingProblems },
+});
+
+export const MUTATING_POLICY: ResourceType = builtInKind({
+  ...COMMON,
+  kind: 'MutatingAdmissionPolicy',
+  resource: 'mutatingadmissionpolicies',
+  description: 'Expressions that may change what is written.',
+  fields: {
+    spec: object({
+      ...COMMON_FIELDS,
+      mutations: listOf(
+        object({
+          patchType: STRING,
+          applyConfiguration: object({ expression: STRING }),
+          jsonPatch: object({ expression: STRING }),
+        }),
+      ),
+      reinvocationPolicy: STRING,
+    }),
+  },
+  columns: [
+    column('Mutations', 'How many mutations it has.', (policy) => items(spec(policy), 'mutations').length, {
+      type: 'integer',
+    }),
+    PARAM_KIND,
+    AGE,
+  ],
+  strategy: { ...COMMON_STRATEGY, validate: mutatingPolicyProblems },
+});
+
+export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
+  ...COMMON,
+  kind: 'MutatingAdmissionPolicyBinding',
+  resource: 'mutatingadmissionpolicybindings',
+  description: 'Where a MutatingAdmissionPolicy applies.',
+  fields: { spec: object({ policyName: STRING, paramRef: PARAM_REF, matchResources: MATCH }) },
+  columns: [POLICY_NAME, AGE],
+  strategy: { ...COMMON_STRATEGY, validate: mutatingBindingProblems },
 });

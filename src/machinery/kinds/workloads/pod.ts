@@ -1,29 +1,105 @@
-import { isEqual, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
 import { flag, records, text, number, section, spec, status, withFields } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
+import { labelProblem } from '../../name-problems.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../../schema/causes.ts';
-import { AGE, builtInKind } from '../built-in-kind.ts';
-import { labelProblem } from '../name-problems.ts';
-import { POD_SPEC } from './pod-spec.ts';
-import { CONDITIONS, openObject, STRING } from '../schema-builders.ts';
+import {
+  duplicateValue,
+  invalidIf,
+  invalidValue,
+  notAmong,
+  requiredValue,
+  when,
+} from '../../schema/causes.ts';
+import type { Schema } from '../../schema/schema.ts';
+import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
+import {
+  atomic,
+  CONDITIONS,
+  INT32,
+  INT64,
+  keyedList,
+  listOf,
+  object,
+  openObject,
+  STRING,
+  STRINGS,
+  STRINGS_BY_KEY,
+  withDefault,
+} from '../schema-builders.ts';
 
-/** A limit without a request is also the request. */
-function withRequests(podSpec: JsonObject): JsonObject {
-  const lists = ['containers', 'initContainers'].filter((name) =>
-    records(podSpec, name).some(
-      (container) => Object.keys(section(container, 'resources', 'limits')).length > 0,
-    ),
-  );
-  if (lists.length === 0) return podSpec;
+// The sandbox does not run pods and stores most fields unchanged. The schema only has the lists that merge by key,
+// because `kubectl apply` sends partial lists, what is atomic at the top, and the defaults that every pod shows.
+
+const open = openObject({});
+
+const PROBE = openObject({ exec: openObject({ command: STRINGS }) });
+
+const CONTAINER = openObject({
+  name: STRING,
+  image: STRING,
+  command: STRINGS,
+  args: STRINGS,
+  env: keyedList(openObject({ name: STRING, value: STRING }), ['name']),
+  ports: keyedList(openObject({ name: STRING, containerPort: INT32, protocol: withDefault(STRING, 'TCP') }), [
+    'containerPort',
+    'protocol',
+  ]),
+  resources: withDefault(open, {}),
+  volumeMounts: keyedList(openObject({ name: STRING, mountPath: STRING }), ['mountPath']),
+  ...{ livenessProbe: PROBE, readinessProbe: PROBE, startupProbe: PROBE },
+  volumeDevices: keyedList(openObject({ name: STRING, devicePath: STRING }), ['devicePath']),
+  terminationMessagePath: withDefault(STRING, '/dev/termination-log'),
+  terminationMessagePolicy: withDefault(STRING, 'File'),
+  imagePullPolicy: STRING,
+});
+
+const byName = (items: Schema) => keyedList(items, ['name']);
+const NAMED = openObject({ name: STRING });
+
+/** core/v1 PodSpec. */
+const POD_SPEC: Schema = openObject({
+  containers: byName(CONTAINER),
+  initContainers: byName(CONTAINER),
+  ephemeralContainers: byName(CONTAINER),
+  volumes: { ...byName(NAMED), 'x-kubernetes-patch-strategy': 'merge,retainKeys' },
+  imagePullSecrets: byName(NAMED),
+  resourceClaims: byName(NAMED),
+  hostAliases: keyedList(openObject({ ip: STRING }), ['ip']),
+  topologySpreadConstraints: keyedList(openObject({ topologyKey: STRING, whenUnsatisfiable: STRING }), [
+    'topologyKey',
+    'whenUnsatisfiable',
+  ]),
+  nodeName: STRING,
+  nodeSelector: atomic(STRINGS_BY_KEY),
+  tolerations: listOf(open),
+  serviceAccountName: STRING,
+  serviceAccount: STRING,
+  restartPolicy: withDefault(STRING, 'Always'),
+  terminationGracePeriodSeconds: withDefault(INT64, 30),
+  dnsPolicy: withDefault(STRING, 'ClusterFirst'),
+  securityContext: withDefault(open, {}),
+  schedulerName: withDefault(STRING, 'default-scheduler'),
+});
+
+/** core/v1 PodTemplateSpec. */
+export const POD_TEMPLATE: Schema = object({
+  metadata: openObject({ labels: STRINGS_BY_KEY, annotations: STRINGS_BY_KEY }),
+  spec: POD_SPEC,
+});
+
+/** The pod spec with its containers changed. */
+function withContainers(podSpec: JsonObject, change: (container: JsonObject) => JsonObject): JsonObject {
+  const lists = ['containers', 'initContainers'].filter((name) => Array.isArray(podSpec[name]));
   return {
     ...podSpec,
-    ...Object.fromEntries(lists.map((name) => [name, records(podSpec, name).map(requesting)])),
+    ...Object.fromEntries(lists.map((name) => [name, records(podSpec, name).map(change)])),
   };
 }
 
-function requesting(container: JsonObject): JsonObject {
+/** A limit without a request is also the request. */
+function withRequests(container: JsonObject): JsonObject {
   const limits = section(container, 'resources', 'limits');
   if (Object.keys(limits).length === 0) return container;
   const requests = { ...limits, ...section(container, 'resources', 'requests') };
@@ -55,32 +131,23 @@ function qosClassOf(podSpec: JsonObject): 'BestEffort' | 'Burstable' | 'Guarante
 }
 
 const POD_COLUMNS: readonly PrinterColumn[] = [
-  {
-    name: 'Ready',
-    type: 'string',
-    description: 'How many containers are ready, of how many.',
-    value: shownReady,
-  },
-  { name: 'Status', type: 'string', description: 'What it is doing.', value: shownStatus },
-  {
-    name: 'Restarts',
-    type: 'string',
-    description: 'How often its containers were started again.',
-    value: (pod) =>
-      String(containerStates(pod).reduce((sum, state) => sum + (number(state, 'restartCount') ?? 0), 0)),
-  },
-  AGE,
-  wide('IP', 'Its address.', (pod) => text(status(pod), 'podIP')),
-  wide('Node', 'Where it runs.', (pod) => text(spec(pod), 'nodeName')),
-  wide('Nominated Node', 'Where it may run once others have made room.', (pod) =>
-    text(status(pod), 'nominatedNodeName'),
+  column('Ready', 'How many containers are ready, of how many.', shownReady),
+  column('Status', 'What it is doing.', shownStatus),
+  column('Restarts', 'How often its containers were started again.', (pod) =>
+    String(containerStates(pod).reduce((sum, state) => sum + (number(state, 'restartCount') ?? 0), 0)),
   ),
-  wide('Readiness Gates', 'Additional conditions that must be true.', shownGates),
+  AGE,
+  wideColumn('IP', 'Its address.', (pod) => text(status(pod), 'podIP') || '<none>'),
+  wideColumn('Node', 'Where it runs.', (pod) => text(spec(pod), 'nodeName') || '<none>'),
+  wideColumn(
+    'Nominated Node',
+    'Where it may run once others have made room.',
+    (pod) => text(status(pod), 'nominatedNodeName') || '<none>',
+  ),
+  wideColumn('Readiness Gates', 'Additional conditions that must be true.', shownGates),
 ];
 
-function wide(name: string, description: string, read: (pod: ApiObject) => string): PrinterColumn {
-  return { name, type: 'string', priority: 1, description, value: (pod) => read(pod) || '<none>' };
-}
+const RESTARTS = ['Always', 'OnFailure', 'Never'];
 
 /** v1 Pod: stored but not run. */
 export const POD: ResourceType = builtInKind({
@@ -106,15 +173,14 @@ export const POD: ResourceType = builtInKind({
   },
   strategy: {
     countsGenerations: true,
-    completeDefaults: (pod) => withFields(pod, { spec: withRequests(withPullPolicies(spec(pod))) }),
-    prepareForCreate: (pod) => {
-      const completed = withRequests(withPullPolicies(spec(pod)));
-      return withFields(pod, {
-        spec: completed,
-        status: { phase: 'Pending', qosClass: qosClassOf(completed) },
-      });
-    },
-    validate: (pod) => [...containerProblems(spec(pod), 'spec'), ...restartProblems(spec(pod))],
+    completeDefaults: (pod) =>
+      withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
+    prepareForCreate: (pod) =>
+      withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
+    validate: (pod) => [
+      ...containerProblems(spec(pod), 'spec'),
+      ...notAmong('spec.restartPolicy', text(spec(pod), 'restartPolicy'), RESTARTS),
+    ],
   },
 });
 
@@ -122,27 +188,14 @@ export const POD: ResourceType = builtInKind({
  * Sets imagePullPolicy on all containers of a pod or template. It defaults to Always for an image without a fixed
  * tag, because such an image may change.
  */
-export function withPullPolicies(podSpec: JsonObject): JsonObject {
-  const lists = ['containers', 'initContainers'].filter((name) => Array.isArray(podSpec[name]));
-  if (lists.length === 0) return podSpec;
-  return { ...podSpec, ...Object.fromEntries(lists.map((name) => [name, pulled(podSpec, name)])) };
-}
-
-const pulled = (podSpec: JsonObject, list: string): JsonValue =>
-  records(podSpec, list).map((container) => {
+export const withPullPolicies = (podSpec: JsonObject): JsonObject =>
+  withContainers(podSpec, (container) => {
     const image = text(container, 'image');
     if (image === '' || text(container, 'imagePullPolicy') !== '') return container;
     const path = image.slice(image.lastIndexOf('/') + 1);
     const floating = !path.includes('@') && (!path.includes(':') || path.endsWith(':latest'));
     return { ...container, imagePullPolicy: floating ? 'Always' : 'IfNotPresent' };
   });
-
-const RESTARTS = ['Always', 'OnFailure', 'Never'];
-
-function restartProblems(podSpec: JsonObject): readonly Cause[] {
-  const policy = text(podSpec, 'restartPolicy');
-  return RESTARTS.includes(policy) ? [] : [unsupportedValue('spec.restartPolicy', policy, RESTARTS)];
-}
 
 /** The rules of ValidatePodSpec for fields that every container has. */
 export function containerProblems(podSpec: JsonObject, field: string): readonly Cause[] {
@@ -153,15 +206,14 @@ export function containerProblems(podSpec: JsonObject, field: string): readonly 
     const at = `${field}.containers[${index}]`;
     const name = names[index] ?? '';
     const image = text(container, 'image');
-    const problem = name === '' ? undefined : labelProblem(name);
     return [
-      ...(name === '' ? [requiredValue(`${at}.name`)] : []),
-      ...(problem === undefined ? [] : [invalidValue(`${at}.name`, name, problem)]),
-      ...(name !== '' && names.indexOf(name) < index ? [duplicateValue(`${at}.name`, name)] : []),
-      ...(image === '' ? [requiredValue(`${at}.image`)] : []),
-      ...(image === image.trim()
-        ? []
-        : [invalidValue(`${at}.image`, image, 'must not have leading or trailing whitespace')]),
+      ...(name === '' ? [requiredValue(`${at}.name`)] : invalidIf(`${at}.name`, name, labelProblem(name))),
+      ...when(name !== '' && names.indexOf(name) < index, duplicateValue(`${at}.name`, name)),
+      ...when(image === '', requiredValue(`${at}.image`)),
+      ...when(
+        image !== image.trim(),
+        invalidValue(`${at}.image`, image, 'must not have leading or trailing whitespace'),
+      ),
     ];
   });
 }
@@ -184,7 +236,7 @@ function shownStatus(pod: ApiObject): string {
 
 function shownGates(pod: ApiObject): string {
   const gates = records(spec(pod), 'readinessGates').map((gate) => text(gate, 'conditionType'));
-  if (gates.length === 0) return '';
+  if (gates.length === 0) return '<none>';
   const conditions = records(status(pod), 'conditions');
   const met = gates.filter((gate) =>
     conditions.some((found) => text(found, 'type') === gate && text(found, 'status') === 'True'),

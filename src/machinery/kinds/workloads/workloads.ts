@@ -12,11 +12,11 @@ import {
   withFields,
   record,
   stringMap,
+  value,
 } from '../../fields.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { AGE, builtInKind } from '../built-in-kind.ts';
-import { withPullPolicies, containerProblems } from './pod.ts';
-import { POD_TEMPLATE } from './pod-spec.ts';
+import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
+import { containerProblems, POD_TEMPLATE, withPullPolicies } from './pod.ts';
 import {
   BOOLEAN,
   CONDITIONS,
@@ -24,54 +24,35 @@ import {
   INT64,
   INT_OR_STRING,
   LABEL_SELECTOR,
+  mapOf,
   object,
   STRING,
+  TIME,
   withDefault,
 } from '../schema-builders.ts';
-import { shownSelector } from '../selector-text.ts';
+import { selectorProblems, shownSelector } from '../../selectors/label-selector.ts';
 import { matchesSelector, normaliseSelector } from '../../../json/label-selector.ts';
 import type { Cause } from '../../failure.ts';
-import { invalidValue, requiredValue } from '../../schema/causes.ts';
-import { selectorProblems } from '../label-problems.ts';
+import { invalidValue, requiredValue, when } from '../../schema/causes.ts';
 
 /** The problems of a Deployment or ReplicaSet (pkg/apis/apps/validation). */
-function workloadProblems(workload: ApiObject, called: 'deployment' | 'replicaset'): readonly Cause[] {
+function workloadProblems(workload: ApiObject): readonly Cause[] {
   const template = section(workload, 'spec', 'template');
   return [
     ...notNegative(workload, 'replicas'),
     ...notNegative(workload, 'minReadySeconds'),
-    ...selectionProblems(workload, called),
+    ...selectionProblems(workload),
     ...containerProblems(section(template, 'spec'), 'spec.template.spec'),
-    ...countProblems(workload),
-  ];
-}
-
-/** Status counters that may not exceed `replicas`. */
-const PARTS = ['fullyLabeledReplicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'];
-
-function countProblems(workload: ApiObject): readonly Cause[] {
-  const count = (name: string) => number(status(workload), name) ?? 0;
-  const problem = (name: string, why: string) => invalidValue(`status.${name}`, count(name), why);
-  return [
-    ...['replicas', ...PARTS]
-      .filter((name) => count(name) < 0)
-      .map((name) => problem(name, 'must be greater than or equal to 0')),
-    ...PARTS.filter((name) => count(name) > count('replicas')).map((name) =>
-      problem(name, 'cannot be greater than status.replicas'),
-    ),
-    ...(count('availableReplicas') > count('readyReplicas')
-      ? [problem('availableReplicas', 'cannot be greater than readyReplicas')]
-      : []),
   ];
 }
 
 function notNegative(workload: ApiObject, name: string): readonly Cause[] {
   const count = number(spec(workload), name) ?? 0;
-  return count >= 0 ? [] : [invalidValue(`spec.${name}`, count, 'must be greater than or equal to 0')];
+  return when(count < 0, invalidValue(`spec.${name}`, count, 'must be greater than or equal to 0'));
 }
 
 /** The selector must not be empty and must match the labels of the pod template. */
-function selectionProblems(workload: ApiObject, called: string): readonly Cause[] {
+function selectionProblems(workload: ApiObject): readonly Cause[] {
   const selector = record(spec(workload), 'selector');
   const labels = stringMap(section(workload, 'spec', 'template', 'metadata'), 'labels');
   const mismatch = invalidValue(
@@ -84,16 +65,19 @@ function selectionProblems(workload: ApiObject, called: string): readonly Cause[
   if (problems.length > 0) return problems;
   const { selector: normal } = normaliseSelector(selector, '');
   if (Object.keys(normal).length === 0) {
-    return [invalidValue('spec.selector', selector, `empty selector is invalid for ${called}`)];
+    const why = `empty selector is invalid for ${workload.kind.toLowerCase()}`;
+    return [invalidValue('spec.selector', selector, why)];
   }
-  return matchesSelector(normal, labels) ? [] : [mismatch];
+  return when(!matchesSelector(normal, labels), mismatch);
 }
 
 /** The selector is immutable, because a new selector would orphan the existing pods. */
 function workloadUpdateProblems(workload: ApiObject, old: ApiObject): readonly Cause[] {
   const selector = section(workload, 'spec', 'selector');
-  if (isEqual(selector, section(old, 'spec', 'selector'))) return [];
-  return [invalidValue('spec.selector', selector, 'field is immutable')];
+  return when(
+    !isEqual(selector, section(old, 'spec', 'selector')),
+    invalidValue('spec.selector', selector, 'field is immutable'),
+  );
 }
 
 // Stored only: no controller creates pods for them.
@@ -104,20 +88,16 @@ const SCALE = {
 } as const;
 
 const TEMPLATE_COLUMNS: readonly PrinterColumn[] = [
-  wide('Containers', 'The names of the containers in the template.', (workload) =>
+  wideColumn('Containers', 'The names of the containers in the template.', (workload) =>
     ofContainers(workload, 'name'),
   ),
-  wide('Images', 'The images of the containers in the template.', (workload) =>
+  wideColumn('Images', 'The images of the containers in the template.', (workload) =>
     ofContainers(workload, 'image'),
   ),
-  wide('Selector', 'The labels of its pods.', (workload) =>
+  wideColumn('Selector', 'The labels of its pods.', (workload) =>
     shownSelector(section(workload, 'spec', 'selector')),
   ),
 ];
-
-function wide(name: string, description: string, value: (workload: ApiObject) => string): PrinterColumn {
-  return { name, type: 'string', priority: 1, description, value };
-}
 
 const ofContainers = (workload: ApiObject, field: string) =>
   records(section(workload, 'spec', 'template', 'spec'), 'containers')
@@ -168,14 +148,13 @@ export const DEPLOYMENT: ResourceType = builtInKind({
     }),
   },
   columns: [
-    {
-      name: 'Ready',
-      type: 'string',
-      description: 'How many pods are ready, of how many.',
-      value: (workload) => `${statusNumber(workload, 'readyReplicas')}/${wantedReplicas(workload)}`,
-    },
-    countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedReplicas'),
-    countColumn('Available', 'How many pods have been ready for long enough.', 'availableReplicas'),
+    column(
+      'Ready',
+      'How many pods are ready, of how many.',
+      (workload) => `${statusNumber(workload, 'readyReplicas')}/${wantedReplicas(workload)}`,
+    ),
+    countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedReplicas', 'string'),
+    countColumn('Available', 'How many pods have been ready for long enough.', 'availableReplicas', 'string'),
     AGE,
     ...TEMPLATE_COLUMNS,
   ],
@@ -184,15 +163,19 @@ export const DEPLOYMENT: ResourceType = builtInKind({
   strategy: {
     countsGenerations: true,
     completeDefaults: (deployment) => withPulls(withRollout(deployment)),
-    prepareForCreate: (deployment) => withFields(withPulls(withRollout(deployment)), { status: {} }),
-    prepareForUpdate: (deployment) => withPulls(withRollout(deployment)),
-    validate: (deployment) => workloadProblems(deployment, 'deployment'),
+    prepareForCreate: (deployment) => withFields(deployment, { status: {} }),
+    validate: workloadProblems,
     validateUpdate: workloadUpdateProblems,
   },
 });
 
-function countColumn(name: string, description: string, field: string): PrinterColumn {
-  return { name, type: 'string', description, value: (workload) => statusNumber(workload, field) };
+function countColumn(
+  name: string,
+  description: string,
+  field: string,
+  type: 'integer' | 'string' = 'integer',
+): PrinterColumn {
+  return column(name, description, (object) => statusNumber(object, field), { type });
 }
 
 /** apps/v1 ReplicaSet. */
@@ -222,14 +205,9 @@ export const REPLICA_SET: ResourceType = builtInKind({
     }),
   },
   columns: [
-    {
-      name: 'Desired',
-      type: 'integer',
-      description: 'How many pods there should be.',
-      value: wantedReplicas,
-    },
-    replicasColumn('Current', 'How many pods there are.', 'replicas'),
-    replicasColumn('Ready', 'How many pods are ready.', 'readyReplicas'),
+    column('Desired', 'How many pods there should be.', wantedReplicas, { type: 'integer' }),
+    countColumn('Current', 'How many pods there are.', 'replicas'),
+    countColumn('Ready', 'How many pods are ready.', 'readyReplicas'),
     AGE,
     ...TEMPLATE_COLUMNS,
   ],
@@ -239,16 +217,11 @@ export const REPLICA_SET: ResourceType = builtInKind({
   strategy: {
     countsGenerations: true,
     completeDefaults: withPulls,
-    prepareForCreate: (set) => withFields(withPulls(set), { status: { replicas: 0 } }),
-    prepareForUpdate: withPulls,
-    validate: (set) => workloadProblems(set, 'replicaset'),
+    prepareForCreate: (set) => withFields(set, { status: { replicas: 0 } }),
+    validate: workloadProblems,
     validateUpdate: workloadUpdateProblems,
   },
 });
-
-function replicasColumn(name: string, description: string, field: string): PrinterColumn {
-  return { name, type: 'integer', description, value: (workload) => statusNumber(workload, field) };
-}
 
 /** The strategy defaults to a rolling update of 25 % of the pods (pkg/apis/apps/v1/defaults.go). */
 function withRollout(deployment: ApiObject): ApiObject {
@@ -265,4 +238,55 @@ function withPulls(workload: ApiObject): ApiObject {
   if (!has(template, 'spec')) return workload;
   const pulling = changed(template, { spec: withPullPolicies(section(template, 'spec')) });
   return withFields(workload, { spec: changed(spec(workload), { template: pulling }) });
+}
+
+/** policy/v1 PodDisruptionBudget: stored; the sandbox does not evict pods. */
+export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  resource: 'poddisruptionbudgets',
+  namespaced: true,
+  shortNames: ['pdb'],
+  description: 'How many of some pods may be away at a time.',
+  fields: {
+    spec: withDefault(
+      object({
+        minAvailable: INT_OR_STRING,
+        selector: { ...LABEL_SELECTOR, 'x-kubernetes-patch-strategy': 'replace' },
+        maxUnavailable: INT_OR_STRING,
+        unhealthyPodEvictionPolicy: STRING,
+      }),
+      {},
+    ),
+    status: object({
+      observedGeneration: INT64,
+      disruptedPods: mapOf(TIME),
+      disruptionsAllowed: INT32,
+      currentHealthy: INT32,
+      desiredHealthy: INT32,
+      expectedPods: INT32,
+      conditions: CONDITIONS,
+    }),
+  },
+  columns: [
+    shareColumn('Min Available', 'How many pods must be there.', 'minAvailable'),
+    shareColumn('Max Unavailable', 'How many pods may be away.', 'maxUnavailable'),
+    countColumn('Allowed Disruptions', 'How many pods may be evicted now.', 'disruptionsAllowed'),
+    AGE,
+  ],
+  hasStatus: true,
+  strategy: {
+    countsGenerations: true,
+    prepareForCreate: (budget) =>
+      withFields(budget, {
+        status: { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 },
+      }),
+  },
+});
+
+function shareColumn(name: string, description: string, field: string): PrinterColumn {
+  return column(name, description, (budget) => {
+    const share = value(spec(budget), field);
+    return typeof share === 'string' || typeof share === 'number' ? String(share) : 'N/A';
+  });
 }

@@ -1,6 +1,6 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { Cause } from '../../failure.ts';
-import { invalidValue, requiredValue, unsupportedValue } from '../causes.ts';
+import { invalidIf, invalidValue, notAmong, requiredValue, when } from '../causes.ts';
 import { compileRule } from './rules.ts';
 import { type Schema, type ValidationRule, furtherSchema, property } from '../schema.ts';
 
@@ -19,12 +19,11 @@ function ofText(rule: ValidationRule, schema: Schema, path: string): readonly Ca
   const { messageExpression = '', reason } = rule;
   return [
     ...ofRuleAndMessage(rule, path),
-    ...(messageExpression !== '' && messageExpression.trim() === ''
-      ? [requiredValue(`${path}.messageExpression`, 'messageExpression must be non-empty if specified')]
-      : []),
-    ...(reason === undefined || REASONS.includes(reason)
-      ? []
-      : [unsupportedValue(`${path}.reason`, reason, REASONS)]),
+    ...when(
+      messageExpression !== '' && messageExpression.trim() === '',
+      requiredValue(`${path}.messageExpression`, 'messageExpression must be non-empty if specified'),
+    ),
+    ...(reason === undefined ? [] : notAmong(`${path}.reason`, reason, REASONS)),
     ...ofFieldPath(rule.fieldPath ?? '', schema, `${path}.fieldPath`),
   ];
 }
@@ -100,11 +99,15 @@ function ofExpressions(
   const program = compileRule(rule.rule);
   const message = rule.messageExpression === undefined ? undefined : compileRule(rule.messageExpression);
   return [
-    ...expressionProblem(program, 'bool', 'cel expression must evaluate to a bool').map((detail) =>
-      invalidValue(`${path}.rule`, whole, detail),
+    ...invalidIf(
+      `${path}.rule`,
+      whole,
+      expressionProblem(program, 'bool', 'cel expression must evaluate to a bool'),
     ),
-    ...expressionProblem(message, 'string', 'messageExpression must evaluate to a string').map((detail) =>
-      invalidValue(`${path}.messageExpression`, whole, detail),
+    ...invalidIf(
+      `${path}.messageExpression`,
+      whole,
+      expressionProblem(message, 'string', 'messageExpression must evaluate to a string'),
     ),
     ...(program instanceof CelError ? [] : ofOldSelf(rule, program, path, uncorrelatable)),
   ];
@@ -124,10 +127,10 @@ function expressionProblem(
   program: CelProgram | CelError | undefined,
   type: string,
   detail: string,
-): readonly string[] {
-  if (program === undefined) return [];
-  if (program instanceof CelError) return [celProblem(program)];
-  return program.type === type || program.type === 'dyn' ? [] : [detail];
+): string | undefined {
+  if (program === undefined) return undefined;
+  if (program instanceof CelError) return celProblem(program);
+  return program.type === type || program.type === 'dyn' ? undefined : detail;
 }
 
 function ofOldSelf(

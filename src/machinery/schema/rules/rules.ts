@@ -1,13 +1,15 @@
 import { CelError, celOptional, compileCel, type CelProgram } from '../../../cel/cel.ts';
 import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { memoizeWeak } from '../../../json/objects.ts';
 import type { Cause } from '../../failure.ts';
 import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from '../causes.ts';
 import {
-  oldField,
-  oldItem,
   anywhere,
   furtherSchema,
+  oldField,
+  oldItem,
   property,
+  valuesBelow,
   type Schema,
   type ValidationRule,
 } from '../schema.ts';
@@ -39,18 +41,10 @@ function celSelf(value: JsonValue, schema: Schema): unknown {
     const { items } = schema;
     if (items === undefined) return celValue(value);
     const list = value.map((item) => celSelf(item, items));
-    switch (schema['x-kubernetes-list-type']) {
-      case 'set':
-        return typedList(list, { keys: undefined, isStored: true });
-      case 'map':
-        return typedList(list, {
-          keys: (schema['x-kubernetes-list-map-keys'] ?? []).map(fieldName),
-          isStored: true,
-        });
-      case 'atomic':
-      case undefined:
-        return stored(list);
-    }
+    const listType = schema['x-kubernetes-list-type'];
+    if (listType !== 'set' && listType !== 'map') return stored(list);
+    const keys = (schema['x-kubernetes-list-map-keys'] ?? []).map(fieldName);
+    return typedList(list, { keys: listType === 'map' ? keys : undefined, isStored: true });
   }
   return isJsonObject(value) ? celFields(value, schema) : value;
 }
@@ -61,10 +55,9 @@ function celFields(object: JsonObject, schema: Schema): unknown {
   if (properties === undefined && further === undefined) return celValue(object);
   const fields = new Map<string, unknown>();
   for (const [key, value] of Object.entries(object)) {
-    if (properties !== undefined && Object.hasOwn(properties, key)) {
-      const own = properties[key];
-      if (own !== undefined) fields.set(fieldName(key), celSelf(value, own));
-    } else if (further !== undefined) fields.set(key, celSelf(value, further));
+    const own = property(schema, key);
+    if (own !== undefined) fields.set(fieldName(key), celSelf(value, own));
+    else if (further !== undefined) fields.set(key, celSelf(value, further));
     else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
   }
   return stored(fields);
@@ -117,17 +110,11 @@ const STRING: Schema = { type: 'string' };
 
 const NAMES: Schema = { type: 'object', properties: { name: STRING, generateName: STRING } };
 
-const roots = new WeakMap<Schema, Schema>();
-
 /** At the root, rules see apiVersion, kind and the names in metadata, whatever the schema declares. */
-function rootOf(schema: Schema): Schema {
-  const known = roots.get(schema);
-  if (known !== undefined) return known;
+const rootOf = memoizeWeak((schema: Schema): Schema => {
   const properties = { ...schema.properties, apiVersion: STRING, kind: STRING, metadata: NAMES };
-  const root = { ...schema, properties };
-  roots.set(schema, root);
-  return root;
-}
+  return { ...schema, properties };
+});
 
 const BLOCKING = [
   'FieldValueNotSupported',
@@ -157,39 +144,16 @@ function check(place: Place): readonly Cause[] {
   return [...checkHere(place), ...children(place).flatMap(check)];
 }
 
-function children(place: Place): readonly Place[] {
-  const { value, old, schema, path } = place;
-  if (isJsonArray(value)) {
-    const { items } = schema;
-    if (items === undefined) return [];
-    return value.map((item, index) =>
-      child(place, item, oldItem(schema, old, item), items, `${path}[${index}]`),
-    );
-  }
-  if (!isJsonObject(value)) return [];
-  const further = furtherSchema(schema);
-  return Object.entries(value).flatMap(([key, field]) => {
-    const own = property(schema, key);
-    const before = oldField(schema, old, key);
-    if (own !== undefined) return [child(place, field, before, own, path === '' ? key : `${path}.${key}`)];
-    return further === undefined ? [] : [child(place, field, before, further, `${path}[${key}]`)];
+/** A value that cannot be correlated counts as unchanged if its whole parent is. */
+function children(parent: Place): readonly Place[] {
+  const { schema } = parent;
+  return valuesBelow(parent.value, schema, parent.path).map(({ value, key, ...below }) => {
+    const old =
+      typeof key === 'number' ? oldItem(schema, parent.old, value) : oldField(schema, parent.old, key);
+    const isUnchanged = () => parent.isUnchanged() || (old !== undefined && isEqual(value, old));
+    return { ...below, value, old, isUnchanged };
   });
 }
-
-/** A value that cannot be correlated counts as unchanged if its whole parent is. */
-const child = (
-  parent: Place,
-  value: JsonValue,
-  old: JsonValue | undefined,
-  schema: Schema,
-  path: string,
-): Place => ({
-  value,
-  old,
-  schema,
-  path,
-  isUnchanged: () => parent.isUnchanged() || (old !== undefined && isEqual(value, old)),
-});
 
 function checkHere(place: Place): readonly Cause[] {
   const rules = rulesOf(place.schema);
@@ -280,12 +244,8 @@ function evaluationFailed(place: Place, rule: ValidationRule, error: unknown): C
 /** Shown where the API server prints the type instead of the value. */
 const typeShown = ({ schema }: Place) => schema.type ?? '';
 
-const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
-
-function rulesOf(schema: Schema): readonly CompiledRule[] {
-  const known = compiled.get(schema);
-  if (known !== undefined) return known;
-  const rules = (schema['x-kubernetes-validations'] ?? [])
+const rulesOf = memoizeWeak((schema: Schema): readonly CompiledRule[] =>
+  (schema['x-kubernetes-validations'] ?? [])
     .filter(({ rule }) => rule.trim() !== '')
     .map((rule): CompiledRule => {
       const program = compileRule(rule.rule);
@@ -296,10 +256,8 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
         message: message instanceof CelError ? undefined : message,
         isTransition: !(program instanceof CelError) && program.names.has('oldSelf'),
       };
-    });
-  compiled.set(schema, rules);
-  return rules;
-}
+    }),
+);
 
 /** The compiled expression of a rule, or the error why it does not compile. */
 export function compileRule(expression: string): CelProgram | CelError {
