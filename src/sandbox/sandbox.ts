@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 
 import type { CelQuestion } from '../cel/library/authorizer.ts';
@@ -9,21 +10,19 @@ import {
   accountGroups,
   accountUsername,
   createAuthenticator,
+  createServiceAccountTokens,
   createUserLookup,
-  type FindUser,
 } from './auth/authenticate.ts';
 import { bootstrapObjects } from './auth/bootstrap.ts';
 import { escalationProblem } from './auth/escalation.ts';
-import { createAuthorizer, type Authorizer } from './auth/rbac.ts';
-import { createServiceAccountTokens } from './auth/service-account-tokens.ts';
+import { createAuthorizer } from './auth/rbac.ts';
 import { startControllers } from './controllers/control.ts';
 import { createConverter } from '../machinery/crd/convert.ts';
 import { DEFINITIONS } from '../machinery/crd/definition.ts';
 import { definitionType } from '../machinery/crd/definition-type.ts';
-import type { AuditEvent } from './http/audit.ts';
-import { createHandler } from './http/handler.ts';
+import { createHandler, type AuditEvent } from './http/handler.ts';
 import { builtInTypes } from '../machinery/kinds/built-in-types.ts';
-import { eventAs } from '../machinery/kinds/core/event-conversion.ts';
+import { eventAs } from '../machinery/kinds/core/event.ts';
 import { createServiceAllocators } from '../machinery/kinds/services/service-allocation.ts';
 import { createDefinedView } from '../machinery/objects/decode.ts';
 import type { Api } from './pipeline/context.ts';
@@ -40,8 +39,6 @@ import { clientConfigOf, type CallWebhook } from '../machinery/webhooks/hook.ts'
 const CONVERSION_TIMEOUT_MS = 30_000;
 
 export interface SandboxOptions {
-  /** A loopback address. */
-  readonly host?: string;
   /** 0: any free port. */
   readonly port?: number;
   /** PEM. */
@@ -50,7 +47,7 @@ export interface SandboxOptions {
   readonly users: ReadonlyMap<string, UserInfo>;
   readonly audit?: (event: AuditEvent) => void;
   /** Called with internal errors of the sandbox. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 export interface Sandbox {
@@ -63,45 +60,35 @@ export interface Sandbox {
  * Starts an in-memory Kubernetes API on loopback.
  * @throws Error if the port is taken
  */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const {
-    onError = (error) => {
-      process.emitWarning(String(error));
-    },
-  } = options;
+export async function startSandbox({
+  port = 0,
+  tls,
+  users,
+  audit,
+  onError,
+}: SandboxOptions): Promise<Sandbox> {
   const storage = createStorage({ onWatcherError: onError });
   const caller = createWebhookCaller(storage);
-  const { api, authorizer, findUser } = assemble(storage, caller.call, options.users);
+  const { api, authorizer, findUser } = assemble(storage, caller.call, users);
   populate(storage, api.registry);
-  const handler = createHandler({
-    api,
-    authorizer,
-    authenticate: createAuthenticator(findUser),
-    audit: options.audit,
-    onError,
-  });
-  const server = createServer({ ...options.tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
-  const stopControllers = startControllers(api, () => timestamp(new Date()), onError);
+  const authenticate = createAuthenticator(findUser);
+  const handler = createHandler({ api, authorizer, authenticate, audit, onError });
+  const server = createServer({ ...tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
+  const stopControllers = startControllers(api, onError);
   const stop = async () => {
     stopControllers();
     caller.close();
     await close(server);
   };
   try {
-    return { port: await listen(server, options.port ?? 0, options.host ?? '127.0.0.1'), stop };
+    return { port: await listen(server, port), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-interface Assembly {
-  readonly api: Api;
-  readonly authorizer: Authorizer;
-  readonly findUser: FindUser;
-}
-
-function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string, UserInfo>): Assembly {
+function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string, UserInfo>) {
   const now = () => new Date();
   const tokens = createServiceAccountTokens(
     now,
@@ -111,7 +98,7 @@ function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string
       return account?.metadata.deletionTimestamp === undefined ? account?.metadata.uid : undefined;
     },
   );
-  const findUser = createUserLookup({ tokens: () => users, issued: tokens.lookup });
+  const findUser = createUserLookup(users, tokens.lookup);
   const authorizer = createAuthorizer(storage);
   const types = builtInTypes(createReviews(authorizer, findUser), createServiceAllocators(storage));
   const registry = createRegistry([...types, definitionType], storage);
@@ -166,7 +153,7 @@ function createConversion(storage: Storage, call: CallWebhook): Api['convert'] {
 
 /** Creates the namespaces, roles and bindings that every cluster starts with. */
 function populate(storage: Storage, registry: ResourceRegistry): void {
-  for (const object of bootstrapObjects({ now: timestamp(new Date()), newUid: randomUUID })) {
+  for (const object of bootstrapObjects(timestamp(new Date()), randomUUID)) {
     const type = registry.findKind(object.apiVersion, object.kind);
     if (type === undefined) throw new Error(`the sandbox does not serve the kind ${object.kind}`);
     storage.create(placeOf(type), object);
@@ -178,14 +165,12 @@ const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixOf = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 
-function listen(server: Server, port: number, host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      const address = server.address();
-      resolve(address === null || typeof address === 'string' ? port : address.port);
-    });
-  });
+/** @throws Error if the port is taken */
+async function listen(server: Server, port: number): Promise<number> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return address === null || typeof address === 'string' ? port : address.port;
 }
 
 function close(server: Server): Promise<void> {

@@ -2,8 +2,9 @@ import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { stringifyJson, isJsonObject, ownValue, parseJson, type JsonValue } from '../json/json.ts';
-import { field } from '../machinery/api-object.ts';
+import { messageOf } from '../json/error-message.ts';
+import { stringifyJson, parseJson, textIn, type JsonValue } from '../json/json.ts';
+import { spec, text } from '../machinery/fields.ts';
 import type { Storage } from '../machinery/storage/stored.ts';
 import type { CallWebhook, ClientConfig } from '../machinery/webhooks/hook.ts';
 
@@ -42,12 +43,12 @@ export function createWebhookCaller(storage: Storage): {
       const target = targetOf(client, storage, timeoutMs);
       const agent = agentFor(client.ca);
       const question = escapeHtml(stringifyJson(body));
-      const { status, contentType, text } = await asOftenAsAsked(
+      const reply = await asOftenAsAsked(
         (signal) => post(target, agent, question, signal, userAgent),
         AbortSignal.timeout(timeoutMs),
       );
-      if (status < 200 || status > 206) throw new Error(statusError(status, contentType, text));
-      return parseAnswer(status, contentType, text);
+      if (reply.status < 200 || reply.status > 206) throw new Error(statusError(reply));
+      return parseAnswer(reply);
     },
     close: () => {
       for (const agent of agents.values()) agent.destroy();
@@ -56,24 +57,18 @@ export function createWebhookCaller(storage: Storage): {
 }
 
 /** Go's JSON encoder escapes these characters, so that a review can be six times as large as its object. */
-const escapeHtml = (text: string): string =>
-  text.replace(/[<>&\u2028\u2029]/g, (character) => {
+const escapeHtml = (json: string): string =>
+  json.replace(/[<>&\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 
 function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: number): Target {
   const query = `timeout=${Math.round(timeoutMs / 1_000)}s`;
   if (url !== undefined) {
-    const { hostname, port, pathname, search } = new URL(url);
+    const { hostname: host, port: given, pathname, search } = new URL(url);
     const path = `${pathname}${search === '' ? '?' : `${search}&`}${query}`;
-    const number = port === '' ? 443 : Number(port);
-    return {
-      host: hostname,
-      port: number,
-      path,
-      serverName: hostname,
-      shown: `https://${hostname}:${number}${path}`,
-    };
+    const port = given === '' ? 443 : Number(given);
+    return { host, port, path, serverName: host, shown: `https://${host}:${port}${path}` };
   }
   if (service === undefined) throw new Error('the webhook has neither url nor service');
   const { namespace, name, port } = service;
@@ -83,9 +78,8 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
   const shown = `https://${serverName}:${port}${path}`;
   if (stored === undefined)
     throw new Error(`Post ${JSON.stringify(shown)}: service ${JSON.stringify(name)} not found`);
-  const spec = field(stored, 'spec');
-  const externalName = isJsonObject(spec) ? ownValue(spec, 'externalName') : undefined;
-  if (typeof externalName !== 'string' || externalName === '') {
+  const externalName = text(spec(stored), 'externalName');
+  if (externalName === '') {
     throw new Error(
       `Post ${JSON.stringify(shown)}: no route to the Service: the sandbox runs no pods. ` +
         'Make it a Service of type ExternalName with externalName localhost',
@@ -118,7 +112,7 @@ interface Reply {
   readonly retryAfterSeconds: number | undefined;
   /** Empty without a Content-Type header. */
   readonly contentType: string;
-  readonly text: string;
+  readonly body: string;
 }
 
 function post(
@@ -152,14 +146,12 @@ function post(
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('error', fail);
         response.on('end', () => {
-          const contentType = response.headers['content-type'] ?? '';
-          const text = Buffer.concat(chunks).toString('utf8');
           const retryAfter = response.headers['retry-after'] ?? '';
           resolve({
             status: response.statusCode ?? 0,
             retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
-            contentType,
-            text,
+            contentType: response.headers['content-type'] ?? '',
+            body: Buffer.concat(chunks).toString('utf8'),
           });
         });
       },
@@ -237,39 +229,35 @@ const STATUS: Readonly<Record<number, string>> = {
  * The error for a status code other than success. A Status in the body is more specific than the code.
  * @see NewGenericServerResponse of k8s.io/apimachinery/pkg/api/errors
  */
-function statusError(status: number, contentType: string, text: string): string {
-  const said = messageOfStatus(text);
+function statusError({ status, contentType, body }: Reply): string {
+  const said = messageOfStatus(body);
   if (said !== undefined) return said;
   const told = STATUS[status];
   if (told !== undefined) return told;
-  const shown = contentType === '' || contentType.startsWith('text/') ? text.trim() : 'unknown';
+  const shown = contentType === '' || contentType.startsWith('text/') ? body.trim() : 'unknown';
   if (status === 403 || status === 406 || status === 415) return shown;
   return status >= 500
     ? `an error on the server (${JSON.stringify(shown)}) has prevented the request from succeeding`
     : `the server responded with the status code ${status} but did not return more information`;
 }
 
-function messageOfStatus(text: string): string | undefined {
-  let body: JsonValue;
+function messageOfStatus(answer: string): string | undefined {
   try {
-    body = parseJson(text);
+    const body = parseJson(answer);
+    return textIn(body, 'status') === 'Failure' ? textIn(body, 'message') : undefined;
   } catch {
     return undefined;
   }
-  if (!isJsonObject(body) || ownValue(body, 'status') !== 'Failure') return undefined;
-  const message = ownValue(body, 'message');
-  return typeof message === 'string' ? message : '';
 }
 
 /** Parses the body of an answer. @throws Error */
-function parseAnswer(status: number, contentType: string, text: string): JsonValue {
-  if (text === '') {
+function parseAnswer({ status, contentType, body }: Reply): JsonValue {
+  if (body === '') {
     throw new Error(`0-length response with status code: ${status} and content type: ${contentType}`);
   }
   try {
-    return parseJson(text);
+    return parseJson(body);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`couldn't get version/kind; json parse error: ${why}`, { cause });
+    throw new Error(`couldn't get version/kind; json parse error: ${messageOf(cause)}`, { cause });
   }
 }

@@ -8,16 +8,11 @@ export type RequestHeaders = Readonly<Record<string, readonly string[] | undefin
 export type FindUser = (token: string) => UserInfo | undefined;
 
 /** Looks up fixed tokens first, then ServiceAccount tokens. Every user found is in `system:authenticated`. */
-export function createUserLookup({
-  tokens,
-  issued,
-}: {
-  readonly tokens: () => ReadonlyMap<string, UserInfo>;
-  readonly issued: FindUser;
-}): FindUser {
+export function createUserLookup(tokens: ReadonlyMap<string, UserInfo>, issued: FindUser): FindUser {
   return (token) => {
-    const user = tokens().get(token) ?? issued(token);
-    return user === undefined ? undefined : authenticated(user);
+    const user = tokens.get(token) ?? issued(token);
+    if (user === undefined || user.groups.includes(AUTHENTICATED)) return user;
+    return { ...user, groups: [...user.groups, AUTHENTICATED] };
   };
 }
 
@@ -42,14 +37,13 @@ export const UNAUTHENTICATED = 'system:unauthenticated';
 /** Members may do everything, regardless of RBAC. */
 export const MASTERS = 'system:masters';
 
-const ANONYMOUS_NAME = 'system:anonymous';
-
 /** The user of a request without a token. */
-export const ANONYMOUS: UserInfo = { username: ANONYMOUS_NAME, groups: [UNAUTHENTICATED] };
+export const ANONYMOUS: UserInfo = { username: 'system:anonymous', groups: [UNAUTHENTICATED] };
 
-export const isAnonymous = ({ username }: Pick<UserInfo, 'username'>) => username === ANONYMOUS_NAME;
+/** Tokens have the API server as their only audience. */
+export const AUDIENCE = 'https://kubernetes.default.svc';
 
-export interface AccountName {
+interface AccountName {
   readonly namespace: string;
   readonly name: string;
 }
@@ -69,7 +63,66 @@ export function accountOf(username: string): AccountName | undefined {
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-/** Adds the group of all authenticated users. */
-export function authenticated(user: UserInfo): UserInfo {
-  return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
+interface ServiceAccountTokens {
+  /** A token valid for this many seconds, as long as the account with this uid exists. */
+  readonly issue: (namespace: string, name: string, uid: string, seconds: number) => string;
+  readonly lookup: FindUser;
+}
+
+/** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
+const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
+
+/**
+ * The tokens of ServiceAccounts, in memory. They are opaque; a real API server issues JWTs, but clients of the
+ * sandbox do not parse them.
+ *
+ * @param random a new unpredictable text for each call
+ * @param uidOf the uid of a ServiceAccount that exists and is not being deleted
+ */
+export function createServiceAccountTokens(
+  now: () => Date,
+  random: () => string,
+  uidOf: (namespace: string, name: string) => string | undefined,
+): ServiceAccountTokens {
+  interface Issued {
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+    readonly id: string;
+    readonly expiresAt: number;
+  }
+  const tokens = new Map<string, Issued>();
+
+  const forgetExpired = () => {
+    const at = now().getTime();
+    for (const [token, { expiresAt }] of tokens) if (expiresAt <= at) tokens.delete(token);
+  };
+
+  return {
+    issue: (namespace, name, uid, seconds) => {
+      forgetExpired();
+      const token = random();
+      tokens.set(token, {
+        namespace,
+        name,
+        uid,
+        id: random(),
+        expiresAt: now().getTime() + seconds * 1_000,
+      });
+      return token;
+    },
+    lookup: (token) => {
+      const issued = tokens.get(token);
+      if (issued === undefined || issued.expiresAt <= now().getTime()) return undefined;
+      const { namespace, name, uid, id } = issued;
+      // The account was replaced by another one with the same name.
+      if (uidOf(namespace, name) !== uid) return undefined;
+      return {
+        username: accountUsername(issued),
+        uid,
+        groups: accountGroups(namespace),
+        extra: { [CREDENTIAL_ID]: [`JTI=${id}`] },
+      };
+    },
+  };
 }

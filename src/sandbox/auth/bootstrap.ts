@@ -4,39 +4,31 @@ import type { JsonObject } from '../../json/json.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
-/** Values that all bootstrap objects share. `now` is RFC 3339 with second precision. */
-export interface BootstrapOptions {
-  readonly now: string;
-  readonly newUid: () => string;
-}
-
 /**
  * The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. The aggregation controller fills in the
  * rules of admin, edit and view.
+ *
+ * @param now RFC 3339 with second precision
  */
-export function bootstrapObjects(options: BootstrapOptions): readonly ApiObject[] {
+export function bootstrapObjects(now: string, newUid: () => string): readonly ApiObject[] {
+  const withIdentity = (name: string, { metadata, ...rest }: Declared): ApiObject =>
+    ofJson({ ...rest, metadata: { ...metadata, name, uid: newUid(), creationTimestamp: now } });
   return [
-    ...NAMESPACES.map((name) => namespaceObject(name, options)),
-    ...BOOTSTRAP_ROLES.map((role) => roleObject(role, options)),
-    ...BOOTSTRAP_BINDINGS.map((binding) => bindingObject(binding, options)),
+    ...NAMESPACES.map((name) => withIdentity(name, declaredNamespace(name))),
+    ...BOOTSTRAP_ROLES.map((role) => withIdentity(role.name, declaredRole(role))),
+    ...BOOTSTRAP_BINDINGS.map((binding) => withIdentity(binding.name, declaredBinding(binding))),
   ];
 }
 
-const identity = (name: string, { now, newUid }: BootstrapOptions) => ({
-  name,
-  uid: newUid(),
-  creationTimestamp: now,
-});
+type Declared = JsonObject & { readonly metadata: JsonObject };
 
-function namespaceObject(name: string, options: BootstrapOptions): ApiObject {
-  return ofJson({
-    apiVersion: 'v1',
-    kind: 'Namespace',
-    metadata: { ...identity(name, options), labels: { 'kubernetes.io/metadata.name': name } },
-    spec: { finalizers: ['kubernetes'] },
-    status: { phase: 'Active' },
-  });
-}
+const declaredNamespace = (name: string): Declared => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { labels: { 'kubernetes.io/metadata.name': name } },
+  spec: { finalizers: ['kubernetes'] },
+  status: { phase: 'Active' },
+});
 
 /** Marks objects that an API server resets to their defaults when it starts. */
 const AUTO_UPDATE = { annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'true' } };
@@ -45,31 +37,26 @@ const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 
 const aggregateLabel = (to: string) => ({ [`${RBAC_GROUP}/aggregate-to-${to}`]: 'true' });
 
-function roleObject(
-  { name, aggregates, aggregatedTo, rules }: BootstrapRole,
-  options: BootstrapOptions,
-): ApiObject {
-  const labels = { ...BOOTSTRAPPED, ...(aggregatedTo === undefined ? {} : aggregateLabel(aggregatedTo)) };
-  return ofJson({
-    apiVersion: `${RBAC_GROUP}/v1`,
-    kind: 'ClusterRole',
-    metadata: { ...identity(name, options), labels, ...AUTO_UPDATE },
-    ...(aggregates === undefined
-      ? {}
-      : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: aggregateLabel(aggregates) }] } }),
-    rules,
-  });
-}
+const declaredRole = ({ aggregates, aggregatedTo, rules }: BootstrapRole): Declared => ({
+  apiVersion: `${RBAC_GROUP}/v1`,
+  kind: 'ClusterRole',
+  metadata: {
+    labels: { ...BOOTSTRAPPED, ...(aggregatedTo === undefined ? {} : aggregateLabel(aggregatedTo)) },
+    ...AUTO_UPDATE,
+  },
+  ...(aggregates === undefined
+    ? {}
+    : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: aggregateLabel(aggregates) }] } }),
+  rules,
+});
 
-function bindingObject({ name, groups }: BootstrapBinding, options: BootstrapOptions): ApiObject {
-  return ofJson({
-    apiVersion: `${RBAC_GROUP}/v1`,
-    kind: 'ClusterRoleBinding',
-    metadata: { ...identity(name, options), labels: BOOTSTRAPPED, ...AUTO_UPDATE },
-    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
-    subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
-  });
-}
+const declaredBinding = ({ name, groups }: BootstrapBinding): Declared => ({
+  apiVersion: `${RBAC_GROUP}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { labels: BOOTSTRAPPED, ...AUTO_UPDATE },
+  roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
+  subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
+});
 
 /** The declaration of a ClusterRole that every cluster starts with. */
 interface BootstrapRole {
@@ -109,7 +96,7 @@ const withSubresource = (subresource: string, resources: readonly string[]) =>
 
 /**
  * @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml, without the roles of
- *   components
+ *   components, and without those for paths that the sandbox does not serve
  */
 const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
   {
@@ -147,21 +134,7 @@ const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
     name: 'system:discovery',
     rules: [paths('/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*', ...PUBLIC_PATHS)],
   },
-  {
-    name: 'system:monitoring',
-    rules: [
-      paths(
-        ...['/healthz', '/livez', '/readyz'].flatMap((path) => [path, `${path}/*`]),
-        '/metrics',
-        '/metrics/slis',
-      ),
-    ],
-  },
   { name: 'system:public-info-viewer', rules: [paths(...PUBLIC_PATHS)] },
-  {
-    name: 'system:service-account-issuer-discovery',
-    rules: [paths('/.well-known/openid-configuration', '/openid/v1/jwks')],
-  },
 ];
 
 /** @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-role-bindings.yaml */
@@ -169,9 +142,7 @@ const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
   { name: 'cluster-admin', groups: ['system:masters'] },
   { name: 'system:basic-user', groups: ['system:authenticated'] },
   { name: 'system:discovery', groups: ['system:authenticated'] },
-  { name: 'system:monitoring', groups: ['system:monitoring'] },
   { name: 'system:public-info-viewer', groups: ['system:authenticated', 'system:unauthenticated'] },
-  { name: 'system:service-account-issuer-discovery', groups: ['system:serviceaccounts'] },
 ];
 
 function editRules(): readonly JsonObject[] {

@@ -2,11 +2,18 @@ import { isEqual } from '../../json/json.ts';
 import { record, text } from '../../machinery/fields.ts';
 import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import type { UserInfo } from '../../machinery/request.ts';
-import type { ResourceAttributes } from './attributes.ts';
-import { rulesOf, type PolicyRule } from './policy-rule.ts';
-import { missingRoles, RBAC_GROUP, type Authorizer, type RoleRef } from './rbac.ts';
-import { describeRules, goList, missingRules } from './rule-cover.ts';
 import { MASTERS } from './authenticate.ts';
+import {
+  coversPath,
+  includesOrAll,
+  missingRoles,
+  RBAC_GROUP,
+  rulesOf,
+  type Authorizer,
+  type PolicyRule,
+  type ResourceAttributes,
+  type RoleRef,
+} from './rbac.ts';
 
 /**
  * Why `user` may not write this Role, ClusterRole or binding: it would grant permissions that the user does not have.
@@ -102,3 +109,76 @@ function grantProblem(
     `${describeRules(notHeld).join('\n')}${unresolved}`
   );
 }
+
+/**
+ * The permissions in `wanted` but not in `held`, split into rules with one verb and one resource or path.
+ * @see k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go
+ */
+function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): readonly PolicyRule[] {
+  return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
+}
+
+/** The rules of {@link missingRules} as sorted text lines; verbs on the same resource share a line. */
+function describeRules(atoms: readonly PolicyRule[]): readonly string[] {
+  const byThing = Map.groupBy(atoms, (atom) => JSON.stringify({ ...atom, verbs: [] }));
+  const lines = [...byThing.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    // The API server merges verbs only for resources.
+    return first.nonResourceURLs.length > 0
+      ? group.map(describe)
+      : [describe({ ...first, verbs: group.flatMap(({ verbs }) => verbs) })];
+  });
+  return [...new Set(lines)].sort();
+}
+
+const NOTHING = { apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [] };
+
+function breakDown(rule: PolicyRule): readonly PolicyRule[] {
+  const names = rule.resourceNames.length === 0 ? [[]] : rule.resourceNames.map((name) => [name]);
+  return rule.verbs.flatMap((verb) => {
+    const one = { ...NOTHING, verbs: [verb] };
+    const resources = rule.apiGroups.flatMap((group) =>
+      rule.resources.flatMap((resource) =>
+        names.map((resourceNames) => ({ ...one, apiGroups: [group], resources: [resource], resourceNames })),
+      ),
+    );
+    const paths = rule.nonResourceURLs.map((url) => ({ ...one, nonResourceURLs: [url] }));
+    return [...resources, ...paths];
+  });
+}
+
+function covers(held: PolicyRule, atom: PolicyRule): boolean {
+  return (
+    atom.verbs.every((verb) => includesOrAll(held.verbs, verb)) &&
+    atom.apiGroups.every((group) => includesOrAll(held.apiGroups, group)) &&
+    atom.resources.every((resource) => coversResource(held.resources, resource)) &&
+    coversNames(held.resourceNames, atom.resourceNames) &&
+    atom.nonResourceURLs.every((path) => held.nonResourceURLs.some((url) => coversPath(url, path)))
+  );
+}
+
+function coversResource(held: readonly string[], resource: string): boolean {
+  if (includesOrAll(held, resource)) return true;
+  const slash = resource.indexOf('/');
+  return slash !== -1 && held.includes(`*${resource.slice(slash)}`);
+}
+
+function coversNames(held: readonly string[], wanted: readonly string[]): boolean {
+  return held.length === 0 || (wanted.length > 0 && wanted.every((name) => held.includes(name)));
+}
+
+function describe(rule: PolicyRule): string {
+  const parts = [
+    ['APIGroups', rule.apiGroups],
+    ['Resources', rule.resources],
+    ['NonResourceURLs', rule.nonResourceURLs],
+    ['ResourceNames', rule.resourceNames],
+    ['Verbs', rule.verbs],
+  ] as const;
+  const shown = parts.filter(([, values]) => values.length > 0);
+  return `{${shown.map(([name, values]) => `${name}:${goList(values)}`).join(', ')}}`;
+}
+
+/** A list of strings as Go's `%q` prints it. */
+const goList = (values: readonly string[]) => `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;

@@ -1,15 +1,14 @@
 import { badRequest } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
-import { forbiddenFor, type Attributes, type ResourceAttributes } from './attributes.ts';
 import {
   type RequestHeaders,
   accountGroups,
   accountOf,
+  ANONYMOUS,
   AUTHENTICATED,
-  isAnonymous,
   UNAUTHENTICATED,
 } from './authenticate.ts';
-import type { Authorizer } from './rbac.ts';
+import { forbiddenFor, type Attributes, type Authorizer, type ResourceAttributes } from './rbac.ts';
 
 const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION = 'authentication.k8s.io';
@@ -115,7 +114,7 @@ function withImpliedGroups(user: UserInfo): UserInfo {
   const account = accountOf(user.username);
   const groups =
     user.groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : user.groups;
-  const implied = isAnonymous(user) ? UNAUTHENTICATED : AUTHENTICATED;
+  const implied = user.username === ANONYMOUS.username ? UNAUTHENTICATED : AUTHENTICATED;
   const decided = groups.includes(UNAUTHENTICATED) || groups.includes(implied);
   return { ...user, groups: decided ? groups : [...groups, implied] };
 }

@@ -1,43 +1,126 @@
-import { record, records, text } from '../../machinery/fields.ts';
+import { memoizeWeak } from '../../json/objects.ts';
+import { record, records, text, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { notFound } from '../../machinery/failure.ts';
+import { ApiFailure, forbidden, notFound } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
 import type { Place, Storage } from '../../machinery/storage/stored.ts';
-import type { Attributes } from './attributes.ts';
-import { ruleAllows, rulesOf, type PolicyRule } from './policy-rule.ts';
 import { accountUsername, MASTERS } from './authenticate.ts';
 
-export const RBAC_GROUP = 'rbac.authorization.k8s.io';
+/** What a user requests permission for. A RequestInfo is one. */
+export type Attributes =
+  | {
+      readonly kind: 'resource';
+      readonly verb: string;
+      readonly group: string;
+      readonly resource: string;
+      readonly subresource: string;
+      /** Empty for cluster-scoped resources and for all namespaces. */
+      readonly namespace: string;
+      /** Empty for collections and creates. */
+      readonly name: string;
+    }
+  | { readonly kind: 'path'; readonly verb: string; readonly path: string };
 
-export interface Verdict {
-  readonly allowed: boolean;
-  /** The binding that allows the request, or the errors in the user's bindings; may be empty. */
-  readonly reason: string;
+export type ResourceAttributes = Extract<Attributes, { kind: 'resource' }>;
+
+/**
+ * The 403 for a request without permission; `reason` comes from the authoriser and is often empty.
+ * @see k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
+ */
+export function forbiddenFor(user: UserInfo, attributes: Attributes, reason: string): ApiFailure {
+  const message = `${escaped(refusal(user, attributes))}${reason === '' ? '' : `: ${reason}`}`;
+  return attributes.kind === 'path'
+    ? new ApiFailure(403, 'Forbidden', `forbidden: ${message}`, {})
+    : forbidden(attributes, attributes.name, message);
 }
+
+function refusal({ username }: UserInfo, attributes: Attributes): string {
+  const cannot = `User ${JSON.stringify(username)} cannot ${attributes.verb}`;
+  if (attributes.kind === 'path') return `${cannot} path ${JSON.stringify(attributes.path)}`;
+  const { group, resource, subresource, namespace } = attributes;
+  const combined = subresource === '' ? resource : `${resource}/${subresource}`;
+  const scope = namespace === '' ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`;
+  return `${cannot} resource ${JSON.stringify(combined)} in API group ${JSON.stringify(group)} ${scope}`;
+}
+
+/** Escapes user input, so that browsers do not interpret it as markup. */
+const escaped = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/** A PolicyRule of rbac.authorization.k8s.io/v1; absent lists are empty. */
+export interface PolicyRule {
+  readonly verbs: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames: readonly string[];
+  readonly nonResourceURLs: readonly string[];
+}
+
+/** The rules of a Role or ClusterRole. */
+export const rulesOf = memoizeWeak((role: ApiObject): readonly PolicyRule[] =>
+  records(role, 'rules').map((rule) => ({
+    verbs: texts(rule, 'verbs'),
+    apiGroups: texts(rule, 'apiGroups'),
+    resources: texts(rule, 'resources'),
+    resourceNames: texts(rule, 'resourceNames'),
+    nonResourceURLs: texts(rule, 'nonResourceURLs'),
+  })),
+);
+
+/** @see kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go */
+function ruleAllows(rule: PolicyRule, attributes: Attributes): boolean {
+  if (!includesOrAll(rule.verbs, attributes.verb)) return false;
+  if (attributes.kind === 'path') {
+    return rule.nonResourceURLs.some((url) => coversPath(url, attributes.path));
+  }
+  const { group, resource, subresource, name } = attributes;
+  const names = subresource === '' ? [resource] : [`${resource}/${subresource}`, `*/${subresource}`];
+  return (
+    includesOrAll(rule.apiGroups, group) &&
+    rule.resources.some((given) => given === '*' || names.includes(given)) &&
+    (rule.resourceNames.length === 0 || rule.resourceNames.includes(name))
+  );
+}
+
+/** Whether a nonResourceURL covers a path or another nonResourceURL: exactly, or up to its trailing stars. */
+export function coversPath(url: string, path: string): boolean {
+  return url === path || (url.endsWith('*') && path.startsWith(url.replace(/\*+$/, '')));
+}
+
+export const includesOrAll = (given: readonly string[], wanted: string) =>
+  given.includes('*') || given.includes(wanted);
+
+export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
 export interface RoleRef {
   readonly kind: string;
   readonly name: string;
 }
 
-export interface HeldRules {
-  readonly rules: readonly PolicyRule[];
-  /** Roles that the user is bound to but that do not exist. */
-  readonly missing: readonly RoleRef[];
-}
-
 export interface Authorizer {
-  readonly authorize: (user: UserInfo, attributes: Attributes) => Verdict;
-  /** All rules that bindings grant the user in a namespace, or cluster-wide if it is empty. */
-  readonly rulesFor: (user: UserInfo, namespace: string) => HeldRules;
+  /** The reason is the binding that allows the request, or the errors in the user's bindings; it may be empty. */
+  readonly authorize: (
+    user: UserInfo,
+    attributes: Attributes,
+  ) => { readonly allowed: boolean; readonly reason: string };
+  /**
+   * All rules that bindings grant the user in a namespace, or cluster-wide if it is empty; and the roles that the user
+   * is bound to but that do not exist.
+   */
+  readonly rulesFor: (
+    user: UserInfo,
+    namespace: string,
+  ) => { readonly rules: readonly PolicyRule[]; readonly missing: readonly RoleRef[] };
   /** @throws ApiFailure 404 if the role does not exist */
   readonly roleRules: (ref: RoleRef, namespace: string) => readonly PolicyRule[];
 }
 
-/** What one binding grants a user. */
-type Grant =
-  | { readonly kind: 'rules'; readonly rules: readonly PolicyRule[]; readonly source: () => string }
-  | { readonly kind: 'missing'; readonly roleRef: RoleRef };
+/** What one binding grants a user. Without rules: its role does not exist. */
+interface Grant {
+  readonly binding: Binding;
+  readonly subject: Subject;
+  readonly rules: readonly PolicyRule[] | undefined;
+}
 
 /**
  * Role-based access control with the stored roles and bindings. Members of `system:masters` may do everything.
@@ -46,48 +129,45 @@ type Grant =
 export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchAll'>): Authorizer {
   const bindingsIn = bindingCache(storage);
 
-  const findRole = ({ kind, name }: RoleRef, namespace: string) =>
-    kind === 'Role'
-      ? storage.get(placeOf('roles'), { namespace, name })
-      : storage.get(placeOf('clusterroles'), { namespace: '', name });
+  const findRules = ({ kind, name }: RoleRef, namespace: string) => {
+    const role =
+      kind === 'Role'
+        ? storage.get(placeOf('roles'), { namespace, name })
+        : storage.get(placeOf('clusterroles'), { namespace: '', name });
+    return role === undefined ? undefined : rulesOf(role);
+  };
 
   function* grantsFor(user: UserInfo, namespace: string): Generator<Grant> {
     for (const scope of namespace === '' ? [''] : ['', namespace]) {
       for (const binding of bindingsIn(scope)) {
         const subject = binding.subjects.find((one) => isSubject(user, one));
-        if (subject !== undefined) yield grantOf(binding, subject);
+        if (subject === undefined) continue;
+        yield { binding, subject, rules: findRules(binding.roleRef, binding.namespace) };
       }
     }
   }
 
-  const grantOf = (binding: Binding, subject: Subject): Grant => {
-    const { roleRef } = binding;
-    const role = findRole(roleRef, binding.namespace);
-    if (role === undefined) return { kind: 'missing', roleRef };
-    return { kind: 'rules', rules: rulesOf(role), source: () => describe(binding, subject) };
-  };
-
   return {
     roleRules: (roleRef, namespace) => {
-      const role = findRole(roleRef, namespace);
-      if (role === undefined) throw notFound(placeOf(`${roleRef.kind.toLowerCase()}s`), roleRef.name);
-      return rulesOf(role);
+      const rules = findRules(roleRef, namespace);
+      if (rules === undefined) throw notFound(placeOf(`${roleRef.kind.toLowerCase()}s`), roleRef.name);
+      return rules;
     },
     rulesFor: (user, namespace) => {
       const grants = [...grantsFor(user, namespace)];
       return {
-        rules: grants.flatMap((grant) => (grant.kind === 'rules' ? grant.rules : [])),
-        missing: grants.flatMap((grant) => (grant.kind === 'missing' ? [grant.roleRef] : [])),
+        rules: grants.flatMap(({ rules = [] }) => rules),
+        missing: grants.flatMap(({ binding, rules }) => (rules === undefined ? [binding.roleRef] : [])),
       };
     },
     authorize: (user, attributes) => {
       if (user.groups.includes(MASTERS)) return { allowed: true, reason: '' };
       const missing: RoleRef[] = [];
-      for (const grant of grantsFor(user, attributes.kind === 'path' ? '' : attributes.namespace)) {
-        if (grant.kind === 'missing') missing.push(grant.roleRef);
-        else if (grant.rules.some((rule) => ruleAllows(rule, attributes))) {
-          return { allowed: true, reason: `RBAC: allowed by ${grant.source()}` };
-        }
+      const scope = attributes.kind === 'path' ? '' : attributes.namespace;
+      for (const { binding, subject, rules } of grantsFor(user, scope)) {
+        if (rules === undefined) missing.push(binding.roleRef);
+        else if (rules.some((rule) => ruleAllows(rule, attributes)))
+          return { allowed: true, reason: `RBAC: allowed by ${describe(binding, subject)}` };
       }
       return { allowed: false, reason: missing.length === 0 ? '' : `RBAC: ${missingRoles(missing)}` };
     },

@@ -1,36 +1,29 @@
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { stringifyJson, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { ApiFailure, notFound } from '../../machinery/failure.ts';
-import type { Api, ApiRequest } from '../pipeline/context.ts';
-import { isDone, removeOrMark } from '../pipeline/delete.ts';
-import { handle } from '../pipeline/handle.ts';
-import type { ResourceRequest, ResourceVerb } from '../../machinery/request.ts';
-import { apiVersionOf, type ResourceType, type ResourceRegistry } from '../../machinery/resource-type.ts';
-import type { Key, Place, Storage } from '../../machinery/storage/stored.ts';
+import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import type { Api } from '../pipeline/context.ts';
+import { removeOrMark } from '../pipeline/delete.ts';
+import type { Place } from '../../machinery/storage/stored.ts';
+import { replaceOrRemove } from './ask.ts';
 import { startDefinitionsController } from './definitions.ts';
 import { startGarbageCollector } from './garbage-collector.ts';
 import { startNamespaceController } from './namespaces.ts';
-import { startRoleAggregation } from './role-aggregation.ts';
-import { spec, status, text } from '../../machinery/fields.ts';
+import { record, records, spec, status, text, withFields } from '../../machinery/fields.ts';
 import { typeWarnings } from '../../machinery/policies/type-check.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const BACKGROUND = { dryRun: false, propagationPolicy: 'Background', preconditions: {} } as const;
 
 /** Runs the controllers of kube-controller-manager that the sandbox has. Returns a function that stops them. */
-export function startControllers(api: Api, now: () => string, onError: (error: unknown) => void): () => void {
+export function startControllers(api: Api, onError: (error: unknown) => void): () => void {
   const { storage, registry } = api;
   const onRetry = (error: unknown) => {
     // Controllers expect conflicts and refusals by webhooks.
     if (!(error instanceof ApiFailure)) onError(error);
   };
-  const replaceObject = (place: Place, object: ApiObject) => {
-    const { namespace = '', name = '', resourceVersion = '' } = object.metadata;
-    if (isDone(object)) storage.remove(place, { namespace, name }, resourceVersion);
-    else storage.replace(place, object, resourceVersion);
-  };
   const stops = [
-    startDefinitionsController(storage, now, (place) => {
+    startDefinitionsController(api, (place) => {
       // Deleting a definition of a built-in resource must not delete the built-in objects.
       if (registry.stored(place.group, place.resource)?.custom === false) return;
       for (const { metadata } of storage.list(place).items)
@@ -41,102 +34,78 @@ export function startControllers(api: Api, now: () => string, onError: (error: u
           BACKGROUND,
         );
     }),
-    startRoleAggregation(storage, replaceObject, onRetry),
-    startPolicyTypes(storage, registry, onRetry),
-    startNamespaceController({
-      storage,
-      replaceObject,
-      now,
-      onError: onRetry,
-      namespacedPlaces: () =>
-        registry
-          .all()
-          .filter(({ namespaced, version, storageVersion }) => namespaced && version === storageVersion)
-          .map(({ group, resource }) => ({ group, resource })),
-      deleteAllIn: async (place, namespace) => {
-        await ask(api, 'namespace-controller', 'deletecollection', place, { namespace, name: '' });
-      },
-    }),
-    startGarbageCollector({
-      storage,
-      onError: onRetry,
-      stored: () => everything(api),
-      findKind: (apiVersion, kind) => {
-        const type = registry.findKind(apiVersion, kind);
-        return type === undefined ? undefined : { place: type, namespaced: type.namespaced };
-      },
-      deleteObject: async (place, key, options) => {
-        await ask(api, 'generic-garbage-collector', 'delete', place, key, {
-          kind: 'DeleteOptions',
-          ...options,
-        });
-      },
-      replaceObject: async (place, object) => {
-        const { namespace = '', name = '' } = object.metadata;
-        await ask(api, 'generic-garbage-collector', 'update', place, { namespace, name }, object);
-      },
-    }),
+    startRoleAggregation(api, onRetry),
+    startPolicyTypes(api, onRetry),
+    startNamespaceController(api, onRetry),
+    startGarbageCollector(api, onRetry),
   ];
   return () => {
     for (const stop of stops) stop();
   };
 }
 
-function* everything({ registry, storage }: Api) {
-  for (const { group, resource, version, storageVersion } of registry.all()) {
-    if (version !== storageVersion) continue;
-    const place = { group, resource };
-    for (const object of storage.list(place).items) yield { place, object };
-  }
-}
-
-const METHODS: Partial<Record<ResourceVerb, string>> = {
-  delete: 'DELETE',
-  deletecollection: 'DELETE',
-  update: 'PUT',
-};
-
-/** Sends a controller's request through the whole pipeline, including webhooks. */
-async function ask(
-  api: Api,
-  account: string,
-  verb: ResourceVerb,
+/**
+ * Calls `work` with the cluster-scoped objects of a place, now and after each change of any of them, if they need it. Returns a
+ * function that stops.
+ */
+function startObjectController(
+  { storage }: Api,
   place: Place,
-  key: Key,
-  body?: object,
-): Promise<void> {
-  const type = api.registry.stored(place.group, place.resource);
-  if (type === undefined) throw notFound(place, key.name);
-  const info: ResourceRequest = {
-    kind: 'resource',
-    verb,
-    group: type.group,
-    version: type.version,
-    resource: type.resource,
-    subresource: '',
-    path: '',
-    ...key,
+  needsWork: (object: ApiObject) => boolean,
+  work: (object: ApiObject) => void,
+  onError: (error: unknown) => void,
+): () => void {
+  const { add, stop } = createWorkQueue((name) => {
+    const object = storage.get(place, { namespace: '', name });
+    if (object !== undefined && needsWork(object)) work(object);
+  }, onError);
+  const addAll = () => {
+    for (const object of storage.list(place).items) if (needsWork(object)) add(text(object.metadata, 'name'));
   };
-  const request: ApiRequest = {
-    method: METHODS[verb] ?? 'GET',
-    info,
-    query: new URLSearchParams(),
-    accept: undefined,
-    contentType: undefined,
-    userAgent: 'kube-controller-manager/sandbox',
-    body: Buffer.from(body === undefined ? '' : stringifyJson(ofVersion(body, type))),
-    user: {
-      username: `system:serviceaccount:kube-system:${account}`,
-      groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
-    },
-    notes: { warn: () => undefined, annotate: () => undefined },
+  const unwatch = storage.watchAll(({ group, resource }) => {
+    if (group === place.group && resource === place.resource) addAll();
+  });
+  addAll();
+  return () => {
+    unwatch();
+    stop();
   };
-  await handle(api, request, info);
 }
 
-/** The object may be stored in another version; controllers change only metadata, which all versions share. */
-const ofVersion = (body: object, type: ResourceType): object =>
-  'metadata' in body ? { ...body, apiVersion: apiVersionOf(type) } : body;
+const CLUSTER_ROLES: Place = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
+
+/**
+ * Maintains the rules of ClusterRoles with an aggregationRule. Any role may be selected by any other role.
+ * @see kubernetes/pkg/controller/clusterroleaggregation
+ */
+function startRoleAggregation(api: Api, onError: (error: unknown) => void): () => void {
+  const { storage } = api;
+  const isAggregated = (role: ApiObject) => record(role, 'aggregationRule') !== undefined;
+  const aggregate = (role: ApiObject) => {
+    const rules = aggregatedRules(role, storage.list(CLUSTER_ROLES).items);
+    if (!isEqual(records(role, 'rules'), rules))
+      replaceOrRemove(storage, CLUSTER_ROLES, withFields(role, { rules }));
+  };
+  return startObjectController(api, CLUSTER_ROLES, isAggregated, aggregate, onError);
+}
+
+/** The rules of all roles that the aggregationRule selects, without duplicates, in the order of role names. */
+function aggregatedRules(role: ApiObject, all: readonly ApiObject[]): readonly JsonObject[] {
+  const byName = all.toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1));
+  const rules: JsonObject[] = [];
+  for (const given of records(record(role, 'aggregationRule') ?? {}, 'clusterRoleSelectors')) {
+    const { selector, problems } = normaliseSelector(given, 'clusterRoleSelectors');
+    if (problems.length > 0) continue; // an invalid selector selects nothing
+    for (const other of byName) {
+      if (other.metadata.name === role.metadata.name) continue;
+      if (!matchesSelector(selector, other.metadata.labels ?? {})) continue;
+      for (const rule of records(other, 'rules')) {
+        if (!rules.some((known) => isEqual(known, rule))) rules.push(rule);
+      }
+    }
+  }
+  return rules;
+}
 
 const POLICIES: Place = {
   group: 'admissionregistration.k8s.io',
@@ -145,41 +114,23 @@ const POLICIES: Place = {
 
 /**
  * Maintains the status of ValidatingAdmissionPolicies. A policy is checked once per generation: kinds that are defined later
- * change nothing. Returns a function that stops the controller.
+ * change nothing.
  *
  * @see kubernetes/pkg/controller/validatingadmissionpolicystatus
  */
-function startPolicyTypes(
-  storage: Pick<Storage, 'get' | 'list' | 'watchAll' | 'replace'>,
-  registry: ResourceRegistry,
-  onError: (error: unknown) => void,
-): () => void {
-  const { add, stop } = createWorkQueue((name) => {
-    const policy = storage.get(POLICIES, { namespace: '', name });
-    if (policy === undefined || isChecked(policy)) return;
+function startPolicyTypes(api: Api, onError: (error: unknown) => void): () => void {
+  const isUnchecked = (policy: ApiObject) => status(policy).observedGeneration !== policy.metadata.generation;
+  const check = (policy: ApiObject) => {
     const { typeChecking: before, ...others } = status(policy);
     const checked = {
-      ...policy,
-      status: {
-        ...others,
-        observedGeneration: policy.metadata.generation ?? 0,
-        ...checkedTypes(typeWarnings(spec(policy), registry), before),
-      },
+      ...others,
+      observedGeneration: policy.metadata.generation ?? 0,
+      ...checkedTypes(typeWarnings(spec(policy), api.registry), before),
     };
-    storage.replace(POLICIES, checked, policy.metadata.resourceVersion ?? '');
-  }, onError);
-  const addAll = () => {
-    for (const policy of storage.list(POLICIES).items)
-      if (!isChecked(policy)) add(text(policy.metadata, 'name'));
+    const { resourceVersion = '' } = policy.metadata;
+    api.storage.replace(POLICIES, { ...policy, status: checked }, resourceVersion);
   };
-  const unwatch = storage.watchAll(({ group, resource }) => {
-    if (group === POLICIES.group && resource === POLICIES.resource) addAll();
-  });
-  addAll();
-  return () => {
-    unwatch();
-    stop();
-  };
+  return startObjectController(api, POLICIES, isUnchecked, check, onError);
 }
 
 /** An apply that removes the last warning removes the field around it, too. */
@@ -191,6 +142,3 @@ function checkedTypes(
     return { typeChecking: { expressionWarnings: warnings.map((one) => ({ ...one })) } };
   return isJsonObject(before) && before.expressionWarnings !== undefined ? {} : { typeChecking: {} };
 }
-
-const isChecked = (policy: ApiObject): boolean =>
-  status(policy).observedGeneration === policy.metadata.generation;

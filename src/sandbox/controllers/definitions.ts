@@ -1,4 +1,4 @@
-import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { timestamp, withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import {
   acceptedNames,
   CLEANUP_FINALIZER,
@@ -8,19 +8,18 @@ import {
   isConditionTrue,
 } from '../../machinery/crd/definition.ts';
 import { planDefinitionStatus, setCondition } from '../../machinery/crd/status.ts';
-import type { Place, Storage } from '../../machinery/storage/stored.ts';
+import type { Place } from '../../machinery/storage/stored.ts';
+import type { Api } from '../pipeline/context.ts';
 
 /**
  * Maintains the status of definitions, and removes a deleted definition once its objects are deleted. Runs in
  * microtasks: after a write and any `await`, the definition is established. Returns a function that stops the
  * controller.
  *
- * @param now RFC 3339 with second precision
  * @param deleteAll deletes every object of a place; objects with finalizers are only marked
  */
 export function startDefinitionsController(
-  storage: Storage,
-  now: () => string,
+  { storage, now }: Api,
   deleteAll: (place: Place) => void,
 ): () => void {
   const queue = new Set<string>();
@@ -48,7 +47,7 @@ export function startDefinitionsController(
     const crd = storage.get(DEFINITIONS, { namespace: '', name });
     if (crd === undefined) return;
     const others = storage.list(DEFINITIONS).items.filter((other) => other !== crd);
-    const planned = planDefinitionStatus(crd, others, now());
+    const planned = planDefinitionStatus(crd, others, timestamp(now()));
     const written = planned === crd ? crd : storage.replace(DEFINITIONS, planned, versionOf(crd));
     if (isAwaitingCleanup(written)) cleanUp(written);
   };
@@ -71,10 +70,13 @@ export function startDefinitionsController(
       storage.remove(DEFINITIONS, { namespace: '', name: nameOf(crd) }, versionOf(crd));
       return;
     }
+    const [reason, message] = wasServed
+      ? (['InstanceDeletionCompleted', 'removed all instances'] as const)
+      : (['NeverEstablished', 'resource was never established'] as const);
     const cleaned = setCondition(
       withMeta(crd, { finalizers }),
-      wasServed ? COMPLETED : NEVER_ESTABLISHED,
-      now(),
+      { type: 'Terminating', status: 'False', reason, message },
+      timestamp(now()),
     );
     storage.replace(DEFINITIONS, cleaned, versionOf(crd));
   };
@@ -94,20 +96,6 @@ export function startDefinitionsController(
     queue.clear();
   };
 }
-
-const COMPLETED = {
-  type: 'Terminating',
-  status: 'False',
-  reason: 'InstanceDeletionCompleted',
-  message: 'removed all instances',
-} as const;
-
-const NEVER_ESTABLISHED = {
-  type: 'Terminating',
-  status: 'False',
-  reason: 'NeverEstablished',
-  message: 'resource was never established',
-} as const;
 
 const nameOf = ({ metadata }: ApiObject) => metadata.name ?? '';
 const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';

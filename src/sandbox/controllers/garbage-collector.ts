@@ -1,31 +1,18 @@
 import type { OwnerReference } from '../../json/kube-object.ts';
 import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { ApiFailure } from '../../machinery/failure.ts';
-import type { Key, Place, Storage, StoredEvent } from '../../machinery/storage/stored.ts';
+import type { Place, StoredEvent } from '../../machinery/storage/stored.ts';
+import type { Api } from '../pipeline/context.ts';
+import { FOREGROUND, ORPHAN } from '../pipeline/delete.ts';
+import type { Propagation } from '../pipeline/options.ts';
+import { ask } from './ask.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-export interface DeletionOptions {
-  readonly propagationPolicy: Propagation;
-  readonly preconditions: { readonly uid: string; readonly resourceVersion: string };
-}
+const ACCOUNT = 'generic-garbage-collector';
 
-export interface GarbageCollectorOptions {
-  readonly storage: Pick<Storage, 'get' | 'watchAll'>;
-  /** All stored objects at the start. */
-  readonly stored: () => Iterable<Stored>;
-  /** Where objects of a kind are stored; undefined if the kind is not served. */
-  readonly findKind: (
-    apiVersion: string,
-    kind: string,
-  ) => { readonly place: Place; readonly namespaced: boolean } | undefined;
-  /** Removes the object or marks it for deletion. @throws ApiFailure 404, 409 */
-  readonly deleteObject: (place: Place, key: Key, options: DeletionOptions) => void | Promise<void>;
-  /**
-   * Replaces the object, or removes it if it was marked and has lost its last finalizer. @throws ApiFailure 404, 409
-   */
-  readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
-  /** Called with errors of work that is retried. */
-  readonly onError: (error: unknown) => void;
+interface Stored {
+  readonly place: Place;
+  readonly object: ApiObject;
 }
 
 /**
@@ -33,9 +20,9 @@ export interface GarbageCollectorOptions {
  * stops the collector.
  *
  * @see kubernetes/pkg/controller/garbagecollector
+ * @param onError called with errors of work that is retried
  */
-export function startGarbageCollector(options: GarbageCollectorOptions): () => void {
-  const { storage, onError } = options;
+export function startGarbageCollector(api: Api, onError: (error: unknown) => void): () => void {
   const graph = createOwnerGraph();
   /** The uids of objects with owners of kinds that are not served. */
   const awaitingKinds = new Set<string>();
@@ -48,11 +35,11 @@ export function startGarbageCollector(options: GarbageCollectorOptions): () => v
     if (stored === undefined) return;
     const { object } = stored;
     const dependents = graph.dependentsOf(uid);
-    const plan = planGarbage({
+    const plan = planGarbage(
       object,
-      dependents: dependents.map((one) => one.object),
-      ownerState: (reference) => ownerState(options, object, reference),
-    });
+      dependents.map((one) => one.object),
+      (reference) => ownerState(api, object, reference),
+    );
     switch (plan.kind) {
       case 'keep':
         return;
@@ -63,22 +50,19 @@ export function startGarbageCollector(options: GarbageCollectorOptions): () => v
         for (const { object: dependent } of dependents) add(dependent.metadata.uid ?? '');
         return;
       case 'orphan-dependents':
-        for (const dependent of dependents) await dropOwners(options, dependent, [uid]);
-        await replace(options, stored, withoutFinalizer(object, ORPHAN));
+        for (const dependent of dependents) await dropOwners(api, dependent, [uid]);
+        await replace(api, stored, withoutFinalizer(object, ORPHAN));
         return;
-      case 'remove-finalizer':
-        await replace(options, stored, withoutFinalizer(object, plan.finalizer));
+      case 'complete-foreground':
+        await replace(api, stored, withoutFinalizer(object, FOREGROUND));
         return;
       case 'drop-owners':
-        await dropOwners(options, stored, plan.uids);
+        await dropOwners(api, stored, plan.uids);
         return;
-      case 'delete': {
-        if (plan.unblock && blocksOwners(object)) {
-          await replace(options, stored, unblocked(object)); // the resulting event enqueues it again
-          return;
-        }
-        await remove(options, stored, plan.propagation);
-      }
+      case 'delete':
+        // The event of the update enqueues it again.
+        if (plan.unblock && blocksOwners(object)) await replace(api, stored, unblocked(object));
+        else await remove(api, stored, plan.propagation);
     }
   };
 
@@ -99,8 +83,12 @@ export function startGarbageCollector(options: GarbageCollectorOptions): () => v
     if (place.resource === 'customresourcedefinitions') for (const each of awaitingKinds) add(each);
   };
 
-  const unwatch = storage.watchAll(react);
-  for (const { place, object } of options.stored()) react(place, { type: 'ADDED', object });
+  const unwatch = api.storage.watchAll(react);
+  for (const { group, resource, version, storageVersion } of api.registry.all()) {
+    if (version !== storageVersion) continue;
+    const place = { group, resource };
+    for (const object of api.storage.list(place).items) react(place, { type: 'ADDED', object });
+  }
   return () => {
     unwatch();
     queue.stop();
@@ -115,13 +103,13 @@ const isMarked = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== und
 
 /** An owner reference applies within the namespace of its dependent. */
 function ownerState(
-  { storage, findKind }: Pick<GarbageCollectorOptions, 'storage' | 'findKind'>,
+  { storage, registry }: Api,
   { metadata: { namespace = '' } }: ApiObject,
   { apiVersion, kind, name, uid }: OwnerReference,
 ): OwnerState {
-  const found = findKind(apiVersion, kind);
-  if (found === undefined || (found.namespaced && namespace === '')) return 'unknown';
-  const owner = storage.get(found.place, { namespace: found.namespaced ? namespace : '', name });
+  const type = registry.findKind(apiVersion, kind);
+  if (type === undefined || (type.namespaced && namespace === '')) return 'unknown';
+  const owner = storage.get(type, { namespace: type.namespaced ? namespace : '', name });
   if (owner?.metadata.uid !== uid) return 'gone';
   return isWaiting(owner) ? 'waiting' : 'solid';
 }
@@ -142,64 +130,37 @@ function unblocked(object: ApiObject): ApiObject {
   return withMeta(object, { ownerReferences });
 }
 
-async function dropOwners(
-  options: Pick<GarbageCollectorOptions, 'replaceObject'>,
-  stored: Stored,
-  uids: readonly string[],
-): Promise<void> {
+async function dropOwners(api: Api, stored: Stored, uids: readonly string[]): Promise<void> {
   const left = (stored.object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
-  await replace(
-    options,
-    stored,
-    withMeta(stored.object, { ownerReferences: left.length === 0 ? undefined : left }),
-  );
+  const ownerReferences = left.length === 0 ? undefined : left;
+  await replace(api, stored, withMeta(stored.object, { ownerReferences }));
 }
 
-async function replace(
-  { replaceObject }: Pick<GarbageCollectorOptions, 'replaceObject'>,
-  { place }: Stored,
-  object: ApiObject,
-): Promise<void> {
-  await unlessGone(() => replaceObject(place, object));
+async function replace(api: Api, { place }: Stored, object: ApiObject): Promise<void> {
+  const { namespace = '', name = '' } = object.metadata;
+  await unlessGone(ask(api, ACCOUNT, 'update', place, { namespace, name }, object));
 }
 
-async function remove(
-  { deleteObject }: Pick<GarbageCollectorOptions, 'deleteObject'>,
-  { place, object }: Stored,
-  propagationPolicy: Propagation,
-): Promise<void> {
+async function remove(api: Api, { place, object }: Stored, propagationPolicy: Propagation): Promise<void> {
   const { namespace = '', name = '', uid = '', resourceVersion = '' } = object.metadata;
-  const options = { propagationPolicy, preconditions: { uid, resourceVersion } };
-  await unlessGone(() => deleteObject(place, { namespace, name }, options));
+  const options = { kind: 'DeleteOptions', propagationPolicy, preconditions: { uid, resourceVersion } };
+  await unlessGone(ask(api, ACCOUNT, 'delete', place, { namespace, name }, options));
 }
 
 /** Treats 404 as success: another client was faster. */
-async function unlessGone(write: () => void | Promise<void>): Promise<void> {
+async function unlessGone(write: Promise<void>): Promise<void> {
   try {
-    await write();
+    await write;
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.status.code !== 404) throw error;
   }
 }
-
-/** Finalizers that request work from the garbage collector. */
-const ORPHAN = 'orphan';
-
-const FOREGROUND = 'foregroundDeletion';
-
-type Propagation = 'Background' | 'Foreground' | 'Orphan';
 
 /**
  * `solid`: the owner exists. `gone`: it does not. `waiting`: it is being deleted and waits for its dependents.
  * `unknown`: its kind is not served, or it cannot own this object.
  */
 type OwnerState = 'solid' | 'gone' | 'waiting' | 'unknown';
-
-interface GarbageState {
-  readonly object: ApiObject;
-  readonly dependents: readonly ApiObject[];
-  readonly ownerState: (reference: OwnerReference) => OwnerState;
-}
 
 type GarbagePlan =
   | { readonly kind: 'keep' }
@@ -209,17 +170,22 @@ type GarbagePlan =
   | { readonly kind: 'orphan-dependents' }
   /** Processes its dependents: each is deleted or loses its reference. */
   | { readonly kind: 'await-dependents' }
-  | { readonly kind: 'remove-finalizer'; readonly finalizer: string }
+  /** Its dependents are gone. */
+  | { readonly kind: 'complete-foreground' }
   | { readonly kind: 'drop-owners'; readonly uids: readonly string[] }
   /** With `unblock`, its owners first stop waiting for it, because it waits for one of them. */
   | { readonly kind: 'delete'; readonly propagation: Propagation; readonly unblock: boolean };
 
 /** @see kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem */
-function planGarbage({ object, dependents, ownerState }: GarbageState): GarbagePlan {
+function planGarbage(
+  object: ApiObject,
+  dependents: readonly ApiObject[],
+  stateOf: (reference: OwnerReference) => OwnerState,
+): GarbagePlan {
   if (object.metadata.deletionTimestamp !== undefined) return planMarked(object, dependents);
   const references = object.metadata.ownerReferences ?? [];
   if (references.length === 0) return { kind: 'keep' };
-  const states = references.map(ownerState);
+  const states = references.map(stateOf);
   if (states.includes('unknown')) return { kind: 'await-kinds' };
 
   if (states.includes('solid')) {
@@ -244,9 +210,7 @@ function planMarked(object: ApiObject, dependents: readonly ApiObject[]): Garbag
     dependent.metadata.ownerReferences?.some(
       ({ uid, blockOwnerDeletion }) => uid === object.metadata.uid && blockOwnerDeletion === true,
     ) === true;
-  return dependents.some(blocks)
-    ? { kind: 'await-dependents' }
-    : { kind: 'remove-finalizer', finalizer: FOREGROUND };
+  return { kind: dependents.some(blocks) ? 'await-dependents' : 'complete-foreground' };
 }
 
 /** An existing finalizer decides the propagation. */
@@ -255,50 +219,33 @@ function propagationOf({ metadata: { finalizers = [] } }: ApiObject): Propagatio
   return finalizers.includes(FOREGROUND) ? 'Foreground' : 'Background';
 }
 
-interface Stored {
-  readonly place: Place;
-  readonly object: ApiObject;
-}
-
-/** Owners and dependents by uid. An owner need not exist. */
-interface OwnerGraph {
-  readonly observe: (place: Place, event: Pick<StoredEvent, 'type' | 'object'>) => void;
-  readonly get: (uid: string) => Stored | undefined;
-  readonly dependentsOf: (uid: string) => readonly Stored[];
-}
-
 const ownersOf = ({ metadata }: ApiObject): readonly string[] =>
   (metadata.ownerReferences ?? []).map(({ uid }) => uid);
 
-function createOwnerGraph(): OwnerGraph {
+/** Owners and dependents by uid. An owner need not exist. */
+function createOwnerGraph() {
   const objects = new Map<string, Stored>();
   const dependents = new Map<string, Set<string>>();
-
-  const unlink = (uid: string, owner: string) => {
-    const linked = dependents.get(owner);
-    linked?.delete(uid);
-    if (linked?.size === 0) dependents.delete(owner);
-  };
-  const link = (uid: string, owner: string) => {
-    const linked = dependents.get(owner);
-    if (linked === undefined) dependents.set(owner, new Set([uid]));
-    else linked.add(uid);
-  };
-
   return {
-    observe: (place, { type, object }) => {
+    observe: (place: Place, { type, object }: Pick<StoredEvent, 'type' | 'object'>): void => {
       const { uid } = object.metadata;
       if (uid === undefined) return;
       const before = objects.get(uid);
-      if (before !== undefined) for (const owner of ownersOf(before.object)) unlink(uid, owner);
+      for (const owner of before === undefined ? [] : ownersOf(before.object)) {
+        const linked = dependents.get(owner);
+        linked?.delete(uid);
+        if (linked?.size === 0) dependents.delete(owner);
+      }
       if (type === 'DELETED') {
         objects.delete(uid);
         return;
       }
       objects.set(uid, { place, object });
-      for (const owner of ownersOf(object)) link(uid, owner);
+      for (const owner of ownersOf(object))
+        dependents.set(owner, (dependents.get(owner) ?? new Set<string>()).add(uid));
     },
-    get: (uid) => objects.get(uid),
-    dependentsOf: (uid) => [...(dependents.get(uid) ?? [])].flatMap((each) => objects.get(each) ?? []),
+    get: (uid: string): Stored | undefined => objects.get(uid),
+    dependentsOf: (uid: string): readonly Stored[] =>
+      [...(dependents.get(uid) ?? [])].flatMap((each) => objects.get(each) ?? []),
   };
 }

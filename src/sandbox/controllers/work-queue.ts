@@ -3,22 +3,16 @@ const AT_ONCE = 20;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 10_000;
 
-export interface WorkQueue {
-  /** Schedules `work` for `key`; several calls before it starts count as one. */
-  readonly add: (key: string) => void;
-  /** Starts no further work; running work finishes. */
-  readonly stop: () => void;
-}
-
 /**
- * Work starts in a later turn of the event loop, so that the client whose write caused it is answered first.
+ * `add` schedules `work` for a key; several calls before it starts count as one. `stop` starts no further work; running
+ * work finishes. Work starts in a later turn of the event loop, so that the client whose write caused it is answered first.
  *
  * @param work must read the current state, because a key does not say what happened; retried later if it throws
  */
 export function createWorkQueue(
   work: (key: string) => void | Promise<void>,
   onError: (error: unknown) => void,
-): WorkQueue {
+) {
   const waiting = new Set<string>();
   const busy = new Set<string>();
   const failures = new Map<string, number>();

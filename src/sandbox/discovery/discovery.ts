@@ -1,9 +1,33 @@
-import type { JsonValue } from '../../json/json.ts';
-import { mediaTypeOf, negotiateDocument, plainForm } from '../http/content-type.ts';
-import type { ResourceRegistry } from '../../machinery/resource-type.ts';
-import { documentAnswer, type DocumentAnswer, VERSION } from './version.ts';
-import { groupsOf, type ServedGroup } from './groups.ts';
-import { toAggregatedGroup, toGroup, toResourceList } from './resource-list.ts';
+import { arch, platform, version as nodeVersion } from 'node:process';
+
+import type { JsonObject, JsonValue } from '../../json/json.ts';
+import { mediaTypeOf, negotiateDocument, plainForm, type Encoding } from '../http/content-type.ts';
+import {
+  apiVersionOf,
+  compareVersions,
+  type ResourceRegistry,
+  type ResourceType,
+  type Subresource,
+} from '../../machinery/resource-type.ts';
+
+export const GIT_VERSION = 'v1.37.0+sandbox';
+
+/** `/version`: the emulated Kubernetes release. */
+export const VERSION: JsonObject = {
+  major: '1',
+  minor: '37',
+  emulationMajor: '1',
+  emulationMinor: '37',
+  minCompatibilityMajor: '1',
+  minCompatibilityMinor: '36',
+  gitVersion: GIT_VERSION,
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: `node ${nodeVersion}`,
+  compiler: 'none',
+  platform: `${platform}/${arch}`,
+};
 
 /**
  * The discovery documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths.
@@ -17,15 +41,20 @@ export function discoveryAnswer(
 ): DocumentAnswer | undefined {
   const [root = '', ...rest] = path.split('/').filter((part) => part !== '');
   const groups = groupsOf(registry.all());
+  const core = groups.find(({ name }) => name === '')?.versions ?? [];
   switch (root) {
     case '':
       return documentAnswer({ paths: pathsOf(groups) }, undefined);
     case 'version':
       return rest.length === 0 ? documentAnswer(VERSION, undefined) : undefined;
     case 'api':
-      return belowApi(rest, accept, groups);
+      return belowApi(rest, accept, core);
     case 'apis':
-      return belowApis(rest, accept, groups);
+      return belowApis(
+        rest,
+        accept,
+        groups.filter(({ name }) => name !== ''),
+      );
     default:
       return undefined;
   }
@@ -33,55 +62,46 @@ export function discoveryAnswer(
 
 /** The core group, which has no name. */
 function belowApi(
-  [version, ...rest]: readonly string[],
+  below: readonly string[],
   accept: string | undefined,
-  groups: readonly ServedGroup[],
+  core: readonly ServedVersion[],
 ): DocumentAnswer | undefined {
-  const core = groups.filter(({ name }) => name === '');
-  if (version !== undefined) return rest.length === 0 ? resourceList('', version, accept, core) : undefined;
-  const versions = core.flatMap((group) => group.versions.map((served) => served.version));
-  return aggregatedOr({ kind: 'APIVersions', versions, serverAddressByClientCIDRs: [] }, accept, core);
+  if (below.length > 0) return resourceList(below, accept, core);
+  const versions = core.map(({ version }) => version);
+  const plain = { kind: 'APIVersions', versions, serverAddressByClientCIDRs: [] };
+  return aggregatedOr(plain, accept, [{ name: '', versions: core }]);
 }
 
 function belowApis(
-  [name, version, ...rest]: readonly string[],
+  [name, ...below]: readonly string[],
   accept: string | undefined,
   groups: readonly ServedGroup[],
 ): DocumentAnswer | undefined {
-  const named = groups.filter((group) => group.name !== '');
   if (name === undefined) {
-    const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(toGroup) };
-    return aggregatedOr(list, accept, named);
+    const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(toGroup) };
+    return aggregatedOr(list, accept, groups);
   }
-  if (version !== undefined)
-    return rest.length === 0 ? resourceList(name, version, accept, named) : undefined;
-  const group = named.find((candidate) => candidate.name === name);
+  const group = groups.find((candidate) => candidate.name === name);
   if (group === undefined) return undefined;
+  if (below.length > 0) return resourceList(below, accept, group.versions);
   return documentAnswer({ kind: 'APIGroup', apiVersion: 'v1', ...toGroup(group) }, accept);
 }
 
 function resourceList(
-  name: string,
-  version: string,
+  [version, ...rest]: readonly string[],
   accept: string | undefined,
-  groups: readonly ServedGroup[],
+  versions: readonly ServedVersion[],
 ): DocumentAnswer | undefined {
-  const versions = groups.find((group) => group.name === name)?.versions ?? [];
   const served = versions.find((candidate) => candidate.version === version);
-  return served === undefined ? undefined : documentAnswer(toResourceList(served), accept);
+  return served === undefined || rest.length > 0 ? undefined : documentAnswer(toResourceList(served), accept);
 }
 
-const AGGREGATED_VERSIONS = ['v2', 'v2beta1'];
-
-type DiscoveryForm = { readonly kind: 'plain' } | { readonly kind: 'aggregated'; readonly version: string };
-
-function discoveryForm(parameters: ReadonlyMap<string, string>): DiscoveryForm | undefined {
-  const version = parameters.get('v') ?? '';
-  const aggregated =
+function discoveryForm(parameters: ReadonlyMap<string, string>) {
+  const isAggregated =
     parameters.get('g') === 'apidiscovery.k8s.io' &&
     parameters.get('as') === 'APIGroupDiscoveryList' &&
-    AGGREGATED_VERSIONS.includes(version);
-  return aggregated ? { kind: 'aggregated', version } : plainForm(parameters);
+    parameters.get('v') === 'v2';
+  return isAggregated ? { kind: 'aggregated' as const } : plainForm(parameters);
 }
 
 /** All groups with all their resources in one document, if the client accepts it. */
@@ -90,19 +110,18 @@ function aggregatedOr(
   accept: string | undefined,
   groups: readonly ServedGroup[],
 ): DocumentAnswer {
-  const form = negotiateDocument(accept, discoveryForm);
-  const { encoding } = form;
+  const { kind, encoding } = negotiateDocument(accept, discoveryForm);
   const mediaType = mediaTypeOf(encoding);
-  if (form.kind === 'plain') return { body: plain, encoding, contentType: mediaType };
+  if (kind === 'plain') return { body: plain, encoding, contentType: mediaType };
   return {
     body: {
       kind: 'APIGroupDiscoveryList',
-      apiVersion: `apidiscovery.k8s.io/${form.version}`,
+      apiVersion: 'apidiscovery.k8s.io/v2',
       metadata: {},
       items: groups.map(toAggregatedGroup),
     },
     encoding,
-    contentType: `${mediaType};g=apidiscovery.k8s.io;v=${form.version};as=APIGroupDiscoveryList`,
+    contentType: `${mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`,
   };
 }
 
@@ -125,3 +144,166 @@ function pathsOf(groups: readonly ServedGroup[]): readonly string[] {
   });
   return [...OTHER_PATHS, ...served].toSorted();
 }
+
+/** A document that is not an API object, with its Content-Type. */
+export interface DocumentAnswer {
+  readonly body: JsonValue;
+  readonly encoding: Encoding;
+  readonly contentType: string;
+}
+
+/** Encodes the document as the client accepts it. @throws ApiFailure 406 */
+export function documentAnswer(body: JsonValue, accept: string | undefined): DocumentAnswer {
+  const { encoding } = negotiateDocument(accept, plainForm);
+  return { body, encoding, contentType: mediaTypeOf(encoding) };
+}
+
+export interface ServedVersion {
+  readonly version: string;
+  /** `v1`, `infra.example.com/v1`. */
+  readonly groupVersion: string;
+  readonly types: readonly ResourceType[];
+}
+
+interface ServedGroup {
+  readonly name: string;
+  /** The preferred version first; never empty. */
+  readonly versions: readonly ServedVersion[];
+}
+
+/** The API server's own groups in its order; clients resolve a short name in the first group that has it. */
+const PRIORITY = [
+  '',
+  'apiregistration.k8s.io',
+  'apps',
+  'events.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'autoscaling',
+  'batch',
+  'certificates.k8s.io',
+  'networking.k8s.io',
+  'policy',
+  'rbac.authorization.k8s.io',
+  'storage.k8s.io',
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'scheduling.k8s.io',
+  'coordination.k8s.io',
+  'node.k8s.io',
+  'discovery.k8s.io',
+];
+
+/** Served groups and versions in discovery order: built-in groups before groups of CRDs, which are sorted by name. */
+export function groupsOf(types: readonly ResourceType[]): readonly ServedGroup[] {
+  return [...Map.groupBy(types, ({ group }) => group)]
+    .map(([name, members]) => ({ name, versions: versionsOf(name, members) }))
+    .toSorted((left, right) => compareGroups(left.name, right.name));
+}
+
+function versionsOf(group: string, types: readonly ResourceType[]): readonly ServedVersion[] {
+  return [...Map.groupBy(types, ({ version }) => version)]
+    .map(([version, members]) => ({
+      version,
+      groupVersion: apiVersionOf({ group, version }),
+      types: members.toSorted((left, right) => compareText(left.resource, right.resource)),
+    }))
+    .toSorted((left, right) => compareVersions(left.version, right.version));
+}
+
+function compareGroups(left: string, right: string): number {
+  const [a, b] = [PRIORITY.indexOf(left), PRIORITY.indexOf(right)];
+  if (a === -1 && b === -1) return compareText(left, right);
+  return a === -1 ? 1 : b === -1 ? -1 : a - b;
+}
+
+const compareText = (left: string, right: string): number => (left < right ? -1 : Number(left > right));
+
+/** All subresources of a resource by name, with the kinds that they read and write. */
+export function subresourcesOf(type: ResourceType): readonly Required<Subresource>[] {
+  const { group, version, kind } = type;
+  const own = { group, version };
+  const verbs = ['get', 'patch', 'update'] as const;
+  const all: readonly Required<Subresource>[] = [
+    ...(type.hasStatus ? [{ ...own, name: 'status', kind, verbs }] : []),
+    ...(type.scale === undefined
+      ? []
+      : [{ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs }]),
+    ...(type.subresources ?? []).map((subresource) => ({ ...own, ...subresource })),
+  ];
+  return all.toSorted((left, right) => (left.name < right.name ? -1 : 1));
+}
+
+/** `/api/v1`, `/apis/<group>/<version>`. */
+const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObject => ({
+  kind: 'APIResourceList',
+  // The core group's document keeps its format from before groups existed.
+  ...(groupVersion.includes('/') ? { apiVersion: 'v1' } : {}),
+  groupVersion,
+  resources: types.flatMap((type) => [
+    {
+      name: type.resource,
+      singularName: type.singular,
+      namespaced: type.namespaced,
+      kind: type.kind,
+      verbs: type.verbs,
+      ...namesOf(type),
+    },
+    ...subresourcesOf(type).map((subresource) => ({
+      name: `${type.resource}/${subresource.name}`,
+      singularName: '',
+      namespaced: type.namespaced,
+      // Only a kind of another group is written in full.
+      ...(subresource.group === type.group ? {} : { group: subresource.group, version: subresource.version }),
+      kind: subresource.kind,
+      verbs: subresource.verbs,
+    })),
+  ]),
+});
+
+const namesOf = ({ shortNames, categories }: ResourceType): JsonObject => ({
+  ...(shortNames.length === 0 ? {} : { shortNames }),
+  ...(categories.length === 0 ? {} : { categories }),
+});
+
+/** `/apis/<group>`, and an item of `/apis`. */
+function toGroup({ name, versions }: ServedGroup): JsonObject {
+  const shown = versions.map(({ groupVersion, version }) => ({ groupVersion, version }));
+  return { name, versions: shown, preferredVersion: shown[0] ?? {} };
+}
+
+/** One group of aggregated discovery, apidiscovery.k8s.io. */
+const toAggregatedGroup = ({ name, versions }: ServedGroup): JsonObject => ({
+  metadata: { ...(name === '' ? {} : { name }), creationTimestamp: null },
+  versions: versions.map(({ version, types }) => ({
+    version,
+    resources: types.map(toAggregatedResource),
+    freshness: 'Current',
+  })),
+});
+
+function toAggregatedResource(type: ResourceType): JsonObject {
+  const { group, version, kind } = type;
+  const subresources = subresourcesOf(type);
+  return {
+    resource: type.resource,
+    responseKind: { group, version, kind },
+    scope: type.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: type.singular,
+    verbs: type.verbs,
+    ...namesOf(type),
+    ...(subresources.length === 0 ? {} : { subresources: subresources.map(toAggregatedSubresource) }),
+  };
+}
+
+const toAggregatedSubresource = ({
+  name,
+  group,
+  version,
+  kind,
+  verbs,
+}: Required<Subresource>): JsonObject => ({
+  subresource: name,
+  responseKind: { group, version, kind },
+  verbs,
+});

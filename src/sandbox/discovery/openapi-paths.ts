@@ -1,9 +1,8 @@
 import type { ResourceVerb } from '../../machinery/request.ts';
-import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { apiVersionOf, type ResourceType, type Subresource } from '../../machinery/resource-type.ts';
+import type { JsonObject } from '../../json/json.ts';
+import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { childSchema, type Schema } from '../../machinery/schema/schema.ts';
-import { gvkOf, refTo, schemaName, SHARED, type GroupVersionKind, merged } from './openapi-names.ts';
-import { subresourcesOf } from './resource-list.ts';
+import { subresourcesOf } from './discovery.ts';
 
 /**
  * The paths of one resource and their operations. kubectl derives from them whether `fieldValidation` and apply are
@@ -14,157 +13,51 @@ export function pathsOf(type: ResourceType): JsonObject {
   const collection = `${root}/${type.namespaced ? 'namespaces/{namespace}/' : ''}${type.resource}`;
   const ofNamespace = type.namespaced ? ['namespace'] : [];
   const ofObject = [...ofNamespace, 'name'];
-  return {
-    ...pathItem(collection, ofNamespace, collectionOperations(type)),
-    ...pathItem(`${collection}/{name}`, ofObject, objectOperations(type)),
-    ...merged(
-      subresourcesOf(type).map((subresource) =>
-        pathItem(
-          `${collection}/{name}/${subresource.name}`,
-          ofObject,
-          subresourceOperations(type, subresource),
-        ),
-      ),
+  const own: Target = { gvk: type, body: refTo(schemaName(type, type.kind)), suffix: '' };
+  return merged([
+    pathItem(collection, ofNamespace, type, type.verbs, ['list', 'create', 'deletecollection'], own),
+    pathItem(`${collection}/{name}`, ofObject, type, type.verbs, ['get', 'update', 'patch', 'delete'], own),
+    ...subresourcesOf(type).map(({ name, verbs, ...gvk }) =>
+      pathItem(`${collection}/{name}/${name}`, ofObject, type, verbs, ['get', 'update', 'patch', 'create'], {
+        gvk,
+        body: gvk.kind === type.kind ? own.body : { type: 'object' },
+        suffix: capitalised(name),
+      }),
     ),
-    ...(type.namespaced && type.verbs.includes('list')
-      ? pathItem(`${root}/${type.resource}`, [], { get: listing(type, 'ForAllNamespaces') })
-      : {}),
-  };
+    type.namespaced
+      ? pathItem(`${root}/${type.resource}`, [], type, type.verbs, ['list'], {
+          ...own,
+          suffix: 'ForAllNamespaces',
+        })
+      : {},
+  ]);
 }
 
-/** A path with its operations; empty if there are none. */
-function pathItem(path: string, inPath: readonly string[], operations: JsonObject): JsonObject {
-  if (Object.keys(operations).length === 0) return {};
-  const parameters = inPath.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
-  return { [path]: { ...operations, parameters } };
-}
+const capitalised = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-function collectionOperations(type: ResourceType): JsonObject {
-  const own = refTo(schemaName(type, type.kind));
-  return offered(type.verbs, {
-    list: ['get', () => listing(type, '')],
-    create: [
-      'post',
-      () => operation(type, 'post', 'create', { query: WRITE, body: jsonBody(own), answer: own }),
-    ],
-    deletecollection: [
-      'delete',
-      () =>
-        operation(type, 'deletecollection', 'deleteCollection', {
-          query: [...LIST, ...DELETE],
-          body: jsonBody(refTo(SHARED.deleteOptions)),
-          answer: refTo(SHARED.status),
-        }),
-    ],
-  });
-}
-
-function objectOperations(type: ResourceType): JsonObject {
-  const own = refTo(schemaName(type, type.kind));
-  return {
-    ...changes(type, type.verbs, type, own, ''),
-    ...offered(type.verbs, {
-      delete: [
-        'delete',
-        () =>
-          operation(type, 'delete', 'delete', {
-            query: DELETE,
-            body: jsonBody(refTo(SHARED.deleteOptions)),
-            answer: refTo(SHARED.status),
-          }),
-      ],
-    }),
-  };
-}
-
-function subresourceOperations(type: ResourceType, subresource: Required<Subresource>): JsonObject {
-  const { name, verbs, kind } = subresource;
-  const body = kind === type.kind ? refTo(schemaName(type, kind)) : { type: 'object' };
-  const suffix = `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
-  return {
-    ...changes(type, verbs, subresource, body, suffix),
-    ...offered(verbs, {
-      create: [
-        'post',
-        () =>
-          operation(type, 'post', 'create', {
-            gvk: subresource,
-            query: WRITE,
-            body: jsonBody(body),
-            answer: body,
-            suffix,
-          }),
-      ],
-    }),
-  };
-}
-
-/** Operations to read, replace and patch one object or a subresource. */
-function changes(
-  type: ResourceType,
-  verbs: readonly ResourceVerb[],
-  gvk: GroupVersionKind,
-  answer: JsonObject,
-  suffix: string,
-): JsonObject {
-  const told = { gvk, answer, suffix };
-  return offered(verbs, {
-    get: ['get', () => operation(type, 'get', 'read', { ...told, query: [] })],
-    update: [
-      'put',
-      () => operation(type, 'put', 'replace', { ...told, query: WRITE, body: jsonBody(answer) }),
-    ],
-    patch: [
-      'patch',
-      () => operation(type, 'patch', 'patch', { ...told, query: [...WRITE, 'force'], body: patchBody(type) }),
-    ],
-  });
-}
-
-type Offer = readonly [method: string, operation: () => JsonObject];
-
-const offered = (
-  verbs: readonly ResourceVerb[],
-  offers: Readonly<Partial<Record<ResourceVerb, Offer>>>,
-): JsonObject =>
-  Object.fromEntries(
-    verbs.flatMap((verb) => {
-      const offer = offers[verb];
-      return offer === undefined ? [] : [[offer[0], offer[1]()]];
-    }),
-  );
-
-const listing = (type: ResourceType, suffix: string): JsonObject =>
-  operation(type, 'list', 'list', { query: LIST, answer: refTo(schemaName(type, type.listKind)), suffix });
-
-interface Operation {
-  /** The kind, if it is not the resource's own kind. */
-  readonly gvk?: GroupVersionKind;
-  readonly query: readonly string[];
-  readonly body?: JsonObject;
-  readonly answer: JsonObject;
+/** What the operations of a path read and write. */
+interface Target {
+  readonly gvk: GroupVersionKind;
+  /** The schema of the object. */
+  readonly body: JsonObject;
   /** The end of the operationId. */
-  readonly suffix?: string;
+  readonly suffix: string;
 }
 
-function operation(type: ResourceType, action: string, verb: string, told: Operation): JsonObject {
-  const { group, version, kind, namespaced } = type;
-  const { gvk = type, query, body, answer, suffix = '' } = told;
-  const names = [group === '' ? 'core' : (group.split('.', 1)[0] ?? ''), version];
-  const tag = names.map((name) => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`).join('');
-  const scope = namespaced && suffix !== 'ForAllNamespaces' ? 'Namespaced' : '';
-  return {
-    operationId: `${verb}${tag}${scope}${kind}${suffix}`,
-    tags: [names.join('_')],
-    parameters: query.map(queryParameter),
-    ...(body === undefined ? {} : { requestBody: body }),
-    responses: {
-      '200': { description: 'OK', content: { 'application/json': { schema: answer } } },
-      '401': { description: 'Unauthorized' },
-    },
-    'x-kubernetes-action': action,
-    'x-kubernetes-group-version-kind': gvkOf(gvk),
-  };
+/** A path with those of the operations that are served; empty if there are none. */
+function pathItem(
+  path: string,
+  inPath: readonly string[],
+  type: ResourceType,
+  served: readonly ResourceVerb[],
+  possible: readonly Verb[],
+  target: Target,
+): JsonObject {
+  const verbs = possible.filter((verb) => served.includes(verb));
+  if (verbs.length === 0) return {};
+  const operations = verbs.map((verb) => [OPERATIONS[verb].method, operation(type, verb, target)] as const);
+  const parameters = inPath.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+  return { [path]: { ...Object.fromEntries(operations), parameters } };
 }
 
 const WRITE = ['dryRun', 'fieldManager', 'fieldValidation'];
@@ -182,6 +75,43 @@ const LIST = [
   'watch',
 ];
 
+type Verb = Exclude<ResourceVerb, 'watch'>;
+
+/** For each verb: the HTTP method, the first word of the operationId, and the query parameters. */
+const OPERATIONS: Readonly<
+  Record<Verb, { readonly method: string; readonly word: string; readonly query: readonly string[] }>
+> = {
+  list: { method: 'get', word: 'list', query: LIST },
+  create: { method: 'post', word: 'create', query: WRITE },
+  deletecollection: { method: 'delete', word: 'deleteCollection', query: [...LIST, ...DELETE] },
+  get: { method: 'get', word: 'read', query: [] },
+  update: { method: 'put', word: 'replace', query: WRITE },
+  patch: { method: 'patch', word: 'patch', query: [...WRITE, 'force'] },
+  delete: { method: 'delete', word: 'delete', query: DELETE },
+};
+
+function operation(type: ResourceType, verb: Verb, { gvk, body, suffix }: Target): JsonObject {
+  const { group, version, kind, namespaced, listKind } = type;
+  const { method, word, query } = OPERATIONS[verb];
+  const names = [group === '' ? 'core' : (group.split('.', 1)[0] ?? ''), version];
+  const scope = namespaced && suffix !== 'ForAllNamespaces' ? 'Namespaced' : '';
+  const isDeletion = verb === 'delete' || verb === 'deletecollection';
+  const answer =
+    verb === 'list' ? refTo(schemaName(type, listKind)) : isDeletion ? refTo(SHARED.status) : body;
+  return {
+    operationId: `${word}${names.map(capitalised).join('')}${scope}${kind}${suffix}`,
+    tags: [names.join('_')],
+    parameters: query.map(queryParameter),
+    ...(verb === 'get' || verb === 'list' ? {} : { requestBody: { content: contentOf(type, verb, body) } }),
+    responses: {
+      '200': { description: 'OK', content: { 'application/json': { schema: answer } } },
+      '401': { description: 'Unauthorized' },
+    },
+    'x-kubernetes-action': verb === 'list' || verb === 'deletecollection' ? verb : method,
+    'x-kubernetes-group-version-kind': gvkOf(gvk),
+  };
+}
+
 const BOOLEANS = ['allowWatchBookmarks', 'force', 'orphanDependents', 'sendInitialEvents', 'watch'];
 const INTEGERS = ['gracePeriodSeconds', 'limit', 'timeoutSeconds'];
 
@@ -194,9 +124,10 @@ const queryParameter = (name: string): JsonObject => ({
   },
 });
 
-const jsonBody = (schema: JsonValue): JsonObject => ({ content: { 'application/json': { schema } } });
-
-function patchBody(type: ResourceType): JsonObject {
+/** The body of a request by its media type. */
+function contentOf(type: ResourceType, verb: Verb, body: JsonObject): JsonObject {
+  if (verb === 'create' || verb === 'update') return { 'application/json': { schema: body } };
+  if (verb !== 'patch') return { 'application/json': { schema: refTo(SHARED.deleteOptions) } };
   const languages = [
     'application/apply-patch+yaml',
     'application/json-patch+json',
@@ -205,9 +136,7 @@ function patchBody(type: ResourceType): JsonObject {
     // type is not offered here, it uses its built-in types.
     ...(type.custom || isOpen(type.schema) ? [] : ['application/strategic-merge-patch+json']),
   ];
-  return {
-    content: Object.fromEntries(languages.map((language) => [language, { schema: refTo(SHARED.patch) }])),
-  };
+  return Object.fromEntries(languages.map((language) => [language, { schema: refTo(SHARED.patch) }]));
 }
 
 /** Whether some part of the schema allows fields that it does not name. */
@@ -218,3 +147,50 @@ function isOpen(schema: Schema): boolean {
   const children = names.map((name) => childSchema(schema, name));
   return [...children, schema.items, ...further].some((child) => child !== undefined && isOpen(child));
 }
+
+/** `#/components/schemas/…` */
+export const refTo = (name: string): { readonly $ref: string } => ({ $ref: `#/components/schemas/${name}` });
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+
+/** Schemas that all documents share. */
+export const SHARED = {
+  objectMeta: `${META}.ObjectMeta`,
+  listMeta: `${META}.ListMeta`,
+  status: `${META}.Status`,
+  deleteOptions: `${META}.DeleteOptions`,
+  patch: `${META}.Patch`,
+  intOrString: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString',
+} as const;
+
+/** The Go packages of groups outside k8s.io/api. */
+const OTHER_PACKAGES: Readonly<Record<string, string>> = {
+  'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
+  'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
+};
+
+/**
+ * The name of a kind's schema: `io.k8s.api.core.v1.Service` from the Go package of a built-in kind,
+ * `com.example.infra.v1.Server` from the group of a custom resource.
+ */
+export function schemaName({ group, version, custom }: ResourceType, kind: string): string {
+  return `${custom ? group.split('.').toReversed().join('.') : packageOf(group)}.${version}.${kind}`;
+}
+
+function packageOf(group: string): string {
+  const other = Object.hasOwn(OTHER_PACKAGES, group) ? OTHER_PACKAGES[group] : undefined;
+  return other ?? `io.k8s.api.${group === '' ? 'core' : (group.split('.', 1)[0] ?? group)}`;
+}
+
+interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** Exactly these keys, because kubectl compares the whole object. */
+export const gvkOf = ({ group, version, kind }: GroupVersionKind): JsonObject => ({ group, version, kind });
+
+/** One object with the fields of all; the last one wins. */
+export const merged = (objects: readonly JsonObject[]): JsonObject =>
+  Object.fromEntries(objects.flatMap((object) => Object.entries(object)));

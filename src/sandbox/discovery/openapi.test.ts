@@ -21,6 +21,14 @@ function documentOf(path: string, registry = sampleRegistry): JsonObject {
 const at = (value: JsonValue | undefined, ...keys: readonly string[]): JsonValue | undefined =>
   keys.reduce((inner, key) => (isJsonObject(inner) ? inner[key] : undefined), value);
 
+/** What is at a path of keys within a schema. */
+const schemaIn = (document: JsonObject, name: string, ...keys: readonly string[]) =>
+  at(document, 'components', 'schemas', name, ...keys);
+
+/** The fields of `spec` of a kind. */
+const specIn = (document: JsonObject, name: string) =>
+  schemaIn(document, name, 'properties', 'spec', 'properties');
+
 const core = documentOf('/openapi/v3/api/v1');
 const infra = documentOf('/openapi/v3/apis/infra.example.com/v1');
 const gvk = { group: 'infra.example.com', version: 'v1', kind: 'Server' };
@@ -55,14 +63,14 @@ test('the hash of a document changes only with its types', () => {
 });
 
 test('a custom resource is named after its reversed group, and declares its kind', () => {
-  const schema = at(infra, 'components', 'schemas', 'com.example.infra.v1.Server');
+  const schema = schemaIn(infra, 'com.example.infra.v1.Server');
   expect(schema).toMatchObject({
     type: 'object',
     description: 'A machine.',
     required: ['spec'],
     'x-kubernetes-group-version-kind': [gvk],
   });
-  expect(at(infra, 'components', 'schemas', 'com.example.infra.v1.ServerList')).toMatchObject({
+  expect(schemaIn(infra, 'com.example.infra.v1.ServerList')).toMatchObject({
     properties: { items: { items: { $ref: '#/components/schemas/com.example.infra.v1.Server' } } },
     'x-kubernetes-group-version-kind': [{ ...gvk, kind: 'ServerList' }],
   });
@@ -73,7 +81,7 @@ test('metadata is the same for all kinds, whatever a CRD says', () => {
     [core, 'io.k8s.api.core.v1.Service'],
     [infra, 'com.example.infra.v1.Server'],
   ] as const) {
-    expect(at(document, 'components', 'schemas', name, 'properties', 'metadata', 'allOf')).toEqual([
+    expect(schemaIn(document, name, 'properties', 'metadata', 'allOf')).toEqual([
       { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
     ]);
   }
@@ -93,16 +101,7 @@ test('every reference leads to a schema in the same document', () => {
 });
 
 test('a built-in kind declares how its lists merge', () => {
-  const ports = at(
-    core,
-    'components',
-    'schemas',
-    'io.k8s.api.core.v1.Service',
-    'properties',
-    'spec',
-    'properties',
-    'ports',
-  );
+  const ports = at(specIn(core, 'io.k8s.api.core.v1.Service'), 'ports');
   expect(ports).toMatchObject({
     'x-kubernetes-patch-strategy': 'merge',
     'x-kubernetes-patch-merge-key': 'port',
@@ -114,20 +113,9 @@ test('a built-in kind declares how its lists merge', () => {
 });
 
 test('an embedded object has the fields that every object has', () => {
-  const spec = at(
-    infra,
-    'components',
-    'schemas',
-    'com.example.infra.v1.Server',
-    'properties',
-    'spec',
-    'properties',
-  );
-  expect(Object.keys(at(spec, 'template', 'properties') as JsonObject)).toEqual([
-    'apiVersion',
-    'kind',
-    'metadata',
-  ]);
+  const spec = specIn(infra, 'com.example.infra.v1.Server');
+  const fields = at(spec, 'template', 'properties') as JsonObject;
+  expect(Object.keys(fields)).toEqual(['apiVersion', 'kind', 'metadata']);
   expect(at(spec, 'port')).toEqual({ 'x-kubernetes-int-or-string': true });
 });
 
@@ -162,16 +150,14 @@ test('a subresource declares the kind that it accepts', () => {
   });
 });
 
-test('every write accepts fieldValidation', () => {
-  for (const [path, method] of [
-    [SERVERS, 'post'],
-    [`${SERVERS}/{name}`, 'put'],
-    [`${SERVERS}/{name}`, 'patch'],
-  ] as const) {
-    expect(at(infra, 'paths', path, method, 'parameters')).toContainEqual(
-      expect.objectContaining({ name: 'fieldValidation', in: 'query' }),
-    );
-  }
+test.each([
+  [SERVERS, 'post'],
+  [`${SERVERS}/{name}`, 'put'],
+  [`${SERVERS}/{name}`, 'patch'],
+])('%s accepts fieldValidation for %s', (path, method) => {
+  expect(at(infra, 'paths', path, method, 'parameters')).toContainEqual(
+    expect.objectContaining({ name: 'fieldValidation', in: 'query' }),
+  );
 });
 
 test('strategic merge patch is only offered if the schema is complete', () => {

@@ -1,13 +1,20 @@
 import { createHash } from 'node:crypto';
 
-import { stringifyJson, type JsonObject } from '../../json/json.ts';
+import { objectIn, stringifyJson, type JsonObject } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import type { ResourceRegistry, ResourceType } from '../../machinery/resource-type.ts';
-import { documentAnswer, GIT_VERSION, type DocumentAnswer } from './version.ts';
-import { groupsOf, type ServedVersion } from './groups.ts';
-import { merged, gvkOf, refTo, schemaName, SHARED } from './openapi-names.ts';
-import { pathsOf } from './openapi-paths.ts';
+import {
+  documentAnswer,
+  GIT_VERSION,
+  groupsOf,
+  type DocumentAnswer,
+  type ServedVersion,
+} from './discovery.ts';
+import { gvkOf, merged, pathsOf, refTo, schemaName, SHARED } from './openapi-paths.ts';
 import { OBJECT_META } from '../../machinery/schema/object-meta.ts';
 import { schemaToJson, type Schema } from '../../machinery/schema/schema.ts';
+
+const TITLE = 'Kubernetes';
 
 /**
  * `/openapi/v3`, which lists a document for each group and version, and the documents. Undefined for all other paths,
@@ -46,7 +53,7 @@ function documentOf({ types }: ServedVersion): JsonObject {
   const parts = types.map(partOf);
   return {
     openapi: '3.0.0',
-    info: { title: 'Kubernetes', version: GIT_VERSION },
+    info: { title: TITLE, version: GIT_VERSION },
     paths: merged(parts.map(({ paths }) => paths)),
     components: { schemas: merged([SHARED_SCHEMAS, ...parts.map(({ schemas }) => schemas)]) },
   };
@@ -60,16 +67,10 @@ interface Part {
 }
 
 /** Memoised by type, because types are immutable: a change to one CRD must not rebuild the others. */
-const known = new WeakMap<ResourceType, Part>();
-
-function partOf(type: ResourceType): Part {
-  const remembered = known.get(type);
-  if (remembered !== undefined) return remembered;
+const partOf = memoizeWeak((type: ResourceType): Part => {
   const described = { paths: pathsOf(type), schemas: schemasOf(type) };
-  const part = { ...described, hash: sha256(stringifyJson(described)) };
-  known.set(type, part);
-  return part;
-}
+  return { ...described, hash: sha256(stringifyJson(described)) };
+});
 
 const hashOf = ({ types }: ServedVersion): string => sha256(types.map((type) => partOf(type).hash).join());
 
@@ -85,7 +86,12 @@ const KIND: JsonObject = { type: 'string', description: 'What kind of object thi
 // A reference next to other keys is only read inside allOf.
 const metadata = (name: string, description: string): JsonObject => ({ description, allOf: [refTo(name)] });
 
-const METADATA = metadata(SHARED.objectMeta, "Standard object's metadata.");
+/** The fields of every object. */
+const OWN_FIELDS = {
+  apiVersion: API_VERSION,
+  kind: KIND,
+  metadata: metadata(SHARED.objectMeta, "Standard object's metadata."),
+};
 
 /** The schemas of one kind: its own and its list's. */
 function schemasOf(type: ResourceType): JsonObject {
@@ -96,22 +102,12 @@ function schemasOf(type: ResourceType): JsonObject {
     [name]: {
       ...published,
       type: 'object',
-      properties: {
-        ...withoutMetadata(schema, type.custom),
-        apiVersion: API_VERSION,
-        kind: KIND,
-        metadata: METADATA,
-      },
+      // A CRD may restrict metadata; the published schema refers to the common one.
+      properties: { ...objectIn(published, 'properties'), ...OWN_FIELDS },
       'x-kubernetes-group-version-kind': [gvkOf(type)],
     },
     ...(type.verbs.includes('list') ? { [schemaName(type, listKind)]: toList(type, name) } : {}),
   };
-}
-
-/** A CRD may restrict metadata; the published schema refers to the common one. */
-function withoutMetadata(schema: Schema, custom: boolean): JsonObject {
-  const entries = Object.entries(schema.properties ?? {}).filter(([key]) => key !== 'metadata');
-  return Object.fromEntries(entries.map(([key, value]) => [key, schemaToJson(toPublished(value, custom))]));
 }
 
 function toList(type: ResourceType, name: string): JsonObject {
@@ -155,14 +151,9 @@ const intOrString = ({ description }: Schema): Schema =>
     allOf: [refTo(SHARED.intOrString)],
   }) as Schema;
 
-/** An embedded object has the fields that every object has. */
+/** An embedded object has the fields that every object has, unless it declares them itself. */
 const embedded = ({ properties = {} }: Schema, custom: boolean) =>
-  ({
-    apiVersion: API_VERSION,
-    kind: KIND,
-    metadata: METADATA,
-    ...publishedProperties(properties, custom),
-  }) as NonNullable<Schema['properties']>;
+  ({ ...OWN_FIELDS, ...publishedProperties(properties, custom) }) as NonNullable<Schema['properties']>;
 
 const STRING = { type: 'string' };
 
@@ -210,3 +201,34 @@ const SHARED_SCHEMAS: JsonObject = {
   [SHARED.patch]: { description: 'Changes to an object.', type: 'object' },
   [SHARED.intOrString]: { oneOf: [{ type: 'integer' }, STRING], format: 'int-or-string' },
 };
+
+/**
+ * `/openapi/v2`, as an empty document. kubectl reads it before it sends a `kind: List`, or a kind that no version 3
+ * document contains, and rejects the file if the document is missing. It leaves validation of kinds that are not in
+ * the document to the server. Undefined for all other paths.
+ *
+ * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v2
+ */
+export function swaggerAnswer(
+  path: string,
+  accept: string | undefined,
+): { readonly contentType: string; readonly text: string } | undefined {
+  if (path !== '/openapi/v2') return undefined;
+  if (accept?.includes('proto-openapi.spec.v2') === true) return { contentType: PROTOBUF, text: BINARY };
+  return { contentType: 'application/json', text: JSON_TEXT };
+}
+
+/** With a dot instead of the `@` in the Accept header, which a Content-Type must not contain. */
+const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+
+const JSON_TEXT = stringifyJson({ swagger: '2.0', info: { title: TITLE, version: GIT_VERSION }, paths: {} });
+
+/**
+ * A bytes field in protobuf: key, length, content. Numbers below 16 and lengths below 128 take one byte, which is one
+ * character.
+ */
+const field = (number: number, content: string): string =>
+  String.fromCharCode(number * 8 + 2, content.length) + content;
+
+/** openapi.v2.Document of gnostic: swagger, info (title, version), paths. */
+const BINARY = field(1, '2.0') + field(2, field(1, TITLE) + field(2, GIT_VERSION)) + field(8, '');

@@ -1,42 +1,57 @@
 import { parseDocument } from 'yaml';
 
+import { isDeeperThan } from '../../json/json-scan.ts';
 import { parseJson, type JsonValue } from '../../json/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery/failure.ts';
+import type { ApiRequest } from '../pipeline/context.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';
 
-/** The encoding of an answer. */
+/**
+ * The encoding of an answer. The API server also writes protobuf; every client that asks for it also accepts JSON.
+ */
 export type Encoding = 'json' | 'yaml';
 
-/** The versions of meta.k8s.io in which a Table or PartialObjectMetadata is available. */
-export type MetaVersion = 'v1' | 'v1beta1';
+/** The representation of objects that a client asks for. A list of metadata has the same form as its items. */
+export interface Form {
+  readonly kind: 'object' | 'table' | 'partial-metadata';
+}
 
-/** The representation of objects that a client asks for. */
-export type Form =
-  | { readonly kind: 'object' }
-  | { readonly kind: 'table'; readonly version: MetaVersion }
-  | { readonly kind: 'partial-metadata'; readonly version: MetaVersion }
-  | { readonly kind: 'partial-metadata-list'; readonly version: MetaVersion };
+type Accepted<F> = F & { readonly encoding: Encoding };
 
-export type Accepted = Form & { readonly encoding: Encoding };
+/** The form for the parameters of a media type (`as`, `g`, `v`); undefined if there is no such form. */
+type FormFor<F> = (parameters: ReadonlyMap<string, string>) => F | undefined;
 
-/**
- * The encodings that the sandbox writes, the preferred first. The API server also writes protobuf; every client that
- * asks for it also accepts JSON.
- */
-const ENCODINGS = [
-  { encoding: 'json', mediaType: 'application/json', streams: true },
-  { encoding: 'yaml', mediaType: 'application/yaml', streams: false },
-] as const satisfies readonly { encoding: Encoding; mediaType: string; streams: boolean }[];
+/** The preferred one first. */
+const ENCODINGS: readonly Encoding[] = ['json', 'yaml'];
 
-const MEDIA_TYPES = ENCODINGS.map(({ mediaType }) => mediaType);
+/** The media type of an encoding for the Content-Type header. */
+export const mediaTypeOf = (encoding: Encoding): string => `application/${encoding}`;
+
+const MEDIA_TYPES = ENCODINGS.map(mediaTypeOf);
 
 /**
  * Negotiates the answer to a read or write of objects.
  * @param accept the header; JSON if absent
  * @throws ApiFailure 406 if no accepted encoding is available
  */
-export function negotiate(accept: string | undefined): Accepted {
-  return choose(accept, ENCODINGS, formOf) ?? refuse(MEDIA_TYPES);
+export const negotiate = (accept: string | undefined): Accepted<Form> => negotiateDocument(accept, formOf);
+
+/** Negotiates the answer with a document that is not an API object. @throws ApiFailure 406 */
+export function negotiateDocument<F extends object>(
+  accept: string | undefined,
+  formFor: FormFor<F>,
+): Accepted<F> {
+  return choose(accept, ENCODINGS, formFor) ?? refuse(MEDIA_TYPES);
+}
+
+/** Negotiates the answer to a watch: only JSON can be streamed. @throws ApiFailure 406 */
+export function negotiateWatch(accept: string | undefined): Accepted<Form> {
+  return choose(accept, ['json'], formOf) ?? refuse([`${mediaTypeOf('json')};stream=watch`]);
+}
+
+/** The encoding of an error; JSON if no accepted encoding is available. */
+export function negotiateRefusal(accept: string | undefined): Encoding {
+  return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
 }
 
 /**
@@ -57,33 +72,8 @@ export function refuseUnacceptable(
   else negotiate(accept);
 }
 
-/** The encoding of an error; JSON if no accepted encoding is available. */
-export function negotiateRefusal(accept: string | undefined): Encoding {
-  return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
-}
-
-/** Negotiates the answer to a watch: only JSON can be streamed. @throws ApiFailure 406 */
-export function negotiateWatch(accept: string | undefined): Accepted {
-  const streaming = ENCODINGS.filter(({ streams }) => streams);
-  return (
-    choose(accept, streaming, formOf) ?? refuse(streaming.map(({ mediaType }) => `${mediaType};stream=watch`))
-  );
-}
-
-/**
- * Negotiates the answer with a document that is not an API object.
- * @param formFor the form for the parameters of a media type (`as`, `g`, `v`); undefined if there is no such form
- * @throws ApiFailure 406
- */
-export function negotiateDocument<F extends object>(
-  accept: string | undefined,
-  formFor: (parameters: ReadonlyMap<string, string>) => F | undefined,
-): F & { readonly encoding: Encoding } {
-  return choose(accept, ENCODINGS, formFor) ?? refuse(MEDIA_TYPES);
-}
-
 /** The only form that most documents have. */
-export const plainForm = (parameters: ReadonlyMap<string, string>): { readonly kind: 'plain' } | undefined =>
+export const plainForm: FormFor<{ readonly kind: 'plain' }> = (parameters) =>
   asksForConversion(parameters) ? undefined : { kind: 'plain' };
 
 const asksForConversion = (parameters: ReadonlyMap<string, string>): boolean =>
@@ -91,14 +81,14 @@ const asksForConversion = (parameters: ReadonlyMap<string, string>): boolean =>
 
 function choose<F extends object>(
   accept: string | undefined,
-  encodings: readonly { readonly encoding: Encoding; readonly mediaType: string }[],
-  formFor: (parameters: ReadonlyMap<string, string>) => F | undefined,
-): (F & { readonly encoding: Encoding }) | undefined {
+  encodings: readonly Encoding[],
+  formFor: FormFor<F>,
+): Accepted<F> | undefined {
   const clauses = accept === undefined || accept === '' ? parseAccept('*/*') : parseAccept(accept);
-  for (const { mediaType: wanted, parameters } of clauses) {
-    const match = encodings.find(({ mediaType }) => covers(wanted, mediaType));
-    const form = match === undefined ? undefined : formFor(parameters);
-    if (match !== undefined && form !== undefined) return { ...form, encoding: match.encoding };
+  for (const { mediaType, parameters } of clauses) {
+    const encoding = encodings.find((one) => covers(mediaType, mediaTypeOf(one)));
+    const form = encoding === undefined ? undefined : formFor(parameters);
+    if (encoding !== undefined && form !== undefined) return { ...form, encoding };
   }
   return undefined;
 }
@@ -124,14 +114,14 @@ function parseAccept(header: string): readonly Clause[] {
 
 function parseClause(text: string): Clause {
   const [mediaType = '', ...rest] = text.split(';').map((part) => part.trim());
-  const parameters = new Map(rest.map(parseParameter));
+  const parameters = new Map(
+    rest.map((part) => {
+      const [key = '', value = ''] = part.split('=', 2);
+      return [key.trim(), value.trim()] as const;
+    }),
+  );
   const quality = Number(parameters.get('q') ?? 1);
   return { mediaType: mediaType.toLowerCase(), quality: Number.isNaN(quality) ? 1 : quality, parameters };
-}
-
-function parseParameter(text: string): readonly [string, string] {
-  const [key = '', value = ''] = text.split('=', 2);
-  return [key.trim(), value.trim()];
 }
 
 const wildcards = ({ mediaType }: Clause): number => mediaType.split('*').length;
@@ -140,11 +130,11 @@ function covers(wanted: string, mediaType: string): boolean {
   return wanted === '*/*' || wanted === mediaType || wanted === `${mediaType.split('/', 1)[0] ?? ''}/*`;
 }
 
-const FORMS: Readonly<Record<string, Exclude<Form['kind'], 'object'>>> = {
-  Table: 'table',
-  PartialObjectMetadata: 'partial-metadata',
-  PartialObjectMetadataList: 'partial-metadata-list',
-};
+const FORMS = new Map<string, Form['kind']>([
+  ['Table', 'table'],
+  ['PartialObjectMetadata', 'partial-metadata'],
+  ['PartialObjectMetadataList', 'partial-metadata'],
+]);
 
 /** The form for `as`, `g`, `v` and `stream`; undefined if there is none, in which case the clause is skipped. */
 function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
@@ -152,15 +142,42 @@ function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
   if (stream !== '' && stream !== 'watch') return undefined;
   if (!asksForConversion(parameters)) return { kind: 'object' };
 
-  const as = parameters.get('as') ?? '';
-  const version = parameters.get('v');
-  const kind = Object.hasOwn(FORMS, as) ? FORMS[as] : undefined;
-  if (kind === undefined || parameters.get('g') !== 'meta.k8s.io') return undefined;
-  return version === 'v1' || version === 'v1beta1' ? { kind, version } : undefined;
+  const kind = FORMS.get(parameters.get('as') ?? '');
+  const isMeta = parameters.get('g') === 'meta.k8s.io' && parameters.get('v') === 'v1';
+  return kind === undefined || !isMeta ? undefined : { kind };
 }
 
-/** The media type of an encoding for the Content-Type header. */
-export const mediaTypeOf = (encoding: Encoding): string => `application/${encoding}`;
+/** The media type of a Content-Type header; empty if absent. */
+export const mediaTypeIn = (contentType = ''): string =>
+  contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+
+/**
+ * The body of a request, which must hold an object of this kind.
+ * @throws ApiFailure 415, or 400 if it is malformed, in the words of transformDecodeError
+ *   (k8s.io/apiserver/pkg/endpoints/handlers)
+ */
+export function objectBody(
+  { body, contentType }: Pick<ApiRequest, 'body' | 'contentType'>,
+  kind: string,
+): JsonValue {
+  return parseBody(
+    body,
+    contentType,
+    (problem, encoding) =>
+      `the object provided is unrecognized (must be of type ${kind}): ${noVersionAndKind(problem, encoding)} (${summaryOf(body)})`,
+  );
+}
+
+/** The number of bytes of a body in a message. */
+const SHOWN = 30;
+
+/** The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal. */
+function summaryOf(body: Uint8Array): string {
+  if (body.length === 0) return '<empty>';
+  const start = Buffer.from(body.subarray(0, SHOWN));
+  const text = start[0] === 0x7b ? start.toString() : start.toString('hex');
+  return body.length > SHOWN ? `${text} ...` : text;
+}
 
 /**
  * Parses the body of a request.
@@ -171,76 +188,46 @@ export const mediaTypeOf = (encoding: Encoding): string => `application/${encodi
 export function parseBody(
   body: Uint8Array,
   contentType: string | undefined,
-  explain: (problem: string, encoding: 'json' | 'yaml') => string = noVersionAndKind,
+  explain: (problem: string, encoding: Encoding) => string = noVersionAndKind,
 ): JsonValue {
-  switch (encodingOf(contentType ?? '')) {
-    case 'json':
-      return parsed(
-        () => parseShallow(textOf(body)),
-        (problem) => explain(problem, 'json'),
-      );
-    case 'yaml':
-      return parsed(
-        () => jsonIn(textOf(body)) ?? parseYaml(textOf(body)),
-        (problem) => explain(problem, 'yaml'),
-      );
-    case 'protobuf':
-      return parseProtobuf(body);
-    case undefined:
-      throw unsupportedMediaType(
-        `the body of the request was in an unknown format - accepted media types include: ${READABLE.map(([mediaType]) => mediaType).join(', ')}`,
-      );
+  const encoding = READABLE.get(mediaTypeIn(contentType) || mediaTypeOf('json'));
+  if (encoding === 'protobuf') return parseProtobuf(body);
+  if (encoding === undefined) {
+    const known = [...READABLE.keys()].join(', ');
+    throw unsupportedMediaType(
+      `the body of the request was in an unknown format - accepted media types include: ${known}`,
+    );
+  }
+  const text = UTF_8.decode(body);
+  try {
+    return encoding === 'json' ? parseShallow(text) : (jsonIn(text) ?? parseYaml(text));
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw badRequest(explain(error.message, encoding));
   }
 }
 
 /** The API server's message for a malformed body. */
-export const noVersionAndKind = (problem: string, encoding: 'json' | 'yaml'): string =>
+const noVersionAndKind = (problem: string, encoding: Encoding): string =>
   `couldn't get version/kind; ${encoding === 'json' ? 'json parse error' : 'error converting YAML to JSON'}: ${problem}`;
 
 /** The supported body types, in the order in which the API server lists them. */
-const READABLE = [
+const READABLE = new Map<string, Encoding | 'protobuf'>([
   ['application/json', 'json'],
   ['application/yaml', 'yaml'],
   ['application/vnd.kubernetes.protobuf', 'protobuf'],
-] as const;
-
-function encodingOf(contentType: string): (typeof READABLE)[number][1] | undefined {
-  const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  return mediaType === '' ? 'json' : READABLE.find(([known]) => known === mediaType)?.[1];
-}
+]);
 
 /** A byte order mark is part of the text. */
 const UTF_8 = new TextDecoder('utf-8', { ignoreBOM: true });
-const textOf = (body: Uint8Array): string => UTF_8.decode(body);
-
-function parsed(parse: () => JsonValue, explain: (problem: string) => string): JsonValue {
-  try {
-    return parse();
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw badRequest(explain(error.message));
-  }
-}
 
 /** The maximum depth of Go's decoder. */
 const MAX_DEPTH = 10_000;
 
 /** @throws SyntaxError if the text is not JSON or is nested more deeply than the API server accepts */
 function parseShallow(text: string): JsonValue {
-  if (text.length > MAX_DEPTH && isTooDeep(text)) throw new SyntaxError('exceeded max depth');
+  if (isDeeperThan(MAX_DEPTH, text)) throw new SyntaxError('exceeded max depth');
   return parseJson(text);
-}
-
-const BRACKETS = /"(?:[^"\\]|\\.)*"|[[{]|[\]}]/gs;
-
-function isTooDeep(text: string): boolean {
-  let depth = 0;
-  for (const [found] of text.matchAll(BRACKETS)) {
-    if (found === '[' || found === '{') depth += 1;
-    else if (found === ']' || found === '}') depth -= 1;
-    if (depth > MAX_DEPTH) return true;
-  }
-  return false;
 }
 
 /**

@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Authorizer } from '../auth/rbac.ts';
+import { forbiddenFor, type Authorizer } from '../auth/rbac.ts';
 import { ANONYMOUS, type RequestHeaders } from '../auth/authenticate.ts';
-import { forbiddenFor } from '../auth/attributes.ts';
 import { impersonate } from '../auth/impersonation.ts';
-import { negotiateRefusal, negotiateWatch } from './content-type.ts';
 import { discoveryAnswer } from '../discovery/discovery.ts';
-import { openApiAnswer } from '../discovery/openapi.ts';
-import { swaggerAnswer } from '../discovery/version.ts';
+import { openApiAnswer, swaggerAnswer } from '../discovery/openapi.ts';
 import { ApiFailure, internalError, methodNotAllowed, NoSuchPath } from '../../machinery/failure.ts';
-import type { Answer, WatchEvent } from '../pipeline/answer.ts';
 import type { Api, ApiRequest } from '../pipeline/context.ts';
 import { handle } from '../pipeline/handle.ts';
-import type { RequestInfo, UserInfo } from '../../machinery/request.ts';
-import { auditEventOf, type AuditEvent } from './audit.ts';
+import type { RequestInfo, ResourceRequest, UserInfo } from '../../machinery/request.ts';
 import { requestInfoOf } from './request-info.ts';
-import { render, send, encoded, statusText, bookmarkObject, watchedText, type Rendering } from './respond.ts';
-import { jsonText } from './serialise.ts';
+import { encoded, jsonText, render, renderStatus, send, streamWatch } from './respond.ts';
 
 export interface HandlerOptions {
   readonly api: Api;
@@ -29,10 +23,45 @@ export interface HandlerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Facts about a request that the audit log needs. */
-interface Trail {
+/**
+ * The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata. One event per finished request.
+ */
+export interface AuditEvent {
+  readonly kind: 'Event';
+  readonly apiVersion: 'audit.k8s.io/v1';
+  readonly level: 'Metadata';
+  readonly stage: 'ResponseComplete';
+  readonly auditID: string;
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly requestReceivedTimestamp: string;
+  readonly stageTimestamp: string;
+  readonly user: UserInfo;
+  readonly impersonatedUser?: UserInfo;
+  readonly userAgent: string;
+  readonly objectRef?: {
+    readonly apiGroup?: string;
+    readonly apiVersion: string;
+    readonly resource: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
+  readonly responseStatus: { readonly code: number };
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** A request on its way, with what the audit log needs. */
+interface Exchange {
+  readonly options: HandlerOptions;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly url: URL;
+  readonly info: RequestInfo;
+  readonly receivedAt: Date;
   user: UserInfo;
   impersonated: UserInfo | undefined;
+  /** The name of the created object, which the path does not contain. */
   createdName: string;
   readonly annotations: Record<string, string>;
   readonly warnings: Set<string>;
@@ -43,11 +72,12 @@ export function createHandler(
   options: HandlerOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
-    const receivedAt = options.api.now();
     const auditId = randomUUID();
     const url = new URL(request.url ?? '/', 'https://sandbox');
-    const info = requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams);
-    const trail: Trail = {
+    const exchange: Exchange = {
+      ...{ options, request, response, url },
+      info: requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams),
+      receivedAt: options.api.now(),
       user: ANONYMOUS,
       impersonated: undefined,
       createdName: '',
@@ -56,97 +86,62 @@ export function createHandler(
     };
     response.setHeader('audit-id', auditId);
     response.setHeader('cache-control', 'no-cache, private');
-    answer(options, request, response, url, info, trail)
+    answer(exchange)
       .catch((error: unknown) => {
-        refuse(options, request, response, trail, error);
+        refuse(exchange, error);
       })
       .finally(() => {
-        options.audit?.(
-          auditEventOf({
-            auditId,
-            info,
-            uri: request.url ?? '/',
-            receivedAt,
-            finishedAt: options.api.now(),
-            user: trail.user,
-            impersonated: trail.impersonated,
-            userAgent: request.headers['user-agent'] ?? '',
-            createdName: trail.createdName,
-            code: response.statusCode,
-            annotations: trail.annotations,
-          }),
-        );
+        options.audit?.(auditEventOf(exchange, auditId));
       });
   };
 }
 
-async function answer(
-  options: HandlerOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  url: URL,
-  info: RequestInfo,
-  trail: Trail,
-): Promise<void> {
+async function answer(exchange: Exchange): Promise<void> {
+  const { options, request, response, url, info, annotations, warnings } = exchange;
   const headers: RequestHeaders = request.headersDistinct;
-  trail.user = options.authenticate(headers);
-  trail.impersonated = impersonate(trail.user, headers, options.authorizer, info);
-  const user = trail.impersonated ?? trail.user;
+  exchange.user = options.authenticate(headers);
+  exchange.impersonated = impersonate(exchange.user, headers, options.authorizer, info);
+  const user = exchange.impersonated ?? exchange.user;
   const { allowed, reason } = options.authorizer.authorize(user, info);
-  trail.annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
-  trail.annotations['authorization.k8s.io/reason'] = reason;
+  annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
+  annotations['authorization.k8s.io/reason'] = reason;
   if (!allowed) throw forbiddenFor(user, info, reason);
-
-  const { accept } = request.headers;
   if (info.kind === 'path') {
-    answerPath(options, request.method ?? 'GET', response, url, accept);
+    answerPath(exchange);
     return;
   }
+
   const asked: ApiRequest = {
-    method: request.method ?? 'GET',
     info,
     query: url.searchParams,
-    accept,
+    accept: request.headers.accept,
     contentType: request.headers['content-type'],
     userAgent: request.headers['user-agent'] ?? '',
     body: await readBody(request),
     user,
     notes: {
-      warn: (text) => trail.warnings.add(text),
+      warn: (text) => warnings.add(text),
       annotate: (key, value) => {
-        trail.annotations[key] ??= value;
+        annotations[key] ??= value;
       },
     },
   };
-  await deliver(await handle(options.api, asked, info), asked, response, trail, options.api.now);
-}
-
-async function deliver(
-  result: Answer,
-  request: ApiRequest,
-  response: ServerResponse,
-  trail: Trail,
-  clock: () => Date,
-): Promise<void> {
-  warn(response, trail);
+  const result = await handle(options.api, asked);
+  warn(exchange);
+  const rendering = { accept: asked.accept, query: asked.query, now: options.api.now };
   if (result.kind === 'watch') {
-    await streamWatch(response, result, request, clock);
+    await streamWatch(response, result, rendering);
     return;
   }
-  if (result.kind === 'object' && request.method === 'POST')
-    trail.createdName = result.object.metadata.name ?? '';
-  send(response, render(result, { accept: request.accept, query: request.query, now: clock() }));
+  if (result.kind === 'object' && info.verb === 'create')
+    exchange.createdName = result.object.metadata.name ?? '';
+  send(response, render(result, rendering));
 }
 
 /** Paths other than resources: health, version, discovery, OpenAPI. */
-function answerPath(
-  options: HandlerOptions,
-  method: string,
-  response: ServerResponse,
-  url: URL,
-  accept: string | undefined,
-): void {
-  const path = url.pathname;
+function answerPath({ options, request, response, url: { pathname: path } }: Exchange): void {
+  const { method = 'GET' } = request;
+  const { accept } = request.headers;
   if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) {
     send(response, { code: 200, contentType: 'text/plain; charset=utf-8', text: 'ok' });
     return;
@@ -165,18 +160,13 @@ function answerPath(
   send(response, { code: 200, ...encoded(jsonText(body), encoding), contentType });
 }
 
-function warn(response: ServerResponse, { warnings }: Trail): void {
+function warn({ response, warnings }: Exchange): void {
   if (warnings.size === 0 || response.headersSent) return;
   response.setHeader('warning', warningHeaders([...warnings]));
 }
 
-function refuse(
-  options: HandlerOptions,
-  { headers: { accept } }: IncomingMessage,
-  response: ServerResponse,
-  trail: Trail,
-  error: unknown,
-): void {
+function refuse(exchange: Exchange, error: unknown): void {
+  const { options, request, response } = exchange;
   if (!(error instanceof ApiFailure) && !(error instanceof NoSuchPath)) options.onError(error);
   if (response.headersSent || response.destroyed) {
     response.destroy();
@@ -188,17 +178,50 @@ function refuse(
   }
   const { status } =
     error instanceof ApiFailure ? error : internalError('internal error of the sandbox; see its log');
-  warn(response, trail);
+  warn(exchange);
   const { retryAfterSeconds } = status.details ?? {};
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  send(response, { code: status.code, ...encoded(statusText(status), negotiateRefusal(accept)) });
+  send(response, renderStatus(status, request.headers.accept));
+}
+
+function auditEventOf(exchange: Exchange, auditID: string): AuditEvent {
+  const { options, request, response, info, user, impersonated, annotations } = exchange;
+  return {
+    kind: 'Event',
+    apiVersion: 'audit.k8s.io/v1',
+    level: 'Metadata',
+    stage: 'ResponseComplete',
+    auditID,
+    verb: info.verb,
+    requestURI: request.url ?? '/',
+    requestReceivedTimestamp: exchange.receivedAt.toISOString(),
+    stageTimestamp: options.api.now().toISOString(),
+    user,
+    ...(impersonated === undefined ? {} : { impersonatedUser: impersonated }),
+    userAgent: request.headers['user-agent'] ?? '',
+    ...(info.kind === 'path' ? {} : { objectRef: objectRefOf(info, exchange.createdName) }),
+    responseStatus: { code: response.statusCode },
+    annotations,
+  };
+}
+
+function objectRefOf(info: ResourceRequest, createdName: string): NonNullable<AuditEvent['objectRef']> {
+  const name = info.name === '' ? createdName : info.name;
+  return {
+    ...(info.group === '' ? {} : { apiGroup: info.group }),
+    apiVersion: info.version,
+    resource: info.resource,
+    ...(info.subresource === '' ? {} : { subresource: info.subresource }),
+    ...(info.namespace === '' ? {} : { namespace: info.namespace }),
+    ...(name === '' ? {} : { name }),
+  };
 }
 
 /** The limit of kube-apiserver, in bytes. */
 const LIMIT = 3 * 1024 * 1024;
 
 /** The whole body. @throws ApiFailure 413 if it is larger than kube-apiserver accepts */
-export function readBody(request: IncomingMessage): Promise<Uint8Array> {
+function readBody(request: IncomingMessage): Promise<Uint8Array> {
   // Events are much cheaper than the stream's iterator, and most bodies are one chunk.
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -249,57 +272,3 @@ function cut(texts: readonly (readonly string[])[]): readonly (readonly string[]
 /** Node writes each character of a header as one byte. */
 const headerOf = (text: string): string =>
   `299 - "${Buffer.from(text.replaceAll(/["\\]/g, '\\$&')).toString('latin1')}"`;
-
-/** Bytes. A slow client is disconnected above this backlog, because its events must not fill the memory. */
-const BACKLOG_LIMIT = 64 * 1024 * 1024;
-
-/** Writes events as they happen, one JSON object per line; resolves at the end of the watch. */
-function streamWatch(
-  response: ServerResponse,
-  { type, timeoutMs, follow }: Extract<Answer, { kind: 'watch' }>,
-  { accept, query }: Pick<Rendering, 'accept' | 'query'>,
-  clock: () => Date,
-): Promise<void> {
-  const accepted = negotiateWatch(accept);
-  response.writeHead(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
-  response.flushHeaders();
-  let first = true;
-  const text = (event: WatchEvent): string => {
-    if (event.type === 'ERROR') return `{"type":"ERROR","object":${statusText(event.status)}}\n`;
-    const object =
-      event.type === 'BOOKMARK'
-        ? bookmarkObject(type, event.revision, event.endsInitialEvents)
-        : event.object;
-    const shown = watchedText(object, type, accepted, { query, now: clock(), first });
-    first = false;
-    return `{"type":"${event.type}","object":${shown}}\n`;
-  };
-  return new Promise((resolve) => {
-    const over = new AbortController();
-    let stop: () => void = () => undefined;
-    let lines: string[] = [];
-    const flush = () => {
-      if (lines.length === 0 || response.destroyed) return;
-      response.write(lines.join(''));
-      lines = [];
-      if (response.writableLength > BACKLOG_LIMIT) response.destroy();
-    };
-    const end = () => {
-      if (over.signal.aborted) return;
-      flush();
-      over.abort();
-      clearTimeout(timer);
-      stop();
-      response.end();
-      resolve();
-    };
-    const timer = setTimeout(end, timeoutMs);
-    response.once('close', end);
-    stop = follow((event) => {
-      if (over.signal.aborted) return;
-      // Send simultaneous events together: encryption and system calls dominate the cost.
-      if (lines.push(text(event)) === 1) setImmediate(flush);
-    }, end);
-    if (over.signal.aborted) stop(); // the watch ended before `stop` was known
-  });
-}

@@ -12,57 +12,20 @@ export function requestInfoOf(method: string, path: string, query: URLSearchPara
     .split('/')
     .filter((part) => part !== '')
     .map(decoded);
-  const rest = apiParts(parts);
-  if (rest === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
-  const { group, version } = rest;
-  let { below } = rest;
-  let deprecatedWatch = false;
-  if (below[0] === 'watch' && below.length > 1) {
-    deprecatedWatch = true;
-    below = below.slice(1);
-  }
-  let namespace = '';
-  if (below[0] === 'namespaces' && below[1] !== undefined) {
-    namespace = below[1];
-    if (below[2] !== undefined && !NAMESPACE_SUBRESOURCES.has(below[2])) below = below.slice(2);
-    else
-      return named({
-        group,
-        version,
-        namespace,
-        resource: 'namespaces',
-        name: below[1],
-        subresource: below[2],
-      });
-  }
-  const [resource = '', name, subresource] = below;
-  return named({ group, version, namespace, resource, name, subresource });
-
-  function named(what: {
-    readonly group: string;
-    readonly version: string;
-    readonly namespace: string;
-    readonly resource: string;
-    readonly name: string | undefined;
-    readonly subresource: string | undefined;
-  }): RequestInfo {
-    const isWatch = deprecatedWatch || isTrue(query.get('watch'));
-    const verb = verbOf(method, what.name !== undefined, isWatch);
-    if (what.resource === '' || verb === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
-    // A collection request with a field selector for one name is authorised for that name.
-    const selected = what.name ?? nameInFieldSelector(query.get('fieldSelector'));
-    return {
-      kind: 'resource',
-      verb,
-      group: what.group,
-      version: what.version,
-      resource: what.resource,
-      subresource: what.subresource ?? '',
-      namespace: what.namespace,
-      name: (verb === 'list' || verb === 'watch' ? selected : what.name) ?? '',
-      path,
-    };
-  }
+  const { group, version, below } = apiParts(parts);
+  const isWatchPath = below[0] === 'watch' && below.length > 1;
+  const { namespace, inNamespace } = namespaceParts(isWatchPath ? below.slice(1) : below);
+  const [resource = '', name, subresource = ''] = inNamespace;
+  const verb = verbOf(method, name !== undefined, isWatchPath || isTrue(query.get('watch')));
+  if (resource === '' || verb === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
+  // A collection request with a field selector for one name is authorised for that name.
+  const selected = verb === 'list' || verb === 'watch' ? nameInFieldSelector(query.get('fieldSelector')) : '';
+  return {
+    kind: 'resource',
+    ...{ verb, group, version, resource, subresource, namespace },
+    name: name ?? selected,
+    path,
+  };
 }
 
 function decoded(part: string): string {
@@ -73,14 +36,18 @@ function decoded(part: string): string {
   }
 }
 
-function apiParts(parts: readonly string[]) {
-  if (parts[0] === 'api' && parts.length >= 3) {
-    return { group: '', version: parts[1] ?? '', below: parts.slice(2) };
-  }
-  if (parts[0] === 'apis' && parts.length >= 4) {
-    return { group: parts[1] ?? '', version: parts[2] ?? '', below: parts.slice(3) };
-  }
-  return undefined;
+/** Nothing is `below` the path of a document. */
+function apiParts([root, ...rest]: readonly string[]) {
+  const [group = '', version = '', ...below] = root === 'api' ? ['', ...rest] : root === 'apis' ? rest : [];
+  return { group, version, below };
+}
+
+/** The path of a Namespace also sets the namespace. */
+function namespaceParts(below: readonly string[]) {
+  const [root, namespace, next] = below;
+  if (root !== 'namespaces' || namespace === undefined) return { namespace: '', inNamespace: below };
+  const isNamespace = next === undefined || NAMESPACE_SUBRESOURCES.has(next);
+  return { namespace, inNamespace: isNamespace ? below : below.slice(2) };
 }
 
 const isTrue = (value: string | null) => value !== null && value !== 'false' && value !== '0';
@@ -104,6 +71,5 @@ function verbOf(method: string, hasName: boolean, isWatch: boolean): ResourceVer
   }
 }
 
-function nameInFieldSelector(selector: string | null): string | undefined {
-  return /(?:^|,)metadata\.name==?([^,]+)/.exec(selector ?? '')?.[1];
-}
+const nameInFieldSelector = (selector: string | null): string =>
+  /(?:^|,)metadata\.name==?([^,]+)/.exec(selector ?? '')?.[1] ?? '';

@@ -1,94 +1,83 @@
 import type { AdmissionAttributes } from '../../machinery/webhooks/admission-review.ts';
 import { placeOf } from '../../machinery/storage/stored.ts';
 import { validateCreate, withGeneration, withStatusOf } from '../../machinery/objects/validate.ts';
-import type { JsonObject } from '../../json/json.ts';
 import { withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
-import {
-  alreadyExists,
-  ApiFailure,
-  badRequest,
-  forbidden,
-  methodNotAllowed,
-} from '../../machinery/failure.ts';
+import { alreadyExists, ApiFailure, forbidden, methodNotAllowed, notFound } from '../../machinery/failure.ts';
 import { recordUpdate } from '../../machinery/managed-fields/update.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { wholeSchema } from '../../machinery/schema/object-meta.ts';
-import { objectAnswer, type Answer } from './answer.ts';
-import { complete, decodeObject } from '../../machinery/objects/decode.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { objectBody } from './decode-body.ts';
-import { refuseWithoutNamespace } from './namespace-lifecycle.ts';
-import { writeOptionsOf, type WriteOptions } from './options.ts';
-import { forbiddenFor } from '../auth/attributes.ts';
+import { complete } from '../../machinery/objects/decode.ts';
+import {
+  attributesOf,
+  converted,
+  decoded,
+  inNamespace,
+  mutated,
+  objectAnswer,
+  type Answer,
+  type Api,
+  type Call,
+} from './context.ts';
+import { objectBody } from '../http/content-type.ts';
+import { optionsJson, writeOptionsOf, type WriteOptions } from './options.ts';
+import { forbiddenFor, RBAC_GROUP } from '../auth/rbac.ts';
 import { resetFields } from '../../machinery/objects/subresources.ts';
 
 /** How many names are tried before a generated name is rejected (as in rest.CreateWithGenerateName). */
 const NAME_ATTEMPTS = 8;
 
 /** POST to a collection. */
-export async function create(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function create(call: Call): Promise<Answer> {
+  const { request, info, type } = call;
   if (type.namespaced && info.namespace === '') throw methodNotAllowed();
   const options = writeOptionsOf(request.query, 'CreateOptions');
-  const body = objectBody(request, type.kind);
-  const decoded = inNamespace(
-    decodeObject(body, type, options.fieldValidation, request.notes),
-    info.namespace,
-    type,
-  );
+  const object = decoded(call, objectBody(request, type.kind), type, options);
   if (type.answer !== undefined) {
-    validateCreate(withMeta(decoded, { name: decoded.metadata.name ?? 'review' }), type);
-    return objectAnswer(type, type.answer(decoded, request.user), 201);
+    validateCreate(withMeta(object, { name: object.metadata.name ?? 'review' }), type);
+    return objectAnswer(type, type.answer(object, request.user), 201);
   }
-  const recorded = recordCreation(api, request, type, withoutSystemFields(decoded), options);
-  return objectAnswer(type, await createObject(api, request, type, recorded, options), 201);
+  const wanted = recorded(call, options, withoutSystemFields(object), undefined);
+  return objectAnswer(type, await createObject(call, wanted, options), 201);
 }
 
-/** Records the managed fields of a new object. */
-export const recordCreation = (
-  api: Pick<Api, 'now'>,
-  request: ApiRequest,
-  type: ResourceType,
-  object: ApiObject,
+/** The object with the managed fields of this write; `before` is the live object, undefined on create. */
+export const recorded = (
+  call: Call,
   options: WriteOptions,
+  after: ApiObject,
+  before: ApiObject | undefined,
 ): ApiObject =>
   recordUpdate({
-    before: undefined,
-    after: object,
-    manager: managerOf(options, request),
-    apiVersion: apiVersionOf(type),
-    subresource: '',
-    schema: wholeSchema(type),
-    reset: resetFields(type, ''),
-    ...(type.custom ? {} : { blank: BLANK_STRUCTS }),
-    now: timestamp(api.now()),
+    ...writerOf(call, options),
+    before,
+    after,
+    ...(before === undefined && !call.type.custom ? { blank: BLANK_STRUCTS } : {}),
   });
 
 /** Go writes these fields in every object of a kind that has them, so they have no manager. */
 const BLANK_STRUCTS = { spec: {}, status: {} };
 
+/** Who writes, and to what, for the managed fields. The manager is as requested, or the first part of the User-Agent. */
+export const writerOf = ({ api, request, info, type }: Call, { fieldManager }: WriteOptions) => ({
+  manager: fieldManager === '' ? (request.userAgent.split('/', 1)[0] ?? '').slice(0, 128) : fieldManager,
+  apiVersion: apiVersionOf(type),
+  subresource: info.subresource,
+  schema: wholeSchema(type),
+  reset: resetFields(type, info.subresource),
+  now: timestamp(api.now()),
+});
+
 /**
  * Creates an object for a PUT or an apply of a missing object. The body's resourceVersion is ignored.
  * @throws ApiFailure 403 if the user may not create, and every error of a creation
  */
-export async function createInstead(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-  object: ApiObject,
-  options: WriteOptions,
-): Promise<ApiObject> {
+export async function createInstead(call: Call, object: ApiObject, options: WriteOptions): Promise<Answer> {
+  const { api, request, info, type } = call;
   const creation = { ...info, verb: 'create' as const };
   const { allowed, reason } = api.authorize(request.user, creation);
   if (!allowed) throw forbiddenFor(request.user, creation, reason);
   const wanted = withMeta(object, { resourceVersion: undefined });
-  return await createObject(api, request, type, wanted, options);
+  return objectAnswer(type, await createObject(call, wanted, options), 201);
 }
 
 /**
@@ -105,60 +94,44 @@ const withoutSystemFields = (object: ApiObject): ApiObject =>
   });
 
 /** Admits, validates and stores a new object whose managed fields are recorded. */
-export async function createObject(
-  api: Api,
-  request: ApiRequest,
-  type: ResourceType,
-  object: ApiObject,
-  options: WriteOptions,
-): Promise<ApiObject> {
-  if (type.isTerminating === true) {
-    const why = 'create not allowed while custom resource definition is terminating';
-    throw forbidden(type, object.metadata.name ?? '', why);
-  }
+async function createObject(call: Call, object: ApiObject, options: WriteOptions): Promise<ApiObject> {
+  const { api, request, info, type } = call;
+  const { name = '' } = object.metadata;
+  if (type.isTerminating === true)
+    throw forbidden(type, name, 'create not allowed while custom resource definition is terminating');
   refuseWithoutNamespace(api, type, object);
   const base = {
+    ...attributesOf(call, options.dryRun),
     operation: 'CREATE',
-    type,
-    subresource: '',
-    namespace: object.metadata.namespace ?? '',
-    user: request.user,
-    dryRun: options.dryRun,
     options: optionsJson('CreateOptions', options),
   } as const;
-  const name = object.metadata.name ?? '';
-  const mutated = inNamespace(
-    (await api.admission.mutate({ ...base, name, object }, (next) => complete(next, type), request.notes)) ??
-      object,
-    base.namespace,
-    type,
-  );
+  const shaped = await mutated(call, { ...base, name, object }, (next) => complete(next, type));
+  const wanted = inNamespace(shaped, info.namespace, type);
 
   for (let attempt = 1; ; attempt++) {
-    const prepared = prepareNew(api, type, mutated);
+    const prepared = prepareNew(api, type, wanted);
     validateCreate(prepared, type);
     for (const warning of type.strategy.warnings?.(prepared) ?? []) request.notes.warn(warning);
     const attributes: AdmissionAttributes = { ...base, name: prepared.metadata.name ?? '', object: prepared };
     await api.admission.validate(attributes, request.notes);
-    refuseEscalation(api, request, type, prepared, undefined);
-    const [stored = prepared] = await api.convert([prepared], storedType(api, type));
-    const generated = (mutated.metadata.name ?? '') === '';
+    refuseEscalation(call, prepared, undefined);
+    const stored = await converted(api, prepared, storedType(call));
     const taken = api.storage.get(placeOf(type), {
       namespace: stored.metadata.namespace ?? '',
       name: stored.metadata.name ?? '',
     });
-    if (generated && taken !== undefined && attempt < NAME_ATTEMPTS) continue;
+    const isGenerated = (wanted.metadata.name ?? '') === '';
+    if (isGenerated && taken !== undefined && attempt < NAME_ATTEMPTS) continue;
     if (options.dryRun && taken === undefined) return prepared;
-    if (isVersion(mutated.metadata.resourceVersion)) {
+    if (isVersion(wanted.metadata.resourceVersion)) {
       throw new ApiFailure(500, '', 'resourceVersion should not be set on objects to be created');
     }
     refuseWithoutNamespace(api, type, stored); // the namespace may have been deleted during the webhook calls
     if (taken?.metadata.deletionTimestamp !== undefined) throw stillBeingDeleted(type, taken);
     const written = api.storage.create(placeOf(type), stored);
-    if (stored === prepared) return written; // watches and lists need the same text
-    // As in k8s.io/apiserver storage/etcd3: the answer is the stored object converted back, not the sent object.
-    const [shown = written] = await api.convert([written], type);
-    return shown;
+    // Watches and lists need the same text. Otherwise, as in k8s.io/apiserver storage/etcd3, the answer is the stored
+    // object converted back, not the sent object.
+    return stored === prepared ? written : await converted(api, written, type);
   }
 }
 
@@ -183,47 +156,46 @@ function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject 
   return withGeneration(type.strategy.prepareForCreate(filled), undefined, type);
 }
 
-/** Puts the object into the namespace of the path. @throws ApiFailure 400 if the object names another one */
-export function inNamespace(object: ApiObject, namespace: string, type: ResourceType): ApiObject {
-  const { namespace: own = '' } = object.metadata;
-  if (!type.namespaced) return own === '' ? object : withMeta(object, { namespace: undefined });
-  if (own !== '' && own !== namespace) {
-    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
-  }
-  return own === '' ? withMeta(object, { namespace }) : object;
-}
-
-/** The manager of a write: as requested, or the first part of the User-Agent. */
-export const managerOf = ({ fieldManager }: WriteOptions, { userAgent }: ApiRequest): string =>
-  fieldManager === '' ? (userAgent.split('/', 1)[0] ?? '').slice(0, 128) : fieldManager;
-
-/** The options that webhooks receive; a patch has those of the resulting create or update. */
-export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: WriteOptions): JsonObject {
-  return {
-    kind,
-    apiVersion: 'meta.k8s.io/v1',
-    ...(options.dryRun ? { dryRun: ['All'] } : {}),
-    ...(options.fieldManager === '' ? {} : { fieldManager: options.fieldManager }),
-    ...(options.fieldValidation === '' ? {} : { fieldValidation: options.fieldValidation }),
-  };
-}
-
 /** @throws ApiFailure 403 if an RBAC object would grant permissions that the user does not have */
 export function refuseEscalation(
-  api: Api,
-  request: ApiRequest,
-  type: ResourceType,
+  { api, request, type }: Call,
   object: ApiObject,
   old: ApiObject | undefined,
 ): void {
-  if (type.group !== 'rbac.authorization.k8s.io') return;
+  if (type.group !== RBAC_GROUP) return;
   const problem = api.escalationProblem(request.user, object, old);
   if (problem !== undefined) throw forbidden(type, object.metadata.name ?? '', problem);
 }
 
 /** The storage version of this resource. */
-export function storedType(api: Api, type: ResourceType): ResourceType {
+export function storedType({ api, type }: Call): ResourceType {
   return type.version === type.storageVersion
     ? type
     : (api.registry.stored(type.group, type.resource) ?? type);
+}
+
+const NAMESPACES = { group: '', resource: 'namespaces' };
+
+/**
+ * The admission plugin NamespaceLifecycle: objects cannot be created in a missing or terminating namespace.
+ * @throws ApiFailure 404, or 403 with the cause `NamespaceTerminating`
+ */
+function refuseWithoutNamespace({ storage }: Api, type: ResourceType, { metadata }: ApiObject): void {
+  if (!type.namespaced) return;
+  const name = metadata.namespace ?? '';
+  const namespace = storage.get(NAMESPACES, { namespace: '', name });
+  if (namespace === undefined) throw notFound(NAMESPACES, name);
+  if (namespace.metadata.deletionTimestamp === undefined) return;
+  const message = `unable to create new content in namespace ${name} because it is being terminated`;
+  const { status } = forbidden(type, metadata.name ?? '', message);
+  throw new ApiFailure(403, 'Forbidden', status.message ?? message, {
+    ...status.details,
+    causes: [
+      {
+        reason: 'NamespaceTerminating',
+        message: `namespace ${name} is being terminated`,
+        field: 'metadata.namespace',
+      },
+    ],
+  });
 }

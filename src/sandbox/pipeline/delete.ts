@@ -1,82 +1,76 @@
-import { isJsonArray, isJsonObject, ownValue } from '../../json/json.ts';
-import { field, withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
-import { conflict, notFound, type ApiFailure } from '../../machinery/failure.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
-import type { ResourceType } from '../../machinery/resource-type.ts';
+import { withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
+import { conflict, forbidden, notFound } from '../../machinery/failure.ts';
+import { spec, texts } from '../../machinery/fields.ts';
 import { type Key, type Place, placeOf } from '../../machinery/storage/stored.ts';
-import { deletedAnswer, objectAnswer, type Answer } from './answer.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { refuseProtectedNamespace } from './namespace-lifecycle.ts';
+import {
+  attributesOf,
+  converted,
+  objectAnswer,
+  storedObject,
+  type Answer,
+  type Api,
+  type Call,
+} from './context.ts';
 import { deleteOptionsOf, type DeleteOptions } from './options.ts';
 import { acceptsOf } from './read.ts';
 
 /** Finalizers that request work from the garbage collector. */
-const ORPHAN = 'orphan';
-const FOREGROUND = 'foregroundDeletion';
+export const ORPHAN = 'orphan';
+export const FOREGROUND = 'foregroundDeletion';
+
+const PROTECTED_NAMESPACES = new Set(['default', 'kube-system', 'kube-public']);
 
 /** DELETE of one object. */
-export async function deleteOne(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function deleteOne(call: Call): Promise<Answer> {
+  const { api, request, info, type } = call;
   const options = deleteOptionsOf(request);
-  const key = { namespace: info.namespace, name: info.name };
-  refuseProtectedNamespace(type, info.name);
-  const stored = api.storage.get(placeOf(type), key);
-  if (stored === undefined) throw notFound(type, info.name);
-  const [live = stored] = await api.convert([stored], type);
+  if (type.group === '' && type.resource === 'namespaces' && PROTECTED_NAMESPACES.has(info.name))
+    throw forbidden(type, info.name, 'this namespace may not be deleted');
   const attributes = {
+    ...attributesOf(call, options.dryRun),
     operation: 'DELETE',
-    type,
-    subresource: '',
-    namespace: info.namespace,
-    name: info.name,
-    oldObject: live,
-    user: request.user,
-    dryRun: options.dryRun,
+    oldObject: await converted(api, storedObject(call), type),
     options: options.json,
   } as const;
   await api.admission.mutate(attributes, (object) => object, request.notes);
   await api.admission.validate(attributes, request.notes);
-  const outcome = removeOrMark(api, placeOf(type), key, options);
+  const outcome = removeOrMark(api, placeOf(type), info, options);
   if (outcome === undefined) throw notFound(type, info.name);
-  if (outcome.kind === 'removed') return deletedAnswer(type, outcome.object);
-  const [shown = outcome.object] = await api.convert([outcome.object], type);
-  return objectAnswer(type, shown);
+  return outcome.kind === 'removed'
+    ? deletedAnswer(call, outcome.object)
+    : objectAnswer(type, await converted(api, outcome.object, type));
+}
+
+function deletedAnswer({ type: { group, resource } }: Call, { metadata }: ApiObject): Answer {
+  const { name = '', uid = '' } = metadata;
+  const details = { name, ...(group === '' ? {} : { group }), kind: resource, uid };
+  return {
+    kind: 'status',
+    status: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details, code: 200 },
+  };
 }
 
 /**
  * DELETE of a collection: every object that the selectors match. Webhooks see each object without a name in the
  * request.
  */
-export async function deleteCollection(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function deleteCollection(call: Call): Promise<Answer> {
+  const { api, request, info, type } = call;
   const options = deleteOptionsOf(request);
   const accepts = acceptsOf(request.query, type);
   const page = api.storage.list(placeOf(type), {
-    ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),
+    ...(info.namespace === '' ? {} : { namespace: info.namespace }),
     ...(accepts === undefined ? {} : { accepts }),
   });
   const attributes = {
+    ...attributesOf(call, options.dryRun),
     operation: 'DELETE',
-    type,
-    subresource: '',
-    namespace: info.namespace,
-    name: '',
-    user: request.user,
-    dryRun: options.dryRun,
     options: options.json,
   } as const;
   await api.admission.mutate(attributes, (object) => object, request.notes);
   const deleted: ApiObject[] = [];
   for (const stored of page.items) {
-    const [live = stored] = await api.convert([stored], type);
+    const live = await converted(api, stored, type);
     await api.admission.validate({ ...attributes, oldObject: live }, request.notes);
     const key = { namespace: live.metadata.namespace ?? '', name: live.metadata.name ?? '' };
     const outcome = removeOrMark(api, placeOf(type), key, options);
@@ -85,12 +79,13 @@ export async function deleteCollection(
   return { kind: 'list', type, page: { items: deleted, revision: api.storage.revision() } };
 }
 
-export type Removal =
-  | { readonly kind: 'removed'; readonly object: ApiObject }
-  /** The object has finalizers: it is marked, and removed with its last finalizer. */
-  | { readonly kind: 'marked'; readonly object: ApiObject };
+/** An object with finalizers is marked, and removed with its last finalizer. */
+interface Removal {
+  readonly kind: 'removed' | 'marked';
+  readonly object: ApiObject;
+}
 
-export type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'preconditions'>;
+type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'preconditions'>;
 
 /**
  * Removes the object or marks it for deletion, as registry.Store.Delete does; undefined if it does not exist.
@@ -121,31 +116,24 @@ export function removeOrMark(
 /** Whether the object is marked for deletion and has no finalizers left. */
 export function isDone(object: ApiObject): boolean {
   const { deletionTimestamp, finalizers = [] } = object.metadata;
-  return deletionTimestamp !== undefined && finalizers.length === 0 && !isHeldNamespace(object);
+  // A Namespace is also held by `spec.finalizers` until it is empty.
+  const isHeld = isNamespace(object) && texts(spec(object), 'finalizers').length > 0;
+  return deletionTimestamp !== undefined && finalizers.length === 0 && !isHeld;
 }
 
-/** A Namespace is also held by `spec.finalizers` until it is empty. */
-function isHeldNamespace(object: ApiObject): boolean {
-  if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false;
-  const spec = field(object, 'spec');
-  const held = isJsonObject(spec) ? ownValue(spec, 'finalizers') : undefined;
-  return isJsonArray(held) && held.length > 0;
-}
+const isNamespace = ({ kind, apiVersion }: ApiObject) => kind === 'Namespace' && apiVersion === 'v1';
 
 function marking(live: ApiObject, finalizers: readonly string[], at: string): ApiObject {
-  const same =
-    finalizers.length === (live.metadata.finalizers ?? []).length &&
-    finalizers.every((name) => live.metadata.finalizers?.includes(name));
-  if (live.metadata.deletionTimestamp !== undefined && same) return live;
-  const { generation } = live.metadata;
+  const { deletionTimestamp, generation, finalizers: before = [] } = live.metadata;
+  const same = finalizers.length === before.length && finalizers.every((name) => before.includes(name));
+  if (deletionTimestamp !== undefined && same) return live;
   const marked = withMeta(live, {
     finalizers: finalizers.length === 0 ? undefined : finalizers,
-    deletionTimestamp: live.metadata.deletionTimestamp ?? at,
+    deletionTimestamp: deletionTimestamp ?? at,
     deletionGracePeriodSeconds: 0,
-    generation:
-      generation === undefined || live.metadata.deletionTimestamp !== undefined ? generation : generation + 1,
+    generation: generation === undefined || deletionTimestamp !== undefined ? generation : generation + 1,
   });
-  if (live.kind !== 'Namespace' || live.apiVersion !== 'v1') return marked;
+  if (!isNamespace(live)) return marked;
   return { ...withMeta(marked, { deletionGracePeriodSeconds: undefined }), status: { phase: 'Terminating' } };
 }
 
@@ -170,16 +158,14 @@ function checkPreconditions(
   { kind, metadata }: ApiObject,
   { uid, resourceVersion }: RemovalOptions['preconditions'],
 ): void {
-  const failed = (what: string, asked: string, is = '', whatHappened: string): ApiFailure =>
-    conflict(
+  const refuse = (what: string, asked: string | undefined, is = '', whatHappened: string) => {
+    if (asked === undefined || asked === is) return;
+    throw conflict(
       { group, resource: kind }, // the API server puts the kind where a resource belongs
       metadata.name ?? '',
       `the ${what} in the precondition (${asked}) does not match the ${what} in record (${is}). The object might have been ${whatHappened}`,
     );
-  if (uid !== undefined && uid !== metadata.uid) {
-    throw failed('UID', uid, metadata.uid, 'deleted and then recreated');
-  }
-  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw failed('ResourceVersion', resourceVersion, metadata.resourceVersion, 'modified');
-  }
+  };
+  refuse('UID', uid, metadata.uid, 'deleted and then recreated');
+  refuse('ResourceVersion', resourceVersion, metadata.resourceVersion, 'modified');
 }

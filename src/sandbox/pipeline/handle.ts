@@ -9,16 +9,14 @@ import {
 } from '../../machinery/failure.ts';
 import type { ResourceRequest } from '../../machinery/request.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
-import type { Answer } from './answer.ts';
-import type { Api, ApiRequest } from './context.ts';
+import type { Answer, Api, ApiRequest, Call } from './context.ts';
 import { create } from './create.ts';
 import { deleteCollection, deleteOne } from './delete.ts';
 import { patch } from './patch.ts';
 import { get, list } from './read.ts';
-import { handleScale, hasScale } from './scale.ts';
 import { connect, connectionOf } from './subresources/connect.ts';
-import { podRequestOf, requestOfPod } from './subresources/pod-requests.ts';
-import { issueToken } from './service-account-token.ts';
+import { issueToken, podRequestOf, requestOfPod } from './subresources/requests.ts';
+import { handleScale, hasScale } from './subresources/scale.ts';
 import { update } from './update.ts';
 import { watch } from './watch.ts';
 
@@ -27,7 +25,8 @@ import { watch } from './watch.ts';
  * @throws ApiFailure every error of the request
  * @throws NoSuchPath if the resource does not exist and its group has no built-in kinds
  */
-export async function handle(api: Api, request: ApiRequest, asked: ResourceRequest): Promise<Answer> {
+export async function handle(api: Api, request: ApiRequest): Promise<Answer> {
+  const asked = request.info;
   const type = api.registry.find(asked.group, asked.version, asked.resource);
   if (type === undefined) {
     const isBuiltIn = api.registry.all().some(({ group, custom }) => group === asked.group && !custom);
@@ -39,24 +38,25 @@ export async function handle(api: Api, request: ApiRequest, asked: ResourceReque
   if (type.deprecationWarning !== undefined) request.notes.warn(type.deprecationWarning);
   // The path of a Namespace also sets the namespace, which only authorisation uses.
   const info = type.namespaced ? asked : { ...asked, namespace: '' };
-  if (info.subresource !== '') return await handleSubresource(api, request, info, type);
+  const call: Call = { api, request, info, type };
+  if (info.subresource !== '') return await handleSubresource(call);
   switch (info.verb) {
     case 'get':
-      return await get(api, request, info, type);
+      return await get(call);
     case 'list':
-      return await list(api, request, info, type);
+      return await list(call);
     case 'watch':
-      return watch(api, request, info, type);
+      return watch(call);
     case 'create':
-      return await create(api, request, info, type);
+      return await create(call);
     case 'update':
-      return await update(api, request, info, type);
+      return await update(call);
     case 'patch':
-      return await patch(api, request, info, type);
+      return await patch(call);
     case 'delete':
-      return await deleteOne(api, request, info, type);
+      return await deleteOne(call);
     case 'deletecollection':
-      return await deleteCollection(api, request, info, type);
+      return await deleteCollection(call);
   }
 }
 
@@ -69,10 +69,8 @@ const OF_ONE_OBJECT = new Set(['get', 'update', 'patch', 'delete']);
  */
 function refusePath({ verb, resource, namespace, name, subresource }: ResourceRequest, type: ResourceType) {
   if (!type.namespaced && namespace !== '' && resource !== 'namespaces') throw noSuchResource();
-  if (type.namespaced && namespace === '') {
-    if (name !== '' && !OF_ALL_NAMESPACES.has(verb)) throw noSuchResource();
-    if (!OF_ALL_NAMESPACES.has(verb)) throw methodNotAllowed();
-  }
+  if (type.namespaced && namespace === '' && !OF_ALL_NAMESPACES.has(verb))
+    throw name === '' ? methodNotAllowed() : noSuchResource();
   if (subresource !== '') return;
   // A list with a field selector for one name has that name.
   const isOfOne = name !== '' && !OF_ALL_NAMESPACES.has(verb);
@@ -89,29 +87,23 @@ function refuseCustomPath({ verb, namespace, name, subresource }: ResourceReques
   if (OF_ONE_OBJECT.has(verb) && name === '') throw badRequest('name must be provided');
 }
 
-async function handleSubresource(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
-  const isFinalize = info.subresource === 'finalize' && type.resource === 'namespaces' && type.group === '';
-  if (info.subresource === 'token' && type.resource === 'serviceaccounts' && type.group === '') {
-    if (info.verb !== 'create') throw methodNotAllowed();
-    return await issueToken(api, request, info, type);
-  }
-  const connection = connectionOf(type, info.subresource);
-  if (connection !== undefined) return await connect(api, request, info, type, connection);
-  const podRequest = podRequestOf(type, info.subresource);
-  if (podRequest !== undefined) return await requestOfPod(api, request, info, type, podRequest);
-  if (info.subresource === 'scale' && hasScale(type)) return await handleScale(api, request, info, type);
-  const isEphemeral =
-    info.subresource === 'ephemeralcontainers' && type.resource === 'pods' && type.group === '';
-  if (!isFinalize && !isEphemeral && !(info.subresource === 'status' && type.hasStatus)) {
+/** Subresources without a kind of their own that only some built-in kinds have. */
+const OWN_PARTS = new Set(['namespaces/finalize', 'pods/ephemeralcontainers']);
+
+async function handleSubresource(call: Call): Promise<Answer> {
+  const { info, type } = call;
+  const path = type.group === '' ? `${type.resource}/${info.subresource}` : '';
+  if (path === 'serviceaccounts/token') return await issueToken(call);
+  const connection = connectionOf(path);
+  if (connection !== undefined) return await connect(call, connection);
+  const podRequest = podRequestOf(path);
+  if (podRequest !== undefined) return await requestOfPod(call, podRequest);
+  if (info.subresource === 'scale' && hasScale(type)) return await handleScale(call, type);
+  if (!OWN_PARTS.has(path) && !(info.subresource === 'status' && type.hasStatus)) {
     throw type.custom ? notFound(type, info.name) : noSuchResource();
   }
-  if (info.verb === 'get') return await get(api, request, info, type);
-  if (info.verb === 'update') return await update(api, request, info, type);
-  if (info.verb === 'patch') return await patch(api, request, info, type);
+  if (info.verb === 'get') return await get(call);
+  if (info.verb === 'update') return await update(call);
+  if (info.verb === 'patch') return await patch(call);
   throw type.custom ? methodNotSupported(type, info.verb) : methodNotAllowed();
 }

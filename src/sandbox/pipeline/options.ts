@@ -1,7 +1,15 @@
-import { isJsonObject, ownValue, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonObject, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { parseBody } from '../http/content-type.ts';
 import { badRequest, invalid, type Cause } from '../../machinery/failure.ts';
+import { items, optionalText, record, value } from '../../machinery/fields.ts';
 import type { FieldValidation } from '../../machinery/objects/decode.ts';
+import {
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+  tooLong,
+  unsupportedValue,
+} from '../../machinery/schema/causes.ts';
 import type { ApiRequest } from './context.ts';
 
 const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
@@ -15,7 +23,9 @@ export interface WriteOptions {
   readonly force: boolean;
 }
 
-const GROUP = { group: 'meta.k8s.io', kind: '' };
+const GROUP = 'meta.k8s.io';
+
+const isTrue = (text: string | null) => text === 'true' || text === '1';
 
 /**
  * @throws ApiFailure 422 as ValidateCreateOptions and its siblings do
@@ -29,31 +39,15 @@ export function writeOptionsOf(
   const causes: Cause[] = [...dryRunProblems(query.getAll('dryRun'))];
   const fieldManager = query.get('fieldManager') ?? '';
   if (fieldManager.length > 128) causes.push(tooLong('fieldManager', 128));
-  const force = query.get('force') === 'true' || query.get('force') === '1';
-  if (isApply && fieldManager === '') {
-    causes.push({
-      reason: 'FieldValueRequired',
-      message: 'Required value: is required for apply patch',
-      field: 'fieldManager',
-    });
-  }
-  if (force && !isApply) {
-    causes.push({
-      reason: 'FieldValueForbidden',
-      message: 'Forbidden: may not be specified for non-apply patch',
-      field: 'force',
-    });
-  }
+  if (isApply && fieldManager === '')
+    causes.push(requiredValue('fieldManager', 'is required for apply patch'));
+  const force = isTrue(query.get('force'));
+  if (force && !isApply) causes.push(forbiddenValue('force', 'may not be specified for non-apply patch'));
   const asked = query.get('fieldValidation') ?? '';
   const fieldValidation = FIELD_VALIDATIONS.find((known) => known === asked);
-  if (fieldValidation === undefined) {
-    causes.push({
-      reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${asked}": supported values: "", "Ignore", "Strict", "Warn"`,
-      field: 'fieldValidation',
-    });
-  }
-  if (causes.length > 0) throw invalid({ ...GROUP, kind }, '', causes);
+  if (fieldValidation === undefined)
+    causes.push(unsupportedValue('fieldValidation', asked, FIELD_VALIDATIONS));
+  if (causes.length > 0) throw invalid({ group: GROUP, kind }, '', causes);
   return {
     dryRun: query.has('dryRun'),
     fieldManager,
@@ -62,92 +56,70 @@ export function writeOptionsOf(
   };
 }
 
-const tooLong = (field: string, limit: number): Cause => ({
-  reason: 'FieldValueTooLong',
-  message: `Too long: may not be more than ${limit} bytes`,
-  field,
-});
-
-function dryRunProblems(values: readonly string[]): readonly Cause[] {
-  if (values.every((value) => value === 'All')) return [];
-  return [
-    {
-      reason: 'FieldValueNotSupported',
-      message: `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`,
-      field: 'dryRun',
-    },
-  ];
+/** The options that webhooks receive; a patch has those of the resulting create or update. */
+export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: WriteOptions): JsonObject {
+  return {
+    kind,
+    apiVersion: 'meta.k8s.io/v1',
+    ...(options.dryRun ? { dryRun: ['All'] } : {}),
+    ...(options.fieldManager === '' ? {} : { fieldManager: options.fieldManager }),
+    ...(options.fieldValidation === '' ? {} : { fieldValidation: options.fieldValidation }),
+  };
 }
+
+const dryRunProblems = (values: readonly JsonValue[]): readonly Cause[] =>
+  values.every((asked) => asked === 'All') ? [] : [unsupportedValue('dryRun', values, ['All'])];
+
+const POLICIES = ['Foreground', 'Background', 'Orphan'] as const;
+
+export type Propagation = (typeof POLICIES)[number];
 
 /** DeleteOptions from the body or the query; the body wins, as in the API server. */
 export interface DeleteOptions {
   readonly dryRun: boolean;
-  readonly propagationPolicy: 'Background' | 'Foreground' | 'Orphan' | undefined;
-  readonly gracePeriodSeconds: number | undefined;
-  readonly preconditions: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly propagationPolicy: Propagation | undefined;
+  readonly preconditions: {
+    readonly uid?: string | undefined;
+    readonly resourceVersion?: string | undefined;
+  };
   /** The options that webhooks receive. */
   readonly json: JsonObject;
 }
-
-type DeleteRequest = Pick<ApiRequest, 'query' | 'body' | 'contentType'>;
 
 /**
  * @throws ApiFailure 400 if the body is not DeleteOptions, 415 if its type is not supported, 422 if a value is out of
  *   range
  */
-export function deleteOptionsOf({ query, body, contentType }: DeleteRequest): DeleteOptions {
+export function deleteOptionsOf({ query, body, contentType }: ApiRequest): DeleteOptions {
   const given = body.length === 0 ? optionsOfQuery(query) : optionsOfBody(parseBody(body, contentType));
-  const dryRun = ownValue(given, 'dryRun');
-  const policy = ownValue(given, 'propagationPolicy');
-  const orphan = ownValue(given, 'orphanDependents');
-  const grace = ownValue(given, 'gracePeriodSeconds');
-  const preconditions = ownValue(given, 'preconditions');
-  const causes: Cause[] = [...dryRunProblems(Array.isArray(dryRun) ? dryRun.map(String) : [])];
-  if (policy !== undefined && policy !== 'Background' && policy !== 'Foreground' && policy !== 'Orphan') {
-    causes.push({
-      reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${shown(policy)}": supported values: "Foreground", "Background", "Orphan", "nil"`,
-      field: 'propagationPolicy',
-    });
-  }
+  const dryRun = items(given, 'dryRun');
+  const policy = value(given, 'propagationPolicy');
+  const orphan = value(given, 'orphanDependents');
+  const preconditions = record(given, 'preconditions') ?? {};
+  const known = POLICIES.find((one) => one === policy);
+  const causes: Cause[] = [...dryRunProblems(dryRun)];
+  if (policy !== undefined && known === undefined)
+    causes.push(unsupportedValue('propagationPolicy', policy, [...POLICIES, 'nil']));
   if (policy !== undefined && orphan !== undefined) {
-    causes.push({
-      reason: 'FieldValueInvalid',
-      message: `Invalid value: "${shown(policy)}": orphanDependents and deletionPropagation cannot be both set`,
-      field: 'propagationPolicy',
-    });
+    const why = 'orphanDependents and deletionPropagation cannot be both set';
+    causes.push(invalidValue('propagationPolicy', policy, why));
   }
-  if (causes.length > 0) throw invalid({ ...GROUP, kind: 'DeleteOptions' }, '', causes);
+  if (causes.length > 0) throw invalid({ group: GROUP, kind: 'DeleteOptions' }, '', causes);
   return {
-    dryRun: Array.isArray(dryRun) && dryRun.includes('All'),
-    propagationPolicy:
-      policy === 'Background' || policy === 'Foreground' || policy === 'Orphan'
-        ? policy
-        : orphan === true
-          ? 'Orphan'
-          : orphan === false
-            ? 'Background'
-            : undefined,
-    gracePeriodSeconds: typeof grace === 'number' ? grace : undefined,
-    preconditions: isJsonObject(preconditions) ? textsOf(preconditions) : {},
-    json: { kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/v1', ...withoutType(given) },
+    dryRun: dryRun.length > 0,
+    propagationPolicy: known ?? policyOf(orphan),
+    preconditions: {
+      uid: optionalText(preconditions, 'uid'),
+      resourceVersion: optionalText(preconditions, 'resourceVersion'),
+    },
+    json: { ...given, kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/v1' },
   };
 }
 
-const shown = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-
-function withoutType(options: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(options).filter(([key]) => key !== 'kind' && key !== 'apiVersion'),
-  );
-}
-
-function textsOf(preconditions: JsonObject): DeleteOptions['preconditions'] {
-  const { uid, resourceVersion } = preconditions;
-  return {
-    ...(typeof uid === 'string' ? { uid } : {}),
-    ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),
-  };
+/** What the deprecated `orphanDependents` means. */
+function policyOf(orphan: JsonValue | undefined): Propagation | undefined {
+  if (typeof orphan !== 'boolean') return undefined;
+  return orphan ? 'Orphan' : 'Background';
 }
 
 function optionsOfQuery(query: URLSearchParams): JsonObject {
@@ -162,11 +134,71 @@ function optionsOfQuery(query: URLSearchParams): JsonObject {
   };
 }
 
-function optionsOfBody(value: JsonValue): JsonObject {
-  if (!isJsonObject(value)) throw badRequest("couldn't get version/kind; json parse error: not an object");
-  const kind = ownValue(value, 'kind');
+function optionsOfBody(body: JsonValue): JsonObject {
+  if (!isJsonObject(body)) throw badRequest("couldn't get version/kind; json parse error: not an object");
+  const { kind } = body;
   if (kind !== undefined && kind !== 'DeleteOptions') {
     throw badRequest(`unable to decode body as DeleteOptions: got the kind ${stringifyJson(kind)}`);
   }
-  return value;
+  return body;
+}
+
+/**
+ * @throws ApiFailure 422 as ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation does,
+ *   with watch-list enabled; 400 for a continue token together with a resourceVersion
+ */
+export function checkListOptions(query: URLSearchParams, isWatch: boolean): void {
+  const options: ListOptions = {
+    match: query.get('resourceVersionMatch') ?? '',
+    version: query.get('resourceVersion') ?? '',
+    token: query.get('continue') ?? '',
+    sendsInitial: query.has('sendInitialEvents'),
+  };
+  const causes = isWatch ? watchProblems(options) : listProblems(options);
+  if (causes.length > 0) throw invalid({ group: GROUP, kind: 'ListOptions' }, '', causes);
+  if (!isWatch && options.token !== '' && options.version !== '' && options.version !== '0') {
+    throw badRequest('specifying resource version is not allowed when using continue');
+  }
+}
+
+interface ListOptions {
+  readonly match: string;
+  readonly version: string;
+  /** The continue token. */
+  readonly token: string;
+  readonly sendsInitial: boolean;
+}
+
+const MATCH = 'resourceVersionMatch';
+const notWithContinue = forbiddenValue(MATCH, `${MATCH} is forbidden when continue is provided`);
+
+function listProblems({ match, version, token, sendsInitial }: ListOptions): readonly Cause[] {
+  const causes: Cause[] = [];
+  if (match !== '') {
+    if (version === '')
+      causes.push(forbiddenValue(MATCH, `${MATCH} is forbidden unless resourceVersion is provided`));
+    if (token !== '') causes.push(notWithContinue);
+    if (match !== 'Exact' && match !== 'NotOlderThan')
+      causes.push(unsupportedValue(MATCH, match, ['Exact', 'NotOlderThan', '']));
+    if (match === 'Exact' && version === '0')
+      causes.push(forbiddenValue(MATCH, `${MATCH} "exact" is forbidden for resourceVersion "0"`));
+  }
+  if (sendsInitial)
+    causes.push(forbiddenValue('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  return causes;
+}
+
+function watchProblems({ match, token, sendsInitial }: ListOptions): readonly Cause[] {
+  const causes: Cause[] = [];
+  if (sendsInitial && match !== 'NotOlderThan')
+    causes.push(forbiddenValue(MATCH, `sendInitialEvents requires setting ${MATCH} to NotOlderThan`));
+  if (match !== '') {
+    if (!sendsInitial)
+      causes.push(
+        forbiddenValue(MATCH, `${MATCH} is forbidden for watch unless sendInitialEvents is provided`),
+      );
+    if (match !== 'NotOlderThan') causes.push(unsupportedValue(MATCH, match, ['NotOlderThan']));
+    if (token !== '') causes.push(notWithContinue);
+  }
+  return causes;
 }

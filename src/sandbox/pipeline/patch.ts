@@ -1,7 +1,7 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import { isJsonObject, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { ofJson, toJson, withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
-import { parseBody } from '../http/content-type.ts';
+import { ofJson, toJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { mediaTypeIn, parseBody } from '../http/content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../../machinery/failure.ts';
 import { applyConfiguration } from '../../machinery/managed-fields/apply.ts';
 import { showGo } from '../../machinery/patch/go-types.ts';
@@ -9,16 +9,13 @@ import { applyJsonPatch } from '../../machinery/patch/json-patch.ts';
 import { applyMergePatch } from '../../machinery/patch/merge-patch.ts';
 import { applyStrategicPatch } from '../../machinery/patch/strategic-merge-patch.ts';
 import { text } from '../../machinery/fields.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
 import { wholeSchema } from '../../machinery/schema/object-meta.ts';
-import { objectAnswer, type Answer } from './answer.ts';
 import { cannotBeHandled, complete, decodeObject, unrecognized } from '../../machinery/objects/decode.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { createInstead, inNamespace, managerOf } from './create.ts';
+import { inNamespace, objectAnswer, type Answer, type ApiRequest, type Call } from './context.ts';
+import { createInstead, recorded, writerOf } from './create.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
-import { resetFields } from '../../machinery/objects/subresources.ts';
 import { change, refuseOtherName } from './update.ts';
 
 const JSON_PATCH = 'application/json-patch+json';
@@ -27,25 +24,19 @@ const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
 const APPLY_PATCH = 'application/apply-patch+yaml';
 
 /** PATCH of an object or of its status, in all four patch formats. */
-export async function patch(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function patch(call: Call): Promise<Answer> {
+  const { request, type } = call;
   const language = languageOf(request.contentType, type);
   const options = writeOptionsOf(request.query, 'PatchOptions', language === APPLY_PATCH);
   const body = patchBody(request, language);
-  if (language === APPLY_PATCH) return await serverSideApply(api, request, info, type, options, body);
+  if (language === APPLY_PATCH) return await serverSideApply(call, options, body);
 
-  const object = await change(api, request, info, type, {
+  const object = await change(call, {
     options,
-    recorded: false,
-    uid: '',
     wanted: (live) => {
       const patched = patchedWith(language, toJson(live), body, type);
       const shown = () => (language === STRATEGIC_PATCH ? showGo(body) : stringifyJson(patched));
-      return decodePatched(patched, shown, request, info, type, options);
+      return recorded(call, options, decodePatched(call, patched, shown, options), live);
     },
   });
   return objectAnswer(type, object);
@@ -65,7 +56,7 @@ function patchBody({ body }: ApiRequest, language: string): JsonValue {
 }
 
 function languageOf(contentType: string | undefined, type: ResourceType): string {
-  const language = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const language = mediaTypeIn(contentType);
   const known = [JSON_PATCH, MERGE_PATCH, ...(type.custom ? [] : [STRATEGIC_PATCH]), APPLY_PATCH];
   if (known.includes(language)) return language;
   // For built-in kinds the router rejects the request, without a list of accepted types.
@@ -83,11 +74,9 @@ function patchedWith(language: string, live: JsonObject, body: JsonValue, type: 
 }
 
 function decodePatched(
+  { request, info, type }: Call,
   patched: JsonObject,
   shown: () => string,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
   { fieldValidation }: WriteOptions,
 ): ApiObject {
   if (type.custom) refuseMoved(patched, info.name, type);
@@ -119,33 +108,15 @@ function notPatchable({ message }: ApiFailure, shown: string, type: ResourceType
   return new ApiFailure(422, 'Invalid', ` "" is invalid: patch: ${cause.message}`, { causes: [cause] });
 }
 
-async function serverSideApply(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-  options: WriteOptions,
-  body: JsonValue,
-): Promise<Answer> {
-  const applied = configurationOf(body, request, info, type);
-  const applyTo = (live: ApiObject | undefined) =>
-    complete(
-      applyConfiguration({
-        live,
-        applied,
-        manager: managerOf(options, request),
-        force: options.force,
-        apiVersion: apiVersionOf(type),
-        subresource: info.subresource,
-        schema: wholeSchema(type),
-        reset: resetFields(type, info.subresource),
-        now: timestamp(api.now()),
-      }).object,
-      type,
-    );
-  const key = { namespace: info.namespace, name: info.name };
-  if (info.subresource === '' && api.storage.get(placeOf(type), key) === undefined) {
-    const { uid } = applied.metadata;
+async function serverSideApply(call: Call, options: WriteOptions, body: JsonValue): Promise<Answer> {
+  const { api, info, type } = call;
+  const applied = configurationOf(call, body);
+  const { uid, resourceVersion } = applied.metadata;
+  const applyTo = (live: ApiObject | undefined): ApiObject => {
+    const writer = writerOf(call, options);
+    return complete(applyConfiguration({ ...writer, live, applied, force: options.force }).object, type);
+  };
+  if (info.subresource === '' && api.storage.get(placeOf(type), info) === undefined) {
     if (uid !== undefined) {
       throw conflict(
         type,
@@ -153,18 +124,11 @@ async function serverSideApply(
         `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
       );
     }
-    return objectAnswer(
-      type,
-      await createInstead(api, request, info, type, applyTo(undefined), options),
-      201,
-    );
+    return await createInstead(call, applyTo(undefined), options);
   }
-  const object = await change(api, request, info, type, {
+  const object = await change(call, {
     options,
-    recorded: true,
-    uid: '',
     wanted: (live) => {
-      const { resourceVersion } = applied.metadata;
       const next = applyTo(live);
       return resourceVersion === undefined ? next : withMeta(next, { resourceVersion });
     },
@@ -181,12 +145,7 @@ function refuseOtherType(body: JsonObject, type: ResourceType): void {
 }
 
 /** The applied configuration without defaults, which the client did not set. */
-function configurationOf(
-  body: JsonValue,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): ApiObject {
+function configurationOf({ request, info, type }: Call, body: JsonValue): ApiObject {
   if (!isJsonObject(body)) throw badRequest('the body of the request is not an object');
   refuseOtherType(body, type);
   const decoded = decodeObject(body, type, 'Ignore', request.notes); // only for its errors; apply reports unknown fields itself

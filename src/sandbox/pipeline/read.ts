@@ -1,24 +1,18 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { ApiFailure, badRequest, internalError, notFound, type Cause } from '../../machinery/failure.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
+import { ApiFailure, badRequest, internalError, type Cause } from '../../machinery/failure.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../machinery/selectors/selectors.ts';
-import { objectAnswer, type Answer } from './answer.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { checkListOptions } from './list-options.ts';
+import { converted, objectAnswer, storedObject, type Answer, type Api, type Call } from './context.ts';
+import { checkListOptions } from './options.ts';
+import { messageOf } from '../../json/error-message.ts';
 
 /** GET of one object. */
-export async function get(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function get(call: Call): Promise<Answer> {
+  const { api, request, type } = call;
   refuseFuture(api, request.query.get('resourceVersion'));
-  const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
-  if (stored === undefined) throw notFound(type, info.name);
-  const [object = stored] = await api.convert([stored], type).catch((error: unknown) => {
+  const stored = storedObject(call);
+  const object = await converted(api, stored, type).catch((error: unknown) => {
     throw internalError(undecodable(stored, error));
   });
   return objectAnswer(type, object);
@@ -26,22 +20,18 @@ export async function get(
 
 /** The message for a stored object that its conversion webhook does not convert, as in etcd3/corrupt_obj_deleter.go. */
 const undecodable = ({ metadata: { resourceVersion = '' } }: ApiObject, error: unknown): string =>
-  `object not decodable revision=${resourceVersion}: ${error instanceof Error ? error.message : String(error)}`;
+  `object not decodable revision=${resourceVersion}: ${messageOf(error)}`;
 
 /** @throws ApiFailure 500 that names each object that cannot be converted */
-async function convertAll(
-  api: Api,
-  objects: readonly ApiObject[],
-  type: ResourceType,
-): Promise<readonly ApiObject[]> {
+async function convertAll({ api, type }: Call, objects: readonly ApiObject[]): Promise<readonly ApiObject[]> {
   try {
     return await api.convert(objects, type);
   } catch {
     const causes: Cause[] = [];
-    const converted: ApiObject[] = [];
+    const shown: ApiObject[] = [];
     for (const object of objects)
       try {
-        converted.push(...(await api.convert([object], type)));
+        shown.push(await converted(api, object, type));
       } catch (error) {
         const { namespace = '', name = '' } = object.metadata;
         causes.push({
@@ -51,7 +41,7 @@ async function convertAll(
         });
       }
     const [first] = causes;
-    if (first === undefined) return converted;
+    if (first === undefined) return shown;
     const { group, resource } = type;
     const message = `failed to read one or more ${resource}.${group} from the storage: ${first.message}`;
     throw new ApiFailure(500, 'StorageReadError', message, { name: 'list', group, kind: resource, causes });
@@ -59,26 +49,22 @@ async function convertAll(
 }
 
 /** GET of a collection, whole or in pages. */
-export async function list(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
-  const { query } = request;
+export async function list(call: Call): Promise<Answer> {
+  const { api, info, type } = call;
+  const { query } = call.request;
   checkListOptions(query, false);
   refuseFuture(api, query.get('resourceVersion'));
   const limit = Number(query.get('limit') ?? 0);
   const continueToken = query.get('continue') ?? '';
   const accepts = acceptsOf(query, type);
   const page = api.storage.list(placeOf(type), {
-    ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),
+    ...(info.namespace === '' ? {} : { namespace: info.namespace }),
     ...(limit > 0 ? { limit } : {}),
     ...(continueToken === '' ? {} : { continueToken }),
     ...(isExact(query, limit) ? { revision: revisionOf(query.get('resourceVersion')) } : {}),
     ...(accepts === undefined ? {} : { accepts }),
   });
-  return { kind: 'list', type, page: { ...page, items: await convertAll(api, page.items, type) } };
+  return { kind: 'list', type, page: { ...page, items: await convertAll(call, page.items) } };
 }
 
 /** Whether the request wants the state at exactly this resourceVersion. For a page, this is implied. */

@@ -1,93 +1,64 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import { validateUpdate, withGeneration } from '../../machinery/objects/validate.ts';
-import { withMeta, timestamp, type ApiObject } from '../../machinery/api-object.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { ApiFailure, badRequest, conflict, invalid, MODIFIED } from '../../machinery/failure.ts';
+import { differsOnlyInTimes } from '../../machinery/managed-fields/update.ts';
+import type { ResourceType } from '../../machinery/resource-type.ts';
+import { complete } from '../../machinery/objects/decode.ts';
 import {
-  ApiFailure,
-  badRequest,
-  notFound,
-  conflict,
-  invalid,
-  MODIFIED,
-  type Subject,
-} from '../../machinery/failure.ts';
-import { differsOnlyInTimes, recordUpdate } from '../../machinery/managed-fields/update.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
-import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
-import { wholeSchema } from '../../machinery/schema/object-meta.ts';
-import { objectAnswer, type Answer } from './answer.ts';
-import { complete, decodeObject } from '../../machinery/objects/decode.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { objectBody } from './decode-body.ts';
-import {
-  createInstead,
+  attributesOf,
+  converted,
+  decoded,
   inNamespace,
-  managerOf,
-  optionsJson,
-  recordCreation,
-  refuseEscalation,
-  storedType,
-} from './create.ts';
+  mutated,
+  objectAnswer,
+  storedObject,
+  type Answer,
+  type Call,
+} from './context.ts';
+import { RBAC_GROUP } from '../auth/rbac.ts';
+import { objectBody } from '../http/content-type.ts';
+import { createInstead, recorded, refuseEscalation, storedType } from './create.ts';
 import { isDone } from './delete.ts';
-import { writeOptionsOf, type WriteOptions } from './options.ts';
-import { restrictToEndpoint, resetFields } from '../../machinery/objects/subresources.ts';
+import { optionsJson, writeOptionsOf, type WriteOptions } from './options.ts';
+import { restrictToEndpoint } from '../../machinery/objects/subresources.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
 
 /** A change of one object, which is retried after conflicts. */
-export interface Change {
+interface Change {
   readonly options: WriteOptions;
-  /** Computes the wanted object from the live object. Throws ApiFailure. */
+  /** Computes the wanted object, with its managed fields, from the live object. Throws ApiFailure. */
   readonly wanted: (live: ApiObject) => ApiObject;
-  /** Whether `wanted` records the managed fields itself, as apply does. */
-  readonly recorded: boolean;
-  /** The required uid of the object; empty for any. */
-  readonly uid: string;
+  /** The required uid of the object; empty or absent for any. */
+  readonly uid?: string;
   /** For a subresource with its own kind: admission sees the object as that kind. */
   readonly view?: SubresourceView;
 }
 
 /** Maps an object to and from the kind of a subresource. */
-export interface SubresourceView {
+interface SubresourceView {
   readonly type: ResourceType;
   readonly show: (object: ApiObject) => ApiObject;
   /** The object with the changes of its view. */
   readonly put: (object: ApiObject, shown: ApiObject) => ApiObject;
 }
 
-const sameObject = (object: ApiObject) => object;
-
-const putWhole = (_object: ApiObject, shown: ApiObject) => shown;
-
 /** PUT of an object or of its status. */
-export async function update(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-): Promise<Answer> {
+export async function update(call: Call): Promise<Answer> {
+  const { api, request, info, type } = call;
   const options = writeOptionsOf(request.query, 'UpdateOptions');
-  const body = objectBody(request, type.kind);
-  const decoded = inNamespace(
-    decodeObject(body, type, options.fieldValidation, request.notes),
-    info.namespace,
-    type,
-  );
-  refuseOtherName(decoded, info.name);
-  const { uid = '' } = decoded.metadata;
-  const key = { namespace: info.namespace, name: info.name };
-  if (
-    info.subresource === '' &&
-    isCreatedByUpdate(type) &&
-    api.storage.get(placeOf(type), key) === undefined
-  ) {
+  const wanted = decoded(call, objectBody(request, type.kind), type, options);
+  refuseOtherName(wanted, info.name);
+  const { uid = '' } = wanted.metadata;
+  const isMissing = info.subresource === '' && api.storage.get(placeOf(type), info) === undefined;
+  if (isMissing && isCreatedByUpdate(type)) {
     refuseOtherUid(type, info.name, uid, undefined);
-    const recorded = recordCreation(api, request, type, decoded, options);
-    return objectAnswer(type, await createInstead(api, request, info, type, recorded, options), 201);
+    return await createInstead(call, recorded(call, options, wanted, undefined), options);
   }
-  const object = await change(api, request, info, type, {
+  const object = await change(call, {
     options,
-    wanted: () => decoded,
-    recorded: false,
     uid,
+    wanted: (live) => recorded(call, options, wanted, live),
   });
   return objectAnswer(type, object);
 }
@@ -108,37 +79,28 @@ export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected
  * @throws ApiFailure 404 if the object does not exist, 409 for an outdated resourceVersion, and every error of
  *   admission and validation
  */
-export async function change(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-  change: Change,
-): Promise<ApiObject> {
+export async function change(call: Call, change: Change): Promise<ApiObject> {
+  const { api, info, type } = call;
+  const { uid = '' } = change;
   for (;;) {
-    const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
-    if (stored === undefined) throw notFound(type, info.name);
-    const [live = stored] = await api.convert([stored], type);
-    refuseOtherUid(type, info.name, change.uid, live);
-    const admitted = await admit(api, request, info, type, change, live);
-    const [next = admitted] = await api.convert([admitted], storedType(api, type));
+    const stored = storedObject(call);
+    const version = stored.metadata.resourceVersion ?? '';
+    const live = await converted(api, stored, type);
+    refuseOtherUid(type, info.name, uid, live);
+    const admitted = await admit(call, change, live);
+    const next = await converted(api, admitted, storedType(call));
     // Nothing to write: the resourceVersion stays. An object stored in another version, or under another schema, is
     // rewritten.
     if (differsOnlyInTimes(stored, next)) return live;
     if (change.options.dryRun) return admitted;
     try {
-      const gone = isDone(next);
-      const written = gone
-        ? api.storage.remove(
-            placeOf(type),
-            { namespace: info.namespace, name: info.name },
-            stored.metadata.resourceVersion ?? '',
-          )
-        : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
-      if (gone) return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
-      if (next === admitted) return written; // watches and lists need the same text
-      const [shown = written] = await api.convert([written], type); // the stored object, not the sent one
-      return shown;
+      if (isDone(next)) {
+        const { metadata } = api.storage.remove(placeOf(type), info, version);
+        return withMeta(admitted, { resourceVersion: metadata.resourceVersion });
+      }
+      const written = api.storage.replace(placeOf(type), next, version);
+      // Watches and lists need the same text; the stored object, not the sent one.
+      return next === admitted ? written : await converted(api, written, type);
     } catch (error) {
       // The object changed during the webhook calls: retry with its new state.
       if (!(error instanceof ApiFailure) || error.status.reason !== 'Conflict') throw error;
@@ -146,56 +108,26 @@ export async function change(
   }
 }
 
-async function admit(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
-  { options, recorded, wanted: computeWanted, view }: Change,
-  live: ApiObject,
-): Promise<ApiObject> {
-  const wanted = computeWanted(live);
-  const object = recorded
-    ? wanted
-    : recordUpdate({
-        before: live,
-        after: wanted,
-        manager: managerOf(options, request),
-        apiVersion: apiVersionOf(type),
-        subresource: info.subresource,
-        schema: wholeSchema(type),
-        reset: resetFields(type, info.subresource),
-        now: timestamp(api.now()),
-      });
-  const { show = sameObject, put = putWhole } = view ?? {};
+async function admit(call: Call, { options, wanted, view }: Change, live: ApiObject): Promise<ApiObject> {
+  const { api, request, info, type } = call;
+  const object = wanted(live);
+  const show = view?.show ?? ((whole) => whole);
   const attributes = {
+    ...attributesOf(call, options.dryRun),
     operation: 'UPDATE',
-    type,
-    subresource: info.subresource,
-    namespace: info.namespace,
-    name: info.name,
     oldObject: show(live),
     ...(view === undefined ? {} : { shownAs: view.type }),
-    user: request.user,
-    dryRun: options.dryRun,
     options: optionsJson('UpdateOptions', options),
   } as const;
-  const shown = show(object);
-  const mutated = inNamespace(
-    (await api.admission.mutate(
-      { ...attributes, object: shown },
-      (next) => complete(next, view?.type ?? type),
-      request.notes,
-    )) ?? shown,
+  const shown = inNamespace(
+    await mutated(call, { ...attributes, object: show(object) }, (next) =>
+      complete(next, view?.type ?? type),
+    ),
     info.namespace,
     type,
   );
-  const kept = restrictToEndpoint(
-    withIdentity(put(object, mutated), live, type),
-    live,
-    type,
-    info.subresource,
-  );
+  const shaped = withIdentity(view?.put(object, shown) ?? shown, live, type);
+  const kept = restrictToEndpoint(shaped, live, type, info.subresource);
   const prepared = withGeneration(
     info.subresource === '' ? type.strategy.prepareForUpdate(kept, live) : kept,
     live,
@@ -205,7 +137,7 @@ async function admit(
   if (info.subresource === '')
     for (const warning of type.strategy.warnings?.(prepared, live) ?? []) request.notes.warn(warning);
   await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
-  refuseEscalation(api, request, type, prepared, live);
+  refuseEscalation(call, prepared, live);
   return prepared;
 }
 
@@ -213,7 +145,7 @@ async function admit(
  * @throws ApiFailure 409 if the uid of a PUT differs from that of the live object; `live` is undefined if there is
  *   none
  */
-function refuseOtherUid(type: Subject, name: string, uid: string, live: ApiObject | undefined): void {
+function refuseOtherUid(type: ResourceType, name: string, uid: string, live: ApiObject | undefined): void {
   const is = live?.metadata.uid ?? '';
   if (uid === '' || uid === is) return;
   throw conflict(type, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${is}`);
@@ -258,28 +190,20 @@ const CREATED_BY_UPDATE = new Set([
   'events.events.k8s.io',
   'leases.coordination.k8s.io',
   'services.',
-  'clusterrolebindings.rbac.authorization.k8s.io',
-  'clusterroles.rbac.authorization.k8s.io',
-  'rolebindings.rbac.authorization.k8s.io',
-  'roles.rbac.authorization.k8s.io',
 ]);
 
-const isCreatedByUpdate = (type: ResourceType): boolean => CREATED_BY_UPDATE.has(idOf(type));
+const isCreatedByUpdate = (type: ResourceType): boolean =>
+  type.group === RBAC_GROUP || CREATED_BY_UPDATE.has(idOf(type));
 
-/** Built-in kinds without AllowUnconditionalUpdate. */
+/** Built-in kinds without AllowUnconditionalUpdate, besides those of admission. */
 const NEVER_OVERWRITTEN = new Set([
   'apiservices.apiregistration.k8s.io',
   'clustertrustbundles.certificates.k8s.io',
   'customresourcedefinitions.apiextensions.k8s.io',
   'leases.coordination.k8s.io',
-  'mutatingadmissionpolicies.admissionregistration.k8s.io',
-  'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
-  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'poddisruptionbudgets.policy',
-  'validatingadmissionpolicies.admissionregistration.k8s.io',
-  'validatingadmissionpolicybindings.admissionregistration.k8s.io',
-  'validatingwebhookconfigurations.admissionregistration.k8s.io',
 ]);
 
 /** Whether a PUT without a resourceVersion overwrites the object. */
-const isOverwritten = (type: ResourceType): boolean => !type.custom && !NEVER_OVERWRITTEN.has(idOf(type));
+const isOverwritten = (type: ResourceType): boolean =>
+  !type.custom && type.group !== 'admissionregistration.k8s.io' && !NEVER_OVERWRITTEN.has(idOf(type));

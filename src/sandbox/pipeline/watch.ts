@@ -1,12 +1,10 @@
 import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { DEFINITIONS } from '../../machinery/crd/definition.ts';
 import { ApiFailure, expired } from '../../machinery/failure.ts';
-import type { ResourceRequest } from '../../machinery/request.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { type StoredEvent, placeOf } from '../../machinery/storage/stored.ts';
-import type { Answer, WatchEvent } from './answer.ts';
-import type { Api, ApiRequest } from './context.ts';
-import { checkListOptions } from './list-options.ts';
+import { converted, type Answer, type Api, type Call, type WatchEvent } from './context.ts';
+import { checkListOptions } from './options.ts';
 import { acceptsOf, revisionOf } from './read.ts';
 
 /** When the last bookmark is sent, in milliseconds before the end: the client's next watch continues from it. */
@@ -16,12 +14,10 @@ const LAST_BOOKMARK_MS = 2_000;
 const BOOKMARK_EVERY_MS = 60_000;
 
 /** GET of a collection with `watch=true`. */
-export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
-  const { query } = request;
+export function watch({ api, request: { query }, info, type }: Call): Answer {
   checkListOptions(query, true);
   const accepts = acceptsOf(query, type) ?? (() => true);
-  const inScope = (object: ApiObject) =>
-    !type.namespaced || info.namespace === '' || object.metadata.namespace === info.namespace;
+  const inScope = ({ metadata }: ApiObject) => info.namespace === '' || metadata.namespace === info.namespace;
   const plan = planOf(query);
   const timeoutMs = timeoutOf(query);
   return {
@@ -94,15 +90,8 @@ function refuseForgotten({ storage }: Api, type: ResourceType, from: number): vo
   if (from < since) throw expired(`too old resource version: ${from} (${since})`);
 }
 
-interface WatchPlan {
-  /** Whether existing objects are sent first, as ADDED. */
-  readonly initial: boolean;
-  readonly bookmarksInitial: boolean;
-  readonly bookmarks: boolean;
-  readonly from: number;
-}
-
-function planOf(query: URLSearchParams): WatchPlan {
+/** `initial`: whether existing objects are sent first, as ADDED. */
+function planOf(query: URLSearchParams) {
   const from = revisionOf(query.get('resourceVersion'));
   const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1';
   const initialWanted = query.get('sendInitialEvents');
@@ -161,8 +150,7 @@ function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void
         return;
       }
       later(async () => {
-        const [converted = object] = await api.convert([object], type);
-        send({ type: kind, object: converted });
+        send({ type: kind, object: await converted(api, object, type) });
       });
     },
   };

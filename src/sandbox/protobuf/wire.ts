@@ -7,7 +7,7 @@ const VARINT = 0;
 const BYTES_WITH_LENGTH = 2;
 
 /** Reads the values of one field. Throws an Error for malformed input. */
-export interface How {
+interface How {
   /** The wire type that precedes each value. */
   readonly wire: number;
   /** Reads the next value. `path` is its place in the object: `spec.containers`. */
@@ -32,7 +32,7 @@ export type Fields = Readonly<Record<string, readonly [number: number, how: How]
  * Use {@link given} for a field that JSON must contain, or that is a pointer in Go and therefore not written if
  * absent.
  */
-export const scalar = (wire: number, read: How['read'], zero: JsonValue): How => ({
+const scalar = (wire: number, read: How['read'], zero: JsonValue): How => ({
   wire,
   read,
   zero,
@@ -105,10 +105,6 @@ export const representedAs = (
   spell: (message: JsonObject) => JsonValue,
   zero: JsonValue,
 ): How => scalar(BYTES_WITH_LENGTH, (reader, path) => spell(source.decode(bytesOf(reader), path)), zero);
-
-/** Text that holds another format: JSON in bytes. */
-export const parsedText = (parse: (text: string) => JsonValue): How =>
-  given(scalar(BYTES_WITH_LENGTH, (reader) => parse(textOf(bytesOf(reader))), null));
 
 interface NamedField {
   readonly name: string;

@@ -1,67 +1,72 @@
-import {
-  type JsonObject,
-  type JsonValue,
-  isJsonArray,
-  isJsonObject,
-  stringifyJson,
-} from '../../json/json.ts';
+import { type JsonObject, type JsonValue, isJsonArray, isJsonObject } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../../machinery/api-object.ts';
-import type { MetaVersion } from '../http/content-type.ts';
 import { badRequest } from '../../machinery/failure.ts';
 import type { PrinterColumn, ResourceType } from '../../machinery/resource-type.ts';
+import { canonicalJson, goFloat } from '../../machinery/schema/causes.ts';
 import { ageOf } from '../../machinery/human-duration.ts';
-import { compileJsonPath, type JsonPath } from './json-path.ts';
-import { listMetaToJson, toPartialMetadata, type ListMeta } from './partial-metadata.ts';
+import { compileJsonPath } from './json-path.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 
-/** How much of its object a row contains (`includeObject` in the query). */
-export type IncludeObject = 'Metadata' | 'None' | 'Object';
-
-export interface TableOptions {
+interface TableOptions {
   readonly type: Pick<ResourceType, 'columns' | 'custom'>;
-  readonly objects: readonly ApiObject[];
-  /** Undefined for a table of one object, in a get or a watch event. */
-  readonly listMeta: ListMeta | undefined;
-  readonly includeObject: IncludeObject;
+  /** `includeObject` tells how much of its object a row contains. */
+  readonly query: URLSearchParams;
   /** False in all events of a watch except the first. */
   readonly withColumns: boolean;
-  readonly version: MetaVersion;
   readonly now: Date;
 }
 
-/** Parses `includeObject` of a query. @throws ApiFailure 400 */
-export function includeObjectOf(value: string | null): IncludeObject {
-  if (value === null || value === '') return 'Metadata';
-  if (value === 'Metadata' || value === 'None' || value === 'Object') return value;
-  throw badRequest(
-    `Unable to convert to Table as requested: includeObject: Invalid value: "${value}": must be 'Metadata', 'Object', 'None', or empty`,
-  );
-}
+/** The metadata of an object without its other fields. */
+export const toPartialMetadata = (object: ApiObject): JsonObject => ({
+  kind: 'PartialObjectMetadata',
+  apiVersion: 'meta.k8s.io/v1',
+  metadata: toJson(object).metadata ?? {},
+});
 
 /**
  * Objects as the rows that `kubectl get` prints: a Table of meta.k8s.io.
+ * @param metadata of the list, or of the only object
+ * @throws ApiFailure 400
  * @see k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
  */
-export function toTable(options: TableOptions): JsonObject {
-  const { type, objects, listMeta, withColumns, version } = options;
-  const [first] = objects;
+export function toTable(
+  objects: readonly ApiObject[],
+  metadata: JsonObject,
+  options: TableOptions,
+): JsonObject {
+  const { type, withColumns, query } = options;
+  const included = includedIn(query.get('includeObject') ?? '');
+  const columns = type.columns.map((column) => toDefinition(column, type.custom));
   return {
     kind: 'Table',
-    apiVersion: `meta.k8s.io/${version}`,
-    metadata: listMetaToJson(listMeta ?? { resourceVersion: first?.metadata.resourceVersion ?? '' }),
-    columnDefinitions: withColumns
-      ? [
-          ...(namesItself(type) ? [] : [NAME]),
-          ...type.columns.map((column) => toDefinition(column, type.custom)),
-        ]
-      : null,
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: withColumns ? [...(namesItself(type) ? [] : [NAME]), ...columns] : null,
     rows: objects.map((object) => ({
       cells: [
         ...(namesItself(type) ? [] : [object.metadata.name ?? '']),
         ...type.columns.map((column) => cellOf(column, object, options)),
       ],
-      object: included(object, options),
+      object: included(object),
     })),
   };
+}
+
+/** The part of an object that its row contains. @throws ApiFailure 400 */
+function includedIn(includeObject: string): (object: ApiObject) => JsonValue {
+  switch (includeObject) {
+    case '':
+    case 'Metadata':
+      return toPartialMetadata;
+    case 'None':
+      return () => null;
+    case 'Object':
+      return toJson;
+    default:
+      throw badRequest(
+        `Unable to convert to Table as requested: includeObject: Invalid value: "${includeObject}": must be 'Metadata', 'Object', 'None', or empty`,
+      );
+  }
 }
 
 /** Events have their name in the last column, and only in wide output. */
@@ -85,17 +90,6 @@ function toDefinition(column: PrinterColumn, custom: boolean): JsonObject {
   return { name, type: isAge ? 'string' : type, format, description, priority };
 }
 
-function included(object: ApiObject, { includeObject, version }: TableOptions): JsonValue {
-  switch (includeObject) {
-    case 'Metadata':
-      return toPartialMetadata(object, version);
-    case 'None':
-      return null;
-    case 'Object':
-      return toJson(object);
-  }
-}
-
 function cellOf(
   column: PrinterColumn,
   object: ApiObject,
@@ -103,31 +97,25 @@ function cellOf(
 ): JsonValue {
   const { type, value } = column;
   if (typeof value === 'function') return value(object, now);
-  const found = firstAt(column, value, object);
+  const found = firstOf(column)(object);
   // Only built-in kinds print a word for an unknown age.
   if (type === 'date' && !custom && (found === undefined || found === null)) return ageOf(undefined, now);
   return found === undefined ? null : shown(type, found, now);
 }
 
-/** Each path is compiled once per column, as long as its kind is served. */
-const compiled = new WeakMap<PrinterColumn, JsonPath>();
-
-/** A path may lead to many values; the API server prints the first. */
-function firstAt(column: PrinterColumn, path: string, object: ApiObject): JsonValue | undefined {
-  const follow = compiled.get(column) ?? compileOrNothing(path);
-  compiled.set(column, follow);
-  return follow(toJson(object))[0];
-}
-
-/** A definition may contain a path that only the API server supports: its cells stay empty. */
-function compileOrNothing(path: string): JsonPath {
+/**
+ * Compiles the path of a column once, as long as its kind is served. A path may lead to many values; the API server
+ * prints the first. A definition may contain a path that only the API server supports: its cells stay empty.
+ */
+const firstOf = memoizeWeak(({ value }: PrinterColumn): ((object: ApiObject) => JsonValue | undefined) => {
   try {
-    return compileJsonPath(path);
+    const follow = compileJsonPath(typeof value === 'string' ? value : '');
+    return (object) => follow(toJson(object))[0];
   } catch (error) {
-    if (error instanceof SyntaxError) return () => [];
+    if (error instanceof SyntaxError) return () => undefined;
     throw error;
   }
-}
+});
 
 /** A value as a column of this type prints it; null if the value has another type. */
 function shown(type: PrinterColumn['type'], value: JsonValue, now: Date): JsonValue {
@@ -146,27 +134,11 @@ function shown(type: PrinterColumn['type'], value: JsonValue, now: Date): JsonVa
 }
 
 /** A value as the API server prints it in a string column, which is Go's format. */
-export function cellText(value: JsonValue): string {
+function cellText(value: JsonValue): string {
   if (value === null) return '<no value>';
-  if (typeof value === 'number') return numberText(value);
-  if (isJsonObject(value) || isJsonArray(value)) return escapeHtml(stringifyJson(sortKeys(value)));
+  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : goFloat(value);
+  if (isJsonObject(value) || isJsonArray(value)) return escapeHtml(canonicalJson(value));
   return String(value);
-}
-
-/** Go's `%v`: fractions below 0.0001 or from a million on get an exponent with at least two digits. */
-function numberText(value: number): string {
-  if (Number.isInteger(value)) return String(value);
-  const [mantissa = '', exponent = ''] = value.toExponential().split('e');
-  if (Number(exponent) >= -4 && Number(exponent) < 6) return String(value);
-  return `${mantissa}e${exponent.slice(0, 1)}${exponent.slice(1).padStart(2, '0')}`;
-}
-
-/** Go writes map keys in sorted order. */
-function sortKeys(value: JsonValue): JsonValue {
-  if (isJsonArray(value)) return value.map(sortKeys);
-  if (!isJsonObject(value)) return value;
-  const entries = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
 }
 
 /** Go escapes JSON for use in HTML. */

@@ -1,14 +1,13 @@
-import type { JsonObject, JsonValue } from '../../../json/json.ts';
+import type { JsonObject } from '../../../json/json.ts';
 import { records, spec, text } from '../../../machinery/fields.ts';
 import { ApiFailure, badRequest, methodNotAllowed, notFound } from '../../../machinery/failure.ts';
 import { builtInKind } from '../../../machinery/kinds/built-in-kind.ts';
 import { BOOLEAN, INT32, listOf, STRING, STRINGS } from '../../../machinery/kinds/schema-builders.ts';
-import type { ResourceRequest } from '../../../machinery/request.ts';
 import type { ResourceType } from '../../../machinery/resource-type.ts';
 import type { Schema } from '../../../machinery/schema/schema.ts';
 import type { ApiObject } from '../../../machinery/api-object.ts';
 import { placeOf } from '../../../machinery/storage/stored.ts';
-import type { Api, ApiRequest } from '../context.ts';
+import { attributesOf, mutated, type Call } from '../context.ts';
 
 /** A subresource that opens a connection. The sandbox asks admission, and then has nothing to connect to. */
 interface Connection {
@@ -26,7 +25,7 @@ const optionsType = (kind: string, fields: Readonly<Record<string, Schema>>): Re
 const STREAMS = { stdin: BOOLEAN, stdout: BOOLEAN, stderr: BOOLEAN, tty: BOOLEAN, container: STRING };
 
 /** Fields with a value, as Go writes them. */
-const present = (fields: Readonly<Record<string, JsonValue>>): JsonObject =>
+const present = (fields: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(fields).filter(
       ([, value]) => value !== false && value !== '' && !(Array.isArray(value) && value.length === 0),
@@ -44,14 +43,13 @@ const isTrue = (value: string | null): boolean => value !== null && !['false', '
 
 /** In the words of k8s.io/kubernetes/pkg/registry/core/pod/strategy.go. */
 function streamProblem(pod: ApiObject, options: ApiObject): ApiFailure {
-  const names = ['containers', 'initContainers', 'ephemeralContainers'].flatMap((list) =>
-    records(spec(pod), list).map((container) => text(container, 'name')),
-  );
+  const namesIn = (list: string) => records(spec(pod), list).map((container) => text(container, 'name'));
+  const own = namesIn('containers');
   const container = text(options, 'container');
   const { name = '' } = pod.metadata;
-  if (container !== '' && !names.includes(container))
+  const all = [...own, ...namesIn('initContainers'), ...namesIn('ephemeralContainers')];
+  if (container !== '' && !all.includes(container))
     return badRequest(`container ${container} is not valid for pod ${name}`);
-  const own = records(spec(pod), 'containers').map((one) => text(one, 'name'));
   if (container === '' && own.length > 1 && options.kind !== 'PodPortForwardOptions')
     return badRequest(
       `a container name must be specified for pod ${name}, choose one of: [${own.join(' ')}]`,
@@ -63,58 +61,49 @@ function streamProblem(pod: ApiObject, options: ApiObject): ApiFailure {
 
 const noBackend = (why: string) => new ApiFailure(500, 'InternalError', `error dialing backend: ${why}`);
 
-const pathOf = (_query: URLSearchParams, subpath: string) => present({ path: subpath });
+const noEndpoints = (service: string) =>
+  new ApiFailure(503, 'ServiceUnavailable', `no endpoints available for service ${JSON.stringify(service)}`);
 
-const proxy = (kind: string, problem: Connection['problem']): Connection => ({
-  ...{ optionsType: optionsType(kind, { path: STRING }), optionsOf: pathOf, anyMethod: true, problem },
+const stream = (
+  kind: string,
+  fields: Readonly<Record<string, Schema>>,
+  optionsOf: Connection['optionsOf'],
+): Connection => ({
+  optionsType: optionsType(kind, fields),
+  optionsOf,
+  problem: streamProblem,
+  anyMethod: false,
 });
 
-const CONNECTIONS: ReadonlyMap<string, Connection> = new Map<string, Connection>([
+const proxy = (kind: string, problem: Connection['problem']): Connection => ({
+  optionsType: optionsType(kind, { path: STRING }),
+  optionsOf: (_query, path) => ({ path }),
+  problem,
+  anyMethod: true,
+});
+
+const CONNECTIONS: ReadonlyMap<string, Connection> = new Map([
   [
     'pods/exec',
-    {
-      optionsType: optionsType('PodExecOptions', { ...STREAMS, command: STRINGS }),
-      optionsOf: (query) => present({ ...streamsOf(query), command: query.getAll('command') }),
-      ...{ problem: streamProblem, anyMethod: false },
-    },
+    stream('PodExecOptions', { ...STREAMS, command: STRINGS }, (query) => ({
+      ...streamsOf(query),
+      command: query.getAll('command'),
+    })),
   ],
-  [
-    'pods/attach',
-    {
-      optionsType: optionsType('PodAttachOptions', STREAMS),
-      optionsOf: (query) => present(streamsOf(query)),
-      ...{ problem: streamProblem, anyMethod: false },
-    },
-  ],
+  ['pods/attach', stream('PodAttachOptions', STREAMS, streamsOf)],
   [
     'pods/portforward',
-    {
-      optionsType: optionsType('PodPortForwardOptions', { ports: listOf(INT32) }),
-      optionsOf: (query) => present({ ports: query.getAll('ports').map(Number).filter(Number.isInteger) }),
-      ...{ problem: streamProblem, anyMethod: false },
-    },
+    stream('PodPortForwardOptions', { ports: listOf(INT32) }, (query) => ({
+      ports: query.getAll('ports').map(Number).filter(Number.isInteger),
+    })),
   ],
   ['pods/proxy', proxy('PodProxyOptions', () => badRequest('address not allowed'))],
-  [
-    'services/proxy',
-    proxy(
-      'ServiceProxyOptions',
-      (_service, _options, asked) =>
-        new ApiFailure(
-          503,
-          'ServiceUnavailable',
-          `no endpoints available for service ${JSON.stringify(asked)}`,
-        ),
-    ),
-  ],
+  ['services/proxy', proxy('ServiceProxyOptions', (_service, _options, asked) => noEndpoints(asked))],
   ['nodes/proxy', proxy('NodeProxyOptions', () => noBackend('the sandbox runs no nodes'))],
 ]);
 
-/** The connection that a subresource opens; undefined if it opens none. */
-export const connectionOf = (
-  { group, resource }: ResourceType,
-  subresource: string,
-): Connection | undefined => (group === '' ? CONNECTIONS.get(`${resource}/${subresource}`) : undefined);
+/** The connection that a subresource of the core group opens, such as `pods/exec`; undefined if it opens none. */
+export const connectionOf = (path: string): Connection | undefined => CONNECTIONS.get(path);
 
 /**
  * Asks admission about a CONNECT.
@@ -122,28 +111,25 @@ export const connectionOf = (
  * @see ConnectResource of k8s.io/apiserver/pkg/endpoints/handlers
  */
 export async function connect(
-  api: Api,
-  request: ApiRequest,
-  info: ResourceRequest,
-  type: ResourceType,
+  call: Call,
   { optionsType: shownAs, optionsOf, problem, anyMethod }: Connection,
 ): Promise<never> {
+  const { api, request, info, type } = call;
   if (!anyMethod && info.verb !== 'get' && info.verb !== 'create') throw methodNotAllowed();
   const subpath = info.path.split(`/${info.subresource}`).slice(1).join(`/${info.subresource}`);
   // Nothing reads the metadata of options.
   const asked = {
     apiVersion: 'v1',
     kind: shownAs.kind,
-    ...optionsOf(request.query, subpath),
+    ...present(optionsOf(request.query, subpath)),
   } as unknown as ApiObject;
   const attributes = {
+    ...attributesOf(call, false),
     operation: 'CONNECT',
-    ...{ type, shownAs, subresource: info.subresource, namespace: info.namespace, name: info.name },
-    ...{ user: request.user, dryRun: false, options: null },
+    shownAs,
+    options: null,
   } as const;
-  const options =
-    (await api.admission.mutate({ ...attributes, object: asked }, (object) => object, request.notes)) ??
-    asked;
+  const options = await mutated(call, { ...attributes, object: asked }, (object) => object);
   await api.admission.validate({ ...attributes, object: options }, request.notes);
   const [name = ''] = type.resource === 'services' ? info.name.split(':') : [info.name];
   const target = api.storage.get(placeOf(type), { namespace: info.namespace, name });

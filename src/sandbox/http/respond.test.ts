@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseJson } from '../../json/json.ts';
 import { ofJson, toJson } from '../../machinery/api-object.ts';
-import { itemTextOf, textOf, yamlOf } from './serialise.ts';
+import { itemTextOf, textOf, yamlOf } from './respond.ts';
 
 const object = ofJson({
   apiVersion: 'v1',
