@@ -10,6 +10,6 @@ export {
   type CelVariableType,
   type UsedFields,
 } from './cel/cel.ts';
-export { MUTATION_MESSAGES, type CelMessage, type CelMessages } from './cel/compile/messages.ts';
+export { MUTATION_MESSAGES, type CelMessage, type CelMessages } from './cel/compile/compiler.ts';
 export { CEL_COST_LIMIT, createCelBudget, type CelBudget } from './cel/frame.ts';
 export { celToJson } from './cel/values/cel-to-json.ts';

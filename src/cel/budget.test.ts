@@ -83,25 +83,11 @@ test('expressions can share one budget', () => {
   expect(() => compileCel('1 + 1', []).evaluate({}, budget)).toThrow(exceeded);
 });
 
+// cel-matrix.test.ts compares thousands of costs with those of an API server.
 test('an evaluation always has the same cost, with or without a budget', () => {
   const bindings = { list, pattern: 'some(thing){3}' };
   const expression =
     "list.filter(x, x % 2 == 0 && !'a'.matches(pattern)).map(x, string(x)).join(',').size() > 0";
   expect(costOf(expression, bindings)).toBe(costOf(expression, bindings));
   expect(evaluate(expression, bindings)).toBe(true);
-});
-
-// cel-matrix.test.ts compares thousands of costs with those of an API server.
-test.each([
-  ['object.spec.units <= object.spec.capacity', 7],
-  ["object.spec.name == 'abc'", 4],
-  ["object.spec.name.startsWith('a')", 4],
-  ['[1, 2, 3].all(x, x > 0)', 16],
-  ['[1, 2, 3].exists(x, x > 2)', 19],
-  ['has(object.spec.name)', 2],
-  ['object.spec.list.map(x, x)', 43],
-  ["object.spec.name.matches('^[a-z]+$')", 5],
-])('%s costs %i', (expression, cost) => {
-  const object = { spec: { units: 1, capacity: 2, name: 'abc', list: [1, 2, 3] } };
-  expect(costOf(expression, { object })).toBe(cost);
 });

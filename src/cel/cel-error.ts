@@ -23,11 +23,6 @@ export interface UnknownName {
   readonly of?: string;
 }
 
-export interface CelErrorOptions extends ErrorOptions {
-  readonly position?: CelPosition;
-  readonly unknown?: UnknownName;
-}
-
 /** A compile or evaluation error of an expression. The message contains neither a position nor the source. */
 export class CelError extends Error {
   override name = 'CelError';
@@ -36,7 +31,10 @@ export class CelError extends Error {
   /** The name that does not exist, if that is the error. */
   readonly unknown: UnknownName | undefined;
 
-  constructor(message: string, options: CelErrorOptions = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly position?: CelPosition; readonly unknown?: UnknownName } = {},
+  ) {
     // Skip the stack trace: it is useless, and recording it takes longer than evaluating a small expression. `exists`
     // may discard thousands of errors.
     const { stackTraceLimit } = Error;

@@ -1,18 +1,33 @@
 import type { JsonObject } from '../json/json.ts';
+import { memoizeWeak } from '../json/objects.ts';
 import { type CelBudget, createCelBudget, type Frame, type Step } from './frame.ts';
 import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
-import type { Compiled, Compiler, NeededServer, Scope, Variable } from './compile/compiler.ts';
-import { NO_MESSAGES, type CelMessages } from './compile/messages.ts';
+import {
+  type CelMessages,
+  type Compiled,
+  type Compiler,
+  type NeededServer,
+  NO_MESSAGES,
+  type Scope,
+  type Variable,
+} from './compile/compiler.ts';
 import type { Expression } from './syntax/expression.ts';
 import { parseExpression } from './syntax/parse.ts';
 import { usedFields, type UsedFields } from './syntax/used-fields.ts';
 import { objectType } from './types/schema-type.ts';
 import { createSolver } from './types/solver.ts';
-import { type CelType, DYN, grounded, listOf, type ObjectField, showType } from './types/type.ts';
-import { parseType } from './types/type-name.ts';
-import { valueTest } from './types/value-test.ts';
+import {
+  type CelType,
+  DYN,
+  grounded,
+  listOf,
+  type ObjectField,
+  parseType,
+  showType,
+  valueTest,
+} from './types/type.ts';
 import { NONE, optional, typeNameOf } from './values/values.ts';
 
 export { CelError, type CelPosition } from './cel-error.ts';
@@ -95,10 +110,22 @@ export function compileCel(
       messages: options.messages ?? NO_MESSAGES,
     });
     const type = compiler.solver.resolve(compiled.type);
-    const executable: Executable = {
-      step: withResult({ type, step: compiled.step }, options, compiler),
-      used: [...globals].map(([name, { slot }]) => [name, slot]),
-      size: size(),
+    const step = withResult({ type, step: compiled.step }, options, compiler);
+    const used = [...globals].map(([name, { slot }]) => [name, slot] as const);
+    const slots = size();
+    const execute = (
+      values: Readonly<Record<string, unknown>>,
+      convert: (value: unknown) => unknown,
+      budget: CelBudget = createCelBudget(),
+    ): unknown => {
+      const frame: Frame = { slots: new Array<unknown>(slots), budget };
+      try {
+        for (const [name, slot] of used)
+          frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
+        return step(frame);
+      } catch (error) {
+        throw asCelError(error);
+      }
     };
     return {
       expression,
@@ -107,8 +134,8 @@ export function compileCel(
       names,
       needs: needs(),
       reads: usedFields(parsed),
-      evaluate: (bindings, budget) => execute(executable, bindings, celValue, budget),
-      run: (values, budget) => execute(executable, values, asIs, budget),
+      evaluate: (bindings, budget) => execute(bindings, celValue, budget),
+      run: (values, budget) => execute(values, (value) => value, budget),
     };
   } catch (error) {
     throw asCelError(error);
@@ -118,21 +145,11 @@ export function compileCel(
 /** Creates a CEL optional; `undefined` creates an empty one. */
 export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
-interface CompilerOfExpression {
-  readonly compiler: Compiler;
-  /** The variables that the expression reads. */
-  readonly globals: ReadonlyMap<string, Variable>;
-  /** The number of variables, including those of macros. Final after compilation. */
-  readonly size: () => number;
-  /** Final after compilation. */
-  readonly needs: () => NeededServer | undefined;
-}
-
-function createCompiler(
-  source: string,
-  variables: CelVariables,
-  names: ReadonlySet<string>,
-): CompilerOfExpression {
+/**
+ * `globals` are the variables that the expression reads. After compilation, `size` returns the number of variables, including
+ * those of macros, and `needs` the API server that the expression needs.
+ */
+function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>) {
   let size = 0;
   let needed: NeededServer | undefined;
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
@@ -174,7 +191,7 @@ const variableTypes = (variables: CelVariables): readonly (readonly [string, Cel
 
 const isNames = (variables: CelVariables): variables is readonly string[] => Array.isArray(variables);
 
-const schemaTypes = new WeakMap<JsonObject, CelType>();
+const schemaTypeOf = memoizeWeak(objectType);
 
 /** @param name for messages */
 function typeOfVariable(type: CelVariableType, name: string): CelType {
@@ -188,9 +205,7 @@ function typeOfVariable(type: CelVariableType, name: string): CelType {
     ]);
     return { kind: 'object', name, fields: new Map(fields), open: false, sealed: true };
   }
-  const known = schemaTypes.get(type.schema) ?? objectType(type.schema);
-  schemaTypes.set(type.schema, known);
-  return known;
+  return schemaTypeOf(type.schema);
 }
 
 /** Adds a runtime check of the result type if the checker cannot decide it. */
@@ -205,37 +220,4 @@ function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }
     if (isWanted(value)) return value;
     throw new CelError(`must evaluate to ${result} but got ${typeNameOf(value)}`);
   };
-}
-
-const asIs = (value: unknown) => value;
-
-/** A compiled step and the slots of its variables. */
-export interface Executable {
-  readonly step: Step;
-  readonly used: readonly (readonly [name: string, slot: number])[];
-  /** The number of variables, including those of macros. */
-  readonly size: number;
-}
-
-/**
- * Runs the step once.
- *
- * @param convert converts the given values to CEL values
- * @throws CelError
- */
-export function execute(
-  { step, used, size }: Executable,
-  values: Readonly<Record<string, unknown>>,
-  convert: (value: unknown) => unknown,
-  budget: CelBudget = createCelBudget(),
-): unknown {
-  const frame: Frame = { slots: new Array<unknown>(size), budget };
-  try {
-    for (const [name, slot] of used) {
-      frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
-    }
-    return step(frame);
-  } catch (error) {
-    throw asCelError(error);
-  }
 }

@@ -4,6 +4,11 @@ import { parseJson } from '../json/json.ts';
 import { CelError, compileCel } from './cel.ts';
 import { evaluate, failureOf } from '../../test/support/cel/evaluate.ts';
 
+const noOverload = (name: string, types: string) =>
+  `found no matching overload for '${name}' applied to '${types}'`;
+const noRange = (type: string) =>
+  `expression of type '${type}' cannot be range of a comprehension (must be list, map, or dynamic)`;
+
 test.each([
   ['9223372036854775807 + 1', 'integer overflow'],
   ['-9223372036854775808 - 1', 'integer overflow'],
@@ -90,25 +95,13 @@ test.each([
   ['[0, 2].all(x, 4 / x == 2)', 'division by zero'],
   ['[1].all(x.y, true)', 'argument must be a simple name'],
   ['[].all(i, i, i < i)', 'duplicate variable name: i'],
-  [
-    '[1, 2].transformList(i, v, v % 2 == 0 ? [v] : v)',
-    "found no matching overload for '_?_:_' applied to '(bool, list(int), int)'",
-  ],
-  [
-    "{'a': 1}.transformMapEntry(k, v, 'bad filter', {v: k})",
-    "found no matching overload for '_?_:_' applied to '(string, dyn, dyn)'",
-  ],
+  ['[1, 2].transformList(i, v, v % 2 == 0 ? [v] : v)', noOverload('_?_:_', '(bool, list(int), int)')],
+  ["{'a': 1}.transformMapEntry(k, v, 'bad filter', {v: k})", noOverload('_?_:_', '(string, dyn, dyn)')],
   ['has(object)', 'invalid argument to has() macro'],
   ['object.a.all(x, true)', "got 'int', expected iterable type"],
-  [
-    '1.all(x, true)',
-    "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
-  ],
-  [
-    "'a'.all(x, true)",
-    "expression of type 'string' cannot be range of a comprehension (must be list, map, or dynamic)",
-  ],
-  ['[1].all(x, x)', "found no matching overload for '_&&_' applied to '(bool, int)'"],
+  ['1.all(x, true)', noRange('int')],
+  ["'a'.all(x, true)", noRange('string')],
+  ['[1].all(x, x)', noOverload('_&&_', '(bool, int)')],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object: { a: 1 } })).toBe(message);
 });
@@ -136,17 +129,17 @@ test.each([
   ['object.text.nope', 'no such key: nope'],
   ['object[1]', 'no such key: 1'],
   ['object.text < 1', 'no such overload'],
-  ['object.text.startsWith(1)', "found no matching overload for 'startsWith' applied to 'dyn.(int)'"],
+  ['object.text.startsWith(1)', noOverload('startsWith', 'dyn.(int)')],
   ["object.list.startsWith('a')", 'no such overload: startsWith(list, string)'],
   ['nope', "undeclared reference to 'nope' (in container '')"],
   ['nope()', "undeclared reference to 'nope' (in container '')"],
   ['sets.nope([1])', "undeclared reference to 'sets' (in container '')"],
-  ['size(1, 2)', "found no matching overload for 'size' applied to '(int, int)'"],
+  ['size(1, 2)', noOverload('size', '(int, int)')],
   ['1.foo', "type 'int' does not support field selection"],
   ["'a'.foo", "type 'string' does not support field selection"],
   ['1 +', 'Syntax error: unexpected end of expression'],
   ['[?]', "Syntax error: unexpected ']'"],
-  ['-"a"', "found no matching overload for '-_' applied to '(string)'"],
+  ['-"a"', noOverload('-_', '(string)')],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object: { text: 'a', list: [1] } })).toBe(message);
 });
@@ -200,9 +193,7 @@ test('variables have their declared types', () => {
   const program = compileCel('count + 1', { count: 'int' });
   expect(program.type).toBe('int');
   expect(program.evaluate({ count: 2 })).toBe(3n);
-  expect(() => compileCel("count + 'a'", { count: 'int' })).toThrow(
-    "found no matching overload for '_+_' applied to '(int, string)'",
-  );
+  expect(() => compileCel("count + 'a'", { count: 'int' })).toThrow(noOverload('_+_', '(int, string)'));
   expect(() => compileCel('count', { count: 'integer' })).toThrow('there is no CEL type "integer"');
   expect(() => program.evaluate({})).toThrow('no such attribute(s): count');
 });

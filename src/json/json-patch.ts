@@ -15,6 +15,9 @@ export function pointerPart(key: string | number): string {
     : `/${text}`;
 }
 
+/** The JSON Pointer of a value. */
+export const pointerOf = (keys: readonly (string | number)[]): string => keys.map(pointerPart).join('');
+
 /** Applies the patch to the document. */
 export function applyPatch(document: JsonObject, patch: readonly PatchOperation[]): JsonObject {
   const edited = editDocument(document);

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { isEqual, ownValue, parseJson, stringifyJson, textIn, valueIn } from './json.ts';
-import { parseExact } from './json-exact.ts';
+import { isEqual, listIn, ownValue, parseJson, stringifyJson, textIn, valueIn } from './json.ts';
 
 const deep = (levels: number, leaf: string) => `${'{"a":['.repeat(levels)}${leaf}${']}'.repeat(levels)}`;
 
@@ -64,8 +63,10 @@ describe('parseJson', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(4), (text, indent) => {
         const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
-        // Only integers beyond 2^53 differ, as intended: after stringifyJson and JSON.parse they are equal.
-        expect(JSON.parse(stringifyJson(parseExact(spaced)))).toEqual(JSON.parse(spaced));
+        // The first number requires the exact parser. Only integers beyond 2^53 differ, as intended: after stringifyJson
+        // and JSON.parse they are equal.
+        const exact = listIn({ list: parseJson(`[9007199254740993,${spaced}]`) }, 'list')[1];
+        expect(JSON.parse(stringifyJson(exact))).toEqual(JSON.parse(spaced));
       }),
     );
   });

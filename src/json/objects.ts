@@ -39,6 +39,9 @@ export const uniqueBy = <T>(items: readonly T[], keyOf: (item: T) => string): re
   ...new Map(items.map((item) => [keyOf(item), item])).values(),
 ];
 
+/** Orders texts by their code units, as Go orders ASCII. */
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
 /** Memoises a function of an object, for as long as the object lives. */
 export function memoizeWeak<Key extends object, Value>(compute: (key: Key) => Value): (key: Key) => Value {
   const known = new WeakMap<Key, { readonly value: Value }>();

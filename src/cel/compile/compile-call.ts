@@ -1,18 +1,17 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { compileIndex, isIndex, qualifiedName } from './compile-select.ts';
-import { isConstant, type Compiled, type Compiler, type Scope } from './compiler.ts';
+import { type Compiled, type Compiler, isConstant, type Scope } from './compiler.ts';
 import type { Call, Expression } from '../syntax/expression.ts';
-import { charge, createCelBudget, attempt, count, type Step } from '../frame.ts';
+import { attempt, charge, count, createCelBudget, type Step } from '../frame.ts';
 import { functions } from '../library/all-functions.ts';
 import { formatProblem } from '../library/string-format.ts';
-import { callStep, resolveOverloads, type Resolution, type Called } from './overloads.ts';
+import { type Called, callStep, type Resolution, resolveOverloads } from './overloads.ts';
 import { isOptional } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
-import { DYN, grounded, BOOL, type CelType } from '../types/type.ts';
+import { type CelType, DYN, grounded } from '../types/type.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
 import { MACROS } from '../syntax/macros.ts';
-import type { CelFunction } from '../library/define.ts';
-import { parseType } from '../types/type-name.ts';
+import { declare } from '../library/define.ts';
 
 /** Compiles a call of an operator, a function or a method. */
 export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compiled {
@@ -132,18 +131,7 @@ function checkFormat({ name, target, arguments: [list], at }: Call, compiler: Co
 }
 
 /** The functions that cel-go evaluates when it plans the program, if their argument is a constant. */
-const CONVERSIONS = new Set([
-  'bool',
-  'bytes',
-  'double',
-  'duration',
-  'dyn',
-  'int',
-  'string',
-  'timestamp',
-  'type',
-  'uint',
-]);
+const CONVERSIONS = new Set('bool bytes double duration dyn int string timestamp type uint'.split(' '));
 
 /** @throws CelError if the conversion fails: an expression that always fails does not compile */
 function folded(step: Step, { at }: Call, { fail }: Compiler): Pick<Compiled, 'step' | 'constant'> {
@@ -182,11 +170,7 @@ const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, 
 ]);
 
 /** The problem of a literal argument and its expression; undefined if the argument is valid or not a literal. */
-export function literalProblem({
-  name,
-  target,
-  arguments: parts,
-}: Call): readonly [string, Expression] | undefined {
+function literalProblem({ name, target, arguments: parts }: Call): readonly [string, Expression] | undefined {
   const check = CHECKED.get(name);
   if (check === undefined) return undefined;
   // Of `matches(text, pattern)`, cel-go also checks the text.
@@ -215,10 +199,7 @@ const STEP_COST = 20;
  * The steps of the receiver and the arguments. Charges the compilation of a pattern that is not a literal, even if the
  * pattern is cached: an evaluation must always cost the same.
  */
-export function withPatternCost(
-  { name, target, arguments: parts }: Call,
-  steps: readonly Step[],
-): readonly Step[] {
+function withPatternCost({ name, target, arguments: parts }: Call, steps: readonly Step[]): readonly Step[] {
   const isLiteral = parts[target === undefined ? 1 : 0]?.kind === 'literal';
   if (CHECKED.get(name) !== isPattern || isLiteral) return steps;
   return steps.map((step, index) => (index === 1 ? charged(step) : step));
@@ -240,25 +221,14 @@ function stepsOf(pattern: string): number {
   }
 }
 
-/**
- * Declares these three operators for the checker. They do not run like functions, because they evaluate their operands
- * one by one.
- */
-const declare = (name: string, ...types: readonly string[]): CelFunction => {
-  const parameters = types.map(parseType);
-  return {
-    name,
-    member: false,
-    parameters,
-    result: parameters.at(-1) ?? BOOL,
-    tests: [],
-    run: () => undefined,
-  };
-};
+// These three operators evaluate their operands one by one.
 
-const CONDITIONAL = declare('_?_:_', 'bool', 'A', 'A');
+const CONDITIONAL = declare('_?_:_', 'A', 'bool', 'A', 'A');
 
-const LOGICAL = { '_&&_': declare('_&&_', 'bool', 'bool'), '_||_': declare('_||_', 'bool', 'bool') } as const;
+const LOGICAL = {
+  '_&&_': declare('_&&_', 'bool', 'bool', 'bool'),
+  '_||_': declare('_||_', 'bool', 'bool', 'bool'),
+} as const;
 
 const isLogical = (name: string): name is keyof typeof LOGICAL => Object.hasOwn(LOGICAL, name);
 

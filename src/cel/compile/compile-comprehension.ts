@@ -1,9 +1,8 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
 import type { Comprehension, OptionalMap } from '../syntax/expression.ts';
-import { type Fold, withFold } from './comprehensions.ts';
-import { charge, count, type Frame, type Step } from '../frame.ts';
-import { mapGet, mapKeys } from '../values/maps.ts';
+import { attempt, charge, count, type Frame, spend, type Step } from '../frame.ts';
+import { keyOf, mapGet, mapKeys } from '../values/maps.ts';
 import {
   BOOL,
   type CelType,
@@ -17,6 +16,7 @@ import {
   STRING,
 } from '../types/type.ts';
 import { isList, isMap, isOptional, NONE, optional, typeNameOf } from '../values/values.ts';
+import { sortByKeys } from '../library/lists.ts';
 
 export function compileComprehension(loop: Comprehension, scope: Scope, compiler: Compiler): Compiled {
   const range = compiler.compile(loop.range, scope);
@@ -24,16 +24,12 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
   const two = loop.variables.length === 2;
   if (two) compiler.need({ name: 'macros with two variables', minor: 33 });
   if (loop.macro === 'sortBy') compiler.need({ name: 'sortBy', minor: 35 });
-  const variables = (two ? [key, item] : [isOverMap(range.type, compiler) ? key : item]).map(
-    compiler.declare,
-  );
-  const inner = withVariables(
-    scope,
-    loop.variables.map((name, index): [string, Variable] => [
-      name,
-      variables[index] ?? compiler.declare(DYN),
-    ]),
-  );
+  const types = two ? [key, item] : [isOverMap(range.type, compiler) ? key : item];
+  const variables = loop.variables.map((name, index): [string, Variable] => [
+    name,
+    compiler.declare(types[index] ?? DYN),
+  ]);
+  const inner = withVariables(scope, variables);
   const filter = loop.filter === undefined ? undefined : compiler.compile(loop.filter, inner);
   const body = compiler.compile(loop.body, inner);
   const predicates = [
@@ -41,17 +37,41 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
     ...(IS_PREDICATE.has(loop.macro) ? [body] : []),
   ];
   for (const { type } of predicates) checkPredicate(type, loop, compiler);
-  const [first = 0, second] = variables.map(({ slot }) => slot);
-  const bind = binder(first, two ? second : undefined);
-  const parts = { first: (frame: Frame) => frame.slots[first], filter: filter?.step, body: body.step };
+  const [first = 0, second] = variables.map(([, { slot }]) => slot);
+  const loopOver = <State>(fold: Fold<State>): Step =>
+    loopStep(range.step, first, two ? second : undefined, fold);
   return {
-    type: resultType(
-      loop,
-      { key, item: two ? item : (variables[0]?.type ?? DYN), body: body.type },
-      compiler,
-    ),
-    step: withFold(loop.macro, parts, (fold) => loopStep(range.step, bind, fold)),
+    type: resultType(loop, { key, item: two ? item : (types[0] ?? DYN), body: body.type }, compiler),
+    step: foldStep(loop.macro, first, filter?.step, body.step, loopOver),
   };
+}
+
+/** The step of the macro. The callback keeps the type of the fold's state. */
+function foldStep(
+  macro: Comprehension['macro'],
+  first: number,
+  filter: Step | undefined,
+  body: Step,
+  loopOver: <State>(fold: Fold<State>) => Step,
+): Step {
+  switch (macro) {
+    case 'all':
+      return loopOver(quantifier(false, 3, body));
+    case 'exists':
+      return loopOver(quantifier(true, 4, body));
+    case 'existsOne':
+      return loopOver(existsOne(body));
+    case 'map':
+      return loopOver(collect(filter, body, APPEND_COST));
+    case 'filter':
+      return loopOver(collect(body, (_frame, item) => item, APPEND_COST + 1));
+    case 'transformMap':
+      return loopOver(insert(filter, (frame) => [[keyOf(frame.slots[first]), body(frame)]], 3));
+    case 'transformMapEntry':
+      return loopOver(insert(filter, (frame) => entriesOf(body(frame)), 2));
+    case 'sortBy':
+      return loopOver(sorted(body));
+  }
 }
 
 const isOverMap = (type: CelType, { solver }: Compiler) =>
@@ -62,26 +82,16 @@ function rangeTypes(
   given: CelType,
   { range }: Comprehension,
   compiler: Compiler,
-): { readonly key: CelType; readonly item: CelType } {
+): Readonly<Record<'key' | 'item', CelType>> {
   const type = compiler.solver.resolve(given);
-  switch (type.kind) {
-    case 'list':
-      return { key: INT, item: parameter(type) };
-    case 'map':
-      return { key: parameter(type), item: parameter(type, 1) };
-    case 'object':
-      return { key: STRING, item: DYN };
-    case 'dyn':
-    case 'variable':
-      return { key: DYN, item: DYN };
-    case 'named':
-    case 'optional':
-    case 'type':
-      throw compiler.fail(
-        `expression of type '${showType(type)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
-        range.at,
-      );
-  }
+  if (type.kind === 'list') return { key: INT, item: parameter(type) };
+  if (type.kind === 'map') return { key: parameter(type), item: parameter(type, 1) };
+  if (type.kind === 'object') return { key: STRING, item: DYN };
+  if (type.kind === 'dyn' || type.kind === 'variable') return { key: DYN, item: DYN };
+  throw compiler.fail(
+    `expression of type '${showType(type)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+    range.at,
+  );
 }
 
 const IS_PREDICATE = new Set<Comprehension['macro']>(['all', 'exists', 'existsOne', 'filter']);
@@ -99,15 +109,9 @@ function checkPredicate(type: CelType, { macro, at }: Comprehension, { solver, f
   );
 }
 
-interface ComprehensionTypes {
-  readonly key: CelType;
-  readonly item: CelType;
-  readonly body: CelType;
-}
-
 function resultType(
   { macro, at }: Comprehension,
-  { key, item, body }: ComprehensionTypes,
+  { key, item, body }: Readonly<Record<'key' | 'item' | 'body', CelType>>,
   { solver, fail }: Compiler,
 ): CelType {
   switch (macro) {
@@ -139,7 +143,7 @@ function resultType(
 const SORTABLE = new Set(['bool', 'bytes', 'double', 'duration', 'int', 'string', 'timestamp', 'uint']);
 
 function sortedType(
-  { key, item }: Pick<ComprehensionTypes, 'key' | 'item'>,
+  { key, item }: Readonly<Record<'key' | 'item', CelType>>,
   body: CelType,
   at: number,
   fail: Compiler['fail'],
@@ -151,29 +155,25 @@ function sortedType(
   throw fail(`found no matching overload for '@sortByAssociatedKeys' applied to '${types}'`, at);
 }
 
-type Bind = (frame: Frame, range: unknown, item: unknown, index: number) => void;
-
-/** Sets the variables of one iteration. Two variables are index and element of a list, or key and value of a map. */
-function binder(first: number, second: number | undefined): Bind {
-  if (second === undefined) {
-    return (frame, _range, item) => {
-      frame.slots[first] = item;
-    };
-  }
-  return (frame, range, item, index) => {
-    frame.slots[first] = isMap(range) ? item : BigInt(index);
-    frame.slots[second] = isMap(range) ? mapGet(range, item) : item;
-  };
-}
-
-function loopStep<State>(range: Step, bind: Bind, { start, visit, finish, stopCost = 0 }: Fold<State>): Step {
+/**
+ * @param first the slot of the first variable
+ * @param second the slot of the second one: two variables are index and element of a list, or key and value of a map
+ */
+function loopStep<State>(
+  range: Step,
+  first: number,
+  second: number | undefined,
+  { start, visit, finish, stopCost = 0 }: Fold<State>,
+): Step {
   return (frame) => {
     const over = range(frame);
     const items = itemsOf(frame, over);
     const state = start();
     for (let index = 0; index < items.length; index += 1) {
-      bind(frame, over, items[index], index);
-      if (!visit(frame, state, items[index])) continue;
+      const item = items[index];
+      frame.slots[first] = second === undefined || isMap(over) ? item : BigInt(index);
+      if (second !== undefined) frame.slots[second] = isMap(over) ? mapGet(over, item) : item;
+      if (!visit(frame, state, item)) continue;
       if (index < items.length - 1) count(frame, stopCost);
       break;
     }
@@ -238,3 +238,129 @@ function isOpaqueIn(type: CelType): boolean {
     (content.kind === 'named' && content.name.includes('.'))
   );
 }
+
+/** The loop of a macro over a list or a map. Costs are those of the comprehensions into which cel-go expands macros. */
+interface Fold<State> {
+  readonly start: () => State;
+  /** @returns whether the loop can stop early */
+  readonly visit: (frame: Frame, state: State, item: unknown) => boolean;
+  readonly finish: (frame: Frame, state: State) => unknown;
+  /** The cost of stopping before the last item; default 0. */
+  readonly stopCost?: number;
+}
+
+interface Verdict {
+  decided: boolean;
+  failure: CelError | undefined;
+}
+
+/** `all` searches for false, `exists` for true. If the value is found, errors of earlier items do not count. */
+function quantifier(wanted: boolean, cost: number, body: Step): Fold<Verdict> {
+  return {
+    start: () => ({ decided: false, failure: undefined }),
+    stopCost: cost - 1,
+    visit: (frame, state) => {
+      spend(frame, cost);
+      const value = attempt(frame, body);
+      if (value === wanted) state.decided = true;
+      else if (value instanceof CelError) state.failure ??= value;
+      else if (typeof value !== 'boolean') state.failure ??= noSuchOverload();
+      return state.decided;
+    },
+    finish: (_frame, { decided, failure }) => {
+      if (!decided && failure !== undefined) throw failure;
+      return decided ? wanted : !wanted;
+    },
+  };
+}
+
+function test(frame: Frame, predicate: Step | undefined): boolean {
+  if (predicate === undefined) return true;
+  const value = predicate(frame);
+  if (typeof value !== 'boolean') throw noSuchOverload();
+  return value;
+}
+
+const existsOne = (body: Step): Fold<{ found: number }> => ({
+  start: () => ({ found: 0 }),
+  visit: (frame, state) => {
+    spend(frame, 1);
+    if (!test(frame, body)) return false;
+    count(frame, 1);
+    state.found += 1;
+    return false;
+  },
+  finish: (frame, { found }) => {
+    count(frame, 1);
+    return found === 1;
+  },
+});
+
+const APPEND_COST = 12;
+
+/** Collects the results for all items that pass the filter. */
+const collect = (
+  filter: Step | undefined,
+  make: (frame: Frame, item: unknown) => unknown,
+  cost: number,
+): Fold<unknown[]> => ({
+  start: () => [],
+  visit: (frame, list, item) => {
+    spend(frame, 1);
+    if (!test(frame, filter)) return false;
+    charge(frame, APPEND_COST - 1);
+    count(frame, cost - 1);
+    list.push(make(frame, item));
+    return false;
+  },
+  finish: (_frame, list) => list,
+});
+
+const INSERT_COST = 3;
+
+const insert = (
+  filter: Step | undefined,
+  entries: (frame: Frame) => readonly (readonly [unknown, unknown])[],
+  cost: number,
+): Fold<Map<unknown, unknown>> => ({
+  start: () => new Map(),
+  visit: (frame, map) => {
+    spend(frame, 1);
+    if (!test(frame, filter)) return false;
+    count(frame, cost - 1);
+    for (const [key, value] of entries(frame)) {
+      charge(frame, INSERT_COST);
+      if (map.has(key)) throw new CelError(`insert failed: key ${String(key)} already exists`);
+      map.set(key, value);
+    }
+    return false;
+  },
+  finish: (_frame, map) => map,
+});
+
+function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
+  if (!isMap(value)) throw noSuchOverload();
+  return mapKeys(value).map((key) => [key, mapGet(value, key)]);
+}
+
+interface Keyed {
+  readonly items: unknown[];
+  readonly keys: unknown[];
+}
+
+/** Of a list that is empty. */
+const SORT_COST = 13;
+
+const sorted = (body: Step): Fold<Keyed> => ({
+  start: () => ({ items: [], keys: [] }),
+  visit: (frame, { items, keys }, item) => {
+    spend(frame, APPEND_COST);
+    items.push(item);
+    keys.push(body(frame));
+    return false;
+  },
+  finish: (frame, { items, keys }) => {
+    count(frame, SORT_COST + 2 * items.length ** 2);
+    return sortByKeys(frame, items, keys);
+  },
+});

@@ -1,33 +1,22 @@
-import { compileList, compileMap } from './compile-aggregate.ts';
+import { keyOf } from '../values/maps.ts';
 import { compileCall } from './compile-call.ts';
 import { compileComprehension, compileOptionalMap } from './compile-comprehension.ts';
 import { compileSelect, compileTypeName, compileVariable } from './compile-select.ts';
-import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Expression, Identifier, Message, MessageField } from '../syntax/expression.ts';
-import {
-  BOOL,
-  BYTES,
-  DOUBLE,
-  INT,
-  NULL,
-  STRING,
-  UINT,
-  DYN,
-  optionalOf,
-  showType,
-  type CelType,
-} from '../types/type.ts';
-import { isUint, isOptional, messageValue } from '../values/values.ts';
+import { type CelMessage, type Compiled, type Compiler, isConstant, type Scope } from './compiler.ts';
+import type { Entry, Expression, Identifier, Item, Message, MessageField } from '../syntax/expression.ts';
+import { type CelType, DYN, listOf, mapOf, optionalOf, parseType, showType } from '../types/type.ts';
+import { isOptional, messageValue, typeNameOf } from '../values/values.ts';
 import { CelError } from '../cel-error.ts';
-import { charge } from '../frame.ts';
-import type { CelMessage } from './messages.ts';
+import { charge, count, type Frame } from '../frame.ts';
+import { propertyName } from '../types/schema-type.ts';
+import { isSameType } from '../types/solver.ts';
 
 /** Checks an expression and compiles it. @throws CelError if it is invalid */
 export function compileNode(expression: Expression, scope: Scope, compiler: Compiler): Compiled {
   switch (expression.kind) {
     case 'literal': {
       const { value } = expression;
-      return { type: literalType(value), step: () => value, constant: { value } };
+      return { type: parseType(typeNameOf(value)), step: () => value, constant: { value } };
     }
     case 'identifier':
       return compileIdentifier(expression, scope, compiler);
@@ -45,24 +34,6 @@ export function compileNode(expression: Expression, scope: Scope, compiler: Comp
       return compileComprehension(expression, scope, compiler);
     case 'optionalMap':
       return compileOptionalMap(expression, scope, compiler);
-  }
-}
-
-function literalType(value: unknown): CelType {
-  switch (typeof value) {
-    case 'string':
-      return STRING;
-    case 'bigint':
-      return INT;
-    case 'number':
-      return DOUBLE;
-    case 'boolean':
-      return BOOL;
-    case 'object':
-    case 'undefined':
-    case 'symbol':
-    case 'function':
-      return isUint(value) ? UINT : value === null ? NULL : BYTES;
   }
 }
 
@@ -85,7 +56,7 @@ function compileMessage(message: Message, scope: Scope, compiler: Compiler): Com
   if (known === undefined)
     throw compiler.fail(`undeclared reference to '${message.name}' (in container '')`, message.at);
   const fields = message.fields.map((field) => ({
-    name: unescaped(field.name),
+    name: propertyName(field.name), // names of fields are escaped as in other expressions about objects
     isOptional: field.optional,
     step: compileField(field, known, scope, compiler),
   }));
@@ -95,7 +66,7 @@ function compileMessage(message: Message, scope: Scope, compiler: Compiler): Com
       charge(frame, MESSAGE_COST);
       const values = fields.flatMap(({ name, isOptional: optional, step }) => {
         const value = step(frame);
-        return optional ? presentValue(value).map((one) => [name, one] as const) : [[name, value] as const];
+        return itemValue(value, optional, 'entry').map((one) => [name, one] as const);
       });
       return messageValue(message.name, values);
     },
@@ -115,18 +86,104 @@ function compileField(field: MessageField, { fields }: CelMessage, scope: Scope,
   );
 }
 
-function presentValue(value: unknown): readonly unknown[] {
-  if (!isOptional(value)) throw new CelError('cannot initialize optional entry from non-optional value');
+const LIST_COST = 10;
+const MAP_COST = 30;
+
+function compileList(items: readonly Item[], scope: Scope, compiler: Compiler): Compiled {
+  const values = items.map((item) => compileItem(item, scope, compiler));
+  const type = listOf(joined(values, scope, compiler));
+  const steps = values.map(({ step }) => step);
+  const hasOptional = items.some(({ optional }) => optional);
+  const isFolded = values.every(isConstant) && !hasOptional;
+  const cost = isFolded ? 0 : LIST_COST;
+  return {
+    ...{ type, isFolded },
+    step: (frame) => {
+      charge(frame, LIST_COST);
+      count(frame, cost);
+      return hasOptional
+        ? steps.flatMap((step, index) => itemValue(step(frame), items[index]?.optional === true))
+        : steps.map((step) => step(frame));
+    },
+  };
+}
+
+interface CompiledItem extends Compiled {
+  readonly at: number;
+}
+
+function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler): CompiledItem {
+  const compiled = compiler.compile(value, scope);
+  const { type, step } = compiled;
+  const { at } = value;
+  if (!optional) return { ...compiled, at };
+  const inner = compiler.solver.fresh();
+  if (!compiler.solver.assign([optionalOf(inner)], [type])) {
+    throw compiler.fail(`expected type 'optional_type(dyn)' but found '${show(type, compiler)}'`, at);
+  }
+  return { type: inner, step, at };
+}
+
+const show = (type: CelType, { solver }: Compiler) => showType(solver.resolve(type));
+
+/** The common type of all items. @throws CelError if they differ and must not */
+function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Compiler): CelType {
+  const [first, ...rest] = items;
+  if (first === undefined) return compiler.solver.fresh();
+  return rest.reduce((type, item) => {
+    const fits = compiler.solver.assign([type], [item.type]);
+    const [expected, found] = [compiler.solver.resolve(first.type), compiler.solver.resolve(item.type)];
+    if (!isSameType(expected, found)) {
+      if (mixed === 'never')
+        throw compiler.fail(`expected type '${showType(expected)}' but found '${showType(found)}'`, item.at);
+      // 1.30 allows it only where nothing but literals is between the list and the format.
+      if (mixed === 'deep in format') compiler.need({ name: 'a list of mixed types', minor: 31 });
+    }
+    return fits ? type : DYN;
+  }, first.type);
+}
+
+/** The value in a list; an empty list for an empty optional. */
+function itemValue(
+  value: unknown,
+  optional: boolean,
+  what: 'list element' | 'entry' = 'list element',
+): readonly unknown[] {
+  if (!optional) return [value];
+  if (!isOptional(value)) throw new CelError(`cannot initialize optional ${what} from non-optional value`);
   return value.value === undefined ? [] : [value.value];
 }
 
-const ESCAPES: ReadonlyMap<string, string> = new Map([
-  ['__underscores__', '__'],
-  ['__dot__', '.'],
-  ['__dash__', '-'],
-  ['__slash__', '/'],
-]);
+function compileMap(entries: readonly Entry[], scope: Scope, compiler: Compiler): Compiled {
+  const keys = entries.map(({ key }) => compileKey(key, scope, compiler));
+  const values = entries.map((entry) => compileItem(entry, scope, compiler));
+  const type = mapOf(joined(keys, scope, compiler), joined(values, scope, compiler));
+  const isFolded = [...keys, ...values].every(isConstant) && !entries.some(({ optional }) => optional);
+  const cost = isFolded ? 0 : MAP_COST;
+  return {
+    ...{ type, isFolded },
+    step: (frame) => {
+      charge(frame, MAP_COST);
+      const map = new Map(
+        entries.flatMap(({ optional }, index) => entryOf(frame, keys[index], values[index], optional)),
+      );
+      count(frame, cost);
+      return map;
+    },
+  };
+}
 
-/** The name of the property: names of fields are escaped as in other expressions about objects. */
-const unescaped = (name: string): string =>
-  name.replaceAll(/__(?:underscores|dot|dash|slash)__/g, (escape) => ESCAPES.get(escape) ?? escape);
+const compileKey = (key: Expression, scope: Scope, compiler: Compiler): CompiledItem => ({
+  ...compiler.compile(key, scope),
+  at: key.at,
+});
+
+function entryOf(
+  frame: Frame,
+  key: Compiled | undefined,
+  value: Compiled | undefined,
+  optional: boolean,
+): readonly (readonly [unknown, unknown])[] {
+  const written = key?.step(frame);
+  return itemValue(value?.step(frame), optional).map((item) => [keyOf(written), item]);
+}

@@ -1,29 +1,29 @@
 import type { Compiled, Compiler, Scope, Variable } from './compiler.ts';
 import { CelError } from '../cel-error.ts';
-import type { Expression, Select, Call } from '../syntax/expression.ts';
-import { charge, count, spend, type Frame, type Step } from '../frame.ts';
+import type { Call, Expression, Select } from '../syntax/expression.ts';
+import { charge, count, type Frame, spend, type Step } from '../frame.ts';
 import {
   BOOL,
+  type CelType,
   DYN,
+  nameableTypes,
+  type ObjectType,
   optionalOf,
   parameter,
   showType,
   typeOf,
-  type CelType,
-  type ObjectType,
 } from '../types/type.ts';
-import { nameableTypes, parseType } from '../types/type-name.ts';
 import {
-  typeValue,
   isList,
   isMap,
   isOptional,
+  isUint,
   NONE,
   optional,
-  isUint,
   typeNameOf,
+  typeValue,
 } from '../values/values.ts';
-import type { CelFunction } from '../library/define.ts';
+import { declare } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
 
@@ -71,15 +71,8 @@ function indexOf(key: unknown): number {
   return index;
 }
 
-function showKey(key: unknown): string {
-  const plain = isUint(key) ? key.value : key;
-  return typeof plain === 'string' ||
-    typeof plain === 'bigint' ||
-    typeof plain === 'number' ||
-    typeof plain === 'boolean'
-    ? String(plain)
-    : typeNameOf(key);
-}
+const showKey = (key: unknown): string =>
+  isQualifier(key) ? String(isUint(key) ? key.value : key) : typeNameOf(key);
 
 /** The dotted name of an expression that consists of selections only; otherwise undefined. */
 export function qualifiedName(expression: Expression): string | undefined {
@@ -138,35 +131,17 @@ function fieldOf(operand: CelType, select: Select, compiler: Compiler): Field {
 }
 
 function fieldIn(container: CelType, field: string): Field | undefined {
-  switch (container.kind) {
-    case 'dyn':
-    case 'variable':
-      return { property: field, type: DYN };
-    case 'map':
-      return { property: field, type: parameter(container, 1) };
-    case 'object':
-      return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
-    case 'named':
-    case 'list':
-    case 'optional':
-    case 'type':
-      return undefined;
-  }
+  if (container.kind === 'dyn' || container.kind === 'variable') return { property: field, type: DYN };
+  if (container.kind === 'map') return { property: field, type: parameter(container, 1) };
+  if (container.kind !== 'object') return undefined;
+  return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
 }
 
+/** The error for a field that the type lacks, for an object with a suggestion. */
 function noSuchField(container: CelType, field: string, at: number, { fail }: Compiler): CelError {
   if (container.kind !== 'object')
     return fail(`type '${showType(container)}' does not support field selection`, at);
-  return undefinedField(container, field, at, fail);
-}
-
-/** The error for a field that the schema lacks, with a suggestion. */
-function undefinedField(
-  { name, fields }: ObjectType,
-  field: string,
-  at: number,
-  fail: Compiler['fail'],
-): CelError {
+  const { name, fields } = container;
   const known = [...fields.keys()];
   const meant = nearest(field, known);
   const message = `undefined field '${field}' in ${name}${meant === undefined ? '' : `: did you mean '${meant}'?`}`;
@@ -212,11 +187,6 @@ function lookUpCounted(frame: Frame, container: unknown, key: unknown, cost: num
   if (value !== NONE) count(frame, 1);
   return value;
 }
-
-const declare = (name: string, ...types: readonly string[]): CelFunction => {
-  const [result = DYN, ...parameters] = types.map(parseType);
-  return { name, member: false, parameters, result, tests: [], run: () => undefined };
-};
 
 const OVERLOADS = {
   '_[_]': [
@@ -270,7 +240,7 @@ function indexType(
     return resolveOverloads({ name, types, member: false, at: call.at }, OVERLOADS[name], compiler).type;
   }
   const field = propertyType(container, key);
-  if (field === undefined) throw undefinedField(container, key, call.at, compiler.fail);
+  if (field === undefined) throw noSuchField(container, key, call.at, compiler);
   return name === '_[_]' ? field : optionalOf(field);
 }
 
@@ -279,10 +249,8 @@ const writtenKey = (key: Expression | undefined) =>
 
 /** The type of a property accessed in brackets, where its name is unescaped. */
 function propertyType({ fields, open }: ObjectType, property: string): CelType | undefined {
-  for (const field of fields.values()) {
-    if (field.property === property) return field.type;
-  }
-  return open ? DYN : undefined;
+  const found = [...fields.values()].find((field) => field.property === property);
+  return found?.type ?? (open ? DYN : undefined);
 }
 
 /**
@@ -325,7 +293,7 @@ type Coercion = (value: unknown) => unknown;
  *
  * @returns undefined if values of the type need no conversion
  */
-export function coercionTo(type: CelType): Coercion | undefined {
+function coercionTo(type: CelType): Coercion | undefined {
   if (type.kind === 'named') return type.name === 'double' ? toDouble : undefined;
   if (type.kind !== 'list' && type.kind !== 'map' && type.kind !== 'optional') return undefined;
   const inner = coercionTo(parameter(type, type.kind === 'map' ? 1 : 0));

@@ -2,8 +2,7 @@ import type { CelError, UnknownName } from '../cel-error.ts';
 import type { Expression } from '../syntax/expression.ts';
 import type { Step } from '../frame.ts';
 import type { Solver } from '../types/solver.ts';
-import type { CelType } from '../types/type.ts';
-import type { CelMessages } from './messages.ts';
+import { type CelType, DYN, type ObjectField, STRING } from '../types/type.ts';
 
 /** A compiled expression: its type and its step. */
 export interface Compiled {
@@ -64,3 +63,36 @@ export const withVariables = (scope: Scope, added: Iterable<readonly [string, Va
   ...scope,
   variables: new Map([...scope.variables, ...added]),
 });
+
+/** The type of a message, by the name in the expression; undefined if there is none. */
+export type CelMessages = (name: string) => CelMessage | undefined;
+
+export interface CelMessage {
+  readonly type: CelType;
+  /** Undefined: every field exists, and its type is dyn. */
+  readonly fields: ReadonlyMap<string, ObjectField> | undefined;
+}
+
+export const NO_MESSAGES: CelMessages = () => undefined;
+
+const JSON_PATCH: CelMessage = {
+  type: { kind: 'named', name: 'JSONPatch' },
+  fields: new Map(
+    Object.entries({ op: STRING, path: STRING, from: STRING, value: DYN }).map(([property, type]) => [
+      property,
+      { property, type },
+    ]),
+  ),
+};
+
+/**
+ * The messages in mutations of a MutatingAdmissionPolicy: `JSONPatch`, and `Object` with its parts such as
+ * `Object.spec.containers`.
+ *
+ * @see k8s.io/apiserver/pkg/cel/mutation
+ */
+export const MUTATION_MESSAGES: CelMessages = (name) => {
+  if (name === 'JSONPatch') return JSON_PATCH;
+  if (name !== 'Object' && !name.startsWith('Object.')) return undefined;
+  return { type: { kind: 'object', name, fields: new Map(), open: true }, fields: undefined };
+};

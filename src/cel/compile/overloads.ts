@@ -1,12 +1,14 @@
 import { CelCostError, CelError, noSuchOverload } from '../cel-error.ts';
-import { type CallCost, costOfCall, ONE } from './call-cost.ts';
 import type { Compiler } from './compiler.ts';
 import { attempt, count, type Frame, type Step } from '../frame.ts';
-import type { CelFunction } from '../library/define.ts';
-import { ANY_VALUE } from '../library/operators.ts';
+import { ANY_VALUE, type CelCidr, type CelFunction, type CelIp } from '../library/define.ts';
 import { isSameType } from '../types/solver.ts';
 import { type CelType, DYN, showType } from '../types/type.ts';
-import { typeNameOf } from '../values/values.ts';
+import { CEL_TYPE, isList, isMap, isOpaque, isTagged, type Tagged, typeNameOf } from '../values/values.ts';
+import { CHECK_COST } from '../library/authorizer.ts';
+import { LONGEST_RANGE } from '../library/lists.ts';
+import { textSize } from '../library/text.ts';
+import { mapGet, mapKeys, mapSize } from '../values/maps.ts';
 
 /** The overloads that may match a call, and the resulting type. */
 export interface Resolution {
@@ -55,8 +57,8 @@ export function callStep(
   const [left, right, ...more] = steps;
   const cost = isFree ? () => 0 : costOfCall(name, candidates);
   if (first !== undefined && left !== undefined && more.length === 0) {
-    if (first.tests.includes(ANY_VALUE)) return operatorStep(first, cost, left, right);
-    if (others.length === 0) {
+    // All overloads of an operator run the same function.
+    if (first.tests.includes(ANY_VALUE) || others.length === 0) {
       return right === undefined
         ? unaryStep(name, first, cost, left)
         : binaryStep(name, first, cost, left, right);
@@ -72,14 +74,9 @@ export function callStep(
   };
 }
 
-function operatorStep({ run }: CelFunction, cost: CallCost, left: Step, right: Step | undefined): Step {
-  if (right === undefined) return unaryStep('', { tests: [ANY_VALUE], run }, cost, left);
-  return binaryStep('', { tests: [ANY_VALUE, ANY_VALUE], run }, cost, left, right);
-}
-
 function unaryStep(
   name: string,
-  { tests: [test = ANY_VALUE], run }: Pick<CelFunction, 'tests' | 'run'>,
+  { tests: [test = ANY_VALUE], run }: CelFunction,
   cost: CallCost,
   step: Step,
 ): Step {
@@ -98,7 +95,7 @@ function unaryStep(
 
 function binaryStep(
   name: string,
-  { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: Pick<CelFunction, 'tests' | 'run'>,
+  { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: CelFunction,
   cost: CallCost,
   left: Step,
   right: Step,
@@ -133,3 +130,160 @@ function failed(error: unknown, frame: Frame, cost: CallCost, next?: Step): unkn
 /** For `size`, the message of cel-go contains only the name. */
 const mismatch = (name: string, parts: readonly unknown[]) =>
   noSuchOverload(name === 'size' ? name : `${name}(${parts.map(typeNameOf).join(', ')})`);
+
+/** Receives the values of the receiver and the arguments. */
+type CallCost = (first: unknown, second?: unknown, third?: unknown) => number;
+
+const ONE: CallCost = () => 1;
+
+/** @returns the cost of calling these overloads, between which the values decide */
+function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost {
+  const [only, ...others] = candidates;
+  if (name === 'sort') return others.length === 0 ? compared : ONE;
+  const own = BY_NAME.get(name);
+  if (own !== undefined) return own;
+  if (name === 'containsIP' || name === 'containsCIDR') return costOfContaining(name, candidates);
+  // Where the checker cannot know the overload, cel-go does not know its cost.
+  if (only === undefined || others.length > 0) return ONE;
+  const type = only.parameters[name === '@in' ? 1 : 0];
+  return BY_OVERLOAD.get(`${kindOf(type)}.${name}`) ?? ONE;
+}
+
+const kindOf = (type: CelType | undefined): string =>
+  type?.kind === 'named' ? type.name : (type?.kind ?? '');
+
+/** A text must be parsed first. */
+function costOfContaining(name: string, [only, ...others]: readonly CelFunction[]): CallCost {
+  const cost = name === 'containsIP' ? containsIp : containsCidr;
+  if (others.length > 0 || kindOf(only?.parameters[1]) !== 'string') return cost;
+  return (network, text) => cost(network) + traversed(sizeOf(text));
+}
+
+/** 0.1 for each character, byte or element. */
+const traversed = (size: number): number => Math.ceil(size * 0.1);
+
+/** Characters, bytes, elements or keys; 1 for other values. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'bigint' || typeof value === 'boolean' || typeof value === 'number') return 1;
+  if (typeof value === 'string') return textSize(value);
+  if (value instanceof Uint8Array || isList(value)) return value.length;
+  if (isTagged(value)) return sizeOfTagged(value);
+  return isMap(value) ? mapSize(value) : 1;
+}
+
+/** The bytes of an address, or those of a network that its prefix covers. */
+function sizeOfTagged(value: Tagged): number {
+  const type = value[CEL_TYPE];
+  if (type === 'net.IP') return (value as CelIp).family === 4 ? 4 : 16;
+  return type === 'net.CIDR' ? Math.ceil((value as CelCidr).length / 8) : 1;
+}
+
+/** All values inside a value: 1 for each, 0.1 for each byte of a text. */
+function traversedDeeply(value: unknown): number {
+  if (typeof value === 'string') return Math.floor(Buffer.byteLength(value) * 0.1);
+  if (value instanceof Uint8Array) return Math.floor(value.length * 0.1);
+  if (isList(value)) return value.reduce<number>((cost, item) => cost + traversedDeeply(item), 0);
+  if (isTagged(value) || !isMap(value)) return 1;
+  return mapKeys(value).reduce<number>(
+    (cost, key) => cost + traversedDeeply(key) + traversedDeeply(mapGet(value, key)),
+    0,
+  );
+}
+
+const once: CallCost = (value) => traversed(sizeOf(value));
+const twice: CallCost = (value) => traversed(2 * sizeOf(value));
+const deeply: CallCost = (value) => traversedDeeply(value);
+const smaller: CallCost = (left, right) => traversed(Math.min(sizeOf(left), sizeOf(right)));
+const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
+const affix: CallCost = (_text, part) => traversed(sizeOf(part));
+const both: CallCost = (left, right) => traversed(sizeOf(left) + sizeOf(right));
+/** @param steps of the pattern */
+const matched = (text: unknown, steps: number): number => traversed(1 + sizeOf(text)) * steps;
+const pattern: CallCost = (text, expression) => matched(text, Math.ceil(sizeOf(expression) * 0.25));
+const searched: CallCost = (text, part) => traversed(sizeOf(text)) * traversed(sizeOf(part));
+const product: CallCost = (left, right) => 1 + sizeOf(left) * sizeOf(right);
+
+/** The creation of a list, and the call. */
+const LIST = 11;
+const copied: CallCost = (list) => LIST + (isList(list) ? list.length : 1);
+const ranged: CallCost = (size) =>
+  LIST + (typeof size === 'bigint' && 0n <= size && size <= LONGEST_RANGE ? Number(size) : 1);
+const sliced: CallCost = (list, start, end) =>
+  LIST + (isList(list) && isRange(list, start, end) ? Number(end) - Number(start) : 1);
+const compared: CallCost = (list) => (isList(list) ? LIST + 2 * list.length ** 2 : 0);
+
+const isRange = (list: readonly unknown[], start: unknown, end: unknown): boolean =>
+  typeof start === 'bigint' && typeof end === 'bigint' && 0n <= start && start <= end && end <= list.length;
+
+/** How many steps the pattern of a format has for the API server. */
+const FORMAT_STEPS: Readonly<Record<string, number>> = {
+  dns1123Label: 8,
+  dns1123Subdomain: 15,
+  dns1035Label: 8,
+  qualifiedName: 15,
+  dns1123LabelPrefix: 8,
+  dns1123SubdomainPrefix: 15,
+  dns1035LabelPrefix: 8,
+  labelValue: 10,
+  uri: 276,
+  uuid: 18,
+  byte: 21,
+  date: 18,
+  datetime: 18,
+};
+
+/** What has no size fails, but counts as one element. */
+const flattened: CallCost = (list, depth = 1n) =>
+  typeof depth === 'bigint' ? LIST + sizeOf(list) * (depth < 0n ? 1 : Number(depth)) : 0;
+
+/** The length of the result counts. */
+function joined(list: unknown, separator: unknown): number {
+  if (!isList(list)) return 1;
+  const size = list.reduce<number>((sum, item) => sum + sizeOf(item), 0);
+  const between = typeof separator === 'string' ? sizeOf(separator) * Math.max(0, list.length - 1) : 0;
+  return traversed(2 * (size + between));
+}
+
+const validated: CallCost = (format, text) =>
+  isOpaque(format) ? matched(text, FORMAT_STEPS[String(format.identity)] ?? 1) : 1;
+
+const containsIp: CallCost = (network) => traversed(2 * sizeOf(network));
+const containsCidr: CallCost = (network) => traversed(2 * sizeOf(network)) + traversed(sizeOf(network)) + 1;
+
+const named = (cost: CallCost, names: string): readonly (readonly [string, CallCost])[] =>
+  names.split(' ').map((name) => [name, cost]);
+
+/** Counted whatever the types. */
+const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
+  ...named(() => CHECK_COST, 'check'),
+  ...named(deeply, 'isSorted sum max min indexOf lastIndexOf'),
+  ...named(
+    once,
+    'url lowerAscii upperAscii substring trim strings.quote jsonpatch.escapeKey cidr isIP isCIDR quantity isQuantity semver isSemver',
+  ),
+  ...named(twice, 'replace split ip.isCanonical'),
+  ...named(joined, 'join'),
+  ...named(pattern, 'find findAll'),
+  ...named((value) => (typeof value === 'string' ? traversed(sizeOf(value)) : 1), 'ip'),
+  ...named(validated, 'validate'),
+  ...named(copied, 'reverse'),
+  ...named(sliced, 'slice'),
+  ...named(ranged, 'lists.range'),
+  ...named(flattened, 'flatten'),
+  ...named(compared, 'distinct @sortByAssociatedKeys'),
+  ...named(product, 'sets.contains sets.intersects'),
+  ...named((left, right) => 1 + 2 * sizeOf(left) * sizeOf(right), 'sets.equivalent'),
+  ...named(equal, '_==_ _!=_'),
+  ...named(() => 0, 'or orValue'),
+]);
+
+/** Counted only if the types select this overload. */
+const BY_OVERLOAD: ReadonlyMap<string, CallCost> = new Map([
+  ...named(pattern, 'string.matches'),
+  ...named(affix, 'string.startsWith string.endsWith'),
+  ...named(once, 'string.bytes bytes.string'),
+  ...named((_item, list) => sizeOf(list), 'list.@in'),
+  ...named(smaller, ['<', '<=', '>', '>='].flatMap((one) => [`string._${one}_`, `bytes._${one}_`]).join(' ')),
+  ...named(both, 'string._+_ bytes._+_'),
+  ...named(searched, 'string.contains'),
+]);

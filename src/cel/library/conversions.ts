@@ -10,7 +10,7 @@ import {
   showSeconds,
   showTimestamp,
 } from '../values/time.ts';
-import { type CelMap, typeNameOf, typeValue } from '../values/values.ts';
+import { type CelMap, LEAST_INT, MOST_INT, MOST_UINT, typeNameOf, typeValue } from '../values/values.ts';
 import { showCidr, showIp } from './network.ts';
 import { define, defineWithFrame } from './define.ts';
 import { showDouble, textSize } from './text.ts';
@@ -26,11 +26,11 @@ function parseInteger(text: string, type: string, least: bigint, most: bigint): 
   return value;
 }
 
-const parseInt64 = (text: string) => parseInteger(text, 'int', -(2n ** 63n), 2n ** 63n - 1n);
+const parseInt64 = (text: string) => parseInteger(text, 'int', LEAST_INT, MOST_INT);
 
 function parseUint64(text: string) {
   if (/^[+-]/.test(text)) throw conversionError('string', 'uint');
-  return uintOf(parseInteger(text, 'uint', 0n, 2n ** 64n - 1n));
+  return uintOf(parseInteger(text, 'uint', 0n, MOST_UINT));
 }
 
 function intOfDouble(value: number): bigint {
@@ -46,11 +46,7 @@ function uintOfDouble(value: number) {
 const DOUBLE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 /** Go parses hexadecimal floating-point numbers: `0x1p-2` is 0.25. */
 const HEX_DOUBLE = /^([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?p([+-]?\d{1,6})$/i;
-const SPECIAL_DOUBLES: ReadonlyMap<string, number> = new Map([
-  ['nan', Number.NaN],
-  ['inf', Infinity],
-  ['infinity', Infinity],
-]);
+const SPECIAL_DOUBLES = new Map(Object.entries({ nan: Number.NaN, inf: Infinity, infinity: Infinity }));
 
 function parseDouble(text: string): number {
   const special = SPECIAL_DOUBLES.get(text.toLowerCase().replace(/^[+-]/, ''));
@@ -92,24 +88,21 @@ const toNumber = (value: bigint) => Number(value);
 
 /** Type conversions. A conversion to the value's own type returns the value. */
 export const conversions = [
-  define('bool(bool): bool', (value) => value),
+  ...['bool', 'bytes', 'double', 'duration', 'int', 'string', 'timestamp', 'uint'].map((type) =>
+    define(`${type}(${type}): ${type}`, (value) => value),
+  ),
   define('bool(string): bool', parseBool),
-  define('bytes(bytes): bytes', (value) => value),
   define('bytes(string): bytes', (text) => new Uint8Array(Buffer.from(text)), once),
-  define('double(double): double', (value) => value),
   define('double(int): double', toNumber),
   define('double(uint): double', ({ value }) => toNumber(value)),
   define('double(string): double', parseDouble, once),
-  define('duration(duration): duration', (value) => value),
   define('duration(string): duration', parseDuration, parsing),
   define('dyn(A): dyn', (value) => value),
-  define('int(int): int', (value) => value),
   define('int(double): int', intOfDouble),
   define('int(uint): int', ({ value }) => intOf(value)),
   define('int(string): int', parseInt64),
   define('int(timestamp): int', ({ nanos }) => floorDivide(nanos, SECOND)),
   define('int(duration): int', ({ nanos }) => nanos),
-  define('string(string): string', (value) => value),
   define('string(bool): string', (value) => String(value)),
   define('string(int): string', (value) => value.toString()),
   define('string(uint): string', ({ value }) => value.toString()),
@@ -119,10 +112,8 @@ export const conversions = [
   define('string(duration): string', showSeconds, () => 5),
   define('string(ip): string', showIp, () => 10),
   define('string(cidr): string', showCidr, () => 10),
-  define('timestamp(timestamp): timestamp', (value) => value),
   define('timestamp(int): timestamp', (seconds) => timestampOf(seconds * SECOND)),
   define('timestamp(string): timestamp', parseTimestamp, parsing),
-  define('uint(uint): uint', (value) => value),
   define('uint(int): uint', uintOf),
   define('uint(double): uint', uintOfDouble),
   define('uint(string): uint', parseUint64),

@@ -1,17 +1,16 @@
 import { charge, type Frame } from '../frame.ts';
-import type { CelType } from '../types/type.ts';
-import { parseType, splitTopLevel } from '../types/type-name.ts';
-import { valueTest, type ValueTest } from '../types/value-test.ts';
+import { type CelType, parseType, splitTopLevel, valueTest, type ValueTest } from '../types/type.ts';
 import type {
+  CEL_TYPE,
   CelDuration,
   CelList,
   CelMap,
+  CelOpaque,
   CelOptional,
   CelTimestamp,
   CelTypeValue,
   CelUint,
 } from '../values/values.ts';
-import type { CelCidr, CelFormat, CelIp, CelQuantity, CelSemver, CelUrl } from './opaque-values.ts';
 
 /** One overload of a function of CEL. */
 export interface CelFunction {
@@ -35,6 +34,21 @@ export type Run = (
   third?: unknown,
   fourth?: unknown,
 ) => unknown;
+
+/** For operators, which run the same function for all values. */
+export const ANY_VALUE: ValueTest = () => true;
+
+/** Declares an operator for the checker only: it does not run like a function, or is completed by the caller. */
+export function declare(name: string, result: string, ...parameters: readonly string[]): CelFunction {
+  return {
+    name,
+    member: false,
+    parameters: parameters.map(parseType),
+    result: parseType(result),
+    tests: [],
+    run: () => undefined,
+  };
+}
 
 interface Values {
   bool: boolean;
@@ -121,4 +135,73 @@ function withRun(signature: string, run: Run): CelFunction {
     tests: parameters.map(valueTest),
     run,
   };
+}
+
+// The values of the libraries.
+
+/** An exact Kubernetes quantity: value × 10^scale. The smallest scale is nano; finer values are rounded up. */
+export interface CelQuantity extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.Quantity';
+  readonly value: bigint;
+  readonly scale: number;
+  /**
+   * The API server stores most quantities as an int64 with a scale, and others (`1.5Gi`) as big decimals. Only the
+   * former count as integers.
+   */
+  readonly small: boolean;
+  /** For a sum or difference, which the API server cannot compare on the right side: `a == b.add(c)` is an error. */
+  readonly isComputed?: true;
+}
+
+/** The parts of a URL as in Go's net/url. All texts are as written, except `host`, which is unescaped. */
+export interface GoUrl {
+  /** In lower case, without its colon. */
+  readonly scheme: string;
+  readonly user: string;
+  readonly host: string;
+  /** Escaped. */
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+  readonly fragment: string;
+}
+
+export interface CelUrl extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.URL';
+  readonly identity: string;
+  readonly parts: GoUrl;
+}
+
+export interface CelIp extends CelOpaque {
+  readonly [CEL_TYPE]: 'net.IP';
+  readonly identity: bigint;
+  /** As one number of 32 or 128 bits. */
+  readonly bits: bigint;
+  readonly family: 4 | 6;
+}
+
+/** An address and the length of its network prefix. Keeps the other bits. */
+export interface CelCidr extends CelOpaque {
+  readonly [CEL_TYPE]: 'net.CIDR';
+  readonly identity: bigint;
+  readonly address: CelIp;
+  readonly length: number;
+}
+
+/** A version as in https://semver.org. Drops build metadata, which does not affect comparison. */
+export interface CelSemver extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.Semver';
+  readonly identity: string;
+  readonly numbers: readonly [major: bigint, minor: bigint, patch: bigint];
+  readonly prerelease: readonly string[];
+}
+
+/** The problems of a text, in Kubernetes' words. None if the format is valid. */
+export type Format = (text: string) => readonly string[];
+
+/** A named text format of Kubernetes. */
+export interface CelFormat extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.NamedFormat';
+  readonly identity: string;
+  readonly format: Format;
 }

@@ -71,14 +71,6 @@ function extreme(frame: Frame, name: string, preferred: number, list: CelList): 
   return list.reduce((best, item) => (orderOf(frame, best, item) === preferred ? item : best));
 }
 
-function indexOf(frame: Frame, list: CelList, item: unknown): bigint {
-  return BigInt(list.findIndex((candidate) => isEqual(candidate, item, frame)));
-}
-
-function lastIndexOf(frame: Frame, list: CelList, item: unknown): bigint {
-  return BigInt(list.findLastIndex((candidate) => isEqual(candidate, item, frame)));
-}
-
 function slice(list: CelList, start: bigint, end: bigint): CelList {
   const asked = `cannot slice(${start}, ${end})`;
   if (start < 0n || end < 0n) throw new CelError(`${asked}, negative indexes not supported`);
@@ -150,25 +142,21 @@ export const lists: readonly CelFunction[] = [
       (frame, list) => sum(frame, list, zero),
     ),
   ),
-  ...forEach(
-    COMPARABLE,
-    'min',
-    (type) => type,
-    (frame, list) => extreme(frame, 'min', 1, list),
-  ),
-  ...forEach(
-    COMPARABLE,
-    'max',
-    (type) => type,
-    (frame, list) => extreme(frame, 'max', -1, list),
+  ...Object.entries({ min: 1, max: -1 }).flatMap(([name, preferred]) =>
+    forEach(
+      COMPARABLE,
+      name,
+      (type) => type,
+      (frame, list) => extreme(frame, name, preferred, list),
+    ),
   ),
   defineWithFrame('<list<A>>.indexOf(A): int', (frame, list, item) => {
     charge(frame, list.length);
-    return indexOf(frame, list, item);
+    return BigInt(list.findIndex((candidate) => isEqual(candidate, item, frame)));
   }),
   defineWithFrame('<list<A>>.lastIndexOf(A): int', (frame, list, item) => {
     charge(frame, list.length);
-    return lastIndexOf(frame, list, item);
+    return BigInt(list.findLastIndex((candidate) => isEqual(candidate, item, frame)));
   }),
 ];
 

@@ -1,10 +1,9 @@
-import { InvalidUrl, parseRequestUrl } from './go-url.ts';
+import { InvalidUrl, parseRequestUrl } from './url.ts';
 import { parseTimestamp } from '../values/time.ts';
 import { succeeds } from './text.ts';
 import { matching } from '../frame.ts';
 import { CEL_TYPE, NONE, optional } from '../values/values.ts';
-import { define, type CelFunction } from './define.ts';
-import type { CelFormat, Format } from './opaque-values.ts';
+import { define, type CelFormat, type CelFunction, type Format } from './define.ts';
 
 // Patterns and messages come from k8s.io/apimachinery/pkg/util/validation.
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
@@ -17,12 +16,10 @@ const NAME = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
  * is linear.
  */
 const whole = (pattern: string) => new RegExp(`^(?:${pattern})$`);
-const [isLabel, isSubdomain, isLabel1035, isName] = [LABEL, SUBDOMAIN, LABEL_1035, NAME].map(whole) as [
-  RegExp,
-  RegExp,
-  RegExp,
-  RegExp,
-]; // one for each pattern
+const isLabel = whole(LABEL);
+const isSubdomain = whole(SUBDOMAIN);
+const isLabel1035 = whole(LABEL_1035);
+const isName = whole(NAME);
 
 const because = (rule: string, pattern: string, ...examples: readonly string[]) =>
   `${rule} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`;
@@ -68,15 +65,12 @@ function dnsLabel(text: string): readonly string[] {
   return [...long, isSubdomain.test(text) ? 'must not contain dots' : LABEL_PROBLEM];
 }
 
-const dnsSubdomain: Format = (text) => [
-  ...tooLong(text, 253, 'characters'),
-  ...(isSubdomain.test(text) ? [] : [SUBDOMAIN_PROBLEM]),
-];
+const checked =
+  (most: number, pattern: RegExp, problem: string): Format =>
+  (text) => [...tooLong(text, most, 'characters'), ...(pattern.test(text) ? [] : [problem])];
 
-const dns1035Label: Format = (text) => [
-  ...tooLong(text, 63, 'characters'),
-  ...(isLabel1035.test(text) ? [] : [LABEL_1035_PROBLEM]),
-];
+const dnsSubdomain = checked(253, isSubdomain, SUBDOMAIN_PROBLEM);
+const dns1035Label = checked(63, isLabel1035, LABEL_1035_PROBLEM);
 
 /** A name prefix may end in a dash, because more characters follow. */
 const prefixOf =
@@ -91,14 +85,11 @@ function qualifiedName(text: string): readonly string[] {
       `a valid label key ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
-  const prefix = second === undefined ? undefined : first;
-  return [
-    ...(prefix === undefined ? [] : prefixProblems(prefix)).map((problem) => `prefix part ${problem}`),
-    ...nameProblems(second ?? first).map((problem) => `name part ${problem}`),
-  ];
+  const ofName = nameProblems(second ?? first).map((problem) => `name part ${problem}`);
+  if (second === undefined) return ofName;
+  const ofPrefix = first === '' ? ['must be non-empty'] : dnsSubdomain(first);
+  return [...ofPrefix.map((problem) => `prefix part ${problem}`), ...ofName];
 }
-
-const prefixProblems = (prefix: string) => (prefix === '' ? ['must be non-empty'] : dnsSubdomain(prefix));
 
 const nameProblems = (name: string) => [
   ...(name === '' ? ['must be non-empty'] : tooLong(name, 63)),
@@ -138,7 +129,7 @@ function isDatetime(text: string): boolean {
 }
 
 /** Keyed by the names that `format.named` accepts. Each format also has its own function. */
-export const FORMATS: Readonly<Record<string, Format>> = {
+const FORMATS: Readonly<Record<string, Format>> = {
   dns1123Label: dnsLabel,
   dns1123Subdomain: dnsSubdomain,
   dns1035Label,
@@ -154,8 +145,8 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   datetime: when(isDatetime, 'invalid datetime'),
 };
 
-const named: ReadonlyMap<string, CelFormat> = new Map(
-  Object.entries(FORMATS).map(([name, format]) => [
+const named = new Map(
+  Object.entries(FORMATS).map(([name, format]): [string, CelFormat] => [
     name,
     { [CEL_TYPE]: 'kubernetes.NamedFormat', identity: name, format },
   ]),

@@ -2,25 +2,11 @@ import { expect, test } from 'vitest';
 import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
 
 test.each([
-  ['127.0.0.1', true],
-  ['::1', true],
-  ['::', true],
-  ['2001:db8::1.2.3.4', true],
-  ['1:2:3:4:5:6:7:8', true],
-  ['1::2:3:4:5:6:7', true],
-  ['127.0.0.256', false],
-  ['127.0.0.01', false],
-  ['127.0.0', false],
-  [':::1', false],
-  ['1::2::3', false],
-  ['1:2:3:4:5:6:7:8:9', false],
-  ['1:2:3:4:5:6:7::8:9', false],
-  ['12345::', false],
-  ['fe80::1%eth0', false],
-  ['::ffff:1.2.3.4', false],
-  ['', false],
-])('isIP(%s) is %s', (text, result) => {
-  expect(evaluate('isIP(text)', { text })).toBe(result);
+  ['127.0.0.1 ::1 :: 2001:db8::1.2.3.4 1:2:3:4:5:6:7:8 1::2:3:4:5:6:7', true],
+  ['127.0.0.256 127.0.0.01 127.0.0 :::1 1::2::3 12345:: fe80::1%eth0 ::ffff:1.2.3.4 ', false],
+  ['1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7::8:9', false],
+])('isIP of each of %j is %s', (texts, result) => {
+  for (const text of texts.split(' ')) expect(evaluate('isIP(text)', { text }), text).toBe(result);
 });
 
 test.each([

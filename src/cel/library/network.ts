@@ -1,11 +1,11 @@
 import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
 import { CEL_TYPE } from '../values/values.ts';
-import { define } from './define.ts';
+import { define, type CelCidr, type CelIp } from './define.ts';
 import { succeeds } from './text.ts';
-import type { CelCidr, CelIp } from './opaque-values.ts';
 
-const LENGTH = /^(?:0|[1-9]\d{0,2})$/;
+/** A byte, or the length of a prefix. */
+const SHORT_NUMBER = /^(?:0|[1-9]\d{0,2})$/;
 const size = ({ family }: CelIp) => (family === 4 ? 32 : 128);
 
 const cidrOf = (address: CelIp, length: number): CelCidr => ({
@@ -23,7 +23,7 @@ function parseCidr(text: string): CelCidr {
   const length = text.slice(slash + 1);
   if (slash === -1) throw invalid(text, "no '/'");
   const address = parseAddress(text, text.slice(0, slash));
-  if (!LENGTH.test(length)) throw invalid(text, `bad bits after slash: ${JSON.stringify(length)}`);
+  if (!SHORT_NUMBER.test(length)) throw invalid(text, `bad bits after slash: ${JSON.stringify(length)}`);
   if (Number(length) > size(address)) throw invalid(text, 'prefix length out of range');
   return cidrOf(address, Number(length));
 }
@@ -82,11 +82,10 @@ export const containsCidr = [
   ),
 ];
 
-const OCTET = /^(?:0|[1-9]\d{0,2})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
 /** @throws CelError also for addresses with a zone, and for IPv4 addresses in IPv6 notation */
-export function parseIp(text: string): CelIp {
+function parseIp(text: string): CelIp {
   if (text.includes('%') && text.includes(':')) {
     throw new CelError(`IP address ${JSON.stringify(text)} with zone value is not allowed`);
   }
@@ -104,7 +103,7 @@ export function parseIp(text: string): CelIp {
   return ipOf(bits, family);
 }
 
-export const ipOf = (bits: bigint, family: 4 | 6): CelIp => ({
+const ipOf = (bits: bigint, family: 4 | 6): CelIp => ({
   [CEL_TYPE]: 'net.IP',
   bits,
   family,
@@ -118,7 +117,7 @@ export const showIp = ({ bits, family }: CelIp): string => (family === 4 ? show4
 
 function bitsOf4(text: string): bigint | undefined {
   const octets = text.split('.');
-  if (octets.length !== 4 || !octets.every((octet) => OCTET.test(octet) && Number(octet) < 256))
+  if (octets.length !== 4 || !octets.every((octet) => SHORT_NUMBER.test(octet) && Number(octet) < 256))
     return undefined;
   return octets.reduce((bits, octet) => (bits << 8n) | BigInt(octet), 0n);
 }
@@ -157,15 +156,13 @@ function show6(bits: bigint): string {
   const groups = Array.from({ length: 8 }, (_, i) =>
     Number((bits >> BigInt(16 * (7 - i))) & 0xffffn).toString(16),
   );
-  const runs = [...groups.join(':').matchAll(/(?<![^:])0(?::0)+(?![^:])/g)];
-  const longest = runs.reduce<RegExpMatchArray | undefined>(
-    (best, run) => (best === undefined || run[0].length > best[0].length ? run : best),
-    undefined,
-  );
-  if (longest === undefined) return groups.join(':');
   const text = groups.join(':');
+  const runs = [...text.matchAll(/(?<![^:])0(?::0)+(?![^:])/g)];
+  // The sort is stable.
+  const [longest] = runs.toSorted(([left], [right]) => right.length - left.length);
+  if (longest === undefined) return text;
   const before = text.slice(0, longest.index).replace(/:$/, '');
-  const after = text.slice((longest.index ?? 0) + longest[0].length).replace(/^:/, '');
+  const after = text.slice(longest.index + longest[0].length).replace(/^:/, '');
   return `${before}::${after}`;
 }
 

@@ -1,15 +1,6 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { mapSize } from '../values/maps.ts';
-import {
-  isDuration,
-  isList,
-  isMap,
-  isOptional,
-  isTimestamp,
-  isUint,
-  NONE,
-  optional,
-} from '../values/values.ts';
+import { isDuration, isList, isMap, isOptional, isUint, NONE, optional } from '../values/values.ts';
 import { define } from './define.ts';
 
 /** Whether the value is the zero value of its type: 0, false, null, or an empty text, list or map. */
@@ -17,7 +8,7 @@ function isZero(value: unknown): boolean {
   if (value === null || value === '' || value === false || value === 0 || value === 0n) return true;
   if (isList(value) || value instanceof Uint8Array) return value.length === 0;
   if (isUint(value)) return value.value === 0n;
-  if (isDuration(value) || isTimestamp(value)) return isDuration(value) && value.nanos === 0n;
+  if (isDuration(value)) return value.nanos === 0n;
   return isMap(value) && mapSize(value) === 0;
 }
 

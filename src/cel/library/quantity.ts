@@ -1,14 +1,10 @@
 import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
-import { define } from './define.ts';
+import { define, type CelQuantity } from './define.ts';
 import { succeeds } from './text.ts';
-import { CEL_TYPE } from '../values/values.ts';
-import type { CelQuantity } from './opaque-values.ts';
+import { CEL_TYPE, isInt64, LEAST_INT, MOST_INT } from '../values/values.ts';
 
 const NANO = -9;
-const MOST_INT64 = 2n ** 63n - 1n;
-const LEAST_INT64 = -(2n ** 63n);
-const isInt64 = (value: bigint) => value <= MOST_INT64 && value >= LEAST_INT64;
 /** The API server assumes that a value with at most this many digits fits into an int64. */
 const SURE_DIGITS = 18;
 /** Limits the cost of conversion. */
@@ -18,26 +14,11 @@ const MOST_DIGITS = 300;
 const QUANTITY = /^([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const EXPONENT = /^[eE]([+-]?\d+)$/;
 
-const DECIMAL: ReadonlyMap<string, number> = new Map([
-  ['n', -9],
-  ['u', -6],
-  ['m', -3],
-  ['', 0],
-  ['k', 3],
-  ['M', 6],
-  ['G', 9],
-  ['T', 12],
-  ['P', 15],
-  ['E', 18],
-]);
-const BINARY: ReadonlyMap<string, number> = new Map([
-  ['Ki', 10],
-  ['Mi', 20],
-  ['Gi', 30],
-  ['Ti', 40],
-  ['Pi', 50],
-  ['Ei', 60],
-]);
+const DECIMAL = new Map(
+  Object.entries({ n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }),
+);
+
+const BINARY = new Map(Object.entries({ Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 }));
 
 const tenTo = (exponent: number) => 10n ** BigInt(exponent);
 
@@ -90,7 +71,7 @@ function ofBinary(value: bigint, digits: number, decimals: number, exponent: num
 
 /** Caps binary quantities at the largest int64. */
 function capped(value: bigint, scale: number): bigint {
-  const most = MOST_INT64 * tenTo(-scale);
+  const most = MOST_INT * tenTo(-scale);
   return value > most ? most : value < -most ? -most : value;
 }
 
@@ -101,10 +82,10 @@ function roundUp(value: bigint, digits: number): bigint {
   return value / unit + (rest === 0n ? 0n : rest > 0n ? 1n : -1n);
 }
 
-export const quantityOf = (value: bigint): CelQuantity => make(value, 0, true);
+const quantityOf = (value: bigint): CelQuantity => make(value, 0, true);
 
 /** The value as an int64, if the API server has it as one. */
-export function integerOf({ value, scale, small }: CelQuantity): bigint | undefined {
+function integerOf({ value, scale, small }: CelQuantity): bigint | undefined {
   if (!small || scale < 0) return undefined;
   const integer = value * tenTo(scale);
   return isInt64(integer) ? integer : undefined;
@@ -121,7 +102,7 @@ export function addQuantities(left: CelQuantity, right: CelQuantity): CelQuantit
 
 /** The API server negates an int64 without a look at its range: the smallest one stays negative while the result fits. */
 export function subtractQuantities(self: CelQuantity, { value, scale, small }: CelQuantity): CelQuantity {
-  const wrapped = small && value === LEAST_INT64 ? addQuantities(self, make(value, scale, small)) : undefined;
+  const wrapped = small && value === LEAST_INT ? addQuantities(self, make(value, scale, small)) : undefined;
   return wrapped?.small === true ? wrapped : addQuantities(self, make(-value, scale, small));
 }
 
@@ -136,7 +117,7 @@ export function compareQuantities(left: CelQuantity, right: CelQuantity): number
 const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo(scale - wanted);
 
 /** The nearest double to the digits, times a power of ten, as the API server calculates it. */
-export const approximate = ({ value, scale }: CelQuantity): number => Number(value) * Number(`1e${scale}`);
+const approximate = ({ value, scale }: CelQuantity): number => Number(value) * Number(`1e${scale}`);
 
 /** Functions on Kubernetes quantities, e.g. memory and CPU. */
 export const quantity = [

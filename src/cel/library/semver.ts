@@ -1,15 +1,13 @@
 import { CelError } from '../cel-error.ts';
 import { parsing, traversal } from '../frame.ts';
-import { CEL_TYPE } from '../values/values.ts';
-import { define } from './define.ts';
+import { CEL_TYPE, MOST_UINT } from '../values/values.ts';
+import { define, type CelSemver } from './define.ts';
 import { succeeds } from './text.ts';
-import type { CelSemver } from './opaque-values.ts';
 
 const NUMBER = '(0|[1-9]\\d*)';
 const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-([^+]*))?(?:\\+(.*))?$`, 's');
 const PRERELEASE = /^(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)$/;
 const BUILD = /^[0-9A-Za-z-]+$/;
-const MOST = 2n ** 64n - 1n;
 
 /** @throws CelError */
 function parseSemver(text: string): CelSemver {
@@ -18,7 +16,7 @@ function parseSemver(text: string): CelSemver {
   const numbers = [major, minor, patch].map(BigInt) as [bigint, bigint, bigint]; // three matched digits
   if (
     match === undefined ||
-    numbers.some((number) => number > MOST) ||
+    numbers.some((number) => number > MOST_UINT) ||
     !prerelease.every((part) => PRERELEASE.test(part)) ||
     !(build?.split('.') ?? []).every((part) => BUILD.test(part))
   ) {
@@ -31,11 +29,9 @@ function parseSemver(text: string): CelSemver {
 /** Removes a leading `v` and leading zeroes, and adds a missing minor and patch version. */
 function normalise(text: string): string {
   const [major = '', minor, ...rest] = text.replace(/^v/, '').split('.');
-  const parts = [
-    major,
-    ...(minor === undefined ? [] : [minor]),
-    ...(rest.length === 0 ? [] : [rest.join('.')]),
-  ].map((part) => part.replace(/^0+(?=\d)/, ''));
+  const parts = [major, minor, rest.length === 0 ? undefined : rest.join('.')]
+    .filter((part) => part !== undefined)
+    .map((part) => part.replace(/^0+(?=\d)/, ''));
   if (parts.length < 3 && /[+-]/.test(parts.at(-1) ?? '')) {
     throw new CelError('short version cannot contain PreRelease/Build meta data');
   }

@@ -37,32 +37,45 @@ function formatText(frame: Frame, template: string, values: CelList): string {
 
 const failure = (why: string) => new CelError(`error during formatting: ${why}`);
 
+/** The types that a clause accepts, and what it says of others. `%s` accepts all. */
+const CLAUSES: Readonly<Record<string, readonly [accepts: string, expected: string]>> = {
+  d: ['int uint', 'decimal clause can only be used on integers'],
+  o: ['int uint', 'octal clause can only be used on integers'],
+  b: ['int uint bool', 'only integers and bools can be formatted as binary'],
+  x: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
+  X: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
+  f: ['double string', 'fixed-point clause can only be used on doubles'],
+  e: ['double string', 'scientific clause can only be used on doubles'],
+};
+
+const misfit = (verb: string, type: string): string =>
+  `error during formatting: ${CLAUSES[verb]?.[1] ?? ''}, was given ${type}`;
+
+const unrecognized = (verb: string): string =>
+  verb === ''
+    ? 'could not parse formatting clause: unexpected end of string'
+    : `could not parse formatting clause: unrecognized formatting clause ${quoteText(verb)}`;
+
 function clauseText(frame: Frame, verb: string, precision: string | undefined, value: unknown): string {
   switch (verb) {
     case 's':
       return textOf(frame, value);
     case 'd':
-      return integerText(value, 10, 'decimal clause can only be used on integers');
+      return integerText(verb, value, 10);
     case 'o':
-      return integerText(value, 8, 'octal clause can only be used on integers');
+      return integerText(verb, value, 8);
     case 'b':
-      return typeof value === 'boolean'
-        ? String(Number(value))
-        : integerText(value, 2, 'only integers and bools can be formatted as binary');
+      return typeof value === 'boolean' ? String(Number(value)) : integerText(verb, value, 2);
     case 'x':
-      return hexText(value);
+      return hexText(verb, value);
     case 'X':
-      return hexText(value).toUpperCase();
+      return hexText(verb, value).toUpperCase();
     case 'f':
-      return fixedText(doubleOf(value, 'fixed-point'), precisionOf(precision));
+      return fixedText(doubleOf(verb, value), precisionOf(precision));
     case 'e':
-      return scientificText(doubleOf(value, 'scientific'));
-    case '':
-      throw new CelError('could not parse formatting clause: unexpected end of string');
+      return scientificText(doubleOf(verb, value));
     default:
-      throw new CelError(
-        `could not parse formatting clause: unrecognized formatting clause ${quoteText(verb)}`,
-      );
+      throw new CelError(unrecognized(verb));
   }
 }
 
@@ -73,22 +86,21 @@ function precisionOf(written: string | undefined): number {
   return precision;
 }
 
-function integerText(value: unknown, base: number, expected: string): string {
+function integerText(verb: string, value: unknown, base: number): string {
   const integer = isUint(value) ? value.value : value;
-  if (typeof integer !== 'bigint') throw failure(`${expected}, was given ${typeNameOf(value)}`);
+  if (typeof integer !== 'bigint') throw new CelError(misfit(verb, typeNameOf(value)));
   return integer.toString(base);
 }
 
-function hexText(value: unknown): string {
-  if (typeof value === 'string') return Buffer.from(value).toString('hex');
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
-  return integerText(value, 16, 'only integers, byte buffers, and strings can be formatted as hex');
+function hexText(verb: string, value: unknown): string {
+  if (typeof value === 'string' || value instanceof Uint8Array) return Buffer.from(value).toString('hex');
+  return integerText(verb, value, 16);
 }
 
-function doubleOf(value: unknown, clause: string): number {
+function doubleOf(verb: string, value: unknown): number {
   if (typeof value === 'number') return value;
   if (value === 'NaN' || value === 'Infinity' || value === '-Infinity') return Number(value);
-  throw failure(`${clause} clause can only be used on doubles, was given ${typeNameOf(value)}`);
+  throw new CelError(misfit(verb, typeNameOf(value)));
 }
 
 const fixed = new Map<number, Intl.NumberFormat>();
@@ -165,17 +177,6 @@ function charged(frame: Frame, text: string): string {
   return text;
 }
 
-/** The types that a clause accepts, and what it says of others. */
-const CLAUSES: Readonly<Record<string, readonly [accepts: string, expected: string]>> = {
-  d: ['int uint', 'decimal clause can only be used on integers'],
-  o: ['int uint', 'octal clause can only be used on integers'],
-  b: ['int uint bool', 'only integers and bools can be formatted as binary'],
-  x: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
-  X: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
-  f: ['double string', 'fixed-point clause can only be used on doubles'],
-  e: ['double string', 'scientific clause can only be used on doubles'],
-};
-
 /**
  * What is wrong with a literal template for arguments of these types, and the index of the argument that is to blame.
  * Undefined: nothing, as far as the types are known.
@@ -188,21 +189,12 @@ export function formatProblem(
   for (const [, percent, , verb = ''] of template.matchAll(CLAUSE)) {
     if (percent !== undefined) continue;
     const clause = CLAUSES[verb];
-    if (clause === undefined && verb !== 's')
-      return [
-        verb === ''
-          ? 'could not parse formatting clause: unexpected end of string'
-          : `could not parse formatting clause: unrecognized formatting clause ${quoteText(verb)}`,
-      ];
+    if (clause === undefined && verb !== 's') return [unrecognized(verb)];
     const type = types[next];
     if (type === undefined) return [`index ${next} out of range`];
     const isKnown = type.kind !== 'dyn' && type.kind !== 'variable';
-    if (
-      clause !== undefined &&
-      isKnown &&
-      !(type.kind === 'named' && clause[0].split(' ').includes(type.name))
-    )
-      return [`error during formatting: ${clause[1]}, was given ${showType(type)}`, next];
+    const isAccepted = type.kind === 'named' && clause?.[0].split(' ').includes(type.name);
+    if (clause !== undefined && isKnown && isAccepted !== true) return [misfit(verb, showType(type)), next];
     next += 1;
   }
   if (next < types.length)

@@ -1,5 +1,8 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { charge, type Frame, traversal } from '../frame.ts';
+import { charge, type Frame, matching, traversal } from '../frame.ts';
+import { compilePattern, matches } from '../regular-expression.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { pointerPart } from '../../json/json-patch.ts';
 import type { CelList } from '../values/values.ts';
 import { define, defineWithFrame } from './define.ts';
 import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './text.ts';
@@ -115,9 +118,48 @@ export const strings = [
 
 /** For mutations: escapes keys for the paths of a JSON Patch. */
 export const jsonpatch = [
-  define(
-    'jsonpatch.escapeKey(string): string',
-    (key) => key.replaceAll('~', '~0').replaceAll('/', '~1'),
-    (key) => traversal(key.length),
+  define('jsonpatch.escapeKey(string): string', (key) => pointerPart(key).slice('/'.length), once),
+];
+
+/** @throws CelError if the pattern is not RE2 */
+function ofPattern<Result>(run: () => Result, problem: string): Result {
+  try {
+    return run();
+  } catch (cause) {
+    throw new CelError(`${problem}${messageOf(cause)}`, { cause });
+  }
+}
+
+const MATCH_COST = 10;
+
+/** Skips an empty match directly after the previous match, as Go does. */
+function findAll(frame: Frame, text: string, pattern: string, limit = -1n): readonly string[] {
+  charge(frame, 1 + matching(text, pattern));
+  const matcher = ofPattern(() => compilePattern(pattern), 'Illegal regex: ').matcher(text);
+  const found: string[] = [];
+  let end = -1;
+  while ((limit < 0n || found.length < limit) && matcher.find()) {
+    charge(frame, MATCH_COST);
+    if (matcher.start() !== matcher.end() || matcher.start() !== end) found.push(matcher.group() ?? '');
+    end = matcher.end();
+  }
+  return found;
+}
+
+const finds = [
+  defineWithFrame(
+    '<string>.find(string): string',
+    (frame, text, pattern) => findAll(frame, text, pattern, 1n)[0] ?? '',
   ),
+  defineWithFrame('<string>.findAll(string): list<string>', findAll),
+  defineWithFrame('<string>.findAll(string, int): list<string>', findAll),
+];
+
+const matchesOrFail = (text: string, pattern: string): boolean => ofPattern(() => matches(text, pattern), '');
+
+/** Patterns are RE2: time is linear in the length of the text. `matches` finds the pattern anywhere in the text. */
+export const regex = [
+  ...finds,
+  define('matches(string, string): bool', matchesOrFail, matching),
+  define('<string>.matches(string): bool', matchesOrFail, matching),
 ];

@@ -54,26 +54,22 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],
 ]);
 
+function quoted(text: string, other: (character: string) => string): string {
+  const escaped = codePoints(text.toWellFormed()).map((one) => ESCAPES.get(one) ?? other(one));
+  return `"${escaped.join('')}"`;
+}
+
 /** The text as a CEL literal. */
-export const quoteText = (text: string): string =>
-  `"${codePoints(text.toWellFormed())
-    .map((character) => ESCAPES.get(character) ?? character)
-    .join('')}"`;
+export const quoteText = (text: string): string => quoted(text, (character) => character);
 
 // eslint-disable-next-line no-control-regex -- what Go escapes
 const UNPRINTABLE = /[\x00-\x1f\x7f]/;
 
 /** As Go's strconv.Quote, for ASCII: control characters have escapes. */
 export const goQuote = (text: string): string =>
-  `"${codePoints(text.toWellFormed())
-    .map(
-      (character) =>
-        ESCAPES.get(character) ?? (UNPRINTABLE.test(character) ? hexEscape(character) : character),
-    )
-    .join('')}"`;
-
-const hexEscape = (character: string): string =>
-  `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  quoted(text, (character) =>
+    UNPRINTABLE.test(character) ? `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}` : character,
+  );
 
 /** Turns a parser that throws CelError into a predicate. */
 export const succeeds =

@@ -3,24 +3,39 @@ import { CelError } from '../cel-error.ts';
 import { floorDivide } from '../values/time.ts';
 import type { CelTimestamp } from '../values/values.ts';
 
-const GETTERS: Readonly<Record<string, (face: ClockFace) => number>> = {
-  getFullYear: ({ year }) => year,
-  getMonth: ({ month }) => month,
-  getDate: ({ day }) => day + 1,
-  getDayOfMonth: ({ day }) => day,
-  getDayOfWeek: ({ dayOfWeek }) => dayOfWeek,
-  getDayOfYear: ({ dayOfYear }) => dayOfYear,
-  getHours: ({ hours }) => hours,
-  getMinutes: ({ minutes }) => minutes,
-  getSeconds: ({ seconds }) => seconds,
-  getMilliseconds: ({ milliseconds }) => milliseconds,
+/**
+ * Calendar and clock fields of a local time. Months, days of the month and days of the year count from 0, days of the
+ * week from Sunday.
+ */
+const GETTERS: Readonly<Record<string, (local: Date) => number>> = {
+  getFullYear: (local) => local.getUTCFullYear(),
+  getMonth: (local) => local.getUTCMonth(),
+  getDate: (local) => local.getUTCDate(),
+  getDayOfMonth: (local) => local.getUTCDate() - 1,
+  getDayOfWeek: (local) => local.getUTCDay(),
+  getDayOfYear: dayOfYear,
+  getHours: (local) => local.getUTCHours(),
+  getMinutes: (local) => local.getUTCMinutes(),
+  getSeconds: (local) => local.getUTCSeconds(),
+  getMilliseconds: (local) => local.getUTCMilliseconds(),
 };
 
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+function dayOfYear(local: Date): number {
+  const newYear = new Date(0);
+  newYear.setUTCFullYear(local.getUTCFullYear(), 0, 1);
+  return Math.floor((local.getTime() - newYear.getTime()) / DAY);
+}
+
 const CLOCK_COST = 5;
+
 /** The cost of a time zone conversion. */
 const ZONE_COST = 100;
 
 const MILLISECOND = 1_000_000n;
+
 const UNITS = {
   getHours: 3_600_000n * MILLISECOND,
   getMinutes: 60_000n * MILLISECOND,
@@ -33,12 +48,12 @@ export const times: readonly CelFunction[] = [
   ...Object.entries(GETTERS).flatMap(([name, get]) => [
     define(
       `<timestamp>.${name}(): int`,
-      (self) => BigInt(get(clockFace(self, 'UTC'))),
+      (self) => BigInt(get(localTime(self, 'UTC'))),
       () => CLOCK_COST,
     ),
     define(
       `<timestamp>.${name}(string): int`,
-      (self, zone) => BigInt(get(clockFace(self, zone))),
+      (self, zone) => BigInt(get(localTime(self, zone))),
       () => ZONE_COST,
     ),
   ]),
@@ -48,45 +63,14 @@ export const times: readonly CelFunction[] = [
 ];
 
 /**
- * Calendar and clock fields. Months, days of the month and days of the year count from 0, days of the week from Sunday.
- */
-export interface ClockFace {
-  readonly year: number;
-  readonly month: number;
-  readonly day: number;
-  readonly dayOfWeek: number;
-  readonly dayOfYear: number;
-  readonly hours: number;
-  readonly minutes: number;
-  readonly seconds: number;
-  readonly milliseconds: number;
-}
-
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
-
-/**
- * The calendar and clock fields of a timestamp in a zone.
+ * A date whose UTC fields are those of the timestamp in a zone.
  *
  * @param zone an offset such as `+02:00`, or a name such as `Europe/Berlin`
  * @throws CelError if the zone does not exist
  */
-export function clockFace({ nanos }: CelTimestamp, zone: string): ClockFace {
-  const instant = Number(floorDivide(nanos, 1_000_000n));
-  const local = new Date(instant + offsetOf(zone, instant));
-  const newYear = new Date(0);
-  newYear.setUTCFullYear(local.getUTCFullYear(), 0, 1);
-  return {
-    year: local.getUTCFullYear(),
-    month: local.getUTCMonth(),
-    day: local.getUTCDate() - 1,
-    dayOfWeek: local.getUTCDay(),
-    dayOfYear: Math.floor((local.getTime() - newYear.getTime()) / DAY),
-    hours: local.getUTCHours(),
-    minutes: local.getUTCMinutes(),
-    seconds: local.getUTCSeconds(),
-    milliseconds: local.getUTCMilliseconds(),
-  };
+function localTime({ nanos }: CelTimestamp, zone: string): Date {
+  const instant = Number(floorDivide(nanos, MILLISECOND));
+  return new Date(instant + offsetOf(zone, instant));
 }
 
 const OFFSET = /^([+-]?)(\d{1,2}):(\d{1,2})$/;

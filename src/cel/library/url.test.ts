@@ -34,21 +34,11 @@ test.each([
 });
 
 test.each([
-  ['https://a.example.com/x?y=z#f', true],
-  ['/path', true],
-  ['path', false],
-  ['', false],
-  ['../x', false],
-  [':foo', false],
-  ['https://a b/', false],
-  ['https://a:port/', false],
-  ['https://[::1/', false],
-  ['https://a/%zz', false],
-  ['https://a/#%s', false],
-  ['https://u ser@a/', false],
-  ['a\n:b', false],
-])('isURL(%s) is %s', (text, result) => {
-  expect(evaluate('isURL(text)', { text })).toBe(result);
+  [['https://a.example.com/x?y=z#f', '/path'], true],
+  [['path', '', '../x', ':foo', 'https://a b/', 'https://a:port/', 'https://[::1/'], false],
+  [['https://a/%zz', 'https://a/#%s', 'https://u ser@a/', 'a\n:b'], false],
+])('isURL of each of %j is %s', (texts, result) => {
+  for (const text of texts) expect(evaluate('isURL(text)', { text }), text).toBe(result);
 });
 
 test('an invalid URL has the message of Go', () => {

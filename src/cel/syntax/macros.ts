@@ -95,8 +95,13 @@ function expandOptionalMap(
   return { kind: 'optionalMap', operand, variable: declared, body, flat: name === 'optFlatMap', at };
 }
 
-const SORTABLE: ReadonlySet<Expression['kind']> = new Set([
-  ...(['list', 'identifier', 'comprehension', 'optionalMap', 'call', 'select'] as const),
+const SORTABLE = new Set<Expression['kind']>([
+  'list',
+  'identifier',
+  'comprehension',
+  'optionalMap',
+  'call',
+  'select',
 ]);
 
 function variableName(expression: Expression, { fail, declare }: MacroContext): string {

@@ -1,8 +1,6 @@
 import { CelError } from '../cel-error.ts';
-import type { CelUint } from '../values/values.ts';
+import { MOST_INT, MOST_UINT, type CelUint } from '../values/values.ts';
 import type { Entry, Expression, Identifier, Item, MessageField } from './expression.ts';
-import { type Token, tokenAt } from './lexer.ts';
-import { expandMacro } from './macros.ts';
 import {
   accept,
   advance,
@@ -15,10 +13,13 @@ import {
   isSymbol,
   node,
   parseItems,
-  textIn,
-  unexpected,
   type Parser,
+  textIn,
+  type Token,
+  tokenAt,
+  unexpected,
 } from './parser.ts';
+import { expandMacro } from './macros.ts';
 
 export interface Parsed {
   readonly expression: Expression;
@@ -250,9 +251,6 @@ function identifier(parser: Parser, name: string, at: number): Identifier {
   parser.identifiers.add(expression);
   return expression;
 }
-
-const MOST_INT = 2n ** 63n - 1n;
-const MOST_UINT = 2n ** 64n - 1n;
 
 /** The smallest int is in range only together with its minus sign. */
 function numberLiteral(

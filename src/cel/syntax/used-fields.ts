@@ -31,16 +31,16 @@ function visit(expression: Expression, declared: ReadonlySet<string>, add: Add):
 }
 
 /** The operand and the field of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`; `x` has no field. */
-function fieldRead(expression: Expression): readonly [operand?: Expression | undefined, field?: string] {
+function fieldRead(
+  expression: Expression,
+): readonly [operand?: Expression | undefined, field?: string | undefined] {
   if (expression.kind === 'identifier') return [expression];
-  if (expression.kind === 'select') return [expression.operand, expression.field];
-  if (expression.kind !== 'call' || (expression.name !== '_[_]' && expression.name !== '_[?_]')) return [];
-  const [operand, key] = expression.arguments;
-  return key?.kind === 'literal' && typeof key.value === 'string' ? [operand, key.value] : [];
+  const [operand, step] = stepOf(expression);
+  return [operand, step?.name];
 }
 
 /** The parts of the expression: those outside and those inside of the scope of its macro, and what the macro declares. */
-export function partsOf(
+function partsOf(
   expression: Expression,
 ): readonly [outer: readonly Expression[], inner: readonly Expression[], declared: readonly string[]] {
   switch (expression.kind) {
@@ -65,3 +65,40 @@ export function partsOf(
 }
 
 const present = (expression: Expression | undefined) => (expression === undefined ? [] : [expression]);
+
+/** One step of a path such as `object.?spec.tier`. */
+export interface ReadStep {
+  readonly name: string;
+  /** Whether the expression fails if there is no such field. */
+  readonly strict: boolean;
+}
+
+/** Which parts of a variable an expression reads; an empty path: all of it. A variable of a macro counts too. */
+export function readPaths(expression: Expression, variable: string): readonly (readonly ReadStep[])[] {
+  const path = pathFrom(expression, variable);
+  if (path !== undefined) return [path];
+  const [outer, inner] = partsOf(expression);
+  return [...outer, ...inner].flatMap((part) => readPaths(part, variable));
+}
+
+/** The path of `object.a.b`; undefined if the expression is something else. */
+export function pathFrom(expression: Expression, variable: string): readonly ReadStep[] | undefined {
+  if (expression.kind === 'identifier') return expression.name === variable ? [] : undefined;
+  const [operand, step] = stepOf(expression);
+  if (operand === undefined || step === undefined) return undefined;
+  const before = pathFrom(operand, variable);
+  if (before === undefined) return undefined;
+  // A field of an optional is optional, too.
+  const isOptional = before.some(({ strict }) => !strict);
+  return [...before, { ...step, strict: step.strict && !isOptional }];
+}
+
+/** The operand and the step of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
+function stepOf(expression: Expression): readonly [operand?: Expression, step?: ReadStep] {
+  if (expression.kind === 'select')
+    return [expression.operand, { name: expression.field, strict: expression.mode === 'read' }];
+  if (expression.kind !== 'call' || (expression.name !== '_[_]' && expression.name !== '_[?_]')) return [];
+  const [operand, key] = expression.arguments;
+  if (operand === undefined || key?.kind !== 'literal' || typeof key.value !== 'string') return [];
+  return [operand, { name: key.value, strict: expression.name === '_[_]' }];
+}

@@ -8,23 +8,22 @@ import {
   listOf,
   mapOf,
   type ObjectField,
+  type ObjectType,
   STRING,
   TIMESTAMP,
 } from './type.ts';
+import { RESERVED_WORDS } from '../syntax/parse.ts';
 
 /** CEL keywords that cannot be field names. */
-const RESERVED = new Set(
-  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
-    ' ',
-  ),
-);
+const RESERVED = new Set([...RESERVED_WORDS, 'true', 'false', 'null', 'in']);
 
-const ESCAPES: readonly (readonly [RegExp, string])[] = [
-  [/__/g, '__underscores__'],
-  [/\./g, '__dot__'],
-  [/-/g, '__dash__'],
-  [/\//g, '__slash__'],
-];
+/** Characters of properties, and what stands for them in the names of fields. */
+const ESCAPES = [
+  ['__', '__underscores__'],
+  ['.', '__dot__'],
+  ['-', '__dash__'],
+  ['/', '__slash__'],
+] as const;
 
 /**
  * The escaped name of a property in expressions over a known schema: `a-b` is `a__dash__b`, `in` is `__in__`.
@@ -36,6 +35,13 @@ export function fieldName(property: string): string {
   return ESCAPES.reduce((name, [character, escape]) => name.replaceAll(character, escape), property);
 }
 
+/** The inverse of {@link fieldName}, but for keywords. */
+export const propertyName = (field: string): string =>
+  field.replaceAll(
+    /__(?:underscores|dot|dash|slash)__/g,
+    (found) => ESCAPES.find(([, escape]) => escape === found)?.[0] ?? found,
+  );
+
 /**
  * The type of an object with the structural OpenAPI schema of its CRD. `apiVersion`, `kind` and `metadata` always
  * exist.
@@ -46,15 +52,7 @@ export function fieldName(property: string): string {
 export function objectType(schema: JsonObject): CelType {
   const type = schemaType(schema, 'the object');
   if (type.kind !== 'object') return type;
-  return { ...type, fields: new Map([...type.fields, ...rootFields()]) };
-}
-
-function rootFields(): readonly (readonly [string, ObjectField])[] {
-  return [
-    ['apiVersion', field('apiVersion', STRING)],
-    ['kind', field('kind', STRING)],
-    ['metadata', field('metadata', METADATA)],
-  ];
+  return { ...type, fields: new Map([...type.fields, ...ROOT_FIELDS]) };
 }
 
 /** @param path for messages, e.g. `spec.template` */
@@ -66,25 +64,18 @@ function schemaType(schema: JsonObject, path: string): CelType {
   return schema.nullable === true && type.kind !== 'object' ? DYN : type;
 }
 
+const SCALARS: ReadonlyMap<unknown, CelType> = new Map<unknown, CelType>([
+  ['string', STRING],
+  ['timestamp', TIMESTAMP], // not in CRDs: the type checks of admission policies ask for it
+  ['integer', INT],
+  ['number', DOUBLE],
+  ['boolean', BOOL],
+]);
+
 function structureOf(schema: JsonObject, path: string): CelType {
-  const type: unknown = schema.type;
-  switch (type) {
-    case 'string':
-      return STRING;
-    case 'timestamp': // not in CRDs: the type checks of admission policies ask for it
-      return TIMESTAMP;
-    case 'integer':
-      return INT;
-    case 'number':
-      return DOUBLE;
-    case 'boolean':
-      return BOOL;
-    case 'array':
-      return isJsonObject(schema.items) ? listOf(schemaType(schema.items, `${path}[]`)) : listOf(DYN);
-    case 'object':
-      return mapOrObject(schema, path);
-  }
-  return DYN;
+  const { type, items } = schema;
+  if (type === 'array') return listOf(isJsonObject(items) ? schemaType(items, `${path}[]`) : DYN);
+  return type === 'object' ? mapOrObject(schema, path) : (SCALARS.get(type) ?? DYN);
 }
 
 function mapOrObject(schema: JsonObject, path: string): CelType {
@@ -96,72 +87,68 @@ function mapOrObject(schema: JsonObject, path: string): CelType {
   return objectOf(path, properties, open);
 }
 
-function objectOf(path: string, properties: JsonObject, open: boolean): CelType {
-  const fields = new Map<string, ObjectField>();
-  for (const property of Object.keys(properties)) {
+function objectOf(path: string, properties: JsonObject, open: boolean): ObjectType {
+  const types = Object.keys(properties).map((property) => {
     const schema = ownValue(properties, property);
-    const type = isJsonObject(schema) ? schemaType(schema, below(path, property)) : DYN;
-    // Words such as `namespace` cannot name variables, but can name fields.
-    for (const name of new Set([fieldName(property), property])) fields.set(name, field(property, type));
-  }
-  return { kind: 'object', name: path, fields, open };
+    const inner = path === 'the object' ? property : `${path}.${property}`;
+    return [property, isJsonObject(schema) ? schemaType(schema, inner) : DYN] as const;
+  });
+  return { kind: 'object', name: path, fields: fieldsOf(types), open };
 }
 
-const below = (path: string, property: string) => (path === 'the object' ? property : `${path}.${property}`);
-
-const field = (property: string, type: CelType): ObjectField => ({ property, type });
-
-function embeddedType(schema: JsonObject, path: string): CelType {
-  const type = structureOf({ ...schema, type: 'object' }, path);
-  const own =
-    type.kind === 'object'
-      ? type
-      : { kind: 'object' as const, name: path, fields: new Map<string, ObjectField>(), open: true };
-  return { ...own, fields: new Map([...own.fields, ...rootFields()]) };
-}
-
-const owner: CelType = {
-  kind: 'object',
-  name: 'metadata.ownerReferences[]',
-  open: false,
-  fields: fieldsOf({
-    apiVersion: STRING,
-    kind: STRING,
-    name: STRING,
-    uid: STRING,
-    controller: BOOL,
-    blockOwnerDeletion: BOOL,
-  }),
-};
-
-/** The fields of every object, whatever its schema. */
-const METADATA: CelType = {
-  kind: 'object',
-  name: 'metadata',
-  open: false,
-  fields: fieldsOf({
-    name: STRING,
-    generateName: STRING,
-    namespace: STRING,
-    selfLink: STRING,
-    uid: STRING,
-    resourceVersion: STRING,
-    generation: INT,
-    creationTimestamp: STRING,
-    deletionTimestamp: STRING,
-    deletionGracePeriodSeconds: INT,
-    labels: mapOf(STRING, STRING),
-    annotations: mapOf(STRING, STRING),
-    finalizers: listOf(STRING),
-    ownerReferences: listOf(owner),
-    managedFields: listOf(DYN),
-  }),
-};
-
-function fieldsOf(types: Readonly<Record<string, CelType>>): ReadonlyMap<string, ObjectField> {
+/** Words such as `namespace` cannot name variables, but can name fields. */
+function fieldsOf(types: readonly (readonly [string, CelType])[]): ReadonlyMap<string, ObjectField> {
   return new Map(
-    Object.entries(types).flatMap(([property, type]) =>
-      [...new Set([fieldName(property), property])].map((name) => [name, field(property, type)]),
+    types.flatMap(([property, type]) =>
+      [fieldName(property), property].map((name) => [name, { property, type }] as const),
     ),
   );
 }
+
+function embeddedType(schema: JsonObject, path: string): CelType {
+  const type = structureOf({ ...schema, type: 'object' }, path);
+  const own = type.kind === 'object' ? type : objectOf(path, {}, true);
+  return { ...own, fields: new Map([...own.fields, ...ROOT_FIELDS]) };
+}
+
+const closed = (name: string, types: Readonly<Record<string, CelType>>): CelType => ({
+  kind: 'object',
+  name,
+  open: false,
+  fields: fieldsOf(Object.entries(types)),
+});
+
+const OWNER = closed('metadata.ownerReferences[]', {
+  apiVersion: STRING,
+  kind: STRING,
+  name: STRING,
+  uid: STRING,
+  controller: BOOL,
+  blockOwnerDeletion: BOOL,
+});
+
+/** The fields of every object, whatever its schema. */
+const ROOT_FIELDS = fieldsOf([
+  ['apiVersion', STRING],
+  ['kind', STRING],
+  [
+    'metadata',
+    closed('metadata', {
+      name: STRING,
+      generateName: STRING,
+      namespace: STRING,
+      selfLink: STRING,
+      uid: STRING,
+      resourceVersion: STRING,
+      generation: INT,
+      creationTimestamp: STRING,
+      deletionTimestamp: STRING,
+      deletionGracePeriodSeconds: INT,
+      labels: mapOf(STRING, STRING),
+      annotations: mapOf(STRING, STRING),
+      finalizers: listOf(STRING),
+      ownerReferences: listOf(OWNER),
+      managedFields: listOf(DYN),
+    }),
+  ],
+]);

@@ -20,11 +20,11 @@ interface Bindings {
 export function createSolver(): Solver {
   const bound = new Map<string, CelType>();
   /** The previous bindings of the variables bound in the current attempt. */
-  let before: (readonly [variable: string, type: CelType | undefined])[] = [];
+  const before = new Map<string, CelType | undefined>();
   const bindings: Bindings = {
     get: (variable) => bound.get(variable),
     set: (variable, type) => {
-      before.push([variable, bound.get(variable)]);
+      if (!before.has(variable)) before.set(variable, bound.get(variable));
       bound.set(variable, type);
     },
   };
@@ -43,25 +43,19 @@ export function createSolver(): Solver {
       );
     },
     assign: (wanted, given) => {
-      before = [];
+      before.clear();
       const fits =
         wanted.length === given.length &&
         wanted.every((type, index) => isAssignable(bindings, given[index] ?? DYN, type));
-      if (!fits) restore(bound, before);
-      return fits;
+      if (fits) return true;
+      for (const [variable, type] of before) {
+        if (type === undefined) bound.delete(variable);
+        else bound.set(variable, type);
+      }
+      return false;
     },
     resolve: (type) => resolve(bindings, type),
   };
-}
-
-function restore(
-  bound: Map<string, CelType>,
-  before: readonly (readonly [variable: string, type: CelType | undefined])[],
-): void {
-  for (const [variable, type] of before.toReversed()) {
-    if (type === undefined) bound.delete(variable);
-    else bound.set(variable, type);
-  }
 }
 
 function resolve(bindings: Bindings, type: CelType): CelType {

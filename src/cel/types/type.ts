@@ -1,3 +1,14 @@
+import {
+  CEL_TYPE,
+  isDuration,
+  isList,
+  isMap,
+  isOptional,
+  isTagged,
+  isTimestamp,
+  isTypeValue,
+} from '../values/values.ts';
+
 /** The static type of an expression. */
 export type CelType = NamedType | ParameterisedType | TypeVariable | ObjectType | { readonly kind: 'dyn' };
 
@@ -40,13 +51,13 @@ export const DYN: CelType = { kind: 'dyn' };
 const named = (name: string): CelType => ({ kind: 'named', name });
 export const BOOL = named('bool');
 export const INT = named('int');
-export const UINT = named('uint');
+const UINT = named('uint');
 export const DOUBLE = named('double');
 export const STRING = named('string');
-export const BYTES = named('bytes');
-export const NULL = named('null');
+const BYTES = named('bytes');
+const NULL = named('null');
 export const TIMESTAMP = named('timestamp');
-export const DURATION = named('duration');
+const DURATION = named('duration');
 
 export const listOf = (element: CelType): CelType => ({ kind: 'list', parameters: [element] });
 export const mapOf = (key: CelType, value: CelType): CelType => ({ kind: 'map', parameters: [key, value] });
@@ -79,5 +90,120 @@ export function showType(type: CelType): string {
     case 'optional':
     case 'type':
       return `${PARAMETERISED[type.kind]}(${type.parameters.map(showType).join(', ')})`;
+  }
+}
+
+const PLAIN = [DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION];
+
+const NAMED: ReadonlyMap<string, CelType> = new Map<string, CelType>([
+  ...PLAIN.map((type) => [showType(type), type] as const),
+  ['null_type', NULL],
+  ['google.protobuf.Timestamp', TIMESTAMP],
+  ['google.protobuf.Duration', DURATION],
+  ['list', listOf(DYN)],
+  ['map', mapOf(DYN, DYN)],
+  ['type', typeOf(DYN)],
+]);
+
+/** The types of the Kubernetes libraries, by a short name for signatures. */
+const KUBERNETES = new Map(
+  Object.entries({
+    quantity: 'kubernetes.Quantity',
+    url: 'kubernetes.URL',
+    ip: 'net.IP',
+    cidr: 'net.CIDR',
+    semver: 'kubernetes.Semver',
+    format: 'kubernetes.NamedFormat',
+    authorizer: 'kubernetes.authorization.Authorizer',
+    pathCheck: 'kubernetes.authorization.PathCheck',
+    groupCheck: 'kubernetes.authorization.GroupCheck',
+    resourceCheck: 'kubernetes.authorization.ResourceCheck',
+    decision: 'kubernetes.authorization.Decision',
+  }),
+);
+
+/** Types that expressions can name, as in `type(x) == int`. */
+export const nameableTypes: ReadonlyMap<string, CelType> = new Map<string, CelType>([
+  ...[...NAMED].filter(([name]) => !['null', 'timestamp', 'duration', 'dyn'].includes(name)),
+  ...[...KUBERNETES.values()].map((name) => [name, named(name)] as const),
+]);
+
+const PARAMETERS = /^(list|map|optional|optional_type|type)[<(](.+)[>)]$/;
+const VARIABLE = /^[A-Z]$/;
+
+/**
+ * Parses a type such as `string`, `list<int>` or `map<string, dyn>`. Accepts parentheses instead of angle brackets.
+ *
+ * @throws Error if the type does not exist
+ */
+export function parseType(text: string): CelType {
+  const name = text.trim();
+  const known = NAMED.get(name) ?? nameableTypes.get(KUBERNETES.get(name) ?? name);
+  if (known !== undefined) return known;
+  if (VARIABLE.test(name)) return { kind: 'variable', name };
+  const [, kind, inner = ''] = PARAMETERS.exec(name) ?? [];
+  const [first, second] = splitTopLevel(inner).map(parseType);
+  if (first !== undefined) {
+    if (kind === 'map' && second !== undefined) return mapOf(first, second);
+    if (kind === 'list' && second === undefined) return listOf(first);
+    if (kind === 'type' && second === undefined) return typeOf(first);
+    if (kind !== 'map' && second === undefined) return optionalOf(first);
+  }
+  throw new Error(`there is no CEL type "${name}"`);
+}
+
+/** Splits at commas outside of brackets. Empty text has no parts. */
+export function splitTopLevel(text: string): readonly string[] {
+  if (text.trim() === '') return [];
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (const [index, character] of text.split('').entries()) {
+    if ('<('.includes(character)) depth += 1;
+    else if ('>)'.includes(character)) depth -= 1;
+    else if (character === ',' && depth === 0) {
+      parts.push(text.slice(start, index));
+      start = index + 1;
+    }
+  }
+  return [...parts, text.slice(start)].map((part) => part.trim());
+}
+
+export type ValueTest = (value: unknown) => boolean;
+
+const TESTS: ReadonlyMap<string, ValueTest> = new Map<string, ValueTest>([
+  ['bool', (value) => typeof value === 'boolean'],
+  ['int', (value) => typeof value === 'bigint'],
+  ['double', (value) => typeof value === 'number'],
+  ['string', (value) => typeof value === 'string'],
+  ['bytes', (value) => value instanceof Uint8Array],
+  ['null', (value) => value === null],
+  ['timestamp', isTimestamp],
+  ['duration', isDuration],
+]);
+
+function listTest(element: CelType): ValueTest {
+  if (element.kind === 'dyn' || element.kind === 'variable') return isList;
+  const isElement = valueTest(element);
+  return (value) => isList(value) && (value.length === 0 || isElement(value[0]));
+}
+
+/** Whether a value has the type at evaluation. Inspects only the first element of a list, as the API server does. */
+export function valueTest(type: CelType): ValueTest {
+  switch (type.kind) {
+    case 'dyn':
+    case 'variable':
+      return () => true;
+    case 'named':
+      return TESTS.get(type.name) ?? ((value) => isTagged(value) && value[CEL_TYPE] === type.name);
+    case 'list':
+      return listTest(parameter(type));
+    case 'map':
+    case 'object':
+      return isMap;
+    case 'optional':
+      return isOptional;
+    case 'type':
+      return isTypeValue;
   }
 }

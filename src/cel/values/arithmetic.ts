@@ -5,24 +5,23 @@ import {
   type CelUint,
   duration,
   isDuration,
+  isInt64,
   isList,
   isTimestamp,
   isUint,
+  MOST_UINT,
   timestamp,
   typeNameOf,
   uint,
 } from './values.ts';
 
-const MOST_INT = 2n ** 63n - 1n;
-const LEAST_INT = -(2n ** 63n);
-const MOST_UINT = 2n ** 64n - 1n;
 /** 0001-01-01T00:00:00Z and the last nanosecond of the year 9999. */
 const LEAST_TIMESTAMP = -62_135_596_800_000_000_000n;
 const MOST_TIMESTAMP = 253_402_300_799_999_999_999n;
 
 /** @throws CelError if the value does not fit into 64 bits */
 export function intOf(value: bigint): bigint {
-  if (value > MOST_INT || value < LEAST_INT) throw new CelError('integer overflow');
+  if (!isInt64(value)) throw new CelError('integer overflow');
   return value;
 }
 
@@ -34,7 +33,7 @@ export function uintOf(value: bigint): CelUint {
 
 /** @throws CelError beyond 292 years, as in Go */
 export function durationOf(nanos: bigint) {
-  if (nanos > MOST_INT || nanos < LEAST_INT) throw new CelError('duration overflow');
+  if (!isInt64(nanos)) throw new CelError('duration overflow');
   return duration(nanos);
 }
 
@@ -139,16 +138,9 @@ function charged<T>(frame: Frame, value: T): T {
 }
 
 /** cel-go names the operator only if the type of the first operand supports no operators at all. */
-const SILENT = new Set([
-  'int',
-  'uint',
-  'double',
-  'string',
-  'list',
-  'bytes',
-  'google.protobuf.Timestamp',
-  'google.protobuf.Duration',
-]);
+const SILENT = new Set(
+  'int uint double string list bytes google.protobuf.Timestamp google.protobuf.Duration'.split(' '),
+);
 
 export function unsupported(operator: string, operand: unknown): CelError {
   return noSuchOverload(SILENT.has(typeNameOf(operand)) ? '' : operator);

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../json/json.ts';
+import { setOwn } from '../../json/objects.ts';
 import { asCelError, CelError } from '../cel-error.ts';
 import { mapGet, mapKeys } from './maps.ts';
 import { showDuration, showTimestamp } from './time.ts';
@@ -12,8 +13,6 @@ import {
   isUint,
   typeNameOf,
 } from './values.ts';
-
-type OpenObject = Record<string, JsonValue>;
 
 /**
  * Converts a CEL value to JSON: int and uint become integers (bigint beyond 2^53), bytes become base64, timestamps RFC
@@ -31,22 +30,12 @@ export function celToJson(value: unknown): JsonValue {
 }
 
 function toJson(value: unknown): JsonValue {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return value;
-    case 'bigint':
-      return integerToJson(value);
-    case 'number':
-      if (!Number.isFinite(value)) throw new CelError(`the double ${value} is not a JSON number`);
-      return value;
-    case 'object':
-      return value === null ? null : objectToJson(value);
-    case 'undefined':
-    case 'symbol':
-    case 'function':
-      throw new CelError(`a value of type ${typeof value} is not JSON`);
-  }
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'bigint') return integerToJson(value);
+  if (typeof value === 'object') return objectToJson(value);
+  if (typeof value !== 'number') throw new CelError(`a value of type ${typeof value} is not JSON`);
+  if (!Number.isFinite(value)) throw new CelError(`the double ${value} is not a JSON number`);
+  return value;
 }
 
 function integerToJson(value: bigint): number | bigint {
@@ -67,14 +56,12 @@ function objectToJson(value: object): JsonValue {
 }
 
 function mapToJson(map: ReadonlyMap<unknown, unknown>): JsonValue {
-  const object: OpenObject = {};
+  const object: Record<string, JsonValue> = {};
   for (const key of mapKeys(map)) {
     if (typeof key !== 'string') {
       throw new CelError(`a map with a key of type ${typeNameOf(key)} is not JSON: its keys must be strings`);
     }
-    // An assignment to __proto__ would change the prototype instead of adding a key.
-    const value = toJson(mapGet(map, key));
-    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+    setOwn(object, key, toJson(mapGet(map, key)));
   }
   return object;
 }

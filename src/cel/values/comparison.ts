@@ -69,20 +69,10 @@ export function compareText(left: string, right: string): number {
  * of lists and maps.
  */
 export function isEqual(left: unknown, right: unknown, frame: Frame): boolean {
-  switch (typeof left) {
-    case 'bigint':
-    case 'number':
-      return isEqualNumber(left, right);
-    case 'object':
-      return left === right || (left !== null && isEqualObject(left, right, frame));
-    case 'string':
-      return isEqualText(left, right, frame);
-    case 'boolean':
-    case 'undefined':
-    case 'symbol':
-    case 'function':
-      return left === right;
-  }
+  if (typeof left === 'bigint' || typeof left === 'number') return isEqualNumber(left, right);
+  if (typeof left === 'string') return isEqualText(left, right, frame);
+  if (left === right) return true;
+  return typeof left === 'object' && left !== null && isEqualObject(left, right, frame);
 }
 
 /** Fast path: texts of different lengths are not equal. */
@@ -104,13 +94,12 @@ function isEqualObject(left: object, right: unknown, frame: Frame): boolean {
   if (isTagged(left)) {
     return isTagged(right) && left[CEL_TYPE] === right[CEL_TYPE] && isEqualTagged(left, right, frame);
   }
-  if (left instanceof Uint8Array) return right instanceof Uint8Array && isEqualBytes(left, right, frame);
+  if (left instanceof Uint8Array) {
+    if (!(right instanceof Uint8Array)) return false;
+    charge(frame, traversal(Math.min(left.length, right.length)));
+    return Buffer.compare(left, right) === 0;
+  }
   return isMap(right) && isEqualMap(left, right, frame);
-}
-
-function isEqualBytes(left: Uint8Array, right: Uint8Array, frame: Frame): boolean {
-  charge(frame, traversal(Math.min(left.length, right.length)));
-  return Buffer.compare(left, right) === 0;
 }
 
 function isEqualList(left: readonly unknown[], right: readonly unknown[], frame: Frame): boolean {

@@ -1,5 +1,7 @@
-import { ownValue, isJsonArray, type JsonArray } from '../../json/json.ts';
-import { type CelMap, isUint } from './values.ts';
+import { isJsonArray, type JsonArray, ownValue } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
+import { type CelMap, isInt64, isUint, typeNameOf } from './values.ts';
+import { CelError } from '../cel-error.ts';
 
 /**
  * Normalises a key: equal numbers are one key, whatever their type: 1, 1u and 1.0.
@@ -7,20 +9,15 @@ import { type CelMap, isUint } from './values.ts';
  * @returns undefined if the value cannot be a key
  */
 export function mapKey(key: unknown): string | bigint | boolean | undefined {
-  switch (typeof key) {
-    case 'string':
-    case 'bigint':
-    case 'boolean':
-      return key;
-    case 'number':
-      return Number.isInteger(key) ? BigInt(key) : undefined;
-    case 'object':
-      return isUint(key) ? key.value : undefined;
-    case 'undefined':
-    case 'symbol':
-    case 'function':
-      return undefined;
-  }
+  if (typeof key === 'string' || typeof key === 'bigint' || typeof key === 'boolean') return key;
+  if (typeof key === 'number') return Number.isInteger(key) ? BigInt(key) : undefined;
+  return isUint(key) ? key.value : undefined;
+}
+
+/** Other values than texts, numbers and bools are keys as well, although nothing finds them. */
+export function keyOf(key: unknown): unknown {
+  if (key instanceof Uint8Array) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
+  return mapKey(key) ?? key;
 }
 
 /** The value of the key; undefined if the map lacks the key. */
@@ -56,12 +53,9 @@ export const mapKeys = (map: CelMap): readonly unknown[] =>
 
 export const mapSize = (map: CelMap): number => (map instanceof Map ? map.size : Object.keys(map).length);
 
-const MOST_INT64 = 2n ** 63n - 1n;
-const LEAST_INT64 = -(2n ** 63n);
-
 /** An API integer is a CEL int if it fits into 64 bits. The API server reads larger ones as double. */
 export function celNumber(value: number | bigint): number | bigint {
-  if (typeof value === 'bigint') return value >= LEAST_INT64 && value <= MOST_INT64 ? value : Number(value);
+  if (typeof value === 'bigint') return isInt64(value) ? value : Number(value);
   return Number.isSafeInteger(value) ? BigInt(value) : value;
 }
 
@@ -91,12 +85,8 @@ function celList(list: JsonArray): readonly unknown[] {
 const isConverted = (item: unknown) =>
   typeof item === 'number' || typeof item === 'bigint' || Array.isArray(item);
 
-const known = new WeakMap<object, number>();
-
 /** The cost of traversing a JSON object: its values and a part of their text length. Memoised. */
-export function weightOf(json: object): number {
-  const counted = known.get(json);
-  if (counted !== undefined) return counted;
+export const weightOf = memoizeWeak((json: object): number => {
   let weight = 0;
   const open: unknown[] = [json];
   while (open.length > 0) {
@@ -106,6 +96,5 @@ export function weightOf(json: object): number {
       for (const item of Object.values(value)) open.push(item);
     }
   }
-  known.set(json, weight);
   return weight;
-}
+});

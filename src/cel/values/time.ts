@@ -10,33 +10,17 @@ const RFC3339 =
 
 /** As Go's time.Parse: the hour may have one digit. @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
 export function parseTimestamp(text: string): CelTimestamp {
-  const [
-    match,
-    year = '',
-    month = '',
-    day = '',
-    hour = '',
-    minute = '',
-    second = '',
-    fraction = '',
-    sign,
-    h,
-    m,
-  ] = RFC3339.exec(text) ?? [];
+  const parts = RFC3339.exec(text)?.slice(1) ?? [];
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.slice(0, 6).map(Number);
+  const [fraction = '', sign, h, m] = parts.slice(6);
   const date = new Date(0);
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
+  date.setUTCFullYear(year, month - 1, day);
+  const isDate = day > 0 && date.getUTCDate() === day && date.getUTCMonth() === month - 1;
   const isOffset = sign === undefined || (Number(h) <= 24 && Number(m) < 60);
-  const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60 && isOffset;
-  if (
-    match === undefined ||
-    date.getUTCDate() !== Number(day) ||
-    date.getUTCMonth() !== Number(month) - 1 ||
-    !inRange
-  ) {
+  if (!isDate || hour >= 24 || minute >= 60 || second >= 60 || !isOffset)
     throw conversionError('string', 'google.protobuf.Timestamp');
-  }
   const offset = sign === undefined ? undefined : (Number(h) * 60 + Number(m)) * (sign === '-' ? -1 : 1);
-  const local = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second);
+  const local = date.getTime() / 1000 + hour * 3600 + minute * 60 + second;
   const seconds = local - (offset ?? 0) * 60;
   return timestampOf(BigInt(seconds) * SECOND + BigInt(fraction.padEnd(9, '0').slice(0, 9)), offset);
 }

@@ -54,6 +54,12 @@ export const optional = (value: unknown): CelOptional => ({ [CEL_TYPE]: 'optiona
 export const NONE = optional(undefined);
 export const typeValue = (name: string): CelTypeValue => ({ [CEL_TYPE]: 'type', name });
 
+export const MOST_INT = 2n ** 63n - 1n;
+export const LEAST_INT = -(2n ** 63n);
+export const MOST_UINT = 2n ** 64n - 1n;
+
+export const isInt64 = (value: bigint): boolean => value <= MOST_INT && value >= LEAST_INT;
+
 const messageNames = new WeakMap<object, string>();
 
 /** A message, such as `Object.spec{replicas: 1}`: a map that knows the name of its type. */
@@ -92,25 +98,18 @@ export const isMap = (value: unknown): value is CelMap =>
 export const isNumber = (value: unknown): value is bigint | number | CelUint =>
   typeof value === 'bigint' || typeof value === 'number' || isUint(value);
 
+const PRIMITIVES: Readonly<Record<string, string>> = {
+  string: 'string',
+  bigint: 'int',
+  number: 'double',
+  boolean: 'bool',
+};
+
 /** The name of `type(x)`, e.g. `int`, `map`, `google.protobuf.Duration`. */
 export function typeNameOf(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-      return 'string';
-    case 'bigint':
-      return 'int';
-    case 'number':
-      return 'double';
-    case 'boolean':
-      return 'bool';
-    case 'object':
-      if (value === null) return 'null_type';
-      if (Array.isArray(value)) return 'list';
-      if (value instanceof Uint8Array) return 'bytes';
-      return isTagged(value) ? value[CEL_TYPE] : (messageNames.get(value) ?? 'map');
-    case 'undefined':
-    case 'symbol':
-    case 'function':
-      return typeof value;
-  }
+  if (value === null) return 'null_type';
+  if (typeof value !== 'object') return PRIMITIVES[typeof value] ?? typeof value;
+  if (Array.isArray(value)) return 'list';
+  if (value instanceof Uint8Array) return 'bytes';
+  return isTagged(value) ? value[CEL_TYPE] : (messageNames.get(value) ?? 'map');
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-
 import { parseExpression } from './parse.ts';
-import { readPaths } from './read-paths.ts';
+import { readPaths } from './used-fields.ts';
 
 /** A path as text: `?` before a field that may be missing. */
 const pathsOf = (text: string) =>
