@@ -1,6 +1,6 @@
 /** The public SDK of Gatehouse: what a module with a handler imports. */
 export { ConversionFailure } from './admission/conversion/converter.ts';
-export { defineHandler } from './admission/handlers/define-handler.ts';
+export { defineHandler } from './admission/handlers/handler.ts';
 export type { Denial, DenialOptions } from './admission/handlers/errors.ts';
 export { ReadError } from './admission/handlers/errors.ts';
 export { runHandler, type HandlerTrial, type HandlerVerdict } from './admission/handlers/run-handler.ts';
@@ -24,7 +24,7 @@ export type {
   HandlerRequest,
   ListOptions,
 } from './admission/handlers/handler.ts';
-export { defineController } from './controllers/define-controller.ts';
+export { defineController } from './controllers/controller.ts';
 export type {
   AppliedObject,
   Controller,

@@ -6,7 +6,7 @@ import { conversionPolicySchema } from './conversion-policy.ts';
 import { GROUP, VERSION } from './group.ts';
 import { policyExceptionSchema } from './policy-exception.ts';
 import { restoreDetectorSchema } from './restore-detector.ts';
-import { restoreReportSchema } from './restore-report.ts';
+import { restoreReportSchema } from './restore-findings.ts';
 import { restoreWindowSchema } from './restore-window.ts';
 import { uniqueClaimSchema } from './unique-claim.ts';
 

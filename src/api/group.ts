@@ -4,3 +4,9 @@ export const VERSION = 'v1alpha1';
 
 /** Velero excludes objects with this label from a backup. */
 export const EXCLUDE_FROM_BACKUP_LABEL = 'velero.io/exclude-from-backup';
+
+/** On what Gatehouse writes for itself: a restore must not bring it back. */
+export const OWN_LABELS = {
+  'app.kubernetes.io/managed-by': 'gatehouse',
+  [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
+} as const;

@@ -1,5 +1,5 @@
 /** The findings of a sweep, in the status of a RestoreWindow and in RestoreReports. */
-import { object, oneOf, string, type TypeOf } from './schema.ts';
+import { array, integer, object, oneOf, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const target = object('The object that the field names.', {
   group: string('The API group; empty for the core group.'),
@@ -63,3 +63,23 @@ export const relinkItem = object('One owner reference, or one uid of a target.',
 
 export type Violation = TypeOf<typeof violation>;
 export type RelinkItem = TypeOf<typeof relinkItem>;
+
+/** Maximum number of findings in one RestoreReport: an object in etcd is limited to 1.5 MiB. */
+export const REPORT_ITEMS = 500;
+
+const spec = object('One part of the report.', {
+  window: string('The RestoreWindow of the sweep.'),
+  part: integer('Index of this part, from 0.', { minimum: 0 }),
+  parts: integer('Number of parts.', { minimum: 1 }),
+  'violations?': array('Violations.', violation, { maxItems: REPORT_ITEMS }),
+  'relink?': array('Owner references.', relinkItem, { maxItems: REPORT_ITEMS }),
+});
+
+/** The schema of a RestoreReport without `apiVersion`, `kind` and `metadata`. */
+export const restoreReportSchema = object(
+  'Findings of a sweep that do not fit into its RestoreWindow. Written by Gatehouse.',
+  { spec },
+);
+
+export type RestoreReportSpec = TypeOf<typeof spec>;
+export type RestoreReport = KubeObjectOf<typeof restoreReportSchema>;

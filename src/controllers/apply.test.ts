@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 
-import { defineController } from './define-controller.ts';
+import {
+  defineController,
+  type AppliedObject,
+  type ControllerContext,
+  type ControllerDefinition,
+} from './controller.ts';
 import { runController, type ControllerVerdict } from './run-controller.ts';
-import type { AppliedObject, ControllerContext, ControllerDefinition } from './controller.ts';
 
 const now = new Date('2026-01-02T03:04:05Z');
 const team = (metadata: object = {}) => ({

@@ -1,6 +1,7 @@
-/** The types of `defineController`. */
+/** `defineController` and its types. */
 import type { LabelSelector } from '../api/policy-match.ts';
 import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admission/handlers/handler.ts';
+import { controllerProblems } from '../api/controller-definition.ts';
 
 /** The kind whose objects a controller reconciles: one group, one version, one plural. */
 export interface WatchedKind {
@@ -191,4 +192,13 @@ export interface ControllerContext {
   /** Aborts at the deadline of the pass, and when this process no longer leads. Pass it to all asynchronous work. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
+}
+
+/** A controller: TypeScript that brings the world to the state that each object of a kind describes. */
+export function defineController<T extends object = UntypedObject>(
+  definition: ControllerDefinition<T>,
+): Controller<T> {
+  const problems = controllerProblems(definition);
+  if (problems.length > 0) throw new TypeError(`defineController: ${problems.join('; ')}`);
+  return Object.freeze({ ...definition, [CONTROLLER]: true as const });
 }

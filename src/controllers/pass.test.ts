@@ -3,11 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 
 import { compileController } from './compile-controller.ts';
-import { defineController } from './define-controller.ts';
+import { defineController, type ControllerContext } from './controller.ts';
 import { createMemory } from './memory-world.ts';
-import { runPass } from './pass.ts';
+import { explainRefusal, runPass } from './pass.ts';
 import { runController } from './run-controller.ts';
-import type { ControllerContext } from './controller.ts';
 
 const now = new Date('2026-01-02T03:04:05Z');
 const object = { apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', uid: 'u1' } };
@@ -173,4 +172,23 @@ describe('progress', () => {
     });
     expect(new Set(ids).size).toBe(2);
   });
+});
+
+test('a missing permission names the rule to add', () => {
+  const message =
+    'resourcequotas "user" is forbidden: User "system:serviceaccount:gatehouse-system:gatehouse" cannot patch resource "resourcequotas" in API group "" in the namespace "ann"';
+  expect(explainRefusal(message)).toBe(
+    `Gatehouse needs the rule {"apiGroups":[""],"resources":["resourcequotas"],"verbs":["patch"]}: apply the output of "gatehouse manifests --handlers", or add it to "rules" of the controller: ${message}`,
+  );
+});
+
+test('a role with more permissions than Gatehouse names the verb', () => {
+  const message =
+    'rolebindings "user" is forbidden: user "gatehouse" (groups=[]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[""]}';
+  expect(explainRefusal(message)).toMatch(/^Gatehouse needs the verb "bind" for the role/);
+});
+
+test('a refusal by a webhook stays as it is', () => {
+  const message = 'admission webhook "x" denied the request: you cannot patch resource quotas';
+  expect(explainRefusal(message)).toBe(message);
 });

@@ -1,9 +1,9 @@
 /** One pass of a controller over one object: finalizer, the author's code, pruning, status. */
 import { toError } from '../admission/handlers/errors.ts';
+import { orAborted } from '../json/abort.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
-import { explainRefusal } from './missing-rule.ts';
 import { belongsTo, isApplied, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isUpToDate, prunedField, type Unready } from './status.ts';
@@ -57,20 +57,14 @@ async function reconcile(state: PassState): Promise<PassResult> {
 /** Calls the author's code, and stops waiting for it at the deadline. */
 async function call(state: PassState, work: ControllerFunction): Promise<void> {
   const { deadline } = state.pass;
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(toError(deadline.reason));
-  if (deadline.aborted) abort();
-  deadline.addEventListener('abort', abort, { once: true });
   const running = (async () => {
     await work(state.object, createContext(state));
   })();
   state.running = running;
   try {
-    await Promise.race([running, aborted.promise]);
+    await orAborted(running, deadline, ({ reason }) => toError(reason));
   } finally {
     state.isOver = true;
-    deadline.removeEventListener('abort', abort);
-    aborted.promise.catch(() => undefined);
   }
 }
 
@@ -162,4 +156,21 @@ async function writeStatus(state: PassState, unready: Unready | undefined): Prom
         `the schema of ${kind.kind} drops status.${field}: add it to its CustomResourceDefinition, otherwise each pass writes the status`,
       );
   }
+}
+
+/** As the authorizer of Kubernetes says it: `User "x" cannot patch resource "users/status" in API group "example.com" …` */
+const FORBIDDEN = / cannot (\w+) resource "([^"]+)" in API group "([^"]*)"/;
+/** As Kubernetes refuses a RoleBinding whose role has permissions that the writer lacks. */
+const ESCALATION = 'is attempting to grant RBAC permissions not currently held';
+
+/** The message; for a missing permission, with the rule that grants it. */
+export function explainRefusal(message: string): string {
+  const [, verb, resource, group] = FORBIDDEN.exec(message) ?? [];
+  if (verb !== undefined) {
+    const rule = JSON.stringify({ apiGroups: [group], resources: [resource], verbs: [verb] });
+    return `Gatehouse needs the rule ${rule}: apply the output of "gatehouse manifests --handlers", or add it to "rules" of the controller: ${message}`;
+  }
+  if (message.includes(ESCALATION))
+    return `Gatehouse needs the verb "bind" for the role, or its permissions: add it to "rules" of the controller: ${message}`;
+  return message;
 }

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
-import { defineController } from './define-controller.ts';
+import { defineController, type ControllerDefinition } from './controller.ts';
 import { runController, type ControllerVerdict } from './run-controller.ts';
-import type { ControllerDefinition } from './controller.ts';
 
 interface Team {
   readonly metadata: { readonly name: string };

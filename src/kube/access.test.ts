@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 
-import { mayUserVisit, reviewToken } from './access.ts';
+import { mayUserVisit, reviewToken, readOwnUser } from './access.ts';
 import type { KubeClient } from './client.ts';
+import { ApiError } from '../../test/support/runtime/fixtures.ts';
 
 /** An API server that answers every review with this status. */
 function answering(status: object | undefined) {
@@ -58,4 +59,24 @@ test('the API server decides who may access a path, and an evaluation error is n
   expect(await visit({ allowed: false, denied: true, evaluationError: 'no matter' })).toBe(false);
   await expect(visit({ allowed: false, evaluationError: 'webhook down' })).rejects.toThrow('webhook down');
   await expect(visit(undefined)).rejects.toThrow('without a status');
+});
+
+const ask = (answer: () => Promise<object>) =>
+  readOwnUser(
+    // Returns the type of its argument, as `create` does.
+    { create: async (_kind, object) => ({ ...object, ...(await answer()) }) },
+    new AbortController().signal,
+  );
+
+test('the API server names the user', async () => {
+  const answer = () => Promise.resolve({ status: { userInfo: { username: 'kubernetes-admin' } } });
+  expect(await ask(answer)).toBe('kubernetes-admin');
+});
+
+test('without the permission to ask, the user is unknown', async () => {
+  expect(await ask(() => Promise.reject(new ApiError(403, 'forbidden')))).toBeUndefined();
+});
+
+test('another failure is no answer', async () => {
+  await expect(ask(() => Promise.reject(new ApiError(500, 'away')))).rejects.toThrow('away');
 });

@@ -1,6 +1,12 @@
 import type { CallOptions, KubeClient } from './client.ts';
 import type { KubeObject } from '../json/kube-object.ts';
-import { selfSubjectAccessReviews, subjectAccessReviews, tokenReviews } from './well-known.ts';
+import {
+  selfSubjectAccessReviews,
+  subjectAccessReviews,
+  tokenReviews,
+  selfSubjectReviews,
+} from './well-known.ts';
+import { isForbidden } from './api-error.ts';
 
 export interface AccessQuestion {
   readonly verb: string;
@@ -161,4 +167,26 @@ export async function reviewToken(
   if (!authenticated || (audience !== undefined && !audiences.includes(audience))) return undefined;
   const { username = '', uid = '', groups = [], extra = {} } = user;
   return username === '' ? undefined : { username, uid, groups, extra };
+}
+
+interface SelfSubjectReview extends KubeObject {
+  readonly status?: { readonly userInfo?: { readonly username?: string } };
+}
+
+/** The user name that the API server gives this client. Undefined: an administrator has revoked the permission to ask, which Kubernetes grants to all users. */
+export async function readOwnUser(
+  client: Pick<KubeClient, 'create'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { status } = await client.create<SelfSubjectReview>(
+      selfSubjectReviews,
+      { metadata: {} },
+      { signal },
+    );
+    return status?.userInfo?.username;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
 }

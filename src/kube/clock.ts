@@ -1,3 +1,5 @@
+import { abortError, orAborted } from '../json/abort.ts';
+
 /** The source of time, passed in so that tests can control it. */
 export interface Clock {
   /** Milliseconds since 1970; jumps when the system clock is changed. */
@@ -36,23 +38,6 @@ export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Prom
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const cancel = clock.after(ms, () => resolve(undefined));
   await orAborted(promise, signal).finally(cancel);
-}
-
-/** The reason of an aborted signal, as an Error. */
-export function abortError(signal: AbortSignal): Error {
-  const reason: unknown = signal.reason;
-  return reason instanceof Error ? reason : new Error('stopped', { cause: reason });
-}
-
-/** The result of `promise`. @throws the reason of `signal` as soon as it aborts, and then ignores the promise */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(abortError(signal));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 /** A signal that aborts with `parent` or by `abort`. Call `release`: otherwise `parent` keeps a reference to it. */

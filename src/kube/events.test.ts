@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ApiError } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { systemClock, type Clock } from './clock.ts';
-import { createEventRecorder, type EventNote } from './events.ts';
+import { createEventRecorder, createEventQueue, type EventNote } from './events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
 const note: EventNote = {
@@ -185,3 +185,49 @@ test.each(['a..b', 'a.-b', '-a', 'A', 'a\n', 'sys:admin'])(
     expect([...objects.keys()]).toEqual([expect.stringMatching(/^service\.[0-9a-f]{16}$/) as string]);
   },
 );
+
+const noteIn = (type: EventNote['type'], namespace: string): EventNote => ({
+  regarding: { apiVersion: 'v1', kind: 'ConfigMap', namespace, name: 'x' },
+  type,
+  reason: 'R',
+  message: 'm',
+});
+
+function drained(queue: ReturnType<typeof createEventQueue>): readonly string[] {
+  const names: string[] = [];
+  for (let next = queue.next(); next !== undefined; next = queue.next()) names.push(next[0]);
+  return names;
+}
+
+test('Warnings come before the Normal Events that waited longer', () => {
+  const queue = createEventQueue();
+  for (let i = 0; i < 3; i++) queue.add(`normal ${i}`, noteIn('Normal', 'prod'));
+  queue.add('warning', noteIn('Warning', 'gatehouse-system'));
+  expect(drained(queue)).toEqual(['warning', 'normal 0', 'normal 1', 'normal 2']);
+});
+
+test('namespaces take turns', () => {
+  const queue = createEventQueue();
+  for (let i = 0; i < 3; i++) queue.add(`noisy ${i}`, noteIn('Warning', 'noisy'));
+  queue.add('quiet', noteIn('Warning', 'quiet'));
+  expect(drained(queue)).toEqual(['noisy 0', 'quiet', 'noisy 1', 'noisy 2']);
+});
+
+test('a full queue drops Normal Events first, then the newest of the namespace with the most', () => {
+  const queue = createEventQueue();
+  for (let i = 0; i < 999; i++) queue.add(`noisy ${i}`, noteIn('Warning', 'noisy'));
+  queue.add('normal', noteIn('Normal', 'prod'));
+  expect(queue.add('first', noteIn('Warning', 'quiet'))).toEqual(noteIn('Normal', 'prod'));
+  expect(queue.add('second', noteIn('Warning', 'quiet'))).toEqual(noteIn('Warning', 'noisy'));
+  expect(queue.size()).toBe(1_000);
+  const names = drained(queue);
+  expect(names.slice(0, 4)).toEqual(['noisy 0', 'first', 'noisy 1', 'second']);
+  expect(names.at(-1)).toBe('noisy 997');
+});
+
+test('a repeated Event waits once and is counted', () => {
+  const queue = createEventQueue();
+  for (let i = 0; i < 3; i++) queue.add('a', noteIn('Normal', 'prod'));
+  expect(queue.next()?.[1].times).toBe(3);
+  expect(queue.next()).toBeUndefined();
+});

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
-import { createEventQueue } from './event-queue.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from '../log.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
@@ -68,7 +67,7 @@ const TIMEOUT_MS = 10_000;
 export function createEventRecorder(options: EventRecorderOptions) {
   const { client, component, instance, log, clock = systemClock } = options;
   const signal = options.signal ?? new AbortController().signal;
-  const waiting = createEventQueue<EventNote>();
+  const waiting = createEventQueue();
   let draining: Promise<void> | undefined;
   let tokens = BURST;
   let refilledAt = clock.monotonic();
@@ -84,10 +83,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
     tokens--;
   };
 
-  const write = async (
-    name: string,
-    { note, times }: { readonly note: EventNote; readonly times: number },
-  ): Promise<void> => {
+  const write = async (name: string, { note, times }: WaitingEvent): Promise<void> => {
     const call = { signal, timeoutMs: TIMEOUT_MS };
     const lastTimestamp = toTimestamp(new Date(clock.now()));
     const ref = { namespace: note.regarding.namespace ?? 'default', name };
@@ -193,3 +189,84 @@ function cut(message: string): string {
 }
 
 const ELLIPSIS_BYTES = Buffer.byteLength('…');
+
+/** The order in which waiting Events are written: Warnings first, and namespaces in turn. */
+
+interface WaitingEvent {
+  readonly note: EventNote;
+  times: number;
+}
+
+/** More waiting Events tell a reader nothing more. Each takes about a kilobyte. */
+const MAX_WAITING = 1_000;
+
+export function createEventQueue() {
+  const lanes = { Warning: createLane(), Normal: createLane() };
+  const size = (): number => lanes.Warning.size() + lanes.Normal.size();
+  return {
+    size,
+    /** Adds an Event, or counts it if it waits already. Returns the Event that the queue dropped for lack of space. */
+    add: (name: string, note: EventNote): EventNote | undefined => {
+      const { namespace = '' } = note.regarding;
+      const waiting = lanes[note.type].find(namespace, name);
+      if (waiting !== undefined) {
+        waiting.times++;
+        return undefined;
+      }
+      lanes[note.type].add(namespace, name, { note, times: 1 });
+      if (size() <= MAX_WAITING) return undefined;
+      const full = lanes.Normal.size() > 0 ? lanes.Normal : lanes.Warning;
+      return full.dropNewest()?.note;
+    },
+    /** Removes and returns the next Event and its name. */
+    next: (): readonly [name: string, event: WaitingEvent] | undefined =>
+      lanes.Warning.next() ?? lanes.Normal.next(),
+    clear: (): void => {
+      lanes.Warning.clear();
+      lanes.Normal.clear();
+    },
+  };
+}
+
+/** Events by namespace and name. One namespace with many Events does not delay those of others. */
+function createLane() {
+  const namespaces = new Map<string, Map<string, WaitingEvent>>();
+  let count = 0;
+  const remove = (namespace: string, events: Map<string, WaitingEvent>, name: string): void => {
+    events.delete(name);
+    count--;
+    if (events.size === 0) namespaces.delete(namespace);
+  };
+  return {
+    size: () => count,
+    find: (namespace: string, name: string) => namespaces.get(namespace)?.get(name),
+    add: (namespace: string, name: string, event: WaitingEvent): void => {
+      const events = namespaces.get(namespace) ?? new Map<string, WaitingEvent>();
+      namespaces.set(namespace, events.set(name, event));
+      count++;
+    },
+    next: (): readonly [string, WaitingEvent] | undefined => {
+      const [first] = namespaces;
+      if (first === undefined) return undefined;
+      const [namespace, events] = first;
+      const [next] = events;
+      if (next === undefined) return undefined;
+      remove(namespace, events, next[0]);
+      // The next turn of this namespace comes after one turn of each other namespace.
+      if (namespaces.delete(namespace)) namespaces.set(namespace, events);
+      return next;
+    },
+    /** From the namespace with the most waiting Events. */
+    dropNewest: (): WaitingEvent | undefined => {
+      const [largest] = [...namespaces].sort(([, a], [, b]) => b.size - a.size);
+      const newest = largest && [...largest[1]].at(-1);
+      if (largest === undefined || newest === undefined) return undefined;
+      remove(...largest, newest[0]);
+      return newest[1];
+    },
+    clear: (): void => {
+      namespaces.clear();
+      count = 0;
+    },
+  };
+}

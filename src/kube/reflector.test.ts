@@ -459,25 +459,31 @@ test('managedFields are removed, unless the transform keeps them', async () => {
   expect(JSON.stringify(keeping.store.list())).toContain('kubectl');
 });
 
-test('C4: a requested list runs even if the watch looks healthy, and emits unchanged objects too', async () => {
-  const after = [item('one', 5, 1), item('three', 6)];
-  const script = scripted({
-    list: (n, response) => {
-      // After the rollback: `one` has another state under the same resourceVersion, `two` is gone, `three` is back.
-      sendJson(response, n === 0 ? listOf(10, item('one', 5), item('two', 9)) : listOf(7, ...after));
-    },
-    watch: () => undefined, // silent: its resourceVersion is in the future
-  });
-  const server = await startServer(script);
-  const { store, changes, reflector } = start(server);
-  await until(() => script.watches() === 1);
-  changes.length = 0;
-  reflector.relist();
-  await until(() => script.watches() === 2);
-  expect(changes).toEqual(['deleted a/two 9', 'changed a/one 5', 'added a/three 6']);
-  expect(store.get('a/one')?.spec?.n).toBe(1);
-  expect(server.requests.at(-1)?.url).toContain('resourceVersion=7');
-});
+test.each([
+  ['older than', 7],
+  ['newer than', 12], // the rolled-back cluster has written more by then
+])(
+  'C4: a requested list %s the watch runs even if that looks healthy, and emits unchanged objects too',
+  async (_age, version) => {
+    const after = [item('one', 5, 1), item('three', 6)];
+    const script = scripted({
+      list: (n, response) => {
+        // After the rollback: `one` has another state under the same resourceVersion, `two` is gone, `three` is back.
+        sendJson(response, n === 0 ? listOf(10, item('one', 5), item('two', 9)) : listOf(version, ...after));
+      },
+      watch: () => undefined, // silent: its resourceVersion is in the future
+    });
+    const server = await startServer(script);
+    const { store, changes, reflector } = start(server);
+    await until(() => script.watches() === 1);
+    changes.length = 0;
+    reflector.relist();
+    await until(() => script.watches() === 2);
+    expect(changes).toEqual(['deleted a/two 9', 'changed a/one 5', 'added a/three 6']);
+    expect(store.get('a/one')?.spec?.n).toBe(1);
+    expect(server.requests.at(-1)?.url).toContain(`resourceVersion=${version}`);
+  },
+);
 
 test('a requested list ends the backoff', async () => {
   let down = true;

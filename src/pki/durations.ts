@@ -1,4 +1,4 @@
-/** Durations in milliseconds. */
+/** Durations, in milliseconds, and how long certificates live. */
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
@@ -9,3 +9,18 @@ export const after = (date: Date, milliseconds: number) => new Date(date.getTime
 
 export const latest = (...dates: readonly Date[]) => new Date(Math.max(...dates.map(Number)));
 export const earliest = (...dates: readonly Date[]) => new Date(Math.min(...dates.map(Number)));
+
+/**
+ * How far the clocks of replicas, nodes and clients may differ. Certificates are back-dated by this much, a leaf ends
+ * this much before its CA, and a root stays trusted this much longer than its last leaf.
+ */
+export const CLOCK_TOLERANCE = 60 * MINUTE;
+
+export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
+/** For Gatehouse's own serving cert, which Gatehouse reloads without a restart. */
+export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
+/** Percent of its life that a serving cert has passed when it is renewed at the latest. */
+export const DEFAULT_RENEW_AFTER = 66;
+export const MIN_SERVING_CERT_LIFETIME = 60 * MINUTE;
+/** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
+export const MAX_SERVING_CERT_LIFETIME = 365 * DAY;

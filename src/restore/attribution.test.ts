@@ -213,6 +213,10 @@ test('after a rollback or a long absence, the full sweep reports what no restore
 test('what no audit finds stays in the report of the newest restore that could have written it', () => {
   const unaudited = found('09:00:00', { isAudited: false });
   expect(reporter(three, unaudited)).toBe('r3');
+  const elsewhere = windowOf('drill', '12:00:00', '12:30:00', {
+    spec: { principals: [], expiresAt: at('13:00:00'), match: { namespaces: { include: ['lab'] } } },
+  });
+  expect(reporter([...three, elsewhere], unaudited)).toBe('r3');
   const [first, second] = three;
   const last = veleroWindow('r3', '11:00:30', '11:30:00', 'Completed');
   expect(

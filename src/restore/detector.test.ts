@@ -3,10 +3,9 @@ import { describe, expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../api/restore-window.ts';
-import { detectedWindow, dueWindow, isDeferred, isWindowOf } from './detected-window.ts';
+import { detectedWindow, dueWindow, isDeferred, isWindowOf, isReservedName } from './detected-window.ts';
 import { detectorProblems, isEnabled, isTrusted, readSource, timesOf } from './detector.ts';
 import { detectorsOf, toEvidence, windowsOfSources } from './evidence.ts';
-import { isReservedName } from './window-names.ts';
 
 const digest = (text: string) => Buffer.from(text).toString('hex').padEnd(64, '0');
 const detector = (spec: Partial<RestoreDetector['spec']> = {}): RestoreDetector => ({

@@ -2,8 +2,7 @@
 import { parseDuration } from '../api/duration.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { principalProblems } from '../api/principals.ts';
-import { quiesceProblems } from './quiesce/problems.ts';
-import { MAX_WINDOW_MS } from './window.ts';
+import { quiesceProblems, MAX_WINDOW_MS } from './window.ts';
 
 /** The progress of the restore of a source. `unknown`: the detector does not list the phase. */
 export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
@@ -172,7 +171,7 @@ function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>
 }
 
 /** The value at a path such as `status.phase` or `metadata.annotations["a.b/c"]`; undefined if it is missing. */
-export function fieldAt(object: unknown, path: string): unknown {
+function fieldAt(object: unknown, path: string): unknown {
   let value: unknown = object;
   for (const [, plain, quoted] of path.matchAll(/(?:^|\.)([^.[\]"]+)|\["([^"]*)"\]/g)) {
     const name = plain ?? quoted ?? '';
@@ -184,6 +183,6 @@ export function fieldAt(object: unknown, path: string): unknown {
 }
 
 /** Whether `fieldAt` can parse the whole path. */
-export function isFieldPath(path: string): boolean {
+function isFieldPath(path: string): boolean {
   return /^[^.[\]"]+(?:\.[^.[\]"]+|\["[^"]*"\])*$/.test(path);
 }

@@ -4,13 +4,12 @@ import type { RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, isDeferred, isWindowOf } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
-import { isClusterWide } from './opener.ts';
-import { openWindowsFor, relinkMode, type WriteTarget } from './window.ts';
+import { isClusterWide, openWindowsFor, relinkMode, type WriteTarget } from './window.ts';
 
 type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
 /** What one window allows its restorer. */
-export interface Evidence {
+interface Evidence {
   readonly window: string;
   readonly operations: readonly Operation[];
   readonly enforced: readonly ('references' | 'unique')[];

@@ -5,7 +5,7 @@ import { printable } from '../json/printable.ts';
 /** The ConfigMap of the result in Gatehouse's namespace; deploy/components/restore-rehearsal creates it. */
 export const REHEARSAL_CONFIGMAP = 'gatehouse-restore-rehearsal';
 
-export interface RehearsalResult {
+interface RehearsalResult {
   readonly finishedAt: Date;
   /** The name of the archive. */
   readonly backup: string;
@@ -90,7 +90,7 @@ export function parseData(data: Data | undefined): RehearsalResult | undefined {
   return numbers.every(Number.isSafeInteger) ? result : undefined;
 }
 
-export interface RehearsalNote {
+interface RehearsalNote {
   readonly type: 'Normal' | 'Warning';
   readonly reason: 'RehearsalWorse' | 'RehearsalProblems' | 'RehearsalClean';
   readonly message: string;

@@ -1,16 +1,15 @@
 /** Converts the result of a sweep to the status of a RestoreWindow. */
-import type { RelinkItem } from '../api/restore-findings.ts';
-import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
+import { REPORT_ITEMS, type RelinkItem, type RestoreReportSpec } from '../api/restore-findings.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 import { counted } from '../json/counted.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
-import { pick } from '../json/objects.ts';
+import { compareText, pick } from '../json/objects.ts';
 
 /**
  * Maximum number of items in the status: etcd limits an object to 1.5 MiB, and users read only the first page. The
  * status counts the rest.
  */
-export const MAX_STATUS_ITEMS = 50;
+const MAX_STATUS_ITEMS = 50;
 
 export interface SweepResult {
   readonly startedAt: Date;
@@ -90,10 +89,7 @@ function countByPolicy(violations: readonly Violation[]): Readonly<Record<string
 }
 
 function compareBy<T>(textOf: (one: T) => string): (a: T, b: T) => number {
-  return (a, b) => {
-    const [first, second] = [textOf(a), textOf(b)];
-    return first < second ? -1 : first > second ? 1 : 0;
-  };
+  return (a, b) => compareText(textOf(a), textOf(b));
 }
 
 function sortKeyOf({ policy, object, field, reason }: Violation): string {

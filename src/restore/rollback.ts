@@ -33,7 +33,7 @@ export interface LeaseHistory {
   readonly unannounced: boolean;
 }
 
-export interface Rollback {
+interface Rollback {
   /** `Told`: another replica saw it. */
   readonly evidence: 'Epoch' | 'ResourceVersion' | 'Told';
   /** For humans. */

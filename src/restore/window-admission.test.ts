@@ -2,10 +2,13 @@ import { describe, expect, test } from 'vitest';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
-import { completeWindow } from './complete-window.ts';
-import { objectionsTo, type OwnKindContext, type OwnKindRequest } from './window-admission.ts';
-import { OPENED_BY, OPENER_SCOPE } from './opener.ts';
-import { SWEEP_FINALIZER } from './window.ts';
+import {
+  completeWindow,
+  objectionsTo,
+  type OwnKindContext,
+  type OwnKindRequest,
+} from './window-admission.ts';
+import { OPENED_BY, OPENER_SCOPE, SWEEP_FINALIZER } from './window.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };

@@ -31,7 +31,7 @@ export type SourceState =
   | { readonly kind: 'gone'; readonly since: Date };
 
 /** Observations besides the window itself. */
-export interface Observations {
+interface Observations {
   /** Whether something has changed on which the last report depends, for example a target was created. */
   readonly changed: boolean;
   readonly source?: SourceState | undefined;
@@ -40,7 +40,7 @@ export interface Observations {
 /** A source that was deleted may still be writing for a moment, in milliseconds. */
 const SOURCE_GONE_WAIT_MS = 60_000;
 
-export type WindowPlan =
+type WindowPlan =
   | { readonly kind: 'refuse'; readonly problems: readonly string[] }
   | { readonly kind: 'open'; readonly until: Date }
   | { readonly kind: 'close'; readonly at: Date; readonly reason: CloseReason }

@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
-import { openedForCluster, OPENED_BY } from './opener.ts';
-import { openWindowsFor, relinkMode, windowProblems, windowState } from './window.ts';
+import {
+  openedForCluster,
+  OPENED_BY,
+  openWindowsFor,
+  relinkMode,
+  windowProblems,
+  windowState,
+} from './window.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const PLACE = { group: 'infra.example.com', resource: 'servers', namespace: 'shop' };

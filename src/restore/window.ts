@@ -1,8 +1,15 @@
-/** The life cycle of a RestoreWindow, determined only from the object and the time. */
+/** The life cycle of a RestoreWindow, determined only from the object and the time, and what it may defer and pause. */
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
-import { isPrincipal, principalProblems, type Requester } from '../api/principals.ts';
-import { restorersIn } from './opener.ts';
-import { quiesceProblems } from './quiesce/problems.ts';
+import {
+  ACCOUNTS_OF,
+  isPrincipal,
+  principalProblems,
+  type Principal,
+  type Requester,
+} from '../api/principals.ts';
+import type { QuiesceRule } from '../api/quiesce.ts';
+import { tryParsePath } from '../json/field-path.ts';
+import { isLabelValue, isQualifiedName } from '../json/names.ts';
 
 /** The kind and namespace of a write. A window covers only some targets. */
 export interface WriteTarget {
@@ -13,7 +20,7 @@ export interface WriteTarget {
   readonly namespace: string | undefined;
 }
 
-export type WindowState =
+type WindowState =
   { readonly kind: 'open'; readonly until: Date } | { readonly kind: 'closed'; readonly reason: CloseReason };
 
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
@@ -139,3 +146,64 @@ export function windowProblems({ metadata, spec }: RestoreWindow): readonly stri
 /** Whether nothing more is reported in this window. */
 export const hasFinalReport = ({ status }: Pick<RestoreWindow, 'status'>): boolean =>
   status?.phase === 'Completed' || status?.phase === 'Refused';
+
+/**
+ * The name of the user who opened the window. What a window may defer depends on what its opener may open, and the mutating
+ * webhook records that.
+ */
+export const OPENED_BY = 'gatehouse.dev/opened-by';
+/** `Cluster`: the opener may open windows for the whole cluster. Absent: only in namespaces that the window names. */
+export const OPENER_SCOPE = 'gatehouse.dev/opener-scope';
+
+/**
+ * Whether the opener may open windows for the whole cluster. Only Gatehouse opens windows of type Detector. A window
+ * that was stored without the webhook has no record, and counts as one for its namespaces.
+ */
+export const isClusterWide = ({ metadata, spec }: RestoreWindow): boolean =>
+  spec.source?.type === 'Detector' || metadata.annotations?.[OPENER_SCOPE] === 'Cluster';
+
+/** The principals that the opener may name. In namespaces: the opener, and the service accounts there. */
+export function restorersIn(window: RestoreWindow): readonly Principal[] {
+  const { metadata, spec } = window;
+  if (isClusterWide(window)) return spec.principals;
+  const namespaces = spec.match?.namespaces?.include ?? [];
+  const opener = metadata.annotations?.[OPENED_BY];
+  return spec.principals.filter(({ user, group }) =>
+    namespaces.some(
+      (namespace) =>
+        group === `${ACCOUNTS_OF}${namespace}` ||
+        (user !== undefined && (user === opener || user.startsWith(`system:serviceaccount:${namespace}:`))),
+    ),
+  );
+}
+
+/** The window as an administrator opens it. */
+export const openedForCluster = (window: RestoreWindow): RestoreWindow => ({
+  ...window,
+  metadata: {
+    ...window.metadata,
+    annotations: { ...window.metadata.annotations, [OPENER_SCOPE]: 'Cluster' },
+  },
+});
+
+/** The default path of a quiesce rule. For workloads: zero replicas. */
+export const DEFAULT_PATH = 'spec.replicas';
+
+/** The problems of quiesce rules that the schema cannot express; empty if the rules can be used. */
+export function quiesceProblems(rules: readonly QuiesceRule[] = []): readonly string[] {
+  return rules.flatMap(({ path = DEFAULT_PATH, value = 0, matchLabels }, index) => {
+    const at = `spec.quiesce[${index}]`;
+    const labels = Object.entries(matchLabels);
+    const odd = labels.find(([key, text]) => !isQualifiedName(key) || !isLabelValue(text));
+    const [first, ...rest] = tryParsePath(path)?.concrete?.keys ?? [];
+    const isField = first === 'spec' && rest.length > 0 && rest.every((key) => typeof key === 'string');
+    return [
+      ...(labels.length === 0 ? [`${at}.matchLabels: name at least one label`] : []),
+      ...(odd === undefined ? [] : [`${at}.matchLabels: "${odd.join('=')}" is not a label`]),
+      ...(isField ? [] : [`${at}.path: "${path}" is not a field of spec such as spec.paused`]),
+      ...(['boolean', 'number', 'string'].includes(typeof value)
+        ? []
+        : [`${at}.value: write true, false, a number or a text`]),
+    ];
+  });
+}

@@ -15,7 +15,7 @@ import type { ConversionOutcome, Metrics } from './metrics/metrics.ts';
 import type { ReviewBody } from '../admission/review/read-review.ts';
 import { acceptBodies } from './limits/receive-body.ts';
 import { createFairShare } from './limits/fair-share.ts';
-import { createTimeSlices } from './limits/time-slices.ts';
+import { createTimeSlices } from './limits/turns.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing {

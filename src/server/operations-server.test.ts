@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 
-import type { HealthChecks } from './health.ts';
+import { buildOperationsServer, untilPassed, type HealthChecks } from './operations-server.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { buildOperationsServer } from './operations-server.ts';
 
 async function get(url: string, ready: HealthChecks = { stores: () => undefined }) {
   const metrics = createMetrics();
@@ -58,4 +57,14 @@ test('/metrics is in the Prometheus format', async () => {
 
 test('any other path is not found', async () => {
   expect((await get('/validate/x')).statusCode).toBe(404);
+});
+
+test('a startup check is not repeated once it has passed', () => {
+  let problem: string | undefined = 'not listed yet';
+  const check = untilPassed(() => problem);
+  expect(check()).toBe('not listed yet');
+  problem = undefined;
+  expect(check()).toBeUndefined();
+  problem = 'a new policy is being judged';
+  expect(check()).toBeUndefined();
 });

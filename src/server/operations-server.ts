@@ -2,8 +2,7 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { memoizeAsync } from '../json/memoize-async.ts';
-import { runChecks, type HealthChecks } from './health.ts';
-import { limitConnections } from './listener/connection-limit.ts';
+import { limitConnections } from './listener/connections.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageOptions } from './status-page/status-page.ts';
@@ -72,4 +71,34 @@ export function buildOperationsServer(
   });
   if (statusPage !== undefined) addStatusPage(app, statusPage);
   return app;
+}
+
+/** A check behind `/healthz` or `/readyz`. Returns what is wrong, in a few words, or undefined if it passes. */
+export type HealthCheck = () => string | undefined;
+
+export type HealthChecks = Readonly<Record<string, HealthCheck>>;
+
+/**
+ * A startup check: after it passes once, it is not evaluated again. A new policy whose targets are still being listed
+ * must not remove all replicas from their Service at the same time.
+ */
+export function untilPassed(check: HealthCheck): HealthCheck {
+  let passed = false;
+  return () => {
+    if (passed) return undefined;
+    const problem = check();
+    passed = problem === undefined;
+    return problem;
+  };
+}
+
+/** The format is that of the API server's own endpoints: one line per check, `[+]name ok` or `[-]name failed: why`. */
+function runChecks(checks: HealthChecks, excluded: readonly string[] = []) {
+  const included = Object.entries(checks).filter(([name]) => !excluded.includes(name));
+  const lines = included.map(([name, check]) => {
+    const problem = check();
+    return problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`;
+  });
+  const ok = lines.every((line) => line.startsWith('[+]'));
+  return { ok, text: [...lines, ok ? 'check passed' : 'check failed', ''].join('\n') };
 }

@@ -1,6 +1,8 @@
 /** The HTTPS server for requests of the API server. */
+import { constants } from 'node:crypto';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -15,12 +17,10 @@ import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-rou
 import type { ReviewLog } from './admission-log.ts';
 import { failure, INTERNAL_ERROR, send, type IsLast, type Reply } from './answer.ts';
 import type { ClientAuthenticator } from './listener/client-certificates.ts';
-import { drainAfter, limitAge, prepareClosing } from './listener/connection-close.ts';
-import { limitConnections } from './listener/connection-limit.ts';
+import { drainAfter, limitAge, prepareClosing, limitConnections } from './listener/connections.ts';
 import { addConversionRoutes, type ConversionRoutesOptions } from './conversion-routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { acceptBodies } from './limits/receive-body.ts';
-import { secureOptions, type ServingCertificate } from './listener/serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
 
@@ -147,3 +147,54 @@ function closeConnections(
 /** Without the token: the API server shows messages to users. */
 const pathOf = (request: FastifyRequest<RouteGenericInterface, Server>): string =>
   withoutPathTokens(request.url.split('?', 1)[0]?.slice(0, 200) ?? '');
+
+/** PEM: the leaf with its intermediates, and the private key. */
+export interface ServingCertificate {
+  readonly chain: string;
+  readonly key: string;
+}
+
+/** From TLS 1.2, only suites with forward secrecy and authenticated encryption. All suites of TLS 1.3 have both. */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE+AESGCM',
+  'ECDHE+CHACHA20',
+].join(':');
+
+/**
+ * No renegotiation: a client could make the server sign again and again. No session tickets: a resumed session does not
+ * ask for the client certificate again, and the API server never resumes one.
+ */
+const NEVER = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
+
+/**
+ * The complete TLS options. A swap must repeat all of them: Node resets missing options to its defaults.
+ *
+ * @param clientCa PEM of the CAs of client certificates; undefined: the server requests no client certificate
+ */
+export function secureOptions({ chain, key }: ServingCertificate, clientCa?: string) {
+  return {
+    cert: chain,
+    key,
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    secureOptions: NEVER,
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+  } as const satisfies SecureContextOptions;
+}
+
+/**
+ * Presents `certificate` on new connections. Open connections keep theirs.
+ * @throws if key and certificate do not match; the server keeps its current certificate
+ */
+export function swapCertificate(
+  server: Pick<Server, 'setSecureContext'>,
+  certificate: ServingCertificate,
+  clientCa?: string,
+): void {
+  const options = secureOptions(certificate, clientCa);
+  createSecureContext(options); // throws before the server changes
+  server.setSecureContext(options);
+}

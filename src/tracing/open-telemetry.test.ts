@@ -1,9 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan } from '@opentelemetry/sdk-trace';
-import { expect, test } from 'vitest';
+import {
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace';
+import { expect, test, vi } from 'vitest';
 
-import { createTracing, type SamplerOptions } from './open-telemetry.ts';
+import { createTracing, logLosses, type SamplerOptions } from './open-telemetry.ts';
+import { ExportResultCode } from '@opentelemetry/core';
+import type { Log } from '../log.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
@@ -129,4 +136,52 @@ test('a span ends once, and long values are truncated', () => {
   span.end();
   span.end({ more: 1 });
   expect(spans().map(({ attributes }) => String(attributes.long).length)).toEqual([1_024]);
+});
+
+function failingExport() {
+  let code = ExportResultCode.FAILED;
+  let now = 1_000_000;
+  const warn = vi.fn<Log['warn']>();
+  const info = vi.fn<Log['info']>();
+  const exporter: SpanExporter = {
+    export: (_spans, done) => {
+      done(code === ExportResultCode.FAILED ? { code, error: new Error('refused') } : { code });
+    },
+    shutdown: () => Promise.resolve(),
+  };
+  const watched = logLosses(exporter, { warn, info }, () => now);
+  const send = (spans: number) => {
+    const codes: number[] = [];
+    // `logLosses` reads only the number of spans.
+    watched.export(new Array<ReadableSpan>(spans), (result) => codes.push(result.code));
+    return codes;
+  };
+  return {
+    ...{ warn, info, send },
+    succeed: () => (code = ExportResultCode.SUCCESS),
+    wait: (ms: number) => (now += ms),
+  };
+}
+
+test('an unavailable collector is logged once per minute, with the number of lost spans', () => {
+  const { warn, send, wait } = failingExport();
+  expect(send(2)).toEqual([ExportResultCode.FAILED]);
+  send(3);
+  wait(59_000);
+  send(4);
+  expect(warn.mock.calls.map(([fields]) => fields)).toMatchObject([{ lost: 2 }]);
+  wait(1_000);
+  send(5);
+  expect(warn.mock.calls.map(([fields]) => fields)).toMatchObject([{ lost: 2 }, { lost: 12 }]);
+});
+
+test('the recovery of the collector is logged once', () => {
+  const { warn, info, send, succeed } = failingExport();
+  send(1);
+  send(1);
+  succeed();
+  expect(send(1)).toEqual([ExportResultCode.SUCCESS]);
+  send(1);
+  expect(warn).toHaveBeenCalledTimes(1);
+  expect(info.mock.calls).toEqual([[{ lost: 1 }, 'traces are sent again']]);
 });

@@ -1,5 +1,6 @@
 import { ApiError, NetworkError } from '../api-error.ts';
-import { abortError, type Clock } from '../clock.ts';
+import { abortError } from '../../json/abort.ts';
+import type { Clock } from '../clock.ts';
 
 /**
  * 40 turns a second. Lease renewals and live reads of admission never wait; including them, a replica stays below 50

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { ApiError, attributeToOutage, NetworkError, type RequestLine } from '../api-error.ts';
-import { abortError, orAborted, type Clock } from '../clock.ts';
+import { abortError, orAborted } from '../../json/abort.ts';
+import type { Clock } from '../clock.ts';
 import type { Connection } from '../connection.ts';
 import type { Headers } from './credentials.ts';
 import { isInterruption, type Recovery } from './recovery.ts';

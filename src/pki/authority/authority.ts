@@ -10,8 +10,7 @@ import {
   type NewGeneration,
   UNUSED,
 } from './generation.ts';
-import { after, DAY, earliest } from '../durations.ts';
-import { DEFAULT_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
+import { after, DAY, earliest, DEFAULT_SERVING_CERT_LIFETIME } from '../durations.ts';
 
 /** Our signing CA: all trusted generations, newest first. Exactly one is active. Pending ones come before it. */
 export interface Authority {

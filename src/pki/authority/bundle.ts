@@ -1,4 +1,6 @@
+/** The CA bundle, and the targets that lack a root of it. */
 import type { X509Certificate } from 'node:crypto';
+import { uniqueBy } from '../../json/objects.ts';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
 import { lifeOf, rootOf, rootsOf, type Generation } from './generation.ts';
 import {
@@ -7,7 +9,7 @@ import {
   type CertificatePem,
   firstCertificate,
 } from '../x509/pem.ts';
-import { earliest } from '../durations.ts';
+import { after, earliest, HOUR } from '../durations.ts';
 
 /** Many objects hold a copy of the CA bundle, and ConfigMaps and etcd values have size limits. */
 export const MAX_BUNDLE_BYTES = 64 * 1024;
@@ -36,7 +38,7 @@ export function bundleRoots({ generations }: Authority, now: Date): readonly X50
   const roots = generations
     .flatMap(rootsOf)
     .filter((root) => root.validToDate > now && root.checkIssued(root));
-  return [...new Map(roots.map((root) => [root.fingerprint256, root])).values()];
+  return uniqueBy(roots, ({ fingerprint256 }) => fingerprint256);
 }
 
 /** Whether a client with this bundle trusts the root of `generation`. With an unreadable bundle it trusts nothing. */
@@ -74,3 +76,42 @@ export function signingOf(authority: Authority, now: Date): Signing {
     validUntil: earliest(...parts.map(({ validToDate }) => validToDate)),
   };
 }
+
+/** Targets of the CA bundle that lack a root, as display names. A rotation waits for them. */
+export interface LaggingTargets {
+  /** Cluster-scoped targets, and those of Gatehouse: a rotation waits for them until the old root is about to expire. */
+  readonly vetoing: readonly string[];
+  /** Targets that tenants create, or that another client keeps reverting: a rotation waits `MAX_DELAY` for them. */
+  readonly delaying: readonly string[];
+}
+
+/** A kind of targets that Gatehouse may not list, or cannot discover. */
+export interface UnreadableKind {
+  readonly kind: string;
+  /** As `vetoing` and `delaying`. */
+  readonly canVeto: boolean;
+  /** The answer of the API server, which names the missing permission. */
+  readonly problem: string;
+}
+
+/**
+ * From the creation of a generation. The injectors need minutes for thousands of targets, and bridges keep clients with
+ * an old bundle working.
+ */
+const MAX_DELAY = 6 * HOUR;
+
+/** From then on, a rotation to this generation no longer waits for the `delaying` targets. */
+export const delayEnd = ({ createdAt }: Pick<Generation, 'createdAt'>): Date => after(createdAt, MAX_DELAY);
+
+/** Whether a step of this generation still waits for targets. An unknown state counts as waiting. */
+export function waitsForTargets(
+  lagging: LaggingTargets | undefined,
+  generation: Pick<Generation, 'createdAt'>,
+  now: Date,
+): boolean {
+  if (lagging === undefined || lagging.vetoing.length > 0) return true;
+  return lagging.delaying.length > 0 && now < delayEnd(generation);
+}
+
+export const namesOf = (lagging: LaggingTargets | undefined): readonly string[] | undefined =>
+  lagging && [...lagging.vetoing, ...lagging.delaying];

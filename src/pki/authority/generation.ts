@@ -2,10 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
 import { nameConstraints, signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
-import { after, DAY, earliest, latest } from '../durations.ts';
-import { CLOCK_TOLERANCE } from '../lifetimes.ts';
+import { after, DAY, earliest, latest, CLOCK_TOLERANCE } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
-import { nameOf, pathProblem } from '../x509/path-problem.ts';
+import { hasIssued, nameOf, pathProblem } from '../x509/chains.ts';
 import {
   firstCertificate,
   joinCertificatePems,
@@ -253,7 +252,7 @@ function linkProblem(ca: X509Certificate, issuer: X509Certificate): string | und
   if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
     return 'its key usage does not allow it to sign certificates';
   if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
-  if (ca.checkIssued(issuer) && ca.verify(issuer.publicKey)) return undefined;
+  if (hasIssued(issuer, ca)) return undefined;
   return ca === issuer
     ? 'it is not self-signed, so clients cannot use it as a root'
     : `${nameOf(issuer)} did not issue it`;

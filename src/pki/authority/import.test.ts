@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { importGeneration, type ImportedAuthority } from './generation.ts';
-import { importAuthority } from './import.ts';
+import { importAuthority } from './imported-ca.ts';
 import { activate, prepare, authorityOf, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { after, DAY } from '../durations.ts';

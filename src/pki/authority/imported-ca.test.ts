@@ -30,7 +30,7 @@ import {
 } from './authority.ts';
 import { bundleRoots, caBundle, MAX_BUNDLE_BYTES, signingOf } from './bundle.ts';
 import { generationId, importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
-import { importAuthority } from './import.ts';
+import { importAuthority } from './imported-ca.ts';
 import { planRotation, refusal, type RotationState } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
 import { sealKey, signWith } from './sealed-key.ts';

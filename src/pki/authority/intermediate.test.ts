@@ -22,7 +22,7 @@ import {
 } from './authority.ts';
 import { caBundle, signingOf } from './bundle.ts';
 import { importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
-import { importAuthority } from './import.ts';
+import { importAuthority } from './imported-ca.ts';
 import { judgeAuthority } from './recovery.ts';
 import { planRotation, refusal } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';

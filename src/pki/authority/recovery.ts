@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
+import { uniqueBy } from '../../json/objects.ts';
 import { keylessGeneration, type Authority } from './authority.ts';
 import { generationId, isOwnRoot, stageOf, type Generation } from './generation.ts';
 import { readableCertificates, toCertificatePem } from '../x509/pem.ts';
@@ -121,9 +122,7 @@ function unknownTo(
  */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
   const roots = bundles.flatMap((bundle) => readableCertificates(bundle) ?? []).filter(isOwnRoot);
-  return [...new Map(roots.map((root) => [idOf(root), root])).values()].sort(
-    (a, b) => b.validFromDate.getTime() - a.validFromDate.getTime(),
-  );
+  return uniqueBy(roots, idOf).toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime());
 }
 
 const idOf = ({ publicKey }: X509Certificate): string => generationId(publicKey);

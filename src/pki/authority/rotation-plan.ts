@@ -8,7 +8,7 @@ import {
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
 import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
 import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, nextRoom, renewalProblem } from './imported-ca.ts';
-import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './lagging-targets.ts';
+import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './bundle.ts';
 import { laterTrust, nextPossible, nextRecordTime, retirementTime, unneeded } from './trust-record.ts';
 
 export interface RotationState {

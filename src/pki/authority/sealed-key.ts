@@ -6,7 +6,7 @@ import { sign } from 'node:crypto';
 import { promisify } from 'node:util';
 
 import { privateKeyOf, type PrivateKeyPem } from '../x509/pem.ts';
-import type { Sign, SignatureAlgorithm } from '../x509/signature.ts';
+import type { Sign, SignatureAlgorithm } from '../x509/certificate.ts';
 
 /** The name of a private key of the authority. */
 export interface SealedKey {

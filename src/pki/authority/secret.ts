@@ -17,6 +17,7 @@ import {
   type GenerationState,
 } from './generation.ts';
 import { openKey, sealKey } from './sealed-key.ts';
+import { hasIssued } from '../x509/chains.ts';
 import {
   firstCertificate,
   parseCertificatePem,
@@ -209,7 +210,7 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
     );
   if (previous === undefined) return;
   const issuer = caOf(previous);
-  if (!bridge.checkIssued(issuer) || !bridge.verify(issuer.publicKey))
+  if (!hasIssued(issuer, bridge))
     throw new AuthorityBroken(dataKey, `it is not signed by the generation before it, ${previous.id}`);
 }
 

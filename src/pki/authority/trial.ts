@@ -1,12 +1,10 @@
 /** T11: a CA signs a trial certificate before it replaces another one. The certificate never leaves this file. */
 import { messageOf } from '../../json/error-message.ts';
 import { after, HOUR, latest } from '../durations.ts';
-import { addressBytes } from '../x509/addresses.ts';
+import { addressBytes, forbiddenAddress, forbiddenName } from '../x509/names.ts';
 import { certificateFields, USAGE_OF } from '../x509/certificate-fields.ts';
 import { signServingCert } from '../x509/certificate.ts';
-import { isTrustedBy } from '../x509/chain-trust.ts';
-import { forbiddenAddress, forbiddenName } from '../x509/name-constraints.ts';
-import { nameOf, pathProblem } from '../x509/path-problem.ts';
+import { isTrustedBy, nameOf, pathProblem } from '../x509/chains.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 import { activeGeneration, bridgesFrom, pendingGeneration, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';

@@ -1,6 +1,12 @@
 /** Until when clients need the root of a generation. It is stored before a signer makes a cert that needs it longer. */
-import { after, DAY, earliest } from '../durations.ts';
-import { CLOCK_TOLERANCE, DEFAULT_SERVING_CERT_LIFETIME, MAX_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
+import {
+  after,
+  DAY,
+  earliest,
+  CLOCK_TOLERANCE,
+  DEFAULT_SERVING_CERT_LIFETIME,
+  MAX_SERVING_CERT_LIFETIME,
+} from '../durations.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { isExpired, rootOf, type Generation } from './generation.ts';
 

@@ -2,7 +2,15 @@ import { beforeAll, expect, test } from 'vitest';
 
 import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { bundleOfApiServer, bundleOfSource, toSourceObject, type SourceObject } from './source.ts';
+import {
+  admitSources,
+  bundleOfApiServer,
+  bundleOfSource,
+  toSourceObject,
+  type SourceDemand,
+  type SourceObject,
+} from './source.ts';
+import { sourceName, type SourceRef } from './request.ts';
 
 const now = new Date('2026-03-01T00:00:00Z');
 const later = new Date('2040-03-01T00:00:00Z');
@@ -157,4 +165,49 @@ test('the CA of the API server keeps only its certificates', () => {
     message: 'the connection of Gatehouse to the API server names no CA',
   });
   expect(bundleOfApiServer('garbage', now)).toMatchObject({ kind: 'unusable' });
+});
+
+const named = (name: string): SourceRef => ({ kind: 'Secret', namespace: 'vault', name });
+const demand = (namespace: string | undefined, name: string): SourceDemand => ({
+  namespace,
+  ref: named(name),
+});
+const many = (count: number, namespace: string | undefined, prefix: string) =>
+  Array.from({ length: count }, (_, n) => demand(namespace, `${prefix}-${String(n).padStart(4, '0')}`));
+const admit = (demands: readonly SourceDemand[], watched: readonly string[] = []) => {
+  const names = new Set(watched.map((name) => sourceName(named(name))));
+  return [...admitSources(demands, (name) => names.has(name)).values()].map(({ name }) => name);
+};
+
+test('one namespace has ten sources, and leaves the rest to others', () => {
+  const admitted = admit([...many(500, 'greedy', 'greedy'), demand('modest', 'modest')]);
+  expect(admitted.filter((name) => name.startsWith('greedy'))).toHaveLength(10);
+  expect(admitted).toContain('modest');
+});
+
+test('cluster-scoped targets keep their share, however many sources namespaces name', () => {
+  const tenants = Array.from({ length: 300 }, (_, n) => demand(`tenant-${n}`, `tenant-${n}`));
+  const admitted = admit([...tenants, ...many(200, undefined, 'webhook')]);
+  expect(admitted.filter((name) => name.startsWith('webhook'))).toHaveLength(200);
+  expect(admitted.filter((name) => name.startsWith('tenant'))).toHaveLength(200);
+});
+
+test('every namespace gets one source before any gets a second one, also if the second one is watched', () => {
+  const first = Array.from({ length: 40 }, (_, n) => many(10, `a-${n}`, `a-${n}`)).flat();
+  const before = admit(first);
+  expect(before).toHaveLength(200);
+  const after = admit([...first, demand('z', 'z')], before);
+  expect(after).toContain('z');
+  expect(before.filter((name) => !after.includes(name))).toHaveLength(1);
+});
+
+test('a watched source is not replaced by another of the same round', () => {
+  const watched = Array.from({ length: 200 }, (_, n) => demand(`m-${n}`, `m-${n}`));
+  const names = watched.map(({ ref: { name } }) => name);
+  expect(admit([demand('a', 'a'), ...watched], names)).not.toContain('a');
+});
+
+test('a source that cluster-scoped targets name is free for namespaces', () => {
+  const shared = Array.from({ length: 300 }, (_, n) => demand(`tenant-${n}`, 'shared'));
+  expect(admit([...shared, demand(undefined, 'shared')])).toEqual(['shared']);
 });

@@ -7,8 +7,7 @@ import {
   SERVING_CERT_SHORT_NAMES,
   SERVING_CERT_WILDCARD,
 } from '../annotations.ts';
-import { canonicalAddress } from '../x509/addresses.ts';
-import { isInside } from '../x509/name-constraints.ts';
+import { canonicalAddress, isInside } from '../x509/names.ts';
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
-import { addressText } from '../x509/addresses.ts';
+import { addressText } from '../x509/names.ts';
 import { certificateFields, LEAF_PURPOSES, USAGE_OF, type LeafPurpose } from '../x509/certificate-fields.ts';
 import { caOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';

@@ -17,12 +17,18 @@ import {
 } from '../../../test/support/trust-verdicts.ts';
 import { caBundle } from '../authority/bundle.ts';
 import { importGeneration, rootOf } from '../authority/generation.ts';
-import { importAuthority } from '../authority/import.ts';
+import { importAuthority } from '../authority/imported-ca.ts';
 import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
+import { generateKeyPair, randomSerial, DEFAULT_KEY_ALGORITHM, type KeyPair } from '../x509/keys.ts';
 import { firstCertificate, splitCertificates } from '../x509/pem.ts';
 import { summarizeServingCert } from './facts.ts';
-import { issueServingCert, OutsideConstraints, TrustTooShort, type ServingCertOrder } from './issue.ts';
+import {
+  issueServingCert,
+  OutsideConstraints,
+  TrustTooShort,
+  issueSessionCert,
+  type ServingCertOrder,
+} from './issue.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let authority: Authority;
@@ -202,3 +208,34 @@ test('C1: a new cert from a controller ten minutes ahead is valid for a client t
   const leaf = new X509Certificate((await issueServingCert({ ...order, now: ahead })).chain);
   expect(leaf.validFromDate < after(now, -10 * MINUTE)).toBe(true);
 });
+
+async function sessionFor(host: string) {
+  const [authorityKeys, servingKeys] = await Promise.all([
+    generateKeyPair(DEFAULT_KEY_ALGORITHM),
+    generateKeyPair(DEFAULT_KEY_ALGORITHM),
+  ]);
+  const serials = { authority: randomSerial(), serving: randomSerial() };
+  const { authority, chain, notAfter } = await issueSessionCert({
+    host,
+    authorityKeys,
+    servingKeys,
+    serials,
+    now,
+  });
+  return { authority: new X509Certificate(authority), leaf: new X509Certificate(chain), notAfter };
+}
+
+test.each(['laptop.example.com', 'localhost', '192.168.1.7', 'fd00::7', '::1'])(
+  'a certificate for %s is valid only for that host, and its authority signed it',
+  async (host) => {
+    const { authority, leaf, notAfter } = await sessionFor(host);
+    expect(authority.ca).toBe(true);
+    expect(leaf.ca).toBe(false);
+    expect(leaf.checkIssued(authority) && leaf.verify(authority.publicKey)).toBe(true);
+    const check = (name: string) => (/^[\d.]+$|:/.test(name) ? leaf.checkIP(name) : leaf.checkHost(name));
+    expect(check(host)).toBe(host);
+    expect(check('other.example.com')).toBeUndefined();
+    expect(leaf.validToDate).toEqual(notAfter);
+    expect(notAfter.getTime() - now.getTime()).toBeLessThanOrEqual(7 * 86_400_000);
+  },
+);

@@ -1,20 +1,18 @@
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
-import { signServingCert } from '../x509/certificate.ts';
+import { signRoot, signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/objects.ts';
 import { SERVING_CERT_CLUSTER_IPS } from '../annotations.ts';
-import { addressBytes } from '../x509/addresses.ts';
+import { addressBytes, describeLimits, forbiddenAddress, forbiddenName } from '../x509/names.ts';
 import {
   certificateFields,
   USAGE_OF,
   type CertificateFields,
   type LeafPurpose,
 } from '../x509/certificate-fields.ts';
-import { describeLimits, forbiddenAddress, forbiddenName } from '../x509/name-constraints.ts';
 import { dnsNameProblem } from './dns-names.ts';
-import { after, earliest } from '../durations.ts';
-import { CLOCK_TOLERANCE } from '../lifetimes.ts';
+import { after, CLOCK_TOLERANCE, DAY, earliest } from '../durations.ts';
 import { issuerOf, lifeOf, pathOf } from '../authority/generation.ts';
-import type { SignAs } from '../authority/sealed-key.ts';
+import { signWith, type SignAs } from '../authority/sealed-key.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
@@ -150,4 +148,46 @@ function checkDnsNames(dnsNames: readonly string[]): void {
     if (problem !== undefined)
       throw new Error(`the DNS name "${name}" cannot stand in a serving cert: it ${problem}`);
   }
+}
+
+export interface SessionCertOrder {
+  /** A DNS name, or an IP address without brackets. */
+  readonly host: string;
+  readonly authorityKeys: KeyPair;
+  readonly servingKeys: Pick<KeyPair, 'publicKey'>;
+  readonly serials: { readonly authority: Uint8Array; readonly serving: Uint8Array };
+  readonly now: Date;
+}
+
+export interface SessionCert {
+  /** The root that the API server must trust. */
+  readonly authority: CertificatePem;
+  readonly chain: CertificatePem;
+  readonly notAfter: Date;
+}
+
+/** No session lasts longer. After a crash, leftover key material is worthless after this time. */
+const SESSION_LIFETIME = 7 * DAY;
+
+/**
+ * A serving cert for one development session, from a CA that signs only this cert. The caller must discard the key of
+ * the authority: no session needs a second certificate.
+ */
+export async function issueSessionCert(order: SessionCertOrder): Promise<SessionCert> {
+  const { host, authorityKeys, servingKeys, serials, now } = order;
+  const validity = { notBefore: after(now, -CLOCK_TOLERANCE), notAfter: after(now, SESSION_LIFETIME) };
+  const { publicKey, privateKey } = authorityKeys;
+  const { issuer, certificate: authority } = await signRoot(
+    'gatehouse-dev-session',
+    { publicKey, sign: signWith(privateKey) },
+    { ...validity, serial: serials.authority },
+  );
+  const address = addressBytes(host);
+  const chain = await signServingCert(
+    address === undefined ? { dnsNames: [host] } : { dnsNames: [], addresses: [address] },
+    servingKeys.publicKey,
+    { ...validity, serial: serials.serving },
+    issuer,
+  );
+  return { authority, chain, notAfter: validity.notAfter };
 }

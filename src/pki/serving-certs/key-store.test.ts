@@ -16,8 +16,7 @@ import {
 } from '../../../test/support/pki/fixtures.ts';
 import { hasJava } from '../../../test/support/trust-verdicts.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
-import { toJksKeyStore, toJksTrustStore } from './jks.ts';
-import { toKeyStore, toTrustStore } from './key-store.ts';
+import { toJksKeyStore, toJksTrustStore, toKeyStore, toTrustStore } from './key-store.ts';
 import { splitCertificates } from '../x509/pem.ts';
 
 const run = promisify(execFile);

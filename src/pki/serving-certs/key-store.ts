@@ -1,7 +1,9 @@
-/** PKCS#12 files (RFC 7292) for applications that cannot read PEM: Java, .NET and others. */
-import { createHash, createHmac, type X509Certificate, createCipheriv, hash, pbkdf2 } from 'node:crypto';
+/** PKCS#12 files (RFC 7292) for applications that cannot read PEM: Java, .NET and others. JKS files for older Java. */
+import { createCipheriv, createHash, createHmac, hash, pbkdf2, type X509Certificate } from 'node:crypto';
+import { promisify } from 'node:util';
 import {
   bmpString,
+  derNull,
   encode,
   explicit,
   integer,
@@ -10,19 +12,17 @@ import {
   sequence,
   setOf,
   type DerNode,
-  derNull,
 } from '../x509/der.ts';
 import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
-import { promisify } from 'node:util';
 
 /** Java's default. It protects nothing, and need not: the same Secret holds the plain key. */
 export const DEFAULT_KEYSTORE_PASSWORD = 'changeit';
 
 /** The name under which Java and others find the key. */
-export const KEY_ALIAS = 'tls';
+const KEY_ALIAS = 'tls';
 
 /** The name of a trusted certificate in a trust store. */
-export const trustAlias = ({ fingerprint256 }: X509Certificate): string =>
+const trustAlias = ({ fingerprint256 }: X509Certificate): string =>
   `ca-${fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`;
 
 const OID = {
@@ -161,5 +161,91 @@ function macKey(password: string, salt: Uint8Array): Uint8Array {
 const filled = (bytes: Uint8Array): Buffer =>
   Buffer.alloc(Math.ceil(bytes.length / BLOCK) * BLOCK, bytes.length === 0 ? 0 : bytes);
 
-/** UTF-16, big-endian: the encoding of passwords in PKCS#12. */
+/** UTF-16, big-endian: the encoding of passwords in PKCS#12 and JKS. */
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le').swap16();
+
+/*
+ * JKS files, for Java applications that do not read PKCS#12. The format is not standardised: see JavaKeyStore.java and
+ * KeyProtector.java in OpenJDK. Its encryption is weak and protects nothing here: the same Secret holds the plain key.
+ */
+const JKS_MAGIC = 0xfeedfeed;
+const JKS_VERSION = 2;
+const KEY_ENTRY = 1;
+const TRUSTED_ENTRY = 2;
+/** Sun's private key protection. */
+const KEY_PROTECTOR = '1.3.6.1.4.1.42.2.17.1.1';
+
+/** A JKS file with the key and its chain. The same input gives the same bytes, as for PKCS#12. */
+export function toJksKeyStore({ chain, privateKey, password }: KeyStore): Uint8Array {
+  const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
+  const [leaf, ...bridges] = splitCertificates(chain);
+  if (leaf === undefined) throw new Error('a key store needs the certificate of its key');
+  const salt = createHmac('sha256', key).update(`jks\0${password}\0${chain}`).digest().subarray(0, 20);
+  const certificates = [leaf, ...bridges];
+  const entry = [
+    uint32(KEY_ENTRY),
+    ...entryHeader(KEY_ALIAS, leaf),
+    withLength(protectKey(key, password, salt)),
+    uint32(certificates.length),
+    ...certificates.flatMap(entryBody),
+  ];
+  return jksFile([entry], password);
+}
+
+/** A JKS file with trusted certificates. */
+export const toJksTrustStore = (bundle: CertificatePem, password: string): Uint8Array =>
+  jksFile(
+    splitCertificates(bundle).map((one) => [
+      uint32(TRUSTED_ENTRY),
+      ...entryHeader(trustAlias(one), one),
+      ...entryBody(one),
+    ]),
+    password,
+  );
+
+function jksFile(entries: readonly (readonly Uint8Array[])[], password: string): Uint8Array {
+  const content = Buffer.concat([
+    uint32(JKS_MAGIC),
+    uint32(JKS_VERSION),
+    uint32(entries.length),
+    ...entries.flat(),
+  ]);
+  const seal = createHash('sha1').update(utf16(password)).update('Mighty Aphrodite').update(content);
+  return Buffer.concat([content, seal.digest()]);
+}
+
+/** The name and the time of an entry. The time is that of the certificate, so that it depends on the input alone. */
+function entryHeader(alias: string, { validFromDate }: X509Certificate): readonly Uint8Array[] {
+  const time = Buffer.alloc(8);
+  time.writeBigInt64BE(BigInt(validFromDate.getTime()));
+  return [javaText(alias), time];
+}
+
+const entryBody = ({ raw }: X509Certificate): readonly Uint8Array[] => [javaText('X.509'), withLength(raw)];
+
+/** EncryptedPrivateKeyInfo: the key XOR a chain of hashes that starts with the salt. A last hash checks the password. */
+function protectKey(pkcs8: Uint8Array, password: string, salt: Uint8Array): Uint8Array {
+  const encoded = utf16(password);
+  const hashed = (bytes: Uint8Array) => createHash('sha1').update(encoded).update(bytes).digest();
+  const stream: Uint8Array[] = [];
+  for (let last = salt; stream.length * 20 < pkcs8.length;) stream.push((last = hashed(last)));
+  const pad = Buffer.concat(stream);
+  const encrypted = pkcs8.map((octet, index) => octet ^ (pad[index] ?? 0));
+  const content = Buffer.concat([salt, encrypted, hashed(pkcs8)]);
+  return encode(sequence(sequence(objectId(KEY_PROTECTOR), derNull()), octetString(content)));
+}
+
+function uint32(value: number): Uint8Array {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+const withLength = (bytes: Uint8Array): Uint8Array => Buffer.concat([uint32(bytes.length), bytes]);
+
+/** Java's modified UTF-8, which is ASCII for our names. */
+function javaText(ascii: string): Uint8Array {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(ascii.length);
+  return Buffer.concat([length, Buffer.from(ascii, 'ascii')]);
+}

@@ -1,7 +1,6 @@
 /** Additional files in a serving Secret, for applications that cannot read the PEM files. */
 import { base64, type SecretData } from '../secret-data.ts';
-import { toJksKeyStore, toJksTrustStore } from './jks.ts';
-import { toKeyStore, toTrustStore, type KeyStore } from './key-store.ts';
+import { toJksKeyStore, toJksTrustStore, toKeyStore, toTrustStore, type KeyStore } from './key-store.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
 export const OUTPUTS = ['pkcs12', 'jks', 'combined-pem'] as const;

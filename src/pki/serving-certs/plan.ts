@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { memoizeWeak } from '../../json/objects.ts';
-import { after, earliest, HOUR, MINUTE } from '../durations.ts';
-import { CLOCK_TOLERANCE } from '../lifetimes.ts';
+import { after, earliest, HOUR, MINUTE, CLOCK_TOLERANCE } from '../durations.ts';
 import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf } from '../x509/pem.ts';

@@ -26,7 +26,7 @@ import {
   DEFAULT_SERVING_CERT_LIFETIME,
   MAX_SERVING_CERT_LIFETIME,
   MIN_SERVING_CERT_LIFETIME,
-} from '../lifetimes.ts';
+} from '../durations.ts';
 import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';

@@ -13,7 +13,7 @@ import {
   TLS_SECRET_TYPE,
 } from '../annotations.ts';
 import { parseRenewalPoint } from '../../api/renewal-point.ts';
-import { DEFAULT_RENEW_AFTER } from '../lifetimes.ts';
+import { DEFAULT_RENEW_AFTER } from '../durations.ts';
 import { base64, type SecretData } from '../secret-data.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 import { madeByServiceCa } from './openshift.ts';

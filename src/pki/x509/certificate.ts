@@ -6,6 +6,7 @@ import {
   boolean,
   childrenOf,
   decode,
+  derNull,
   encode,
   explicit,
   implicit,
@@ -19,7 +20,6 @@ import {
   type DerNode,
 } from './der.ts';
 import { toCertificatePem, type CertificatePem } from './pem.ts';
-import { algorithmIdentifier, signatureAlgorithm, type Sign } from './signature.ts';
 
 /** The subject of a certificate: the DER of a Name, and the id by which other certificates refer to the key. */
 export interface Subject {
@@ -199,4 +199,34 @@ function usage(bits: number): DerNode {
 function isSerial([first, second, ...rest]: Uint8Array): boolean {
   if (first === undefined || first >= 0x80 || rest.length > 18) return false;
   return first !== 0 || (second !== undefined && second >= 0x80);
+}
+
+/** The algorithm by which a CA signs. The signer hashes the bytes, because some signers take no digest. */
+export interface SignatureAlgorithm {
+  readonly name: 'RSA-SHA256' | 'ECDSA-SHA256' | 'ECDSA-SHA384';
+  readonly hash: 'sha256' | 'sha384';
+}
+
+/** Signs with one key. It may be in another process. The signature is as in X.509: ECDSA in DER. */
+export type Sign = (algorithm: SignatureAlgorithm, bytes: Uint8Array) => Promise<Uint8Array>;
+
+/** The algorithm for a CA's key. @throws Error if such a key cannot sign certificates */
+export function signatureAlgorithm(publicKey: KeyObject): SignatureAlgorithm {
+  const curve = publicKey.asymmetricKeyDetails?.namedCurve;
+  if (publicKey.asymmetricKeyType === 'rsa') return { name: 'RSA-SHA256', hash: 'sha256' };
+  if (curve === 'prime256v1') return { name: 'ECDSA-SHA256', hash: 'sha256' };
+  if (curve === 'secp384r1') return { name: 'ECDSA-SHA384', hash: 'sha384' };
+  throw new Error('only RSA, P-256 and P-384 keys can sign certificates');
+}
+
+/** RFC 4055 §5 (RSA: parameters NULL), RFC 5758 §3.2 (ECDSA: no parameters). */
+export function algorithmIdentifier({ name }: SignatureAlgorithm): DerNode {
+  switch (name) {
+    case 'RSA-SHA256':
+      return sequence(objectId('1.2.840.113549.1.1.11'), derNull());
+    case 'ECDSA-SHA256':
+      return sequence(objectId('1.2.840.10045.4.3.2'));
+    case 'ECDSA-SHA384':
+      return sequence(objectId('1.2.840.10045.4.3.3'));
+  }
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 
 import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { veleroName } from '../restored-by.ts';
 import type { BackupItem } from './backup.ts';
 
 export interface RestoreNames {
@@ -55,19 +56,11 @@ export function restoredObject({ object, namespace }: BackupItem, names: Restore
 
 /** The labels that Velero adds to every object except Namespaces. */
 export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Record<string, string>> => ({
-  'velero.io/backup-name': labelOf(backup),
-  'velero.io/restore-name': labelOf(restore),
+  'velero.io/backup-name': veleroName(backup, sha256),
+  'velero.io/restore-name': veleroName(restore, sha256),
 });
 
-const LONGEST_LABEL = 63;
-const DIGEST = 6;
-
-/** Velero replaces the end of a long name with a part of its digest. */
-function labelOf(name: string): string {
-  if (name.length <= LONGEST_LABEL) return name;
-  const digest = createHash('sha256').update(name).digest('hex');
-  return name.slice(0, LONGEST_LABEL - DIGEST) + digest.slice(0, DIGEST);
-}
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** The merge patch that changes one object into another; undefined if they are equal. */
 export function mergeDiff(before: JsonObject, after: JsonObject): JsonObject | undefined {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 
 import type { JsonObject } from '../../json/json.ts';
-import { parseGroupResource } from './backup-path.ts';
-import { createSelection, type SelectionOptions } from './selection.ts';
+import { parseGroupResource } from './backup.ts';
+import { createSelection, restoreOrder, type SelectionOptions } from './selection.ts';
 
 const item = (kind: string, namespace: string | undefined, object: JsonObject = {}) => ({
   ...{ resource: parseGroupResource(kind), namespace, name: 'x', object },
@@ -65,4 +65,30 @@ describe('Velero', () => {
   ])('skips %s', (_what, object, options: SelectionOptions, reason) => {
     expect(createSelection(options)(object)).toBe(reason);
   });
+});
+
+const ordered = (text: string) => {
+  const [kind = '', ...key] = text.split(' ');
+  const [name = '', namespace] = (key[0] ?? '').split('/').toReversed();
+  return { text, resource: parseGroupResource(kind), namespace, name };
+};
+
+test('Velero restores what others need first, then by the alphabet regardless of scope', () => {
+  const expected = [
+    'customresourcedefinitions.apiextensions.k8s.io zones.example.com',
+    'namespaces shop',
+    'serviceaccounts shop/db',
+    'secrets a/z',
+    'secrets b/a',
+    'configmaps shop/db',
+    'pods shop/db',
+    'services shop/db',
+    'datacenters.example.com fra1',
+    'servers.example.com shop/a',
+    'servers.example.com shop/b',
+    'services.example.com shop/b',
+    'zones.example.com red',
+    'clusters.cluster.x-k8s.io shop/a',
+  ];
+  expect(restoreOrder(expected.toReversed().map(ordered)).map(({ text }) => text)).toEqual(expected);
 });

@@ -1,7 +1,8 @@
-/** Which objects of a backup Velero restores: the include and exclude flags of `velero restore create`. */
+/** Which objects of a backup Velero restores (the include and exclude flags of `velero restore create`), and in which order. */
 import { objectIn, type JsonObject } from '../../json/json.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
+import { compareText } from '../../json/objects.ts';
 import type { BackupItem } from './backup.ts';
 
 export interface SelectionOptions {
@@ -86,4 +87,68 @@ function endedReason(kind: string, object: JsonObject): Skipped | undefined {
   if (kind !== 'pods') return undefined;
   if ('kubernetes.io/config.mirror' in objectIn(object, 'metadata', 'annotations')) return 'mirror pod';
   return phase === 'Succeeded' || phase === 'Failed' ? 'already completed' : undefined;
+}
+
+/** The kinds that Velero restores first, in this order. */
+const FIRST: readonly string[] = [
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'namespaces',
+  'storageclasses.storage.k8s.io',
+  'volumesnapshotclasses.snapshot.storage.k8s.io',
+  'volumesnapshotcontents.snapshot.storage.k8s.io',
+  'volumesnapshots.snapshot.storage.k8s.io',
+  'datauploads.velero.io',
+  'persistentvolumes',
+  'persistentvolumeclaims',
+  'clusterroles.rbac.authorization.k8s.io',
+  'roles.rbac.authorization.k8s.io',
+  'serviceaccounts',
+  'clusterrolebindings.rbac.authorization.k8s.io',
+  'rolebindings.rbac.authorization.k8s.io',
+  'secrets',
+  'configmaps',
+  'limitranges',
+  'priorityclasses.scheduling.k8s.io',
+  'pods',
+  'replicasets.apps',
+  'clusterclasses.cluster.x-k8s.io',
+  'endpoints',
+  'services',
+];
+const LAST: readonly string[] = [
+  'clusterbootstraps.run.tanzu.vmware.com',
+  'clusters.cluster.x-k8s.io',
+  'clusterresourcesets.addons.cluster.x-k8s.io',
+];
+
+/** The fields of an object that determine its place in the order. */
+interface Ordered {
+  readonly resource: GroupResource;
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/**
+ * Sorts by kind, namespace and name: first the kinds that others need, then the alphabet, regardless of scope. Velero
+ * takes the namespaces of one kind in random order; here they are sorted.
+ *
+ * @see https://velero.io/docs/v1.18/restore-reference/#restore-order
+ */
+export function restoreOrder<Item extends Ordered>(items: readonly Item[]): readonly Item[] {
+  const keyed = items.map((item) => ({ item, kind: groupResourceName(item.resource) }));
+  return keyed
+    .toSorted(
+      (a, b) =>
+        rankOf(a.kind) - rankOf(b.kind) ||
+        compareText(a.kind, b.kind) ||
+        compareText(a.item.namespace ?? '', b.item.namespace ?? '') ||
+        compareText(a.item.name, b.item.name),
+    )
+    .map(({ item }) => item);
+}
+
+function rankOf(kind: string): number {
+  const first = FIRST.indexOf(kind);
+  if (first >= 0) return first;
+  return FIRST.length + 1 + LAST.indexOf(kind);
 }

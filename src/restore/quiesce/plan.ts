@@ -1,10 +1,16 @@
 /** Plans the next write to an object that a window pauses, or that an earlier one has paused. */
 import { tryParsePath, valueAt, type ConcretePath } from '../../json/field-path.ts';
-import { pointerPart } from '../../json/json-patch.ts';
-import { isEqual, isJsonObject, type JsonValue } from '../../json/json.ts';
+import { pointerOf, pointerPart } from '../../json/json-patch.ts';
+import {
+  isEqual,
+  isJsonObject,
+  ownValue,
+  parseJson,
+  stringifyJson,
+  type JsonValue,
+} from '../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { LinkOperation } from '../owner-links.ts';
-import { encodeRecord, QUIESCE_ANNOTATION, QUIESCE_LABEL, readRecord, type Sign } from './record.ts';
 import type { ActiveRule } from './rules.ts';
 
 export type QuiescePlan =
@@ -113,4 +119,70 @@ function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): r
   ];
 }
 
-const pointerOf = (keys: ConcretePath): string => keys.map((key) => pointerPart(key)).join('');
+export const QUIESCE_ANNOTATION = 'gatehouse.dev/quiesced';
+/** Finds paused objects. */
+export const QUIESCE_LABEL = 'gatehouse.dev/quiesced';
+
+/** The previous value of a paused field, kept on the object itself. Users can write it too, so it is signed. */
+interface QuiesceRecord {
+  readonly path: string;
+  /** The value that Gatehouse has set. */
+  readonly set: JsonValue;
+  /** The previous value; undefined: the field was absent. */
+  readonly was: JsonValue | undefined;
+  /** How often Gatehouse has paused the object: others may undo it. */
+  readonly times: number;
+}
+
+/** Returns the MAC of a text under a key that only Gatehouse reads. */
+export type Sign = (text: string) => string;
+
+const MAX_LENGTH = 4_096;
+
+/** The record belongs to one kind, namespace and name. Not to the uid: a backup may contain a paused object. */
+function signedText(kind: GroupResource, { metadata = {} }: KubeObject, record: QuiesceRecord): string {
+  const { path, set, was, times } = record;
+  const self = [kind.group, kind.resource, metadata.namespace ?? '', metadata.name ?? ''];
+  return stringifyJson([...self, path, set, was === undefined ? [] : [was], times]);
+}
+
+export function encodeRecord(
+  kind: GroupResource,
+  object: KubeObject,
+  record: QuiesceRecord,
+  sign: Sign,
+): string {
+  const { path, set, was, times } = record;
+  return stringifyJson({
+    path,
+    set,
+    ...(was === undefined ? {} : { was }),
+    times,
+    mac: sign(signedText(kind, object, record)),
+  });
+}
+
+/** `foreign`: another installation or a user has written it. */
+function readRecord(
+  kind: GroupResource,
+  object: KubeObject,
+  sign: Sign,
+): QuiesceRecord | 'foreign' | undefined {
+  const text: unknown = object.metadata?.annotations?.[QUIESCE_ANNOTATION];
+  if (text === undefined) return undefined;
+  const value = typeof text === 'string' && text.length <= MAX_LENGTH ? parsed(text) : undefined;
+  if (!isJsonObject(value)) return 'foreign';
+  const { path, set = null, times } = value;
+  if (typeof path !== 'string' || typeof times !== 'number') return 'foreign';
+  const was = ownValue(value, 'was') as JsonValue | undefined; // JSON
+  const record = { path, set, was, times };
+  return value.mac === sign(signedText(kind, object, record)) ? record : 'foreign';
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

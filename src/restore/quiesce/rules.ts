@@ -4,8 +4,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { tryParsePath, type ConcretePath } from '../../json/field-path.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { JsonValue } from '../../json/json.ts';
-import { covers, windowProblems, windowState } from '../window.ts';
-import { DEFAULT_PATH, quiesceProblems } from './problems.ts';
+import { covers, windowProblems, windowState, DEFAULT_PATH, quiesceProblems } from '../window.ts';
 
 /** A rule of a window that pauses, or still keeps paused. */
 export interface ActiveRule extends GroupResource {

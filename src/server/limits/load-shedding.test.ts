@@ -3,8 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Log } from '../../log.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import type { ScrapeSources } from '../metrics/scraped.ts';
-import { maxBodyBytes, type LoadShedding } from './load-shedding.ts';
-import type { Requester } from './requesters.ts';
+import { maxBodyBytes, createBodyBudget, type LoadShedding, type Requester } from './load-shedding.ts';
 import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
 const never = () => undefined;
@@ -165,4 +164,66 @@ test('refusals are counted, and logged at intervals', () => {
 test('large bodies may use an eighth of the heap, and at least two of the maximum size fit', () => {
   expect(maxBodyBytes(64 * MIB)).toBe(40 * MIB);
   expect(maxBodyBytes(1024 * MIB)).toBe(128 * MIB);
+});
+
+const noEviction = () => {
+  throw new Error('unexpected eviction');
+};
+
+function roomFor(bytes: number) {
+  let now = 1_000_000;
+  const { reserve } = createBodyBudget(bytes, () => now);
+  return { reserve, pass: (ms: number) => (now += ms) };
+}
+
+test('released bytes are available again, any number of times', () => {
+  const { reserve } = roomFor(10);
+  const first = reserve('a', 10, noEviction);
+  expect(first).toBeDefined();
+  expect(reserve('b', 1, noEviction)).toBeUndefined();
+  first?.release();
+  first?.release();
+  expect(reserve('b', 10, noEviction)).toBeDefined();
+  expect(reserve('c', 1, noEviction)).toBeUndefined();
+});
+
+test('a client that announces a body and does not send it is evicted, the oldest first', () => {
+  const { reserve, pass } = roomFor(10);
+  const cutOff = vi.fn();
+  reserve('a', 5, () => {
+    cutOff('older');
+  });
+  pass(500);
+  reserve('b', 5, () => {
+    cutOff('younger');
+  });
+  expect(reserve('c', 5, noEviction)).toBeUndefined(); // both bodies may still be arriving
+  pass(500);
+  expect(reserve('c', 5, noEviction)).toBeDefined();
+  expect(cutOff.mock.calls).toEqual([['older']]);
+  expect(reserve('d', 5, noEviction)).toBeUndefined();
+});
+
+test('without contention a body may arrive slowly', () => {
+  const { reserve, pass } = roomFor(20);
+  reserve('a', 5, noEviction);
+  pass(60_000);
+  expect(reserve('b', 5, noEviction)).toBeDefined();
+});
+
+test('a complete body is not evicted, however long its answer takes', () => {
+  const { reserve, pass } = roomFor(10);
+  const held = reserve('a', 10, noEviction);
+  held?.received();
+  pass(60_000);
+  expect(reserve('b', 5, noEviction)).toBeUndefined();
+});
+
+test('an evicted connection that then closes releases nothing twice', () => {
+  const { reserve, pass } = roomFor(10);
+  const cut = reserve('a', 10, () => undefined);
+  pass(1_000);
+  expect(reserve('b', 10, noEviction)).toBeDefined();
+  cut?.release();
+  expect(reserve('c', 10, noEviction)).toBeUndefined();
 });

@@ -4,16 +4,17 @@ import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
 
 import { failsOpen } from '../../admission/webhooks/policy-entries.ts';
-import { findUid } from '../../admission/review/find-uid.ts';
+import { findUid } from '../../admission/review/envelope.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody } from '../../admission/review/read-review.ts';
 import { toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
 import { busy, send, sendAtOnce, type Answer, type IsLast, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
-import { createBodyBudget, type Reservation } from './body-budget.ts';
-import { createFairShare, type Shortage } from './fair-share.ts';
+import { createFairShare, createTally, type Shortage } from './fair-share.ts';
 import { receiveBody } from './receive-body.ts';
-import { createRequesterShares, createReviewTurns, type Requester } from './requesters.ts';
+import type { Turns } from '../../admission/policy/world.ts';
+import type { AdmissionRequest } from '../../admission/review/request.ts';
+import { createTurnQueue } from './turns.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
@@ -172,3 +173,110 @@ const MESSAGES = {
 } as const satisfies Record<Overload, string>;
 
 export const overloadMessage = (why: Overload): string => `${MESSAGES[why]}: retry later`;
+
+interface Reservation {
+  /** The whole body has arrived: the sender can no longer be too slow. */
+  readonly received: () => void;
+  /** Idempotent. */
+  readonly release: () => void;
+}
+
+/**
+ * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
+ * @param disconnect closes the connection; called when a slow sender blocks others
+ */
+type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
+
+/**
+ * Enough for 20 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
+ * otherwise a few connections that announce large bodies and send nothing would block all others.
+ */
+const SLOW_AFTER_MS = 1_000;
+
+/** The memory budget for large request bodies. @param now in milliseconds */
+export function createBodyBudget(limitBytes: number, now: () => number) {
+  const share = createFairShare(limitBytes);
+  /** Oldest first. */
+  const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
+
+  const evictOldest = (): boolean => {
+    const [oldest] = receiving;
+    if (oldest === undefined || now() - oldest.since < SLOW_AFTER_MS) return false;
+    oldest.disconnect();
+    return true;
+  };
+  const reserve: ReserveBody = (entry, bytes, disconnect) => {
+    while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
+    let isHeld = true;
+    const release = () => {
+      receiving.delete(sender);
+      if (isHeld) share.giveBack(entry, bytes);
+      isHeld = false;
+    };
+    const sender = {
+      since: now(),
+      disconnect: () => {
+        release();
+        disconnect();
+      },
+    };
+    receiving.add(sender);
+    return { received: () => receiving.delete(sender), release };
+  };
+  return { reserve, room: share.room };
+}
+
+/** A review: its webhook entry, its user, and its namespace, which is undefined for cluster-scoped objects. */
+export interface Requester {
+  readonly entry: string;
+  readonly request: Pick<AdmissionRequest, 'userInfo' | 'namespace'>;
+}
+
+/** Controllers of the control plane act for the users of all namespaces: only the namespace counts. */
+const ACTS_FOR_OTHERS = /^system:(?:kube-|serviceaccount:kube-system:)/;
+
+/**
+ * Divides what each webhook entry may hold: a user or a namespace may hold at most what the entry leaves for others,
+ * without what the entry holds. A single user gets at most a third of the limit, so the next one finds room.
+ */
+function createRequesterShares() {
+  const users = createTally();
+  const namespaces = createTally();
+  return {
+    /** @param room of the entry, before it takes what the requester wants; see `createFairShare` */
+    isOver: ({ request: { userInfo, namespace } }: Requester, room: number): boolean =>
+      (users.of(userInfo.username) >= room && !ACTS_FOR_OTHERS.test(userInfo.username)) ||
+      (namespace !== undefined && namespaces.of(namespace) >= room),
+    /** If the amount is negative, gives that much back. */
+    add: ({ request: { userInfo, namespace } }: Requester, amount: number): void => {
+      users.add(userInfo.username, amount);
+      if (namespace !== undefined) namespaces.add(namespace, amount);
+    },
+  };
+}
+
+/** The CEL cost of all reviews in one turn of the event loop; the last one may exceed it. About 10 ms of CPU time. */
+const SLICE_COST = 200_000;
+/** Cheaper work never waits and does not count. About 0.1 ms of CPU time. */
+const CHEAP_COST = 2_000;
+
+/** @param queue of the reviews alone */
+export function createReviewTurns(queue = createTurnQueue()) {
+  return ({ request: { userInfo, namespace = '' } }: Requester, signal: AbortSignal): Turns => {
+    let costSinceTurn = Infinity; // the first evaluation waits, too
+    // Without --client-ca, clients can forge reviews with long names.
+    const clients = () => [`user/${userInfo.username.slice(0, 256)}`, `namespace/${namespace.slice(0, 256)}`];
+    return {
+      next: (hasRead = false) => {
+        if (costSinceTurn < CHEAP_COST && !hasRead) return undefined;
+        costSinceTurn = 0;
+        if (queue.isEmpty() && queue.usedInTurn() < SLICE_COST) return undefined;
+        return queue.wait(clients(), signal);
+      },
+      charge: (cost) => {
+        costSinceTurn += cost;
+        if (cost >= CHEAP_COST) queue.use(clients(), cost);
+      },
+    };
+  };
+}

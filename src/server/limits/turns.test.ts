@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
-import { createReviewTurns } from './requesters.ts';
-import { createTurnQueue } from './turns.ts';
+import { createReviewTurns } from './load-shedding.ts';
+import { createTurnQueue, createTimeSlices } from './turns.ts';
 
 const requesterOf = (username: string, namespace: string | undefined) => ({
   entry: 'e',
@@ -162,4 +162,60 @@ test('after a second of CPU time, earlier use is forgotten', async () => {
   wait('old');
   for (let count = 0; count < 4; count += 1) await turn();
   expect(order).toEqual(['other', 'other', 'old', 'new']);
+});
+
+/** An event loop that the test drives, and a clock that advances only with work. */
+function slicedLoop() {
+  let now = 1_000_000;
+  const turns: (() => void)[] = [];
+  const breathe = createTimeSlices(
+    10,
+    () => now,
+    createTurnQueue((callback) => void turns.push(callback)),
+  );
+  const done: string[] = [];
+  const work = async (name: string, pieces: number, msEach: number): Promise<void> => {
+    for (let piece = 1; piece <= pieces; piece += 1) {
+      await breathe();
+      now += msEach;
+      done.push(`${name}${piece}`);
+    }
+  };
+  /** Runs one turn and returns the work done in it. */
+  const turn = async (): Promise<readonly string[]> => {
+    done.length = 0;
+    turns.shift()?.();
+    for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve();
+    return [...done];
+  };
+  return { work, turn, isIdle: () => turns.length === 0 };
+}
+
+test('work pauses for others when its slice ends', async () => {
+  const { work, turn, isIdle } = slicedLoop();
+  const worked = work('a', 6, 4);
+  expect(await turn()).toEqual(['a1', 'a2', 'a3']);
+  expect(await turn()).toEqual(['a4', 'a5', 'a6']);
+  await worked;
+  expect(isIdle()).toBe(true);
+});
+
+test('concurrent jobs share one slice per turn, each in order', async () => {
+  const { work, turn, isIdle } = slicedLoop();
+  const all = [work('a', 2, 10), work('b', 2, 10), work('c', 2, 10)];
+  const turns: (readonly string[])[] = [];
+  while (!isIdle()) turns.push(await turn());
+  await Promise.all(all);
+  expect(turns).toEqual([['a1'], ['b1'], ['c1'], ['a2'], ['b2'], ['c2']]);
+});
+
+test('a later job never overtakes a waiting one', async () => {
+  const { work, turn } = slicedLoop();
+  const first = work('a', 3, 10);
+  await turn();
+  const second = work('b', 1, 1);
+  expect(await turn()).toEqual(['a2']);
+  expect(await turn()).toEqual(['b1']);
+  expect(await turn()).toEqual(['a3']);
+  await Promise.all([first, second]);
 });

@@ -3,8 +3,13 @@ import { X509Certificate } from 'node:crypto';
 
 import { messageOf } from '../../json/error-message.ts';
 import type { ClientTrust } from './client-certificates.ts';
-import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
-import { buildWebhookServer, type WebhookServer, type WebhookServerOptions } from '../webhook-server.ts';
+import {
+  swapCertificate,
+  buildWebhookServer,
+  type ServingCertificate,
+  type WebhookServer,
+  type WebhookServerOptions,
+} from '../webhook-server.ts';
 
 /** The port is in use, or this process may not open it: another attempt may succeed. */
 export class PortUnavailable extends Error {}

@@ -173,7 +173,7 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments) {
 }
 
 /** Work in progress in a workqueue at the time of a scrape. */
-export interface WorkqueueLoad {
+interface WorkqueueLoad {
   readonly unfinishedWorkSeconds: number;
   readonly longestRunningProcessorSeconds: number;
 }

@@ -1,7 +1,8 @@
-/** The credentials of a status page request. */
+/** The credentials of a status page request: a token, or a session whose random id the browser stores instead. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { createHash, randomBytes } from 'node:crypto';
 
-export const COOKIE = 'gatehouse-status';
+const COOKIE = 'gatehouse-status';
 
 /** RFC 6750. Undefined: the request has no bearer token. */
 export function bearerToken({ authorization = '' }: IncomingHttpHeaders): string | undefined {
@@ -52,4 +53,38 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The lifetime after sign-in, in milliseconds: the default lifetime of tokens from `kubectl create token`. */
+export const SESSION_MS = 3_600_000;
+/** Limits memory, because tokens can be large. Above this limit, a new session removes the oldest one. */
+export const MAX_SESSIONS = 100;
+
+/** Keeps sessions in memory: a restart ends them. A session ends after an hour. `now`: a monotonic clock, in milliseconds. */
+export function createSessions(now: () => number) {
+  const sessions = new Map<string, { readonly token: string; readonly until: number }>();
+  // Keyed by a hash, so that the lookup time reveals nothing about an id.
+  const hashOf = (id: string): string => createHash('sha256').update(id).digest('base64');
+
+  const evict = (): void => {
+    for (const [key, { until }] of sessions)
+      if (until <= now() || sessions.size >= MAX_SESSIONS) sessions.delete(key);
+  };
+
+  return {
+    /** Stores `token` and returns the id of the new session. */
+    open: (token: string): string => {
+      evict();
+      const id = randomBytes(32).toString('base64url');
+      sessions.set(hashOf(id), { token, until: now() + SESSION_MS });
+      return id;
+    },
+    tokenOf: (id: string): string | undefined => {
+      const session = sessions.get(hashOf(id));
+      return session === undefined || session.until <= now() ? undefined : session.token;
+    },
+    close: (id: string): void => {
+      sessions.delete(hashOf(id));
+    },
+  };
 }

@@ -25,16 +25,16 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * characters are shown as escapes: tenants choose names, and one name must not look like another.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Html {
-  const text = parts.map((part, index) => (index === 0 ? part : textOf(values[index - 1]) + part)).join('');
+  const text = parts.map((part, index) => (index === 0 ? part : markup(values[index - 1]) + part)).join('');
   return { kind: 'html', text };
 }
 
-function textOf(value: Piece): string {
+function markup(value: Piece): string {
   if (value === undefined) return '';
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string')
     return shorten(value, MAX_LENGTH).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
-  return isHtml(value) ? value.text : value.map(textOf).join('');
+  return isHtml(value) ? value.text : value.map(markup).join('');
 }
 
 const isHtml = (value: Html | readonly Piece[]): value is Html => 'kind' in value;

@@ -1,8 +1,19 @@
-/** The status page on the operations port: access and routes. It changes nothing in the cluster. */
+/** The status page on the operations port: access, routes and updates of open pages. It changes nothing in the cluster. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
+import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { Log } from '../../log.ts';
-import { bearerToken, isOfSameOrigin, sessionCookie, sessionId } from './credentials.ts';
+import {
+  bearerToken,
+  isOfSameOrigin,
+  sessionCookie,
+  sessionId,
+  createSessions,
+  SESSION_MS,
+} from './credentials.ts';
 import {
   CONTENT_SECURITY_POLICY,
   retryDocument,
@@ -11,9 +22,7 @@ import {
   versionOf,
   type View,
 } from './document.ts';
-import { streamEvents } from './event-stream.ts';
 import type { CheckAccess, Verdict } from './access.ts';
-import { createSessions, SESSION_MS } from './sessions.ts';
 
 export interface StatusPageOptions {
   readonly checkAccess: CheckAccess;
@@ -200,4 +209,91 @@ function sendError(error: unknown, reply: FastifyReply, { log }: StatusPageOptio
     return reply.code(code).type('text/plain; charset=utf-8').send('this request is not understood\n');
   log.warn({ err: error }, 'the status page could not be made');
   return sendRetry(reply, 'Nothing can be shown: see the log of this replica.');
+}
+
+/** The minimum pause after a read, as a multiple of its duration: reads take at most a tenth of the time. */
+const REST = 9;
+
+/**
+ * One view of the cluster, shared by all viewers: the cached view, or another one if it is too old. Concurrent callers
+ * share one read.
+ * @param minMs the minimum time from the end of a read to the start of the next, in milliseconds
+ * @param now a monotonic clock, in milliseconds
+ */
+export function createSharedView<T>(
+  read: () => Promise<T>,
+  minMs: number,
+  now: () => number,
+): () => Promise<T> {
+  const timed = async () => {
+    const started = now();
+    const view = await read();
+    return { view, tookMs: now() - started };
+  };
+  const ttlOf = ({ tookMs }: { readonly tookMs: number }) => tookMs + Math.max(minMs, tookMs * REST);
+  const views = memoizeAsync(timed, String, { now, ttlMs: Infinity, ttlOf });
+  return async () => (await views.read('shared')).view;
+}
+
+/** The write timeout: a browser that reads nothing for this time counts as disconnected. In milliseconds. */
+const WRITE_TIMEOUT_MS = 30_000;
+
+/** The browser reconnects after this time, in milliseconds. */
+const RETRY_MS = 3_000;
+
+/**
+ * Writes events until the viewer disconnects or loses access, or `signal` aborts. Then ends `response`. Never throws.
+ * @param read undefined when the viewer no longer has access
+ * @param shown the version that the page already shows
+ * @param intervalMs the interval between two reads, in milliseconds
+ */
+export async function streamEvents(
+  response: ServerResponse,
+  read: () => Promise<View | undefined>,
+  shown: string,
+  intervalMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const gone = new AbortController();
+  // Not the response: that of a pipelined request emits no event when its connection closes.
+  const { socket } = response.req;
+  const leave = () => gone.abort();
+  socket.once('close', leave);
+  if (response.destroyed || socket.destroyed) leave(); // it disconnected during authentication, and no event reports that later
+  const ended = AbortSignal.any([signal, gone.signal]);
+  let last = shown;
+  try {
+    await write(response, `retry: ${RETRY_MS}\n\n`, ended);
+    for (let view = await read(); view !== undefined; view = await read()) {
+      const version = versionOf(view);
+      if (version !== last) await write(response, eventOf('content', view.content.text, version), ended);
+      last = version;
+      // Also the heartbeat: proxies close idle connections.
+      await write(response, eventOf('checked', view.checkedAt, version), ended);
+      await sleep(intervalMs, undefined, { signal: ended });
+    }
+  } catch {
+    // The viewer disconnected or was too slow, or the view failed. The browser reconnects and then receives the reason.
+    if (!signal.aborted) {
+      response.destroy();
+      return;
+    }
+  } finally {
+    socket.off('close', leave);
+  }
+  response.end();
+}
+
+/** @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream */
+function eventOf(event: string, data: string, id: string): string {
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
+  return `event: ${event}\nid: ${id}\n${lines.join('')}\n`;
+}
+
+/** Resolves when the socket has taken the text: a viewer that does not read costs the memory of one event at most. */
+async function write(response: ServerResponse, text: string, ended: AbortSignal): Promise<void> {
+  ended.throwIfAborted();
+  if (response.write(text)) return;
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(WRITE_TIMEOUT_MS)]);
+  await once(response, 'drain', { signal });
 }

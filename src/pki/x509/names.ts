@@ -1,5 +1,41 @@
-import { addressBytes } from './addresses.ts';
+/** IP addresses, as text and as the octets in certificates (RFC 5280 §4.2.1.6), and which names a CA may sign. */
 import type { NameLimits } from './certificate-fields.ts';
+
+/** URLs normalise IPv4 addresses to this form. No DNS name ends in a number (RFC 1123 §2.1). */
+const DOTTED = /^\d+\.\d+\.\d+\.\d+$/;
+
+/** 4 or 16 octets of an address as {@link canonicalAddress} or a URL writes it; undefined for a DNS name. */
+export function addressBytes(host: string): Uint8Array | undefined {
+  if (DOTTED.test(host)) return Uint8Array.from(host.split('.'), Number);
+  if (!host.includes(':')) return undefined;
+  const [head = '', tail] = host.split('::');
+  const left = groupsOf(head);
+  const right = tail === undefined ? [] : groupsOf(tail);
+  const gap = Array.from({ length: 8 - left.length - right.length }, () => 0);
+  return Uint8Array.from([...left, ...gap, ...right].flatMap((group) => [group >> 8, group & 0xff]));
+}
+
+/** URLs normalise IPv6 addresses to hexadecimal groups, without a dotted IPv4 end. */
+const groupsOf = (text: string): readonly number[] =>
+  text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+
+/** The only text of this address; undefined if it is none, or is ambiguous: some readers take `010` for eight. */
+export function canonicalAddress(text: string): string | undefined {
+  if (DOTTED.test(text)) return URL.parse(`http://${text}`)?.hostname === text ? text : undefined;
+  if (!/^[\da-f:.]*:[\da-f:.]*$/i.test(text)) return undefined;
+  return URL.parse(`http://[${text}]`)?.hostname.slice(1, -1);
+}
+
+/** The canonical text of these octets. For another number of octets, a text that no address has. */
+export function addressText(octets: Uint8Array): string {
+  if (octets.length !== 16) return octets.join('.');
+  const groups = Array.from({ length: 8 }, (_, group) =>
+    Buffer.from(octets)
+      .readUInt16BE(2 * group)
+      .toString(16),
+  );
+  return canonicalAddress(groups.join(':')) ?? groups.join(':');
+}
 
 type DomainLimits = Pick<NameLimits, 'permittedDomains' | 'excludedDomains'>;
 type AddressLimits = Pick<NameLimits, 'permittedAddresses' | 'excludedAddresses'>;

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Authority } from '../authority/authority.ts';
 import { caBundle } from '../authority/bundle.ts';
-import { isTrustedBy } from './chain-trust.ts';
+import { isTrustedBy } from './chains.ts';
 import { after, DAY } from '../durations.ts';
 import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 

@@ -1,6 +1,17 @@
-import { expect, test } from 'vitest';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test, vi } from 'vitest';
 
-import { createSharedView } from './shared-view.ts';
+import { streamEvents, createSharedView } from './status-page.ts';
+
+test('a viewer who disconnects before the first event takes no slot', async () => {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  response.destroy();
+  const write = vi.spyOn(response, 'write');
+  const read = () => Promise.reject(new Error('unexpected call'));
+  await streamEvents(response, read, '', 1, new AbortController().signal);
+  expect(write).not.toHaveBeenCalled();
+});
 
 function viewed(tookMs = 0) {
   let now = 1_000_000;

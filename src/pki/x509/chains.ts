@@ -1,6 +1,8 @@
+/** What clients accept: a path of CAs, and the chain of a leaf. */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { quote } from '../../json/printable.ts';
 import { certificateFields, KEY_USAGE, OID, type CertificateFields } from './certificate-fields.ts';
+import { readableCertificates } from './pem.ts';
 
 /**
  * Which clients count: `all`, or only those that tolerate deviations from RFC 5280. OpenSSL with `-x509_strict` and
@@ -136,8 +138,45 @@ const SIGNATURES: ReadonlySet<string> = new Set([
 /** Clients do not verify the signature of a root. */
 function linkProblem({ ca, issuer, fields }: Position): string | undefined {
   if (issuer === undefined) return undefined;
-  if (!ca.checkIssued(issuer) || !ca.verify(issuer.publicKey)) return `${nameOf(issuer)} did not issue it`;
+  if (!hasIssued(issuer, ca)) return `${nameOf(issuer)} did not issue it`;
   return SIGNATURES.has(fields.signatureAlgorithm)
     ? undefined
     : `the algorithm of its signature (${fields.signatureAlgorithm}) is one that some clients reject: use RSA or ECDSA with SHA-256, SHA-384 or SHA-512`;
 }
+
+/**
+ * Whether a client that trusts `bundle` accepts this chain (leaf first). Checks signatures and validity; the caller
+ * checks names. An unreadable chain is not trusted, and an unreadable bundle trusts nothing.
+ */
+export function isTrustedBy(chain: string, bundle: string, now: Date): boolean {
+  const [leaf, ...others] = readableCertificates(chain) ?? [];
+  return leaf !== undefined && leadsTo(readableCertificates(bundle) ?? [], leaf, others, now);
+}
+
+/** @param others possible intermediates. Each is used at most once, so that a cycle of certificates ends. */
+function leadsTo(
+  roots: readonly X509Certificate[],
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+  now: Date,
+): boolean {
+  if (!isValidAt(certificate, now)) return false;
+  if (roots.some((root) => isValidAt(root, now) && hasIssued(root, certificate))) return true;
+  return others.some(
+    (issuer) =>
+      hasIssued(issuer, certificate) &&
+      leadsTo(
+        roots,
+        issuer,
+        others.filter((other) => other !== issuer),
+        now,
+      ),
+  );
+}
+
+/** Whether `issuer` signed the certificate, and may have. */
+export const hasIssued = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
+  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+
+const isValidAt = ({ validFromDate, validToDate }: X509Certificate, now: Date): boolean =>
+  validFromDate <= now && now < validToDate;

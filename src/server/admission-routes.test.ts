@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBatch, doAtOnce } from './batch.ts';
+import { createBatch, doAtOnce } from './admission-routes.ts';
 
 const unexpected = (error: unknown) => {
   throw error;
