@@ -4,10 +4,8 @@ import type { CelBudget } from '../../cel/frame.ts';
 import { isKeptExactly } from '../policy/defaults/defaults.ts';
 import { InvalidPath } from '../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../json/json.ts';
-import type { ConversionProblem } from './conversion-problem.ts';
-import { ConversionFailure } from './converter.ts';
-import { moveStep, removeStep, writeStep, type RunStep } from './step.ts';
-import { parseStepPath, type StepPath } from './step-path.ts';
+import { ConversionFailure, type ConversionProblem } from './converter.ts';
+import { moveStep, removeStep, writeStep, parseStepPath, type RunStep, type StepPath } from './step.ts';
 import { schemaAt } from './structural-schema.ts';
 
 /** A compiled step with the paths that it reads and writes. */

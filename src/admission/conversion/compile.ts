@@ -8,14 +8,12 @@ import type {
 import { isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { compileSteps, type CompiledStep } from './compile-steps.ts';
-import type { Converter } from './converter.ts';
-import type { ConversionProblem } from './conversion-problem.ts';
+import type { Converter, ConversionProblem } from './converter.ts';
 import type { Definition } from './definition.ts';
-import { invert } from './step.ts';
+import { invert, type StepPath } from './step.ts';
 import { convertByPlan, type Spoke } from './policy-converter.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import type { Segment } from '../../json/field-path.ts';
-import type { StepPath } from './step-path.ts';
 import { schemaAt } from './structural-schema.ts';
 
 export interface CompiledConversion {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { keepIdentity } from './identity.ts';
+import { keepIdentity } from './answer-review.ts';
 
 const V2 = 'infra.example.com/v2';
 

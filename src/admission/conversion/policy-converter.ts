@@ -13,8 +13,9 @@ import { runSteps, type CompiledStep } from './compile-steps.ts';
 import { annotationBytes, MOST_ANNOTATION_BYTES } from '../policy/object-metadata.ts';
 import { ConversionFailure, versionOf } from './converter.ts';
 import { withField, withFieldAt, withFields, withoutFieldAt } from './edit.ts';
-import { findLossy, isSelected } from './find-lossy.ts';
 import {
+  findLossy,
+  isSelected,
   annotationOf,
   encodePreserved,
   parsePreserved,

@@ -15,7 +15,7 @@ import {
 } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { compileConversion, type CompiledConversion } from './compile.ts';
-import { ConversionFailure } from './converter.ts';
+import { ConversionFailure, versionOf } from './converter.ts';
 import {
   compiled,
   definitionOf,
@@ -23,7 +23,6 @@ import {
   server,
   threeVersions,
 } from '../../../test/support/admission/conversion.ts';
-import { versionOf } from './converter.ts';
 import { pruneObject } from './structural-schema.ts';
 
 const NEVER = new AbortController().signal;

@@ -11,14 +11,14 @@ import { type HandlerContext, type HandlerRequest } from './handler.ts';
 import { deepFreeze } from '../../json/objects.ts';
 import type { HandlerFunction } from './compile-handler.ts';
 import {
-  toHandlerDecision,
+  toHandlerOutcome,
   type HandlerCall,
   type HandlerOutcome,
   type HandlerPhase,
   type Run,
 } from './handler-decision.ts';
 import { createReader, type Reader } from './reader.ts';
-import { untilAborted } from '../until-aborted.ts';
+import { orAborted } from '../../json/abort.ts';
 
 /** Runs the handler. Never throws: every result becomes a decision or a failure. */
 export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
@@ -29,7 +29,7 @@ export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
     return { decision: ALLOWED, object, failure: undefined };
   const first = await run(call, act, 'cache');
   const mayBeStale = first.recorded.denials.length > 0 && first.usedCache && !call.signal.aborted;
-  return toHandlerDecision(call, mayBeStale ? await run(call, act, 'live') : first);
+  return toHandlerOutcome(call, mayBeStale ? await run(call, act, 'live') : first);
 }
 
 function isCalled({ phase, request: { operation, object } }: HandlerCall): boolean {
@@ -60,7 +60,7 @@ async function run(
     const context = contextFor(call, subject, recorder, reader);
     signal.throwIfAborted();
     const acting = (async (): Promise<unknown> => await act(argument, context))();
-    const answer = await untilAborted(acting, signal, () => toError(signal.reason));
+    const answer = await orAborted(acting, signal, ({ reason }) => toError(reason));
     if (answer instanceof Denial) recorder.add(answer);
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
     return end(phase === 'mutate' ? withoutAddedFinalizers(request, changed(argument, subject)) : before);

@@ -8,8 +8,7 @@ import {
   readKindOf,
   validatedOperations,
 } from './compile-handler.ts';
-import { defineHandler } from './define-handler.ts';
-import type { HandlerDefinition } from './handler.ts';
+import { defineHandler, type HandlerDefinition } from './handler.ts';
 import {
   compiled,
   ENVIRONMENT,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 
 import { ConversionFailure } from '../conversion/converter.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
-import { createHandlerConverter } from './handler-converter.ts';
+import { createHandlerConverter } from './compile-handler.ts';
 
 interface ServerV1 {
   spec: { size: string };

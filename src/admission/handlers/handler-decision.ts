@@ -43,7 +43,7 @@ const LONGEST_FIELD = 256;
 const FAILED_KEY = 'handler-failed';
 
 /** Turns a run into an outcome. A refusal takes precedence over a failure. `onError` decides about a failure. */
-export function toHandlerDecision(call: HandlerCall, { recorded, object, failure }: Run): HandlerOutcome {
+export function toHandlerOutcome(call: HandlerCall, { recorded, object, failure }: Run): HandlerOutcome {
   const before = call.object ?? call.request.object;
   const { denials, warnings, auditAnnotations } = recorded;
   const [denial] = denials;

@@ -3,6 +3,7 @@ import type { LabelSelector } from '../../api/policy-match.ts';
 import type { Operation, AdmissionRequest } from '../review/request.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Denial, DenialOptions } from './errors.ts';
+import { definitionProblems } from '../../api/handler-definition.ts';
 
 /** The object type if the author gives none. */
 export interface UntypedObject {
@@ -226,4 +227,13 @@ export interface HandlerContext<T extends object = UntypedObject> {
   /** Aborts when the answer is due, about a second before `timeoutSeconds`. Pass it to all asynchronous work. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
+}
+
+/** A handler: TypeScript that mutates, validates or converts objects, where an AdmissionPolicy is not enough. */
+export function defineHandler<T extends object = UntypedObject>(
+  definition: HandlerDefinition<T>,
+): Handler<T> {
+  const problems = definitionProblems(definition);
+  if (problems.length > 0) throw new TypeError(`defineHandler: ${problems.join('; ')}`);
+  return Object.freeze({ ...definition, [HANDLER]: true as const });
 }

@@ -15,7 +15,7 @@ export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {
   readonly hasUsedCache: () => boolean;
 }
 
-export interface ReaderParts {
+interface ReaderParts {
   readonly handler: Pick<CompiledHandler, 'reads'>;
   /** The namespace of the request. */
   readonly namespace: string | undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { defineHandler } from './define-handler.ts';
+import { defineHandler } from './handler.ts';
 import { MATCH, testServer, type TestServer } from '../../../test/support/admission/handler.ts';
 import { runHandler } from './run-handler.ts';
 

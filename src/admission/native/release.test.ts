@@ -5,9 +5,8 @@ import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { compileCel } from '../../cel/cel.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { IS_DELETED, isLeftToWebhook } from './left-to-webhook.ts';
+import { IS_DELETED, isLeftToWebhook, judgedByWebhook, withoutNative, type Release } from './release.ts';
 import { compileNative } from './native-policy.ts';
-import { judgedByWebhook, withoutNative, type Release } from './release.ts';
 
 const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] };
 const UNIQUE = { unique: [{ name: 'serial', paths: ['spec.serial'] }] };

@@ -1,15 +1,13 @@
 import { refOf, splitApiVersion, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import { missingTarget } from './references/check-references.ts';
+import { missingTarget, createTargetConfirmer } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { createCelBudget } from '../../cel/frame.ts';
 import { judge } from './judge.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { createTargetConfirmer } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { AdmissionContext } from './world.ts';
-import { withoutAwaiting } from './rules/awaiting-rules.ts';
-import { isAboutState } from './rules/rules.ts';
+import { withoutAwaiting, isAboutState } from './rules/rules.ts';
 import { exemptionOfStored, NO_USER } from './exceptions/exceptions.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
 import { isHeldBy } from './unique/claim-state.ts';

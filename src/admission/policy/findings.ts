@@ -7,7 +7,7 @@ import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './object-ref.ts';
-import { OutOfReachError } from './out-of-reach-error.ts';
+import { OutOfReachError } from './world.ts';
 
 /** The results of all checks of all policies for one request. */
 export interface Findings {

@@ -8,11 +8,16 @@ import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { CelBudget } from '../../cel/frame.ts';
-import { createEvaluation } from './expressions/evaluation.ts';
+import {
+  createEvaluation,
+  gather,
+  NO_BINDINGS,
+  checksRead,
+  readsCluster,
+  type Bindings,
+} from './expressions/bindings.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { Authorizations } from './expressions/authorizations.ts';
-import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
-import { checksRead, readsCluster } from './expressions/cluster-reads.ts';
 import type { AdmissionContext, World } from './world.ts';
 
 /** The result of one policy for a request, before unique values are claimed and missing targets confirmed. */

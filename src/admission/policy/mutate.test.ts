@@ -6,8 +6,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { mutate } from './mutate.ts';
-import { OutOfReachError } from './out-of-reach-error.ts';
-import type { RestoreEvidence } from './world.ts';
+import { OutOfReachError, type RestoreEvidence } from './world.ts';
 import {
   clusterOf,
   compileSpec,

@@ -8,16 +8,13 @@ import { createEvaluate, type CompiledExpression } from './expressions/expressio
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { mayRecordOwners } from '../../api/owner-kinds.ts';
-import { keepOwners } from './owners/preserve-owners.ts';
-import { linkOwners } from './owners/link-owners.ts';
+import { keepOwners, linkOwners } from './owners/owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
-import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
-import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
+import { gather, NO_BINDINGS, changesRead, readsCluster, type Bindings } from './expressions/bindings.ts';
 import { correctUids, targetUids } from './references/target-uids.ts';
 import { describeRef } from './object-ref.ts';
-import { OutOfReachError } from './out-of-reach-error.ts';
-import type { AdmissionContext } from './world.ts';
+import { OutOfReachError, type AdmissionContext } from './world.ts';
 
 type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
 

@@ -3,7 +3,7 @@ import { denied, FORBIDDEN, TRY_AGAIN, type Decision } from '../review/decision.
 import type { AdmissionRequest } from '../review/request.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { isFinalizerRemoval } from './deletion/deletion.ts';
-import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
+import { changesRead, readsCluster } from './expressions/bindings.ts';
 import { LONGEST_ANNOTATION } from './findings.ts';
 
 /**

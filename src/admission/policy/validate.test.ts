@@ -10,10 +10,9 @@ import { mutate } from './mutate.ts';
 import { NIGHTLY } from '../../../test/support/admission/policy.ts';
 import { referencesOf } from './references/read-references.ts';
 import { targetKey } from './object-ref.ts';
-import { OutOfReachError } from './out-of-reach-error.ts';
+import { OutOfReachError, type AdmissionContext, type World } from './world.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { validate } from './validate.ts';
-import type { AdmissionContext, World } from './world.ts';
 
 const group = 'infra.example.com';
 const datacenter = {

@@ -1,9 +1,14 @@
-import { missingTarget, type UnresolvedReference } from './references/check-references.ts';
+import {
+  missingTarget,
+  createTargetConfirmer,
+  type UnresolvedReference,
+  type ConfirmedTargets,
+} from './references/check-references.ts';
 import { guardReferences } from './references/guard-references.ts';
 import { guardedReferences } from './references/intents.ts';
 import { wantedKeys } from './unique/check-unique.ts';
 import { claimKeys } from './unique/claim-keys.ts';
-import { withoutAwaiting } from './rules/awaiting-rules.ts';
+import { withoutAwaiting } from './rules/rules.ts';
 import { hasNoNotices, type Notices } from './rules/notices.ts';
 import type { Violation, DeferrableCheck } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -11,9 +16,8 @@ import { ALLOWED, type Decision } from '../review/decision.ts';
 import type { JudgeContext, Judgement } from './judge.ts';
 import { createCelBudget } from '../../cel/frame.ts';
 import { createAuthorizations } from './expressions/authorizations.ts';
-import { checksRead } from './expressions/cluster-reads.ts';
-import { judgeChange } from './deletion/ratchet.ts';
-import { createTargetConfirmer, type ConfirmedTargets } from './references/confirm-targets.ts';
+import { checksRead } from './expressions/bindings.ts';
+import { judgeChange } from './deletion/deletion.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import {
   createRestoreLookup,

@@ -50,17 +50,17 @@ export interface World {
    * @throws if the API server gives no definite answer
    */
   readonly readGrants?: (namespace: string | undefined, signal: AbortSignal) => Promise<Grants>;
-  /** What users may do, as the API server's authorizer says. Absent in audits and reviews of files. */
+  /** What users may do, as the API server's authorizer says. Absent in reviews from the command line. */
   readonly access?: AccessAnswers;
-  /** Absent in audits and reviews of files: they do not check unique values. */
+  /** Absent in reviews of a live cluster: they do not check unique values. */
   readonly claims?: Claims;
   /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
   readonly governed?: GovernedIndex;
-  /** Absent under the same conditions as `claims`: references then have no guarantee. */
+  /** Absent under the same conditions as `access`: references then have no guarantee. */
   readonly intents?: Intents;
-  /** Signs the records of deletions. Absent under the same conditions as `claims`: there are then no records. */
+  /** Signs the records of deletions. Absent under the same conditions as `access`: there are then no records. */
   readonly prove?: Prove;
-  /** Absent under the same conditions as `claims`: owners are then recorded but not looked up. */
+  /** Absent under the same conditions as `access`: owners are then recorded but not looked up. */
   readonly owners?: Owners;
 }
 
@@ -237,4 +237,9 @@ export interface AdmissionContext {
   readonly now: number;
   /** PolicyExceptions from a live read. Absent: those of the stores count. */
   readonly grants?: Grants;
+}
+
+/** Gatehouse does not read the object, and a retry gets the same result. The message is a clause for users. */
+export class OutOfReachError extends Error {
+  override readonly name = 'OutOfReachError';
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 
+import { OWN_LABELS } from '../../api/group.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { collectFindings, type PolicyFindings } from './findings.ts';
-import { planReports, REPORT_LIMITS } from './plan-reports.ts';
-import { isOwnReport, REPORT_FORMATS, REPORT_LABELS, renderReport, timesOf, type Report } from './report.ts';
-import { fairShares } from './fair-shares.ts';
+import { planReports, REPORT_LIMITS, fairShares } from './plan-reports.ts';
+import { isOwnReport, REPORT_FORMATS, renderReport, timesOf, type Report } from './report.ts';
 
 interface Bad {
   readonly namespace?: string;
@@ -83,7 +83,7 @@ test('each namespace has one report, and cluster-scoped objects have the Cluster
   expect(open?.[2]).toEqual({
     apiVersion: 'openreports.io/v1alpha1',
     kind: 'Report',
-    metadata: { namespace: 'b', name: 'gatehouse-audit', labels: REPORT_LABELS },
+    metadata: { namespace: 'b', name: 'gatehouse-audit', labels: OWN_LABELS },
     source: 'gatehouse',
     scope: { apiVersion: 'v1', kind: 'Namespace', name: 'b' },
     summary: { pass: 0, fail: 1, warn: 1, error: 0, skip: 0 },

@@ -3,10 +3,10 @@
  * 10,000 objects and writes for 10,000 violations; this costs one per namespace. All reports together stay under a limit.
  */
 import { counted } from '../../json/counted.ts';
+import { compareText } from '../../json/objects.ts';
 import { shorten } from '../../json/printable.ts';
 import type { Finding, PolicyFindings } from './findings.ts';
 import { REPORT_NAME, SOURCE, type PlannedReport, type Summary } from './report.ts';
-import { fairShares } from './fair-shares.ts';
 
 export interface ReportLimits {
   /** All reports together, in bytes. */
@@ -49,7 +49,7 @@ export function planReports(
   const cluster = places.get('') ?? emptyPlace('');
   places.delete('');
   const bySize = [...places.values()].toSorted(
-    (a, b) => violationsIn(b) - violationsIn(a) || compare(a.namespace, b.namespace),
+    (a, b) => violationsIn(b) - violationsIn(a) || compareText(a.namespace, b.namespace),
   );
   const kept = bySize.slice(0, limits.namespaces);
   const notes = noteOnNamespaces(bySize.slice(limits.namespaces), limits);
@@ -64,10 +64,9 @@ export function planReports(
   );
   return all
     .flatMap((place, index) => reportsOf(place, shares[index] ?? 0, place === cluster ? notes : [], limits))
-    .toSorted((a, b) => compare(a.namespace, b.namespace));
+    .toSorted((a, b) => compareText(a.namespace, b.namespace));
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const emptyPlace = (namespace: string): Place => ({
   namespace,
   total: { fail: 0, warn: 0, error: 0 },
@@ -82,7 +81,7 @@ function placesOf(findings: readonly PolicyFindings[]): Map<string, Place> {
     places.set(namespace, place);
     return place;
   };
-  const ordered = findings.toSorted((a, b) => compare(a.policy, b.policy));
+  const ordered = findings.toSorted((a, b) => compareText(a.policy, b.policy));
   const incomplete = ordered.filter(({ problem }) => problem !== undefined);
   for (const { policy, problem = '' } of incomplete.slice(0, MAX_PROBLEMS)) {
     const message = shorten(problem, LONGEST_PROBLEM);
@@ -92,7 +91,7 @@ function placesOf(findings: readonly PolicyFindings[]): Map<string, Place> {
   for (const { policy, enforcement, counts, listed } of ordered) {
     const outcome = enforcement === 'Warn' ? 'warn' : 'fail';
     for (const [namespace, count] of counts) at(namespace).total[outcome] += count;
-    const sorted = listed.toSorted((a, b) => compare(sortKey(a), sortKey(b)));
+    const sorted = listed.toSorted((a, b) => compareText(sortKey(a), sortKey(b)));
     for (const finding of sorted)
       at(finding.namespace).results.push(sized(toResult(policy, outcome, finding)));
   }
@@ -189,4 +188,17 @@ function countOf(results: readonly Result[]): Summary {
   const summary = { pass: 0, fail: 0, warn: 0, error: 0, skip: 0 };
   for (const { result } of results) summary[result] += 1;
   return summary;
+}
+
+/** Divides `room`: each gets what it needs, or an equal share of what those with smaller needs leave. */
+export function fairShares(needs: readonly number[], room: number): readonly number[] {
+  const shares = needs.map(() => 0);
+  const order = needs.map((need, index) => ({ need, index })).toSorted((a, b) => a.need - b.need);
+  let left = room;
+  for (const [done, { need, index }] of order.entries()) {
+    const share = Math.min(need, Math.floor(left / (order.length - done)));
+    shares[index] = share;
+    left -= share;
+  }
+  return shares;
 }

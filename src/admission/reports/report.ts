@@ -1,6 +1,6 @@
 /** The reports of the Policy Working Group, in both formats. */
 import type { KubeObject } from '../../json/kube-object.ts';
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
+import { OWN_LABELS } from '../../api/group.ts';
 
 export type Outcome = 'pass' | 'fail' | 'warn' | 'error' | 'skip';
 
@@ -70,10 +70,6 @@ export const REPORT_FORMATS: readonly ReportFormat[] = [
 export const SOURCE = 'gatehouse';
 /** The further reports of a namespace are `gatehouse-audit-2` and so on. */
 export const REPORT_NAME = 'gatehouse-audit';
-export const REPORT_LABELS: Readonly<Record<string, string>> = {
-  'app.kubernetes.io/managed-by': 'gatehouse',
-  [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
-};
 export const REPORT_SELECTOR = 'app.kubernetes.io/managed-by=gatehouse';
 
 const OWN_NAME = new RegExp(`^${REPORT_NAME}(?:-(?:[2-9]|[1-9]\\d+))?$`);
@@ -93,7 +89,7 @@ export function renderReport(
   return {
     apiVersion: `${group}/${version}`,
     kind,
-    metadata: { ...(namespace === '' ? {} : { namespace }), name, labels: REPORT_LABELS },
+    metadata: { ...(namespace === '' ? {} : { namespace }), name, labels: OWN_LABELS },
     ...(sourceIn === 'report' ? { source: SOURCE } : {}),
     ...(namespace === '' ? {} : { scope: { apiVersion: 'v1', kind: 'Namespace', name: namespace } }),
     summary,

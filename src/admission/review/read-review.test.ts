@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { findUid } from './find-uid.ts';
+import { findUid } from './envelope.ts';
 import { MAX_REVIEW_BYTES, readReview } from './read-review.ts';
 import { toRefusal } from './review.ts';
 

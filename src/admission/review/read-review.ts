@@ -1,8 +1,7 @@
 /** From the bytes of an admission webhook call to a request, or to a refusal. */
 import { hasMoreValues, isDeeperThan } from '../../json/json-scan.ts';
 import { parseJson, type JsonValue } from '../../json/json.ts';
-import { InvalidReview } from './envelope.ts';
-import { findUid } from './find-uid.ts';
+import { InvalidReview, findUid } from './envelope.ts';
 import type { AdmissionRequest } from './request.ts';
 import { parseReview } from './review.ts';
 

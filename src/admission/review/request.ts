@@ -81,12 +81,12 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
     uid: uidOf(review),
     kind,
     resource,
-    subResource: textOf(request.subResource),
+    subResource: textOrEmpty(request.subResource),
     requestKind: isPresent(requestKind) ? kindOf(requestKind, 'requestKind') : kind,
     requestResource: isPresent(requestResource) ? resourceOf(requestResource, 'requestResource') : resource,
-    name: textOf(request.name) || nameOf(object) || nameOf(oldObject) || undefined,
-    namespace: isNamespace(resource) ? undefined : textOf(request.namespace) || undefined,
-    sent: { name: textOf(request.name), namespace: textOf(request.namespace) },
+    name: textOrEmpty(request.name) || nameOf(object) || nameOf(oldObject) || undefined,
+    namespace: isNamespace(resource) ? undefined : textOrEmpty(request.namespace) || undefined,
+    sent: { name: textOrEmpty(request.name), namespace: textOrEmpty(request.namespace) },
     operation,
     userInfo: userInfoOf(request.userInfo),
     object,
@@ -117,13 +117,13 @@ function operationOf(operation: unknown): Operation {
 function kindOf(value: JsonValue | undefined, field: string): GroupVersionKind {
   const { group, version, kind }: Fields<keyof GroupVersionKind> = isJsonObject(value) ? value : {};
   if (typeof kind !== 'string' || kind === '') throw lacks(field, 'kind');
-  return { group: textOf(group), version: textOf(version), kind };
+  return { group: textOrEmpty(group), version: textOrEmpty(version), kind };
 }
 
 function resourceOf(value: JsonValue | undefined, field: string): GroupVersionResource {
   const { group, version, resource }: Fields<keyof GroupVersionResource> = isJsonObject(value) ? value : {};
   if (typeof resource !== 'string' || resource === '') throw lacks(field, 'resource');
-  return { group: textOf(group), version: textOf(version), resource };
+  return { group: textOrEmpty(group), version: textOrEmpty(version), resource };
 }
 
 const lacks = (field: string, what: string) =>
@@ -146,15 +146,15 @@ function isNamespace({ group, resource }: GroupVersionResource): boolean {
 function nameOf(object: Fields<'metadata'> | undefined): string {
   const metadata = object?.metadata;
   const { name }: Fields<'name'> = isJsonObject(metadata) ? metadata : {};
-  return textOf(name);
+  return textOrEmpty(name);
 }
 
 function userInfoOf(value: JsonValue | undefined): UserInfo {
   if (!isJsonObject(value)) return { username: '', uid: '', groups: [], extra: {} };
   const { username, uid, groups, extra }: Fields<keyof UserInfo> = value;
   return {
-    username: textOf(username),
-    uid: textOf(uid),
+    username: textOrEmpty(username),
+    uid: textOrEmpty(uid),
     groups: textsOf(groups),
     extra: isJsonObject(extra)
       ? Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, textsOf(values)]))
@@ -170,6 +170,6 @@ function isPresent(value: JsonValue | undefined): boolean {
   return (value ?? undefined) !== undefined;
 }
 
-function textOf(value: JsonValue | undefined): string {
+function textOrEmpty(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }

@@ -83,10 +83,10 @@ export const withPathTokens = (tokens: PathTokens): Readonly<Record<string, stri
 
 /** Undefined if `data` does not have valid tokens. */
 export function parsePathTokens(data: Readonly<Record<string, string>> = {}): PathTokens | undefined {
-  const textOf = (key: keyof PathTokens) =>
+  const decoded = (key: keyof PathTokens) =>
     data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString();
-  const [previous, current, next] = [textOf('previous'), textOf('current'), textOf('next')];
+  const [previous, current, next] = [decoded('previous'), decoded('current'), decoded('next')];
   if (current === undefined || next === undefined || !TOKEN.test(next)) return undefined;
   if ([previous ?? '', current].some((token) => token !== '' && !TOKEN.test(token))) return undefined;
-  return { previous, current, next, certificate: textOf('certificate') };
+  return { previous, current, next, certificate: decoded('certificate') };
 }

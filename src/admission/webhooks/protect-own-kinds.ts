@@ -1,4 +1,4 @@
-import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, OWN_LABELS } from '../../api/group.ts';
 import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
@@ -53,8 +53,7 @@ const IS_ADMINISTRATOR =
  * @param restorers at least one
  */
 export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy {
-  const labels = { 'app.kubernetes.io/managed-by': 'gatehouse', [EXCLUDE_FROM_BACKUP_LABEL]: 'true' };
-  const metadata = { name: OWN_KINDS_POLICY_NAME, labels };
+  const metadata = { name: OWN_KINDS_POLICY_NAME, labels: OWN_LABELS };
   return {
     policy: {
       apiVersion: 'admissionregistration.k8s.io/v1',

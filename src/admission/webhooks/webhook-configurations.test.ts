@@ -5,6 +5,7 @@ import { compilePolicy, type CompiledPolicy } from '../policy/compile.ts';
 import { buildPolicySet } from '../policy/policy-set.ts';
 import type { Operation } from '../review/request.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
+import { compiled, MATCH } from '../../../test/support/admission/handler.ts';
 
 const group = 'infra.example.com';
 const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: group, resource: 'datacenters' } }];
@@ -170,4 +171,58 @@ describe('a policy set', () => {
     expect(set.select(entry, { ...request('servers'), resource: elsewhere })).toEqual({ kind: 'ungoverned' });
     expect(set.select('fail-5s-0000000000', request('servers'))).toEqual({ kind: 'unknown-entry' });
   });
+});
+
+const nothing = () => undefined;
+test('each handler has an entry per function, sorted by name and after all policies', () => {
+  const handlers = [
+    compiled({ validate: nothing }, 'b'),
+    compiled({ mutate: nothing, validate: nothing }, 'a'),
+    compiled({ mutate: nothing }, 'c'),
+  ];
+  const ignored = policy('servers', {
+    failurePolicy: 'Ignore',
+    defaults: [{ path: 'spec.a', value: 1 }],
+    validate: { immutable: ['spec.b'] },
+  });
+  const { mutating, validating } = webhookConfigurations([ignored], target, handlers);
+  const entries = ({ webhooks }: typeof mutating) => webhooks.map(({ name }) => name.split('.')[0]);
+  expect(entries(mutating)).toEqual([ignored.entryId, 'handler-a', 'handler-c']);
+  expect(entries(validating)).toEqual([ignored.entryId, 'handler-a', 'handler-b']);
+});
+
+test('an entry has the settings of its author, and for mutation only operations with an object', () => {
+  const handler = compiled({
+    match: { ...MATCH, objectSelector: { matchLabels: { a: 'b' } } },
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 2,
+    mutate: nothing,
+    validate: nothing,
+  });
+  const { mutating, validating } = webhookConfigurations([], target, [handler]);
+  const common = {
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 2,
+    matchPolicy: 'Equivalent',
+    objectSelector: { matchLabels: { a: 'b' } },
+    sideEffects: 'None',
+  };
+  expect(mutating.webhooks).toMatchObject([
+    {
+      ...common,
+      name: 'handler-servers.mutate.gatehouse.dev',
+      clientConfig: { service: { path: '/mutate/handler-servers' } },
+      rules: [{ operations: ['CREATE', 'UPDATE'], apiVersions: ['v1'] }],
+      reinvocationPolicy: 'IfNeeded',
+    },
+  ]);
+  expect(validating.webhooks).toMatchObject([
+    { ...common, rules: [{ operations: ['CREATE', 'DELETE', 'UPDATE'] }] },
+  ]);
+});
+
+test('a handler that only converts has no entry: its CustomResourceDefinition names Gatehouse itself', () => {
+  const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
+  const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);
+  expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
 });

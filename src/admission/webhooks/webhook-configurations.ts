@@ -1,9 +1,8 @@
-import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
+import { GROUP, OWN_LABELS } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { canDeferAll } from '../policy/deferral/deferral.ts';
 import { changesObjects } from '../native/changes/change-order.ts';
-import { leftCondition } from '../native/left-to-webhook.ts';
-import { NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
+import { leftCondition, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
@@ -22,6 +21,7 @@ import {
   type Webhook,
   type WebhookRule,
 } from './webhook.ts';
+import type { LiveWebhookConfiguration } from './dev-entries.ts';
 
 export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
 
@@ -144,10 +144,7 @@ function configuration(kind: string, entries: readonly Webhook[]): WebhookConfig
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind,
-    metadata: {
-      name: WEBHOOK_CONFIGURATION_NAME,
-      labels: { 'app.kubernetes.io/managed-by': 'gatehouse', [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
-    },
+    metadata: { name: WEBHOOK_CONFIGURATION_NAME, labels: OWN_LABELS },
     webhooks: entries,
   };
 }
@@ -253,3 +250,35 @@ function uniqueRules(rules: readonly WebhookRule[]): readonly WebhookRule[] {
   const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
   return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
 }
+
+/** Each rule of each webhook, as text. A policy is installed when both configurations carry its rules. */
+export type InstalledRules = ReadonlySet<string>;
+
+/** @param configurations as read from the API server */
+export const rulesIn = (
+  configurations: readonly Pick<LiveWebhookConfiguration, 'webhooks'>[],
+): InstalledRules =>
+  new Set(
+    configurations.flatMap(({ webhooks = [] }) =>
+      webhooks.flatMap(({ name, rules = [] }) => rules.map((rule) => ruleText(name, rule))),
+    ),
+  );
+
+/** The rules that the policies need, in both configurations. */
+export function rulesOf(
+  policies: readonly CompiledPolicy[],
+  releaseOf: ReleaseOf = NO_RELEASES,
+): InstalledRules {
+  const { mutating, validating } = webhookConfigurations(policies, ANY_TARGET, [], releaseOf);
+  return rulesIn([mutating, validating]);
+}
+
+const ruleText = (webhook: string, { apiGroups, apiVersions, operations, resources }: WebhookRule): string =>
+  JSON.stringify([webhook, apiGroups, apiVersions, operations, resources]);
+
+/** The scope of a policy is in the name of its webhook, so nothing else matters here. */
+const ANY_TARGET = {
+  service: { namespace: '', name: '', port: 443 },
+  caBundle: '',
+  ownNamespace: '',
+};

@@ -7,7 +7,6 @@
  */
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
-import { isOfCustomKinds } from './custom-kinds.ts';
 import { pathsWritten, type Path } from './paths.ts';
 
 /** `value`: text, number, bool, or a list of them. `map`: any keys. */
@@ -116,3 +115,7 @@ function isKnown([first, ...rest]: Path, known: Known | undefined): boolean {
     isKnown(rest, known.fields[first.name])
   );
 }
+
+/** Groups of built-in kinds have no dot, or belong to Kubernetes. */
+export const isOfCustomKinds = (group: string): boolean =>
+  group.includes('.') && !/(^|\.)k8s\.io$/.test(group);

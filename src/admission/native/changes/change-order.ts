@@ -9,7 +9,7 @@ import type { NormalSelector } from '../../../json/label-selector.ts';
 import { memoizeWeak } from '../../../json/objects.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
-import { isOfCustomKinds } from './custom-kinds.ts';
+import { isOfCustomKinds } from './built-in-fields.ts';
 import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, type Path } from './paths.ts';
 
 interface Footprint {

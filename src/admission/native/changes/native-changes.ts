@@ -3,20 +3,18 @@ import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../po
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
-import { unknownFieldProblem } from './built-in-fields.ts';
+import { isOfCustomKinds, unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { repeatProblem } from './repeatable.ts';
 import { CelError, compileCel, type CelProgram } from '../../../cel/cel.ts';
-import { isOfCustomKinds } from './custom-kinds.ts';
 import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
 import type { FieldPath, Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { expressionProblem } from '../native-rules.ts';
 import { exactTypeOf, variablesFor } from '../variable-types.ts';
-import { below, memberOf, patch, ROOT, type Place } from './place.ts';
-import { MUTATION_MESSAGES } from '../../../cel/compile/messages.ts';
+import { below, memberOf, patch, ROOT, patchesOf, patchesText, type Place, type Patches } from './patches.ts';
+import { MUTATION_MESSAGES } from '../../../cel/compile/compiler.ts';
 import type { CompiledExpression } from '../../policy/expressions/expression.ts';
-import { patchesOf, patchesText, type Patches } from './patches.ts';
 import { NeedsWebhook, readerOf } from './written-value.ts';
 
 type Change = CompiledPolicy['defaults'][number] | CompiledPolicy['mutations'][number];

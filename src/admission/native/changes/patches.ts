@@ -1,8 +1,7 @@
 /** The expression of a mutation as operations, as far as its text says. */
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
-import { pointerPart, unescapePart } from '../../../json/json-patch.ts';
+import { pointerOf, pointerPart, unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledMutation } from '../../policy/compiled-policy.ts';
-import { memberOf, patch, ROOT, type Place } from './place.ts';
 import { mapText, NeedsWebhook, valueText, writtenBy, type Reader, type Written } from './written-value.ts';
 
 /** What a mutation does to an object. */
@@ -82,7 +81,7 @@ function operationOf(written: Expression, reader: Reader): Operation {
 function keysOf(pointer: string): readonly string[] {
   const keys = pointer.split('/').slice(1).map(unescapePart);
   const isUsual = keys.every((key) => !/^[-+]?\d+$/.test(key) || /^(0|[1-9]\d{0,8})$/.test(key));
-  if (keys.length > 0 && isUsual && keys.map(pointerPart).join('') === pointer) return keys;
+  if (keys.length > 0 && isUsual && pointerOf(keys) === pointer) return keys;
   throw new NeedsWebhook(`the API server and the webhook may read the path "${pointer}" differently`);
 }
 
@@ -169,9 +168,30 @@ function created(written: Exclude<Written, { kind: 'null' }>): string {
 
 /** A patch of the API server would add what it cannot replace. A patch that cannot remove fails. */
 function operationTexts({ op, keys, written }: Operation): readonly string[] {
-  const place: Place = { value: '', pointer: [JSON.stringify(keys.map(pointerPart).join(''))] };
+  const place: Place = { value: '', pointer: [JSON.stringify(pointerOf(keys))] };
   return [
     ...(op === 'add' ? [] : [patch('remove', place)]),
     ...(op === 'remove' ? [] : [patch('add', place, written && valueText(written))]),
   ];
 }
+
+/** A value in the object, and the JSON pointer to it. Both are CEL. */
+export interface Place {
+  readonly value: string;
+  readonly pointer: readonly string[];
+}
+
+export const ROOT: Place = { value: 'object', pointer: [] };
+
+export const below = ({ value, pointer }: Place, access: string, part: string): Place => ({
+  value: `${value}${access}`,
+  pointer: [...pointer, part],
+});
+
+/** The member of a map. */
+export const memberOf = (place: Place, name: string): Place =>
+  below(place, `[${JSON.stringify(name)}]`, JSON.stringify(pointerPart(name)));
+
+/** One patch, as CEL. */
+export const patch = (op: 'add' | 'remove', { pointer }: Place, value?: string): string =>
+  `JSONPatch{op: "${op}", path: ${pointer.join(' + ')}${value === undefined ? '' : `, value: ${value}`}}`;

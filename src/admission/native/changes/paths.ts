@@ -2,7 +2,7 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
-import { readPaths, type ReadStep } from '../../../cel/syntax/read-paths.ts';
+import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
@@ -11,7 +11,7 @@ import { variablesOf } from '../variable-types.ts';
 /** The field and everything in it; an empty path is the whole object. */
 export type Path = readonly Segment[];
 
-export const ANYTHING: Path = [];
+const ANYTHING: Path = [];
 
 export const fieldsPath = (names: readonly string[]): Path => names.map((name) => ({ kind: 'field', name }));
 

@@ -18,7 +18,7 @@ import {
 import type { CelProgram } from '../../../cel/cel.ts';
 import type { Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
-import { pathFrom } from '../../../cel/syntax/read-paths.ts';
+import { pathFrom } from '../../../cel/syntax/used-fields.ts';
 import type { Written } from './written-value.ts';
 
 interface Change {

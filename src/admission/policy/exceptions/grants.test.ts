@@ -7,9 +7,8 @@ import type { Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, Grants } from '../compiled-policy.ts';
 import type { World } from '../world.ts';
-import { confirmingExceptions } from './confirm-exceptions.ts';
+import { confirmingExceptions, grantsIn, grantState } from './grants.ts';
 import { exemptionOf, exemptionOfStored } from './exceptions.ts';
-import { grantsIn, grantState } from './grants.ts';
 
 const EXPIRY = Date.parse('2026-12-01T00:00:00Z');
 const BEFORE = EXPIRY - 1;

@@ -6,12 +6,21 @@ import { toGroupResource } from '../../../api/policy-match.ts';
 import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledMatch, CompiledParams } from '../compiled-policy.ts';
 import { namespaceRefOf } from '../object-ref.ts';
-import type { ClusterReads } from './cluster-reads.ts';
-import type { Inputs } from './expression.ts';
+import {
+  allReads,
+  createEvaluate,
+  UnknownTarget,
+  type Inputs,
+  type CompiledExpression,
+  type Reads,
+  type Evaluate,
+} from './expression.ts';
 import { readReferences, type FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import type { World } from '../world.ts';
+import { memoizeWeak } from '../../../json/objects.ts';
+import type { CelBudget } from '../../../cel/frame.ts';
 
 export interface Bindings {
   /** The variables of expressions that come from the cluster. */
@@ -126,4 +135,67 @@ export function compileParams(
       `is missing: ${groupResourceName(unnamespaced)} has no namespace in which the object could be`,
     );
   return { target, kind, version, name, namespace, namespaced, whenMissing };
+}
+
+/** Which variables of an expression come from the cluster. */
+type ClusterReads = Pick<Reads, 'authorizer' | 'namespaceObject' | 'params' | 'refs'>;
+
+type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'warnings' | 'auditAnnotations'>;
+
+export const readsCluster = ({ authorizer, namespaceObject, params, refs }: ClusterReads): boolean =>
+  authorizer || namespaceObject || params || refs.size > 0;
+
+/** What the expressions of defaults and mutations read. */
+export const changesRead = memoised(({ defaults, mutations }) => [
+  ...defaults.map((rule) => (rule.kind === 'expression' ? rule.expression : undefined)),
+  ...mutations.flatMap(({ condition, change }) => [condition, change]),
+]);
+
+/** What the expressions of rules, warnings and audit annotations read. */
+export const checksRead = memoised(({ rules, warnings, auditAnnotations }) => [
+  ...rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
+  ...warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
+  ...auditAnnotations.map(({ value }) => value),
+]);
+
+function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpression | undefined)[]) {
+  return memoizeWeak((policy: Expressions): ClusterReads =>
+    allReads(expressionsOf(policy).flatMap((one) => one?.reads ?? [])),
+  );
+}
+
+/** Runs the checks of a policy on one request. */
+export interface Evaluation {
+  /** A missing target is absent from `refs`. */
+  readonly evaluate: Evaluate;
+  /** The missing targets that the expression reads, if its result could differ once they exist. */
+  readonly awaits: (expression: CompiledExpression) => readonly FoundReference[];
+}
+
+export function createEvaluation(
+  { variables }: Pick<CompiledPolicy, 'variables'>,
+  request: AdmissionRequest,
+  { inputs: fromCluster, missing }: Bindings,
+  budget: CelBudget,
+): Evaluation {
+  const { object, oldObject } = request;
+  const inputs = { ...fromCluster, request, object, oldObject };
+  let unknown: Evaluate | undefined;
+  const isUnknown = (expression: CompiledExpression): boolean => {
+    const unknownRefs = new Set(missing.refs.map(({ reference }) => reference.name));
+    unknown ??= createEvaluate(variables, { ...inputs, unknownRefs }, budget);
+    try {
+      unknown(expression);
+      return false;
+    } catch (error) {
+      return error instanceof UnknownTarget;
+    }
+  };
+  return {
+    evaluate: createEvaluate(variables, inputs, budget),
+    awaits: (expression) => {
+      const targets = missing.refs.filter(({ reference }) => expression.reads.refs.has(reference.name));
+      return targets.length > 0 && isUnknown(expression) ? targets : [];
+    },
+  };
 }

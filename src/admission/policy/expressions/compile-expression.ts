@@ -1,11 +1,10 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { compileCel, CelError, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
-import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
+import { allReads, type CompiledExpression, type CompiledVariable, type Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { Report } from '../problem.ts';
 import { explainCel } from './explain-cel.ts';
-import { allReads } from './cluster-reads.ts';
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { quote } from '../../../json/printable.ts';
 

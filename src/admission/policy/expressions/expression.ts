@@ -22,6 +22,16 @@ export interface Reads {
   readonly refs: ReadonlySet<string>;
 }
 
+/** What at least one of the expressions reads. */
+export const allReads = (all: readonly Reads[]): Reads => ({
+  oldObject: all.some(({ oldObject }) => oldObject),
+  request: all.some(({ request }) => request),
+  authorizer: all.some(({ authorizer }) => authorizer),
+  namespaceObject: all.some(({ namespaceObject }) => namespaceObject),
+  params: all.some(({ params }) => params),
+  refs: new Set(all.flatMap(({ refs }) => [...refs])),
+});
+
 /** A compiled expression of a policy. */
 export interface CompiledExpression {
   readonly program: CelProgram;

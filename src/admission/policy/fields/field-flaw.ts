@@ -1,6 +1,5 @@
 /** Finds out whether a path, or a value, fits the type of an object. */
-import type { CelType } from '../../../cel/types/type.ts';
-import { parameter, showType } from '../../../cel/types/type.ts';
+import { type CelType, parameter, showType } from '../../../cel/types/type.ts';
 import { formatPath, type Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
@@ -23,14 +22,14 @@ export function typeAt(type: CelType, segments: readonly Segment[]): Found {
   let at: Found = found(type);
   for (const [depth, segment] of segments.entries()) {
     if (at.kind === 'flaw') return at;
-    at = step(at.type, segment, textOf(segments.slice(0, depth)));
+    at = step(at.type, segment, pathText(segments.slice(0, depth)));
   }
   return at;
 }
 
 const ROOT = 'the object';
 
-const textOf = (segments: readonly Segment[]): string =>
+const pathText = (segments: readonly Segment[]): string =>
   segments.length === 0
     ? ROOT
     : segments.reduce((text, segment) => {
@@ -96,7 +95,7 @@ export function valueFlaw(type: CelType, value: Shape, path: readonly Segment[])
     if (type.kind !== 'object' && type.kind !== 'map')
       return takesAnything(type) ? undefined : mismatch(type, 'an object', path);
     return firstOf(Object.entries(value), ([name, item]) => {
-      const at = step(type, { kind: 'field', name }, textOf(path));
+      const at = step(type, { kind: 'field', name }, pathText(path));
       return at.kind === 'flaw' ? at.message : valueFlaw(at.type, item, [...path, { kind: 'field', name }]);
     });
   }
@@ -119,7 +118,7 @@ function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined):
 }
 
 const mismatch = (type: CelType, given: string, path: readonly Segment[]): string =>
-  `${textOf(path)} is ${NAMES[type.kind === 'named' ? type.name : type.kind] ?? `a ${showType(type)}`}, so ${given} does not fit`;
+  `${pathText(path)} is ${NAMES[type.kind === 'named' ? type.name : type.kind] ?? `a ${showType(type)}`}, so ${given} does not fit`;
 
 const NAMES: Readonly<Record<string, string>> = {
   bool: 'true or false',

@@ -34,7 +34,7 @@ export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest
   });
 }
 
-const KEEP = 'keep the value it has, or delete the object and create it again';
+export const KEEP = 'keep the value it has, or delete the object and create it again';
 
 /** The API uses null for a field that is not set. */
 function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {

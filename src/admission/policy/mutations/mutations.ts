@@ -5,6 +5,7 @@ import { requireWrites, type Report } from '../problem.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
+import { messageOf } from '../../../json/error-message.ts';
 import { isJsonArray, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
@@ -84,7 +85,7 @@ function patched(object: JsonObject, change: JsonValue): JsonObject {
     return applyPatch(object, change.map(operationOf));
   } catch (error) {
     if (error instanceof InvalidChange) throw error;
-    throw new InvalidChange(error instanceof Error ? error.message : String(error));
+    throw new InvalidChange(messageOf(error));
   }
 }
 

@@ -1,12 +1,14 @@
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { isEqual } from '../../../json/json.ts';
-import { readReferences, type FoundReference, type ReadReferences } from './read-references.ts';
+import { readReferences, referenceKey, type FoundReference, type ReadReferences } from './read-references.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, targetKey } from '../object-ref.ts';
 import { governedBefore } from '../match/object-scope.ts';
 import type { World } from '../world.ts';
 import type { Violation } from '../violation.ts';
+import { memoizeAsync } from '../../../json/memoize-async.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
 
 /** A reference whose target the store does not hold: it may be missing, or the store may be late. */
 export interface UnresolvedReference extends FoundReference {
@@ -32,7 +34,7 @@ export function checkReferences(
   const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
   const before = old && readReferences(policy, old, namespace);
 
-  const named = before && new Set(before.found.map(keyOf));
+  const named = before && new Set(before.found.map(referenceKey));
   const wasBroken = before && new Map(before.broken.map((broken) => [broken.field, broken]));
   return {
     violations: [
@@ -45,12 +47,10 @@ export function checkReferences(
       ...missingFields(policy, now, before),
     ],
     unresolved: now.found
-      .filter((found) => named?.has(keyOf(found)) !== true && find(found.target) === undefined)
+      .filter((found) => named?.has(referenceKey(found)) !== true && find(found.target) === undefined)
       .map((found) => ({ ...found, policy })),
   };
 }
-
-const keyOf = ({ reference, target }: FoundReference): string => `${reference.name} ${targetKey(target)}`;
 
 /** The violation for an unresolved reference whose target is confirmed to be missing. */
 export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
@@ -72,4 +72,63 @@ function missingFields(
       const message = `is required: write the name of a ${targetKind} (reference ${name})`;
       return { policy, check: name, field: path.text, reason: 'FieldValueRequired', message };
     });
+}
+
+/** Concurrent live reads for one request. */
+const AT_ONCE = 16;
+/** Once this many targets are known to be missing, the others are not read: an object can name thousands. */
+const ENOUGH_MISSING = 16;
+
+/** The results of live reads for references whose target is not in the store. */
+export interface ConfirmedTargets {
+  /** The target does not exist. */
+  readonly missing: readonly UnresolvedReference[];
+  /** The live read failed. */
+  readonly unknown: readonly UnresolvedReference[];
+  /** Not read, because enough other targets are missing or a read failed. */
+  readonly unread: readonly UnresolvedReference[];
+  /** Why a live read failed, for the log. */
+  readonly cause: unknown;
+}
+
+type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
+
+/**
+ * Reads targets from the API server: each target once per request, regardless of how many fields and policies name it.
+ */
+export function createTargetConfirmer({ confirm }: Pick<World, 'confirm'>, signal: AbortSignal) {
+  const answers = memoizeAsync(
+    (target: ObjectRef): Promise<Answer> =>
+      confirm(target, signal).then(
+        (found) => ({ kind: found === undefined ? 'missing' : 'found' }),
+        (cause: unknown) => ({ kind: 'unknown', cause }),
+      ),
+    targetKey,
+  );
+
+  return async (references: readonly UnresolvedReference[]): Promise<ConfirmedTargets> => {
+    const missing = new Set<UnresolvedReference>();
+    const unknown: UnresolvedReference[] = [];
+    let cause: unknown;
+    const byTarget = [...Map.groupBy(references, ({ target }) => targetKey(target)).values()];
+    let read = 0;
+    while (read < byTarget.length && missing.size < ENOUGH_MISSING && unknown.length === 0) {
+      const batch = byTarget.slice(read, read + AT_ONCE);
+      read += batch.length;
+      await Promise.all(
+        batch.map(async (same) => {
+          const [first] = same;
+          const answer = first === undefined ? undefined : await answers.read(first.target);
+          if (answer?.kind === 'missing') for (const one of same) missing.add(one);
+          if (answer?.kind === 'unknown') {
+            unknown.push(...same);
+            cause = answer.cause;
+          }
+        }),
+      );
+    }
+    // Reads finish in any order; messages keep the order of the policies and fields.
+    const ordered = references.filter((reference) => missing.has(reference));
+    return { missing: ordered, unknown, unread: byTarget.slice(read).flat(), cause };
+  };
 }

@@ -23,6 +23,10 @@ const order = {
 
 const isoOf = (time: number) => new Date(time).toISOString();
 
+/** A record with a valid proof, although Gatehouse writes no such record. */
+const signedAs = (change: Partial<UniqueClaim['spec']>): UniqueClaim =>
+  present(withGone({ ...stored(), spec: { ...stored().spec, ...change } }, NOW, prove));
+
 function present(record: UniqueClaim | undefined): UniqueClaim {
   if (record === undefined) throw new Error('no record');
   return record;
@@ -80,6 +84,8 @@ test.each<[string, UniqueClaim]>([
     'says that the deletion was admitted later',
     { ...stored(), spec: { ...stored().spec, claimedAt: isoOf(NOW + 3_600_000) } },
   ],
+  ['orders an unknown action, with a valid proof', signedAs({ values: ['Restrict', '2'] })],
+  ['names a rule that is no reference, with a valid proof', signedAs({ rule: 'referenced/datacenter' })],
   ['has no proof', withAnnotations({})],
   ['has a wrong proof', withAnnotations({ 'gatehouse.dev/proof': prove('x') })],
   ['has another name', { ...stored(), metadata: { ...stored().metadata, name: 'deleted.0' } }],

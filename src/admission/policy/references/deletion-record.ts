@@ -8,12 +8,12 @@
  */
 import { createHash } from 'node:crypto';
 
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
+import { OWN_LABELS } from '../../../api/group.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledReference, DeleteAction } from '../compiled-policy.ts';
 import { targetKey } from '../object-ref.ts';
-import { holderRef } from '../unique/claim-state.ts';
+import { holderRef, holding } from '../unique/claim-state.ts';
 
 /** The leader watches the claims with this label. */
 export const DELETION_LABEL = 'gatehouse.dev/deletion';
@@ -65,7 +65,7 @@ export const actingReferences = (
     : [];
 
 /** The times, too: a user who can write UniqueClaims could otherwise repeat an old record, or let it act on new objects. */
-function textOf(claim: UniqueClaim): string {
+function signedText(claim: UniqueClaim): string {
   const { policy, rule, values, claimedAt, requests = [] } = claim.spec;
   const deletions = requests.map(({ uid, at }) => [uid, at]);
   return JSON.stringify([
@@ -81,7 +81,7 @@ function textOf(claim: UniqueClaim): string {
 
 /** Undefined while the key is not known. */
 function signed(claim: UniqueClaim, prove: Prove): UniqueClaim | undefined {
-  const proof = prove(textOf(claim));
+  const proof = prove(signedText(claim));
   if (proof === undefined) return undefined;
   const { metadata } = claim;
   const annotations = { ...metadata.annotations, [PROOF_ANNOTATION]: proof };
@@ -96,22 +96,14 @@ function nameOf({ policy, reference, target, uid }: Order): string {
 /** Undefined while the key of the proof is not known. */
 export function newDeletionRecord(order: Order, now: number, prove: Prove): UniqueClaim | undefined {
   const { policy, reference, action, target, uid, depth } = order;
-  const { group, resource, namespace, name } = target;
-  const at = new Date(now).toISOString();
   const record: UniqueClaim = {
     metadata: {
       name: nameOf(order),
-      labels: {
-        'app.kubernetes.io/managed-by': 'gatehouse',
-        [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
-        [DELETION_LABEL]: '',
-      },
+      labels: { ...OWN_LABELS, [DELETION_LABEL]: '' },
     },
     spec: {
       ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
-      holder: { group, resource, ...(namespace === undefined ? {} : { namespace }), name },
-      claimedAt: at,
-      requests: [{ uid, at }],
+      ...holding(target, { uid, at: new Date(now).toISOString() }, now),
     },
   };
   return signed(record, prove);
@@ -146,7 +138,7 @@ export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRe
   };
   const admittedAt = Date.parse(spec.claimedAt);
   const skew = Math.abs(Date.parse(metadata.creationTimestamp ?? '') - Date.parse(at));
-  const proof = prove(textOf(claim));
+  const proof = prove(signedText(claim));
   const isOurs =
     proof !== undefined &&
     metadata.annotations?.[PROOF_ANNOTATION] === proof &&

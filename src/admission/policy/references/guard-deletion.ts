@@ -3,13 +3,13 @@ import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { quote } from '../../../json/printable.ts';
-import type { Decision } from '../../review/decision.ts';
+import { TRY_AGAIN, type Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { knownRestore, windowsFor } from '../deferral/deferral.ts';
 import { NO_FINDINGS, toDecision } from '../findings.ts';
 import { canGovern } from '../match/object-scope.ts';
-import { describeRef, targetKey } from '../object-ref.ts';
+import { describeRef, targetKey, namespaceRefOf } from '../object-ref.ts';
 import { admittedRequest, busyMs, holderRef, renewed } from '../unique/claim-state.ts';
 import type { AdmissionContext, Claims, Intents } from '../world.ts';
 import {
@@ -20,11 +20,9 @@ import {
   serializableReferences,
   targetLabel,
 } from './intents.ts';
-import { isInTerminatingNamespace } from './terminating-namespace.ts';
 
 /** How often a deletion looks whether a pending write is stored. Nearly all are within milliseconds. */
 const MOST_LOOKS = 10;
-const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
 
 /** Decides whether these objects block the deletion, by live reads. */
 type Judge = (candidates: readonly ObjectRef[]) => Promise<Decision>;
@@ -224,3 +222,18 @@ function tooManyUnsettled({ policies: [policy] }: Guard, username: string): Deci
 
 const unknownMessage = ({ target, policies: [policy] }: Guard): string =>
   `could not find out whether something still names ${describeRef(target)} (policy ${policy.name})`;
+
+/**
+ * The namespace controller deletes the objects of a namespace in any order, so a reference between them must not block
+ * it.
+ */
+export async function isInTerminatingNamespace(
+  { namespace }: ObjectRef,
+  target: ObjectRef,
+  { read }: AdmissionContext['world'],
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (namespace === undefined || namespace !== target.namespace) return false;
+  const found = await read(namespaceRefOf(namespace), signal);
+  return found === undefined || found.metadata?.deletionTimestamp !== undefined;
+}

@@ -3,6 +3,7 @@ import { quote } from '../../../json/printable.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import { TRY_AGAIN } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import {
   deferringWindow,
@@ -26,7 +27,6 @@ import { deletionIntentName, newIntent, referenceIntentName, targetLabel } from 
 const AT_ONCE = 8;
 /** Limit for the targets that one write may add: each is a label of the intent. */
 const MOST_TARGETS = 256;
-const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
 
 type Obstacle = { readonly reference: UnresolvedReference } & (
   | { readonly kind: 'missing' | 'being-deleted' | 'deletion-pending' }

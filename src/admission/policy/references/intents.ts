@@ -13,17 +13,17 @@
  */
 import { createHash } from 'node:crypto';
 
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
+import { OWN_LABELS } from '../../../api/group.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../../api/unique-claim.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
-import type { AdmissionRequest } from '../../review/request.ts';
+import { type AdmissionRequest, writes } from '../../review/request.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import { governedBefore } from '../match/object-scope.ts';
 import { targetKey } from '../object-ref.ts';
-import { writes } from '../../review/request.ts';
+import { holding } from '../unique/claim-state.ts';
 import type { UnresolvedReference } from './check-references.ts';
-import { referencesOf } from './read-references.ts';
+import { referenceKey, referencesOf } from './read-references.ts';
 
 const HASH_LENGTH = 40;
 /** Names of unique claims contain no dot. */
@@ -64,7 +64,7 @@ export const targetLabel = (target: ObjectRef): string => `gatehouse.dev/target-
 export function newIntent(
   name: string,
   { policy, rule }: Pick<UniqueClaim['spec'], 'policy' | 'rule'>,
-  { group, resource, namespace, name: holder }: ObjectRef,
+  self: ObjectRef,
   labels: readonly string[],
   admitted: AdmittedRequest,
   now: number,
@@ -72,18 +72,9 @@ export function newIntent(
   return {
     metadata: {
       name,
-      labels: {
-        'app.kubernetes.io/managed-by': 'gatehouse',
-        [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
-        ...Object.fromEntries(labels.map((label) => [label, ''])),
-      },
+      labels: { ...OWN_LABELS, ...Object.fromEntries(labels.map((label) => [label, ''])) },
     },
-    spec: {
-      ...{ policy, rule, values: [] },
-      holder: { group, resource, ...(namespace === undefined ? {} : { namespace }), name: holder },
-      claimedAt: new Date(now).toISOString(),
-      requests: [admitted],
-    },
+    spec: { policy, rule, values: [], ...holding(self, admitted, now) },
   };
 }
 
@@ -97,14 +88,13 @@ export function guardedReferences(
   const references = serializableReferences(policy);
   if (references.length === 0 || object === undefined || !writes(operation)) return [];
   const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
-  const before = new Set(old === undefined ? [] : referencesOf({ references }, old, namespace).map(keyOf));
+  const before = new Set(
+    old === undefined ? [] : referencesOf({ references }, old, namespace).map(referenceKey),
+  );
   return referencesOf({ references }, object, namespace)
-    .filter((found) => !before.has(keyOf(found)) && !covers('references', found.reference.name))
+    .filter((found) => !before.has(referenceKey(found)) && !covers('references', found.reference.name))
     .map((found) => ({ ...found, policy }));
 }
-
-const keyOf = ({ reference, target }: Pick<UnresolvedReference, 'reference' | 'target'>): string =>
-  `${reference.name} ${targetKey(target)}`;
 
 /** A policy that only warns or audits guarantees nothing. */
 export const serializableReferences = ({

@@ -2,16 +2,16 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { siblingPath, valueAt, type ConcretePath } from '../../../json/field-path.ts';
 import { isJsonObject } from '../../../json/json.ts';
+import { pointerOf } from '../../../json/json-patch.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import type { CompiledReference } from '../compiled-policy.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 import { targetKey } from '../object-ref.ts';
 import type { DeletionRecord } from './deletion-record.ts';
 import { referencesOf, type FoundReference } from './read-references.ts';
-import { pointerOf } from './target-uids.ts';
 
 /** RFC 6902. */
-export type ReferrerOperation =
+type ReferrerOperation =
   | { readonly op: 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 

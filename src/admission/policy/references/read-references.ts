@@ -11,6 +11,7 @@ import {
 import { textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
+import { targetKey } from '../object-ref.ts';
 
 /** A field that names a target. The target may or may not exist. */
 export interface FoundReference {
@@ -21,8 +22,12 @@ export interface FoundReference {
   readonly target: ObjectRef;
 }
 
+/** References of an object to the same target by the same reference of the policy have the same key. */
+export const referenceKey = ({ reference, target }: Pick<FoundReference, 'reference' | 'target'>): string =>
+  `${reference.name} ${targetKey(target)}`;
+
 /** A field whose value cannot be the name of any target. */
-export interface BrokenReference {
+interface BrokenReference {
   readonly reference: CompiledReference;
   readonly field: string;
   readonly value: JsonValue;

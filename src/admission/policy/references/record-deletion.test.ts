@@ -6,8 +6,7 @@ import { deleteRequest, GROUP, policyOf } from '../../../../test/support/admissi
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { OutOfReachError } from '../out-of-reach-error.ts';
-import type { World } from '../world.ts';
+import { OutOfReachError, type World } from '../world.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
 import { readDeletionRecord } from './deletion-record.ts';
 

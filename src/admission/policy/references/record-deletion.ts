@@ -5,8 +5,7 @@ import { denied, FORBIDDEN, type Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, DeleteAction } from '../compiled-policy.ts';
 import { describeRef } from '../object-ref.ts';
-import { OutOfReachError } from '../out-of-reach-error.ts';
-import type { AdmissionContext, ClaimStore } from '../world.ts';
+import { OutOfReachError, type AdmissionContext, type ClaimStore } from '../world.ts';
 import {
   actingReferences,
   newDeletionRecord,

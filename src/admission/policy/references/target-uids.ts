@@ -3,7 +3,6 @@
  * is stale. Only writes of a restorer are corrected: any other user means the uid that they write.
  */
 import { siblingPath, valueAt, type ConcretePath, formatPath } from '../../../json/field-path.ts';
-import { pointerPart } from '../../../json/json-patch.ts';
 import { isJsonArray, isJsonObject, textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { KubeObject, ObjectMeta, ObjectRef } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
@@ -102,6 +101,3 @@ function replaceAt(object: JsonObject, keys: ConcretePath, value: JsonValue): Js
   const replaced = replace(object, 0);
   return isJsonObject(replaced) ? replaced : object;
 }
-
-/** The JSON pointer of the field. */
-export const pointerOf = (keys: ConcretePath): string => keys.map((key) => pointerPart(String(key))).join('');

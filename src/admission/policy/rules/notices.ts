@@ -81,7 +81,7 @@ export function evaluateNotices(
     return typeof text === 'string' && text !== '' ? [text] : [];
   });
   const auditAnnotations = policy.auditAnnotations.flatMap(({ key, value }): readonly [string, string][] => {
-    const text = textOf(valueOf(value, key)).trim();
+    const text = annotationText(valueOf(value, key)).trim();
     return text === ''
       ? []
       : [[key, Buffer.byteLength(text) > LONGEST_VALUE ? shorten(text, LONGEST_VALUE) : text]];
@@ -89,7 +89,7 @@ export function evaluateNotices(
   return { warnings, auditAnnotations: Object.fromEntries(auditAnnotations), errors };
 }
 
-function textOf(value: unknown): string {
+function annotationText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string') return value;
   try {

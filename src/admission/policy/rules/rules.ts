@@ -4,14 +4,13 @@ import { CelCostError } from '../../../cel/cel-error.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
-import type { Evaluation } from '../expressions/evaluation.ts';
-import type { FoundReference } from '../references/read-references.ts';
-import type { Bindings } from '../expressions/bindings.ts';
-import { readsCluster } from '../expressions/cluster-reads.ts';
+import { readsCluster, type Evaluation, type Bindings } from '../expressions/bindings.ts';
+import { referenceKey, type FoundReference } from '../references/read-references.ts';
 import { describeRef } from '../object-ref.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import { tryPath, type Report } from '../problem.ts';
 import type { Violation } from '../violation.ts';
+import type { UnresolvedReference } from '../references/check-references.ts';
 
 /** As in the API server. */
 export const MESSAGE = { refs: true, authorizer: false } as const;
@@ -141,3 +140,27 @@ export function attempt(
     return { kind: 'failed', error };
   }
 }
+
+/**
+ * Leaves out rules whose result depends on missing targets, if the decision about each of these references also holds
+ * for the rule. All other rules stay: a tolerated or exempt dangling reference must not disable them.
+ *
+ * @param refused references for which the request is refused, retried or reported
+ * @param deferred references that are checked again later; so are rules, but only those that read just the state
+ */
+export function withoutAwaiting(
+  violations: readonly Violation[],
+  refused: readonly UnresolvedReference[],
+  deferred: readonly UnresolvedReference[] = [],
+): readonly Violation[] {
+  if (refused.length + deferred.length === 0) return violations;
+  const decided = new Set(refused.map(unresolvedKey));
+  const later = new Set(deferred.map(unresolvedKey));
+  return violations.filter(({ policy, awaits = [], deferrable }) => {
+    const keys = awaits.map((one) => unresolvedKey({ ...one, policy }));
+    const follows = keys.every((key) => decided.has(key) || (deferrable === 'rules' && later.has(key)));
+    return keys.length === 0 || !follows;
+  });
+}
+
+const unresolvedKey = (one: UnresolvedReference): string => `${one.policy.name} ${referenceKey(one)}`;

@@ -19,6 +19,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../json/json.ts';
+import { messageOf } from '../../../json/error-message.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
 import type { Violation } from '../violation.ts';
@@ -119,7 +120,7 @@ function compileWith(schema: object, allErrors: boolean): ValidateFunction {
     // Checking each key for inheritance doubles the validation time, so only schemas that need it do so.
     return createAjv({ allErrors, ownProperties: namesInheritedMember(schema) }).compile(schema);
   } catch (error) {
-    throw new InvalidSchema(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new InvalidSchema(messageOf(error), { cause: error });
   }
 }
 

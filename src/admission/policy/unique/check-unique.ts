@@ -1,5 +1,6 @@
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
+import { TRY_AGAIN } from '../../review/decision.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
@@ -110,6 +111,8 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
       const message = `too many unique values that ${quote(obstacle.username)} claimed${where} belong to objects that are not stored: try again, and find out why those writes fail; the values are free ${toSeconds(obstacle.waitMs)} s after the last attempt`;
       return { ...common, field: '', message, refusal: TRY_AGAIN };
     }
+    // The API server nearly always stores the other write within a second. API clients wait that long and retry, up to ten
+    // times. If the other write failed, the claim stays pending for longer, and the message tells the user why.
     case 'pending': {
       const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${toSeconds(obstacle.waitMs)} s at the latest (unique value ${rule.name})`;
       return { ...common, message, refusal: TRY_AGAIN };
@@ -118,12 +121,6 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
       return undefined;
   }
 }
-
-/**
- * The API server nearly always stores the other write within a second. API clients wait that long and retry, up to ten
- * times. If the other write failed, the claim stays pending for longer, and the message tells the user why.
- */
-const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
 
 const toSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 

@@ -6,6 +6,7 @@ import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, type Findings, type Undecided } from '../findings.ts';
 import type { AdmissionContext, Claims, World } from '../world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
+import { uniqueBy } from '../../../json/objects.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
@@ -69,9 +70,7 @@ function violationsOf(obstacles: readonly Obstacle[]): readonly Violation[] {
   );
   const violations = [...certain, ...others].flatMap((obstacle) => obstacleViolation(obstacle) ?? []);
   // The message about unsettled claims is the same for all keys of a policy.
-  return [
-    ...new Map(violations.map((one) => [`${one.policy.name} ${one.field} ${one.message}`, one])).values(),
-  ];
+  return uniqueBy(violations, ({ policy, field, message }) => `${policy.name} ${field} ${message}`);
 }
 
 function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {

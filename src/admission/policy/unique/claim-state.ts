@@ -11,7 +11,7 @@
  *   calls the webhook again. Once the object has another resourceVersion, or is gone, the update is over.
  * - Any write is over once its request must have timed out in the API server.
  */
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
+import { OWN_LABELS } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MAX_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret, targetKey } from '../object-ref.ts';
@@ -43,11 +43,7 @@ export function newClaim(
   return {
     metadata: {
       name: key.claim,
-      labels: {
-        'app.kubernetes.io/managed-by': 'gatehouse',
-        [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
-        ...(policy.length <= LONGEST_LABEL ? { [CLAIM_POLICY_LABEL]: policy } : {}),
-      },
+      labels: { ...OWN_LABELS, ...(policy.length <= LONGEST_LABEL ? { [CLAIM_POLICY_LABEL]: policy } : {}) },
     },
     spec: {
       policy,
@@ -58,7 +54,8 @@ export function newClaim(
   };
 }
 
-function holding(
+/** The part of a claim that says which object holds it, and since when. */
+export function holding(
   { group, resource, namespace, name }: ObjectRef,
   admitted: AdmittedRequest | undefined,
   now: number,

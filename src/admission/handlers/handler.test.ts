@@ -1,8 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
-import { defineHandler } from './define-handler.ts';
+import { defineHandler, isHandler, type HandlerDefinition, type HandlerMatch } from './handler.ts';
 import type { HandlerField, HandlerMatchField } from '../../api/handler-definition.ts';
-import { isHandler, type HandlerDefinition, type HandlerMatch } from './handler.ts';
 import { MATCH } from '../../../test/support/admission/handler.ts';
 
 const validate = () => undefined;

@@ -1,0 +1,200 @@
+/**
+ * Records the owners of an object in an annotation, and links the recorded ones at a restore. Only Gatehouse writes the record: users, and backup tools
+ * that patch restored objects, can neither remove nor forge it.
+ */
+import {
+  encodeOwnerRecord,
+  isRecordOf,
+  missingOwners,
+  OWNER_RECORD_ANNOTATION,
+  parseOwnerRecord,
+  toOwnerReferences,
+  type OwnerRecord,
+} from '../../../api/owner-record.ts';
+import { groupResourceName, type OwnerReference } from '../../../json/kube-object.ts';
+import { objectIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { mayRecordOwners, mayRelinkOwner } from '../../../api/owner-kinds.ts';
+import type { CompiledMatch } from '../compiled-policy.ts';
+import { governedResources } from '../match/compile-match.ts';
+import type { Report } from '../problem.ts';
+import { annotationBytes, MOST_ANNOTATION_BYTES } from '../object-metadata.ts';
+import { uniqueBy } from '../../../json/objects.ts';
+import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
+import type { AdmissionContext, Owners } from '../world.ts';
+
+const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
+
+type KeptOwners =
+  | { readonly kind: 'kept'; readonly object: JsonObject; readonly warnings: readonly string[] }
+  /** A new object has a record but no owners: allowed only in a restore. */
+  | { readonly kind: 'unlinked'; readonly record: OwnerRecord };
+
+/**
+ * @param object the request's object with all earlier changes applied
+ * @param isOurs whether Gatehouse itself writes: its sweep knows what it links
+ */
+export function keepOwners(
+  { operation, oldObject }: Pick<AdmissionRequest, 'operation' | 'oldObject'>,
+  object: JsonObject,
+  isOurs: boolean,
+): KeptOwners {
+  const refs = ownersOf(object);
+  if (refs === undefined) return kept(object);
+  if (operation === 'UPDATE' && oldObject !== undefined)
+    return isOurs ? kept(object) : keepOnUpdate(object, refs, oldObject);
+  if (refs.length > 0) return record(object, refs);
+  const recordText = recordTextOf(object);
+  if (recordText === undefined) return kept(object);
+  const read = parseOwnerRecord(recordText);
+  return read === undefined || !isRecordOf(read, selfOf(object))
+    ? withoutRecord(object)
+    : { kind: 'unlinked', record: read };
+}
+
+/** Outside a restore, a new object with a record comes from a copied manifest. The copy has no owners. */
+function withoutRecord(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
+  const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
+  return kept(withRecord(object, undefined), [message]);
+}
+
+/** Recorded owners that are not linked yet stay recorded until the sweep links them or gives up. */
+function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: JsonObject): KeptOwners {
+  const before = recordTextOf(old);
+  const had = ownersOf(old) ?? [];
+  const recorded = parseOwnerRecord(before)?.refs ?? [];
+  const lacking = missingOwners(missingOwners(recorded, had), refs);
+  if (refs.length === 0 && had.length === 0) {
+    const text = typeof before === 'string' ? before : undefined;
+    const isForged = ![undefined, before].includes(recordTextOf(object));
+    return kept(withRecord(object, text), isForged ? [UNCHANGED] : []);
+  }
+  return record(object, [...refs, ...lacking]);
+}
+
+const UNCHANGED = `${ANNOTATION}: stays as it is, because Gatehouse writes it; leave it out of manifests`;
+
+function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners {
+  if (refs.length === 0) return kept(withRecord(object, undefined));
+  const text = encodeOwnerRecord({ self: selfOf(object), refs });
+  if (text !== undefined && hasRoom(object, text)) return kept(withRecord(object, text));
+  const message = `${ANNOTATION}: there is no room for ${refs.length} owner references, so a restore will not link them again`;
+  return kept(withRecord(object, undefined), [message]);
+}
+
+const kept = (object: JsonObject, warnings: readonly string[] = []) =>
+  ({ kind: 'kept', object, warnings }) as const;
+
+/** Whether the policy preserves owners. Reports the problems that prevent it. */
+export function compileOwners(
+  { owners }: AdmissionPolicySpec,
+  match: CompiledMatch,
+  report: Report,
+): boolean {
+  if (owners?.preserve !== true) return false;
+  const adopted = governedResources(match).find((kind) => !mayRecordOwners(kind));
+  if (adopted !== undefined) {
+    const message = `spec.owners cannot preserve the owners of ${groupResourceName(adopted)}: their controllers adopt them by labels, and a reference from a backup would make the garbage collector delete them; govern them by a policy without spec.owners`;
+    report('spec.match.resources', message);
+  }
+  if (!match.operations.includes('CREATE') || !match.operations.includes('UPDATE')) {
+    const message =
+      'has to have CREATE and UPDATE for spec.owners, or users could forge what is recorded: add them';
+    report('spec.match.operations', message);
+  }
+  return true;
+}
+
+/**
+ * The owner references of an object. Undefined if the owner references are malformed: the API server then rejects the object, so there is nothing to
+ * record.
+ */
+function ownersOf(object: JsonObject): readonly OwnerReference[] | undefined {
+  return toOwnerReferences(valueIn(object, 'metadata', 'ownerReferences'));
+}
+
+/** The raw value of the annotation, unparsed. */
+function recordTextOf(object: JsonObject): unknown {
+  return valueIn(object, 'metadata', 'annotations', OWNER_RECORD_ANNOTATION);
+}
+
+/** The name by which a record identifies this object. */
+function selfOf(object: JsonObject): string {
+  // Without a name, the API server generates one after admission.
+  return textIn(object, 'metadata', 'name') || `${textIn(object, 'metadata', 'generateName')}*`;
+}
+
+/** Sets the annotation, or removes it if `text` is undefined. Returns the same object if nothing changes. */
+function withRecord(object: JsonObject, text: string | undefined): JsonObject {
+  if (recordTextOf(object) === text) return object;
+  const annotations: Record<string, JsonValue> = { ...annotationsOf(object) };
+  if (text === undefined) Reflect.deleteProperty(annotations, OWNER_RECORD_ANNOTATION);
+  else annotations[OWNER_RECORD_ANNOTATION] = text;
+  return withMetadata(object, { annotations });
+}
+
+/** Whether the annotation fits within the size limit: it must not make the user's write fail. */
+const hasRoom = (object: JsonObject, text: string): boolean =>
+  annotationBytes({ ...annotationsOf(object), [OWNER_RECORD_ANNOTATION]: text }) <= MOST_ANNOTATION_BYTES;
+
+function withOwners(object: JsonObject, refs: readonly OwnerReference[]): JsonObject {
+  return withMetadata(object, { ownerReferences: refs.map((ref) => ({ ...ref })) });
+}
+
+function withMetadata(object: JsonObject, change: Readonly<Record<string, JsonValue>>): JsonObject {
+  return { ...object, metadata: { ...objectIn(object, 'metadata'), ...change } };
+}
+
+const annotationsOf = (object: JsonObject) => objectIn(object, 'metadata', 'annotations');
+
+/** Leave objects with more owners to the sweep: each owner is a live read while a user waits. */
+const MOST_READS = 8;
+
+/**
+ * Links the recorded owners of a restored object at its creation: all or none, so that no object has only some of its owners until the sweep. If a read fails, the record
+ * stays: a backup tool does not retry, but the sweep after the restore does.
+ */
+export async function linkOwners(
+  request: AdmissionRequest,
+  object: JsonObject,
+  { refs }: OwnerRecord,
+  { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
+): Promise<Extract<KeptOwners, { kind: 'kept' }>> {
+  const restore = await createRestoreLookup(request, { world, signal })();
+  const waiting = { kind: 'kept', object, warnings: [] } as const;
+  // Whether this is a restore is unknown. Keep the record: the sweep links only restored objects.
+  if (restore.kind === 'unknown') return waiting;
+  const windows = windowsFor(restore, 'CREATE');
+  if (windows.length === 0) return withoutRecord(object);
+  // The object belongs to each of these windows: the strictest one holds.
+  if (!windows.every(({ links }) => links)) return waiting;
+  if (world.owners === undefined || refs.length > MOST_READS) return waiting;
+  if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
+  const linked = await findAll(refs, request.namespace, world.owners, signal);
+  if (linked === undefined) return waiting;
+  const text = encodeOwnerRecord({ self: selfOf(object), refs: linked });
+  return { ...waiting, object: withRecord(withOwners(object, linked), text) };
+}
+
+/** The references with the current uids; undefined if an owner is missing, is being deleted or cannot be read. */
+async function findAll(
+  refs: readonly OwnerReference[],
+  namespace: string | undefined,
+  { read }: Owners,
+  signal: AbortSignal,
+): Promise<readonly OwnerReference[] | undefined> {
+  const answers = await Promise.all(
+    refs.map(async (ref) => {
+      // If a read fails, the sweep reads again and reports the failure.
+      const owner = await read(ref, namespace, signal).catch(() => undefined);
+      if (owner === undefined || owner.deletionTimestamp !== undefined) return undefined;
+      return { ...ref, apiVersion: owner.apiVersion, uid: owner.uid };
+    }),
+  );
+  const linked = answers.filter((ref) => ref !== undefined);
+  if (linked.length !== refs.length) return undefined;
+  // The API server accepts one controller. The sweep decides between several.
+  if (linked.filter(({ controller }) => controller === true).length > 1) return undefined;
+  return uniqueBy(linked, ({ uid }) => uid);
+}
