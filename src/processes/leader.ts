@@ -8,13 +8,13 @@ import type { CompiledPolicy } from '../admission/policy/compile.ts';
 import { deletionEntriesOf } from '../admission/webhooks/policy-entries.ts';
 import { createClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
-import { orAborted } from '../kube/clock.ts';
+import { orAborted } from '../json/abort.ts';
 import { fenced } from '../kube/lease/fence.ts';
 import { createElection } from '../kube/lease/lease.ts';
 import { ownStateLabels } from '../runtime/certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from '../runtime/certificates/start-certificates.ts';
-import { startUnlessLent } from '../runtime/controllers/lend-controllers.ts';
-import { startUniqueClaims } from '../runtime/claims/start-unique-claims.ts';
+import { startUnlessLent } from '../runtime/controllers/start-controllers.ts';
+import { startUniqueClaims } from '../runtime/claims/unique-claims.ts';
 import type { ControllersConfig } from '../config/config.ts';
 import type { Connected, Context } from '../runtime/context.ts';
 import type { LeaderContext } from '../runtime/controller.ts';
@@ -22,20 +22,23 @@ import type { Conversions } from '../runtime/conversions/start-conversions.ts';
 import { createListeners } from '../runtime/listeners.ts';
 import { createOwnLease, LEADER_LEASE, type OwnLease } from '../runtime/leadership/own-lease.ts';
 import { startPolicyAudit } from '../runtime/policies/policy-audit.ts';
-import { startExceptionStatus } from '../runtime/policies/exception-status.ts';
+import { startExceptionStatus } from '../runtime/policies/policy-exceptions.ts';
 import { startPolicyStatus } from '../runtime/policies/policy-status.ts';
 import { startReadRecords } from '../runtime/policies/read-records.ts';
 import { startNativePolicies } from '../runtime/native/native-policies.ts';
 import { startDeletionActions } from '../runtime/references/start-deletion-actions.ts';
 import { startPolicyReports } from '../runtime/reports/policy-reports.ts';
-import { startShareState } from '../runtime/own-state/share-state.ts';
+import { startShareState } from '../runtime/own-state/own-state.ts';
 import { startOwnSweeps } from '../runtime/restores/own-sweeps.ts';
 import { startRehearsalFigures } from '../runtime/restores/rehearsal-figures.ts';
 import { startRestores } from '../runtime/restores/restore-windows.ts';
 import type { Replica } from './replica.ts';
-import { createInstallation, type Installation } from '../runtime/webhooks/installation.ts';
-import { startLinkInstallation } from '../runtime/webhooks/link-installation.ts';
-import { startProtectOwnKinds } from '../runtime/webhooks/protect-own-kinds.ts';
+import {
+  createInstallation,
+  type Installation,
+  startLinkInstallation,
+} from '../runtime/webhooks/installation.ts';
+import { startProtectOwnKinds } from '../runtime/webhooks/own-kinds.ts';
 import { startPathRotation } from '../runtime/webhooks/path-tokens.ts';
 import { startWebhookConfigurations } from '../runtime/webhooks/webhook-configurations.ts';
 
@@ -108,8 +111,8 @@ async function lead(
     const running = [
       startLinkInstallation(context, installation, signal),
       startPolicies(context, replica, certificates, installation, signal),
-      startRestores(context, { windows, detectors }, replica, signal),
-      startUniqueClaims(context, replica, record, signal),
+      startRestores(context, replica, signal),
+      startUniqueClaims(context, replica, signal),
       startProtectOwnKinds(context, detectors, installation, signal),
     ];
     await Promise.all(running.map(({ stopped }) => stopped));
@@ -133,36 +136,30 @@ function startPolicies(
   installation: Installation,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  const { registry, policies, exceptions, records, webhooks, releases, detectors } = replica;
-  const state = { registry, policies };
+  const { registry, exceptions } = replica;
   /** Called with the name of a policy about which there is something new to report. */
   const news = createListeners<[name: string]>();
   const audited = createListeners<[name: string]>();
   audited.add(news.tell);
-  const audit = startPolicyAudit(context, state, replica.world, audited.tell, signal);
+  const audit = startPolicyAudit(context, replica, audited.tell, signal);
   const reports = audit.findings && startPolicyReports(context, registry, audit.findings, signal);
   if (reports !== undefined) audited.add(reports.refresh);
   const native = context.config.compilePolicies
-    ? startNativePolicies(context, state, { releases, detectors, installation, onChange: news.tell }, signal)
+    ? startNativePolicies(context, replica, installation, news.tell, signal)
     : undefined;
   const deletions = startDeletionActions(context, replica, news.tell, signal);
   const refusals = createRefusals(context.log, () => {
     for (const { name } of registry.inForce()) news.tell(name);
   });
-  const configurations = startWebhookConfigurations(
-    context,
-    replica,
-    certificates,
-    { installation, ...refusals },
-    signal,
-  );
+  const written = { certificates, installation, ...refusals };
+  const configurations = startWebhookConfigurations(context, replica, written, signal);
   const facts = {
     refusal: refusals.of,
     violations: audit.result,
     enforcementOf: native?.enforcementOf,
     deletions,
   };
-  const status = startPolicyStatus(context, state, { records, webhooks, ...facts }, signal);
+  const status = startPolicyStatus(context, replica, facts, signal);
   news.add(status.add);
   const running = [
     ...[audit, deletions, configurations, status],

@@ -4,41 +4,43 @@ import type { RestoreWindow } from '../api/restore-window.ts';
 import type { AccessSubject } from '../kube/access.ts';
 import { createClient } from '../kube/client.ts';
 import { windowState } from '../restore/window.ts';
-import { createAccessReviews } from '../runtime/access-reviews.ts';
+import { createAccessReviews, createAccessAnswers } from '../runtime/access-reviews.ts';
 import { createClaims, createNamespaceCheck } from '../runtime/claims/claims.ts';
 import { startHeldIntents } from '../runtime/claims/held-intents.ts';
 import { createIntents } from '../runtime/claims/intents.ts';
-import { startUnsettledClaims } from '../runtime/claims/start-unsettled-claims.ts';
-import { createUnsettledClaims } from '../runtime/claims/unsettled-claims.ts';
+import { startUnsettledClaims, createUnsettledClaims } from '../runtime/claims/unsettled-claims.ts';
 import type { Context } from '../runtime/context.ts';
 import { startController } from '../runtime/controller.ts';
 import type { Handlers } from '../runtime/handlers/handlers.ts';
 import { startReleases } from '../runtime/native/releases.ts';
 import type { OwnState } from '../runtime/own-state/own-state.ts';
-import { createAccessAnswers } from '../runtime/policies/access-answers.ts';
 import { createAdmission } from '../runtime/policies/admission.ts';
-import { createCrdSchemas } from '../runtime/policies/crd-schemas.ts';
-import { createExceptionWarnings } from '../runtime/policies/exception-warnings.ts';
+import { createCrdSchemas, namedKinds } from '../runtime/policies/policy-kinds.ts';
+import {
+  createExceptionWarnings,
+  createReadGrants,
+  watchPolicyExceptions,
+} from '../runtime/policies/policy-exceptions.ts';
 import { createGoverned } from '../runtime/policies/governed.ts';
-import { createOwners } from '../runtime/policies/owners.ts';
+import { createOwners, createWorld, withinReach, withoutOwnSecrets } from '../runtime/policies/world.ts';
 import { createPoliciesReconciler } from '../runtime/policies/policies.ts';
-import { createReadGrants, watchPolicyExceptions } from '../runtime/policies/policy-exceptions.ts';
-import { namedKinds } from '../runtime/policies/policy-kinds.ts';
 import { createPolicyRegistry } from '../runtime/policies/policy-registry.ts';
 import { createPolicyWarnings } from '../runtime/policies/policy-warnings.ts';
 import { createReadAccess } from '../runtime/policies/read-access.ts';
 import { READS_SECRET } from '../runtime/policies/read-records.ts';
 import { createTargets } from '../runtime/policies/targets.ts';
-import { createWorld, withinReach, withoutOwnSecrets } from '../runtime/policies/world.ts';
 import { ADMISSION_POLICIES } from '../runtime/resources.ts';
-import { createAwaitWindow, createWindowOrAwait } from '../runtime/restores/await-window.ts';
-import { createRestoreEvidence } from '../runtime/restores/restore-evidence.ts';
+import {
+  createAwaitWindow,
+  createWindowOrAwait,
+  createRestoreEvidence,
+} from '../runtime/restores/restore-evidence.ts';
 import { watchRestoreKinds } from '../runtime/restores/restore-kinds.ts';
 import { watch } from '../runtime/watch.ts';
 import type { DryRun } from '../runtime/webhooks/dry-run.ts';
 import { watchInstalledWebhooks } from '../runtime/webhooks/installed-webhooks.ts';
 import { createOwnKinds } from '../runtime/webhooks/own-kinds.ts';
-import { untilPassed, type HealthCheck } from '../server/health.ts';
+import { untilPassed, type HealthCheck } from '../server/operations-server.ts';
 import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */

@@ -7,8 +7,13 @@ import { createDryRun } from '../runtime/webhooks/dry-run.ts';
 import { configurationTarget } from '../runtime/webhooks/installed-webhooks.ts';
 import { campaign } from './leader.ts';
 import { presentServingSecret } from '../runtime/certificates/own-certificate.ts';
-import { createIsOurs, followInSession, followOwnSecrets } from '../runtime/own-state/own-state.ts';
-import { followSharedState, watchServingSecret } from '../runtime/own-state/shared-state.ts';
+import {
+  createIsOurs,
+  followInSession,
+  followOwnSecrets,
+  followSharedState,
+  watchServingSecret,
+} from '../runtime/own-state/own-state.ts';
 import { runProcess } from './process.ts';
 import { statusPageOf, type ControllersOptions } from './controllers.ts';
 import { drained, readClientTrust, startWebhooks, type Webhooks } from './webhooks.ts';

@@ -2,8 +2,13 @@
 import type { WebhookConfig } from '../config/config.ts';
 import { NO_DRY_RUN } from '../runtime/webhooks/dry-run.ts';
 import { presentServingSecret } from '../runtime/certificates/own-certificate.ts';
-import { createIsOurs, followCopies, readOwnName } from '../runtime/own-state/own-state.ts';
-import { followSharedState, watchServingSecret } from '../runtime/own-state/shared-state.ts';
+import {
+  createIsOurs,
+  followCopies,
+  readOwnName,
+  followSharedState,
+  watchServingSecret,
+} from '../runtime/own-state/own-state.ts';
 import { runProcess, type ProcessOptions } from './process.ts';
 import { drained, readClientTrust, startWebhooks } from './webhooks.ts';
 

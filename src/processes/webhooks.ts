@@ -9,7 +9,7 @@ import {
   type ClientTrust,
 } from '../server/listener/client-certificates.ts';
 import { watchEventLoop } from '../server/limits/event-loop.ts';
-import type { HealthCheck } from '../server/health.ts';
+import type { HealthCheck } from '../server/operations-server.ts';
 import { createListener, type Listener } from '../server/listener/listener.ts';
 import type { Context } from '../runtime/context.ts';
 import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
@@ -21,7 +21,7 @@ import type { Process } from './process.ts';
 import { messageWithCauses } from '../json/error-message.ts';
 import { services } from '../kube/well-known.ts';
 import { watch } from '../runtime/watch.ts';
-import { missingService } from '../runtime/webhooks/first-installation.ts';
+import { missingService } from '../runtime/webhooks/installation.ts';
 
 export type Webhooks = ReturnType<typeof startWebhooks>;
 
@@ -62,10 +62,10 @@ export function startWebhooks(
   /** All of these pass before a development session redirects the webhooks. */
   const checks = { ...replica.checks, ...conversions.checks } satisfies Record<string, HealthCheck>;
   // Load fails no check: a replica that leaves its Service makes the others fail, too.
-  const service = watchOwnService(context, shutdown);
+  const serviceProblem = watchOwnService(context, shutdown);
   const certificate: HealthCheck = () => {
     const problem = listener.problem(new Date());
-    return problem === undefined ? undefined : (service.problem() ?? problem);
+    return problem === undefined ? undefined : (serviceProblem() ?? problem);
   };
   return { replica, conversions, listener, admission, checks, certificate };
 }
@@ -81,17 +81,13 @@ type Admission = Pick<WebhookServerOptions, 'mutate' | 'validate'>;
 /** `wasAsked`: whether this process has received a review. */
 function recordVisits({ mutate, validate }: Admission) {
   let asked = false;
-  return {
-    mutate: (...question) => {
+  const recording =
+    (decide: Admission['mutate']): Admission['mutate'] =>
+    (...question) => {
       asked = true;
-      return mutate(...question);
-    },
-    validate: (...question) => {
-      asked = true;
-      return validate(...question);
-    },
-    wasAsked: () => asked,
-  } satisfies Admission & { readonly wasAsked: () => boolean };
+      return decide(...question);
+    };
+  return { mutate: recording(mutate), validate: recording(validate), wasAsked: () => asked };
 }
 
 /**
@@ -148,14 +144,8 @@ async function followClientCa(
 /** On every webhook replica: whether the Service of Gatehouse exists. The leader issues the serving certificate for it. */
 function watchOwnService(context: Context, signal: AbortSignal) {
   const { namespace, service } = context.config;
-  const fieldSelector = `metadata.name=${service}`;
-  const { hasSynced, store } = watch(
-    context,
-    { resource: services, namespace, fieldSelector, metadataOnly: true },
-    signal,
-  );
-  return {
-    problem: (): string | undefined =>
-      hasSynced() && store.list().length === 0 ? missingService({ namespace, service }) : undefined,
-  };
+  const options = { resource: services, namespace, name: service, metadataOnly: true };
+  const { hasSynced, store } = watch(context, options, signal);
+  return (): string | undefined =>
+    hasSynced() && store.list().length === 0 ? missingService({ namespace, service }) : undefined;
 }

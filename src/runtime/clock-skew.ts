@@ -1,7 +1,7 @@
 /** The local clock, compared with the clock of the API server and with the time of timers. */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 import type { Log } from '../log.ts';
-import { CLOCK_TOLERANCE } from '../pki/lifetimes.ts';
+import { CLOCK_TOLERANCE } from '../pki/durations.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
 /**

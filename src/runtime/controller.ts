@@ -103,7 +103,10 @@ const RECONCILE_MS = 60_000;
 export type RunningController = ReturnType<typeof startController>;
 
 /** Calls a listener on each change, until the signal aborts. */
-type OnChange = (listener: () => void, signal: AbortSignal) => void;
+type OnChange<Args extends readonly unknown[] = []> = (
+  listener: (...args: Args) => void,
+  signal: AbortSignal,
+) => void;
 
 /** When keys are reconciled, besides explicit calls of `add`. */
 interface Triggers {
@@ -111,28 +114,34 @@ interface Triggers {
   readonly objects?: Pick<Watched<KubeObject>, 'onChange'> & {
     readonly store: Pick<Watched<KubeObject>['store'], 'list'>;
   };
-  /** For a controller with one key, which is added at the start. */
-  readonly key?: string;
+  /** For a controller with one key, or with known keys: they are added at the start. */
+  readonly key?: string | readonly string[];
   /** Each of these changes adds all keys. */
   readonly on?: readonly OnChange[];
+  /** Each of these changes adds its key. */
+  readonly onKey?: readonly OnChange<[key: string]>[];
 }
 
-interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'>, Triggers {}
+interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'>, Triggers {
+  /** The clock of requeue times if it is that of the API server: see {@link inLocalTime}. */
+  readonly serverNow?: () => Date;
+}
 
 export function startController(
   { metrics, tracing, log }: Pick<Context, 'metrics' | 'tracing' | 'log'>,
-  { timeoutMs = RECONCILE_MS, objects, key: only, on = [], ...options }: StartOptions,
+  { timeoutMs = RECONCILE_MS, objects, key = [], on = [], onKey = [], serverNow, ...options }: StartOptions,
   signal: AbortSignal,
 ) {
-  const { name, reconcile } = options;
+  const { name } = options;
+  const reconcile = serverNow === undefined ? options.reconcile : inLocalTime(options.reconcile, serverNow);
   const queue = createWorkqueue({ metrics: metrics.queue(name) });
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
     {
       ...{ ...options, queue, timeoutMs },
-      reconcile: (key, reconciling) => {
-        const attributes = { 'gatehouse.controller': name, 'gatehouse.key': key };
-        const work = () => reconcile(key, reconciling);
+      reconcile: (one, reconciling) => {
+        const attributes = { 'gatehouse.controller': name, 'gatehouse.key': one };
+        const work = () => reconcile(one, reconciling);
         return tracing === undefined ? work() : tracing.work(`reconcile ${name}`, attributes, work);
       },
       log,
@@ -140,11 +149,12 @@ export function startController(
     signal,
   );
   const addAll = () => {
-    if (only !== undefined) queue.add(only);
+    for (const one of [key].flat()) queue.add(one);
     for (const object of objects?.store.list() ?? []) queue.add(keyOf(object));
   };
   objects?.onChange(queue.add, signal);
   for (const onChange of on) onChange(addAll, signal);
+  for (const onChange of onKey) onChange(queue.add, signal);
   addAll();
   /** `stopped` resolves when the last reconcile has ended after the signal aborted. */
   return { add: queue.add, stopped };

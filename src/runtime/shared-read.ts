@@ -1,5 +1,5 @@
 /** Shares one read between concurrent callers. */
-import { orAborted } from '../kube/clock.ts';
+import { orAborted } from '../json/abort.ts';
 
 /** @throws what the read throws, or the reason of `signal` on abort */
 export type SharedRead<T> = (signal: AbortSignal) => Promise<T>;

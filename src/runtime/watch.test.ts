@@ -2,8 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { setImmediate } from 'node:timers/promises';
 
 import type { KubeObject } from '../json/kube-object.ts';
-import type { Rest } from '../kube/rest.ts';
 import { namespaces as NAMESPACES, secrets } from '../kube/well-known.ts';
+import { silent } from '../../test/support/runtime/fixtures.ts';
+import { createListedRest } from '../../test/support/runtime/listed-rest.ts';
 import { createListeners } from './listeners.ts';
 import { unwatched, watch, type WatchOptions } from './watch.ts';
 
@@ -12,33 +13,16 @@ const secret = (namespace: string, name: string): KubeObject => ({
 });
 
 function cluster(namespaces: readonly string[] | undefined) {
-  const lists = new Map<string, readonly KubeObject[]>();
-  const listed: string[] = [];
+  const { rest, lists, listed } = createListedRest();
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const rest: Rest = {
-    request: <T>({ path }: { readonly path: string }) => {
-      listed.push(path);
-      // the type that the caller expects
-      return Promise.resolve({ metadata: { resourceVersion: '1' }, items: lists.get(path) ?? [] } as T);
-    },
-    stream: async function* ({ signal }) {
-      await new Promise((resolve) => {
-        signal?.addEventListener('abort', resolve);
-      });
-      yield* [];
-    },
-    impersonate: () => rest,
-  };
-  const silent = () => undefined;
   const rollbacks = createListeners<[]>();
-  const log = { debug: silent, info: silent, warn: silent, error: silent };
   return {
     lists,
     listed,
     rollbacks,
     watch: async (options: WatchOptions<KubeObject>) => {
-      const watched = watch<KubeObject>({ rest, rollbacks, namespaces, log }, options, stop.signal);
+      const watched = watch<KubeObject>({ rest, rollbacks, namespaces, log: silent }, options, stop.signal);
       await watched.whenSynced(stop.signal);
       return watched;
     },

@@ -50,6 +50,8 @@ export type WatchOptions<T extends KubeObject> = Omit<
   StoreOptions<T> & {
     /** Instead of the namespaces of the context. Ignored for cluster-scoped kinds. */
     readonly namespaces?: readonly string[] | undefined;
+    /** The only object to watch; undefined: all of the kind. */
+    readonly name?: string | undefined;
   };
 
 /** The store of a part that is off: complete and empty. */
@@ -75,7 +77,8 @@ export function watch<T extends KubeObject>(
   const { rest, log, rollbacks } = context;
   const listeners = createListeners<[key: string, change: Change<T>]>();
   if (options.onChange !== undefined) listeners.add(options.onChange);
-  const { namespaces = context.namespaces, ...scope } = options;
+  const { namespaces = context.namespaces, name, ...others } = options;
+  const scope = name === undefined ? others : { ...others, fieldSelector: `metadata.name=${name}` };
   const { resource, namespace: only } = scope;
   const places = only === undefined ? placesOf(resource, namespaces) : [only];
   const reflectors = places.map((namespace) =>
@@ -111,6 +114,18 @@ export function watch<T extends KubeObject>(
     },
     stop: () => own.abort(),
   };
+}
+
+/** Stops and forgets the watches whose names are not needed. */
+export function keepOnly(
+  watches: Map<string, { readonly stop: () => void }>,
+  isNeeded: (name: string) => boolean,
+): void {
+  for (const [name, { stop }] of watches) {
+    if (isNeeded(name)) continue;
+    stop();
+    watches.delete(name);
+  }
 }
 
 /** The part of the store that one of several reflectors fills: its list says nothing about other namespaces. */

@@ -47,6 +47,21 @@ export function createRefusedWrites(now: () => Date) {
   };
 }
 
+/** Whether the write succeeded. A refusal is no error: `tell` receives its message. */
+export async function isWritten(
+  write: () => Promise<unknown>,
+  tell: (problem: string) => void,
+): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (!(error instanceof WriteRefused)) throw error;
+    tell(error.message);
+    return false;
+  }
+}
+
 /** The manifest with all permissions that a leader needs without optional features. */
 export const CLUSTER_ROLE = 'deploy/base/controllers-account.yaml';
 

@@ -6,18 +6,13 @@ import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY, ROTATE } from '../../pki/annotations.ts';
 import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
 import { pathOf, rootsOf, type Generation } from '../../pki/authority/generation.ts';
-import {
-  delayEnd,
-  namesOf,
-  type LaggingTargets,
-  type UnreadableKind,
-} from '../../pki/authority/lagging-targets.ts';
+import { delayEnd, namesOf, type LaggingTargets, type UnreadableKind } from '../../pki/authority/bundle.ts';
 import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
 import { retirementTime } from '../../pki/authority/trust-record.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { certificateFields } from '../../pki/x509/certificate-fields.ts';
-import { forbiddenName } from '../../pki/x509/name-constraints.ts';
+import { forbiddenName } from '../../pki/x509/names.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Log } from '../../log.ts';

@@ -15,7 +15,7 @@ import {
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
 import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
-import { lifeOf } from '../../pki/authority/generation.ts';
+import { lifeOf, type ImportedAuthority } from '../../pki/authority/generation.ts';
 import { MINUTE } from '../../pki/durations.ts';
 import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
 import { signHere } from '../../pki/authority/sealed-key.ts';
@@ -26,7 +26,6 @@ import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
 import {
   createReminders,
-  inLocalTime,
   requeueIn,
   startController,
   type LeaderContext,
@@ -48,10 +47,16 @@ import {
   writeRefused,
   type Announce,
   type AuthorityEvent,
+  caForServersOnly,
+  caRefused,
+  caUnreadable,
 } from './authority-events.ts';
 import { ownStateLabels, readPublishedBundles } from './ca-bundle.ts';
-import { readImported, standIn } from './read-imported-ca.ts';
 import { makeGeneration, stepRotation, type RotationContext, type TrustEvidence } from './rotation.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { importAuthority } from '../../pki/authority/imported-ca.ts';
+import { forbidsClientCerts } from '../../pki/authority/trial.ts';
+import { trialScope } from './service-requests.ts';
 
 export interface AuthorityContext extends RotationContext {
   /** Receives the stored authority, for signers and publishers. */
@@ -91,14 +96,13 @@ export function startAuthority(
     ...{ ...context, ...keySource, sign: signHere },
     ...{ evidence, onAuthority },
   });
-  const on = [AUTHORITY_SECRET, ca.secret ?? []].flat().map((name) => {
-    const fieldSelector = `metadata.name=${name}`;
-    return watch(context, { resource: secrets, namespace, fieldSelector }, signal).onChange;
-  });
+  const on = [AUTHORITY_SECRET, ca.secret ?? []]
+    .flat()
+    .map((name) => watch(context, { resource: secrets, namespace, name }, signal).onChange);
   signal.addEventListener('abort', () => metrics.authority(undefined));
   return startController(
     context,
-    { name: 'authority', key: AUTHORITY_SECRET, on, reconcile: inLocalTime(reconcile, serverClock.now) },
+    { name: 'authority', key: AUTHORITY_SECRET, on, reconcile, serverNow: serverClock.now },
     signal,
   );
 }
@@ -294,4 +298,50 @@ async function write(
   if (verdict.kind === 'write-back') metrics.authorityRestored();
   distribute(authority);
   return requeueIn(0, now);
+}
+
+interface ReadCa {
+  readonly imported?: ImportedAuthority;
+  /** It can be used, but not for everything that Services request. */
+  readonly limited?: AuthorityEvent;
+  /** It cannot be used. */
+  readonly refused?: AuthorityEvent;
+  /** It could not be read. */
+  readonly cause?: unknown;
+}
+
+/**
+ * Reads the CA that its owner makes and rotates, if the configuration names one. What the authority needs without it
+ * continues.
+ */
+async function readImported(
+  { client, config, evidence }: Pick<RotationContext, 'client' | 'config' | 'evidence'>,
+  now: Date,
+  signal: AbortSignal,
+): Promise<ReadCa> {
+  const { namespace, ca } = config;
+  if (ca.secret === undefined) return {};
+  const ref = [namespace, ca.secret] as const;
+  let secret: Secret | undefined;
+  try {
+    secret = await client.get<Secret>(secrets, { namespace, name: ca.secret }, { signal });
+  } catch (cause) {
+    signal.throwIfAborted();
+    return { refused: caUnreadable(...ref, messageOf(cause)), cause };
+  }
+  if (secret === undefined) return { refused: caRefused(...ref, 'the secret does not exist') };
+  const result = await importAuthority(secret.data, trialScope(config, evidence.clusterIPs()), now);
+  if (result.kind === 'refused') return { refused: caRefused(...ref, result.problem) };
+  const isShort = evidence.wantsClientCerts() && forbidsClientCerts(result.authority);
+  return { imported: result.authority, ...(isShort ? { limited: caForServersOnly(...ref) } : {}) };
+}
+
+/**
+ * While the owner's Secret is unusable, the latest CA from it counts as imported, so that Gatehouse neither replaces an
+ * active one nor withdraws a pending one.
+ */
+function standIn({ generations: [newest] }: Authority): ImportedAuthority | undefined {
+  if (newest?.key === undefined) return undefined;
+  const { id, certificate, chain, key } = newest;
+  return { id, certificate, chain, key };
 }

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 
 import { configMaps as CONFIG_MAPS } from '../../kube/well-known.ts';
 import { createCaBundleReconciler, type CaBundleContext, type ConfigMap } from './ca-bundle.ts';
@@ -36,90 +36,67 @@ const reconciler = (change: Partial<CaBundleContext> = {}) =>
     ...change,
   });
 
-test('the bundle is published in a ConfigMap that is excluded from backups', async () => {
-  await reconciler()(NAME, NEVER);
+const publish = () => reconciler()(NAME, NEVER);
+
+test('the bundle is published once in a ConfigMap that is excluded from backups, and checked every minute', async () => {
+  const at = new Date('2026-11-21T12:01:00Z');
+  expect(await publish()).toEqual({ kind: 'requeue', at });
   expect(configMaps.read(KEY)).toMatchObject({
     kind: 'ConfigMap',
     metadata: { labels: { 'velero.io/exclude-from-backup': 'true' } },
     data: { 'ca.crt': 'roots of today' },
   });
-});
-
-test('running twice writes nothing the second time', async () => {
-  await reconciler()(NAME, NEVER);
-  await reconciler()(NAME, NEVER);
+  await publish();
   expect(configMaps.writes()).toBe(1);
 });
 
 test('nothing is published before an authority exists', async () => {
   bundle = undefined;
-  expect(await reconciler()(NAME, NEVER)).toEqual({ kind: 'await-change' });
+  expect(await publish()).toEqual({ kind: 'await-change' });
   expect(configMaps.writes()).toBe(0);
 });
 
-test('the ConfigMap is checked every minute', async () => {
-  const at = new Date('2026-11-21T12:01:00Z');
-  expect(await reconciler()(NAME, NEVER)).toEqual({ kind: 'requeue', at });
+test.each([
+  ['its bundle was edited', { data: { 'ca.crt': 'forged' } }],
+  ['its data is missing', { data: null }],
+  ['its labels are missing', { metadata: { labels: null } }],
+])('a ConfigMap is repaired when %s', async (_what, patch) => {
+  await publish();
+  const healthy = configMaps.read(KEY);
+  configMaps.patch(KEY, patch);
+  await publish();
+  const resourceVersion = expect.any(String) as string;
+  expect(configMaps.read(KEY)).toEqual({ ...healthy, metadata: { ...healthy?.metadata, resourceVersion } });
 });
 
-describe('a ConfigMap is repaired', () => {
-  test.each<[string, (live: ConfigMap) => ConfigMap]>([
-    ['whose bundle was edited', (live) => ({ ...live, data: { 'ca.crt': 'forged' } })],
-    [
-      'whose data is missing',
-      ({ apiVersion, kind, metadata }) => ({
-        apiVersion: apiVersion ?? '',
-        kind: kind ?? '',
-        metadata: metadata ?? {},
-      }),
-    ],
-    ['whose labels are missing', (live) => ({ ...live, metadata: { ...live.metadata, labels: {} } })],
-  ])('%s', async (_what, spoil) => {
-    await reconciler()(NAME, NEVER);
-    const healthy = configMaps.read(KEY);
-    configMaps.edit(KEY, spoil);
-    await reconciler()(NAME, NEVER);
-    expect(configMaps.read(KEY)).toEqual({
-      ...healthy,
-      metadata: { ...healthy?.metadata, resourceVersion: expect.any(String) as string },
-    });
+test('a new bundle is published, and the data of other clients stays', async () => {
+  const theirs = { labels: { team: 'a' }, annotations: { note: 'b' } };
+  configMaps.add({
+    metadata: { namespace: OWN_NAMESPACE, name: NAME, ...theirs },
+    data: { 'other.crt': 'c' },
   });
-
-  test('and keeps the data of other clients', async () => {
-    configMaps.add({
-      metadata: { namespace: OWN_NAMESPACE, name: NAME, labels: { team: 'a' }, annotations: { note: 'b' } },
-      data: { 'other.crt': 'c' },
-    });
-    await reconciler()(NAME, NEVER);
-    expect(configMaps.read(KEY)).toMatchObject({
-      metadata: { labels: { team: 'a' }, annotations: { note: 'b' } },
-      data: { 'other.crt': 'c', 'ca.crt': 'roots of today' },
-    });
-  });
-
-  test('when the bundle of the authority changes', async () => {
-    await reconciler()(NAME, NEVER);
-    bundle = 'roots of tomorrow';
-    await reconciler()(NAME, NEVER);
-    expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': 'roots of tomorrow' });
-  });
+  await publish();
+  bundle = 'roots of tomorrow';
+  await publish();
+  expect(configMaps.read(KEY)).toMatchObject({ metadata: theirs });
+  expect(configMaps.read(KEY)?.data).toEqual({ 'other.crt': 'c', 'ca.crt': 'roots of tomorrow' });
 });
 
 test('a write conflict is a failure that is retried with the current object', async () => {
-  await reconciler()(NAME, NEVER);
+  await publish();
   bundle = 'roots of tomorrow';
   const overtaken = reconciler({
     client: {
       ...cluster.client,
       get: async (kind, ref) => {
         const live = await cluster.client.get(kind, ref);
-        configMaps.edit(KEY, (object) => ({ ...object, data: { ...object.data, 'other.crt': 'c' } }));
+        configMaps.patch(KEY, { data: { 'other.crt': 'c' } });
         return live as never;
       },
     },
   });
   await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });
-  await reconciler()(NAME, NEVER);
+  await publish();
   expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': 'roots of tomorrow', 'other.crt': 'c' });
 });
 

@@ -17,12 +17,12 @@ import type { Log } from '../../log.ts';
 import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
-  inLocalTime,
   requeueIn,
   startController,
   type Reconcile,
   type RunningController,
 } from '../controller.ts';
+import type { Listeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
 
 /** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
@@ -51,21 +51,16 @@ const RECHECK_MS = 60_000;
 export function startCaBundle(
   context: Context,
   options: Pick<CaBundleContext, 'bundle' | 'onPublished'>,
+  onAuthority: Listeners<[]>['add'],
   signal: AbortSignal,
 ): RunningController {
   const { client, config, serverClock, log } = context;
   const { namespace } = config;
   const { now } = serverClock;
   const reconcile = createCaBundleReconciler({ client, namespace, ...options, now, log });
-  const controller = startController(
-    context,
-    { name: 'ca-bundle', reconcile: inLocalTime(reconcile, now) },
-    signal,
-  );
-  const fieldSelector = `metadata.name=${CABUNDLE_CONFIGMAP}`;
-  const onChange = () => controller.add(CABUNDLE_CONFIGMAP);
-  watch(context, { resource: configMaps, namespace, fieldSelector, onChange }, signal);
-  return controller;
+  const name = CABUNDLE_CONFIGMAP;
+  const on = [onAuthority, watch(context, { resource: configMaps, namespace, name }, signal).onChange];
+  return startController(context, { name: 'ca-bundle', key: name, on, reconcile, serverNow: now }, signal);
 }
 
 export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
@@ -73,8 +68,9 @@ export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
   return async (_key, signal) => {
     const bundle = context.bundle();
     if (bundle === undefined) return AWAIT_CHANGE;
-    const live = await client.get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }, { signal });
-    const desired = withBundle(live, bundle, namespace);
+    const ref = { namespace, name: CABUNDLE_CONFIGMAP };
+    const live = await client.get<ConfigMap>(configMaps, ref, { signal });
+    const desired = ownConfigMap(live, ref, { ...live?.data, [CA_BUNDLE_KEY]: bundle });
     if (!isDeepStrictEqual(live, desired)) {
       await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
       log.info({}, 'published the CA bundle');
@@ -84,20 +80,16 @@ export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
   };
 }
 
-/** Keeps what other clients put into the ConfigMap. */
-function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: string): ConfigMap {
-  const { metadata, data } = existing ?? {};
-  return {
-    ...(existing ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
-    metadata: {
-      ...metadata,
-      namespace,
-      name: CABUNDLE_CONFIGMAP,
-      labels: { ...metadata?.labels, ...ownStateLabels },
-    },
-    data: { ...data, [CA_BUNDLE_KEY]: bundle },
-  };
-}
+/** A ConfigMap of Gatehouse with this data. Keeps the metadata that other clients gave it. */
+export const ownConfigMap = (
+  live: ConfigMap | undefined,
+  ref: { readonly namespace: string; readonly name: string },
+  data: NonNullable<ConfigMap['data']>,
+): ConfigMap => ({
+  ...(live ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
+  metadata: { ...live?.metadata, ...ref, labels: { ...live?.metadata?.labels, ...ownStateLabels } },
+  data,
+});
 
 /** A CA bundle that Gatehouse published, in its current state in the API server. */
 export interface PublishedBundle {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import type { Authority } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
@@ -7,24 +7,23 @@ import { createCertInventory } from './cert-inventory.ts';
 import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
-let first: Authority;
-let second: Authority;
-beforeAll(async () => {
-  first = await firstAuthority(start);
-  second = await rotated(first, start);
-});
+const first = await firstAuthority(start);
+const second = await rotated(first, start);
 const idOf = ({ generations: [newest] }: Authority) => newest?.id ?? '';
-const named = (name: string) =>
-  serviceNamed(name, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` });
-
-test('the certs of a generation are counted until the last one is replaced', async () => {
-  const world = createWorld(first, start);
-  const generations = () => world.inventory.all().map(({ generation }) => generation);
-  const counts = () => [first, second].map((one) => generations().filter((id) => id === idOf(one)).length);
-  for (const name of ['a', 'b', 'c']) {
-    world.add(named(name));
+/** The Services, each with its own cert. */
+async function worldWith(authority: Authority, ...names: readonly string[]) {
+  const world = createWorld(authority, start);
+  for (const name of names) {
+    world.add(serviceNamed(name, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` }));
     await world.run(name);
   }
+  return world;
+}
+
+test('the certs of a generation are counted until the last one is replaced', async () => {
+  const world = await worldWith(first, 'a', 'b', 'c');
+  const generations = () => world.inventory.all().map(({ generation }) => generation);
+  const counts = () => [first, second].map((one) => generations().filter((id) => id === idOf(one)).length);
   expect(counts()).toEqual([3, 0]);
   world.authority = second;
   expect(counts()).toEqual([3, 0]);
@@ -46,9 +45,7 @@ test.each([
 });
 
 test('a cert of an unknown generation is counted once the generation is known', async () => {
-  const world = createWorld(second, start);
-  world.add(named('a'));
-  await world.run('a');
+  const world = await worldWith(second, 'a');
   world.authority = first;
   expect(world.inventory.all()).toMatchObject([{ generation: undefined }]);
   world.authority = second;
@@ -68,11 +65,7 @@ test('thousands of certs are checked in batches', async () => {
 });
 
 test('a Secret whose ca.crt lacks the root of a new generation is known, unless no Service asks for it', async () => {
-  const world = createWorld(first, start);
-  for (const name of ['a', 'b', 'c']) {
-    world.add(named(name));
-    await world.run(name);
-  }
+  const world = await worldWith(first, 'a', 'b', 'c');
   world.authority = second;
   const lagging = () => world.inventory.secretsWithout(idOf(second));
   expect(world.inventory.secretsWithout(idOf(first))).toEqual([]);

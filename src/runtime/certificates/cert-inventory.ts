@@ -1,7 +1,7 @@
 /** All serving certs in the store, as evidence for rotations and for metrics. */
 import { keyOf } from '../../json/kube-object.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
-import type { LaggingTargets } from '../../pki/authority/lagging-targets.ts';
+import type { LaggingTargets } from '../../pki/authority/bundle.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import {
   signerOf,
@@ -12,7 +12,7 @@ import {
 import type { ServingCertStores } from './serving-cert-stores.ts';
 
 /** Why a serving cert is no longer renewed. */
-export type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
+type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
 
 export type CertInventory = ReturnType<typeof createCertInventory>;
 
@@ -28,9 +28,28 @@ export function createCertInventory(
   authority: () => Authority | undefined,
 ) {
   const signers = createSigners();
-  const { isStopped, ...stopped } = createStopped((key) => secret(key) !== undefined);
+  /** Why the cert in a Secret (`namespace/name`) is no longer renewed. */
+  const reasons = new Map<string, StoppedReason>();
   return {
-    ...stopped,
+    /** The cert is no longer renewed. Returns whether the reason is new. */
+    stopped: (key: string, reason: StoppedReason): boolean => {
+      const changed = reasons.get(key) !== reason;
+      reasons.set(key, reason);
+      return changed;
+    },
+    /** The cert is renewed again, or gone. */
+    renewed: (key: string): void => {
+      reasons.delete(key);
+    },
+    /** How many are no longer renewed, by reason. */
+    stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
+      const counts = new Map<StoppedReason, number>();
+      for (const [key, reason] of reasons) {
+        if (secret(key) === undefined) reasons.delete(key);
+        else counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      }
+      return counts;
+    },
     /** The content of a stored Secret, compared with the current authority; undefined: no cert and no key. */
     factsOf: ({ summary }: StoredSecret, current: Authority): ServingCertFacts | undefined => {
       if (summary?.kind !== 'usable') return summary;
@@ -48,7 +67,7 @@ export function createCertInventory(
         const { summary } = one;
         if (summary?.kind !== 'usable' || summary.bundle?.split(',').includes(root) === true) return [];
         const key = keyOf(one);
-        return isStopped(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
+        return reasons.has(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
       });
     },
     /** All certs whose signature was checked so far, expired or not. */
@@ -60,7 +79,7 @@ export function createCertInventory(
 }
 
 /** `generation`: the id of the generation that signed it; undefined: no known generation did. */
-export interface ReadCert {
+interface ReadCert {
   readonly notAfter: Date;
   readonly generation: string | undefined;
 }
@@ -79,33 +98,6 @@ function readCerts(
     certs.push({ notAfter: summary.notAfter, generation: signers.of(summary, current) });
   }
   return certs;
-}
-
-/** The Secrets (`namespace/name`) with a cert that is no longer renewed. */
-function createStopped(exists: (key: string) => boolean) {
-  const reasons = new Map<string, StoppedReason>();
-  return {
-    isStopped: (key: string): boolean => reasons.has(key),
-    /** The cert is no longer renewed. Returns whether the reason is new. */
-    stopped: (key: string, reason: StoppedReason): boolean => {
-      const changed = reasons.get(key) !== reason;
-      reasons.set(key, reason);
-      return changed;
-    },
-    /** The cert is renewed again, or gone. */
-    renewed: (key: string): void => {
-      reasons.delete(key);
-    },
-    /** How many there are, by reason. */
-    stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
-      const counts = new Map<StoppedReason, number>();
-      for (const [key, reason] of reasons) {
-        if (exists(key)) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-        else reasons.delete(key);
-      }
-      return counts;
-    },
-  };
 }
 
 /** A rotation waits for serving Secrets as long as for other targets of tenants. */

@@ -1,10 +1,7 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority/authority.ts';
 import { after, HOUR, MINUTE, SECOND } from '../../pki/durations.ts';
 import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { NEVER } from '../../../test/support/runtime/fixtures.ts';
-import type { Reconcile } from '../controller.ts';
 import {
   createWorld,
   serviceNamed,
@@ -12,32 +9,27 @@ import {
 } from '../../../test/support/runtime/serving-certs.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
-let authority: Authority;
+const authority = await firstAuthority(start);
 let world: ServingCertsWorld;
-let reconcile: Reconcile;
 
-beforeAll(async () => {
-  authority = await firstAuthority(start);
-});
 beforeEach(async () => {
   world = createWorld(authority, start);
   world.add(serviceNamed('db'));
-  reconcile = world.reconciler();
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
 });
 
 /** Another client changes the Secret whenever it is whole, once a second. Follows the requeues meanwhile. */
 async function revert(times: number, how: () => void): Promise<void> {
   for (let n = 0; n < times; n++) {
     how();
-    const result = await reconcile('prod/db', NEVER);
+    const result = await world.run('db');
     const next = after(world.now, SECOND);
     world.now = result.kind === 'requeue' && result.at < next ? result.at : next;
   }
 }
 let edits = 0;
 const empty = () => {
-  world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: {} }));
+  world.secrets.patch('prod/db-tls', { data: null });
 };
 
 test.each<[string, () => void]>([
@@ -60,11 +52,7 @@ test.each<[string, () => void]>([
   [
     'removes its owner',
     () => {
-      if (world.secret('db-tls') === undefined) return;
-      world.secrets.edit('prod/db-tls', (secret) => ({
-        ...secret,
-        metadata: { ...secret.metadata, ownerReferences: [] },
-      }));
+      world.secrets.patch('prod/db-tls', { metadata: { ownerReferences: [] } });
     },
   ],
 ])(
@@ -84,10 +72,10 @@ test('a Service that is deleted and created again 200 times causes at most 20 wr
   for (let n = 0; n < 200; n++) {
     world.services.clear();
     world.secrets.remove('prod/db-tls');
-    await reconcile('prod/db', NEVER);
+    await world.run('db');
     const { metadata } = serviceNamed('db');
     world.add({ metadata: { ...metadata, uid: `uid ${n}` } });
-    await reconcile('prod/db', NEVER);
+    await world.run('db');
     world.now = after(world.now, SECOND);
   }
   expect(world.secrets.writes()).toBeLessThan(20);
@@ -96,11 +84,11 @@ test('a Service that is deleted and created again 200 times causes at most 20 wr
 test('a Service that is created again after some minutes has its Secret at once', async () => {
   await revert(60, empty);
   world.services.clear();
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
   world.now = after(world.now, HOUR);
   world.add(serviceNamed('db'));
   const before = world.secrets.writes();
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
   expect(world.secrets.writes()).toBe(before + 1);
   expect(world.contended.count()).toBe(0);
 });
@@ -108,7 +96,7 @@ test('a Service that is created again after some minutes has its Secret at once'
 test('a Secret that stays whole for some minutes is no longer contended', async () => {
   await revert(60, empty);
   for (let n = 0; n < 10 && world.contended.count() > 0; n++) {
-    const result = await reconcile('prod/db', NEVER);
+    const result = await world.run('db');
     if (result.kind !== 'requeue') throw new Error(`expected a requeue, not ${result.kind}`);
     if (world.contended.count() > 0) expect(result.at <= after(world.now, 10 * MINUTE)).toBe(true);
     world.now = result.at;
@@ -116,17 +104,17 @@ test('a Secret that stays whole for some minutes is no longer contended', async 
   expect(world.contended.count()).toBe(0);
   empty();
   const before = world.secrets.writes();
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
   expect(world.secrets.writes()).toBe(before + 1);
 });
 
 test('a new signer is written at once to a contended Secret', async () => {
   await revert(60, empty);
   world.now = after(world.now, HOUR);
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
   await revert(30, empty);
   const before = world.secrets.writes();
   world.authority = await rotated(authority, world.now);
-  await reconcile('prod/db', NEVER);
+  await world.run('db');
   expect(world.secrets.writes()).toBe(before + 1);
 });

@@ -10,7 +10,7 @@ import {
   type Secret,
   type ServiceIdentity,
 } from '../../pki/serving-certs/secret.ts';
-import { CLUSTER_ROLE, refusable, WriteRefused } from '../write-refused.ts';
+import { CLUSTER_ROLE, refusable, isWritten } from '../write-refused.ts';
 import { deleteSecret } from './repair-secret.ts';
 import { regardingSecret, regardingService } from './serving-cert-events.ts';
 import { identityOf, type ServingCertsContext } from './serving-cert-task.ts';
@@ -72,14 +72,12 @@ async function deleteOrphan(
   if (hasForeignKeys(secret)) return await clear(secret, identity, context, signal);
   if ((secret.metadata?.ownerReferences ?? []).length > 1) return 'kept';
   const key = `${namespace}/${serviceName}`;
-  try {
-    await deleteSecret(client, secret, signal);
-  } catch (error) {
-    if (!(error instanceof WriteRefused)) throw error;
-    // The refusal must not keep the Service from the Secret that it asks for now.
-    log.warn({ key, secret: name, problem: error.message }, 'serving secret is not deleted');
-    return 'refused';
-  }
+  // A refusal must not keep the Service from the Secret that it asks for now.
+  const isDeleted = await isWritten(
+    () => deleteSecret(client, secret, signal),
+    (problem) => log.warn({ key, secret: name, problem }, 'serving secret is not deleted'),
+  );
+  if (!isDeleted) return 'refused';
   inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'deleted serving secret');
   record({
@@ -116,15 +114,12 @@ async function clear(
 ): Promise<Outcome> {
   const { namespace = '', name = '' } = secret.metadata ?? {};
   const key = `${service.namespace}/${service.name}`;
-  try {
-    await refusable(CLUSTER_ROLE, () =>
-      client.replace(secrets, withoutServingCert(secret, service), { signal }),
-    );
-  } catch (error) {
-    if (!(error instanceof WriteRefused)) throw error;
-    log.warn({ key, secret: name, problem: error.message }, 'the cert stays in a serving secret');
-    return 'refused';
-  }
+  const write = () => client.replace(secrets, withoutServingCert(secret, service), { signal });
+  const isCleared = await isWritten(
+    () => refusable(CLUSTER_ROLE, write),
+    (problem) => log.warn({ key, secret: name, problem }, 'the cert stays in a serving secret'),
+  );
+  if (!isCleared) return 'refused';
   inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'removed the cert from a serving secret');
   record({

@@ -1,30 +1,24 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { PortUnavailable } from '../../server/listener/listener.ts';
-import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
+import type { ServingCertificate } from '../../server/webhook-server.ts';
 import { configMaps, mutatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createCluster, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
 import { createCertificateReloader } from './own-certificate.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
 const DAYS_LATER = new Date('2026-03-05T00:00:00Z');
-let [old, current]: Authority[] = [];
+const old = await firstAuthority(NOW);
+const current = await firstAuthority(NOW);
 
-beforeAll(async () => {
-  old = await firstAuthority(NOW);
-  current = await firstAuthority(NOW);
-});
-
-async function certificateOf(authority: Authority | undefined): Promise<ServingCertificate> {
-  if (authority === undefined) throw new Error('expected an authority');
+async function certificateOf(authority: Authority): Promise<ServingCertificate> {
   const { chain, keyPair } = await serverOf(authority, NOW);
   return { chain, key: keyPair.privateKey };
 }
 
-const bundleOf = (authority: Authority | undefined) =>
-  authority === undefined ? '' : caBundle(authority, NOW);
+const bundleOf = (authority: Authority) => caBundle(authority, NOW);
 
 /** @param reads the bundles of each read; all further reads repeat the last one; undefined: the read fails */
 function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
@@ -113,7 +107,6 @@ test('a later certificate ends the wait', async () => {
 });
 
 test('a renewed certificate and one of the next CA are presented at once', async () => {
-  if (current === undefined) throw new Error('expected an authority');
   const next = await rotated(current, NOW);
   const { presented, offer, slept } = createReplica([bundleOf(next)]);
   const certificates = [
@@ -126,19 +119,15 @@ test('a renewed certificate and one of the next CA are presented at once', async
   expect(slept()).toBe(0);
 });
 
-test('if nothing is published yet, the certificate in the Secret is presented', async () => {
-  const { presented, offer } = createReplica([]);
-  await offer(await certificateOf(current));
-  await offer(await certificateOf(old));
-  expect(presented).toHaveLength(2);
-});
-
-test('any certificate replaces an expired one', async () => {
-  const { presented, offer, passTime } = createReplica([bundleOf(current)]);
-  await offer(await certificateOf(current));
-  passTime();
-  await offer(await certificateOf(old));
-  expect(presented).toHaveLength(2);
+test.each<[string, readonly (readonly string[])[], (replica: ReturnType<typeof createReplica>) => unknown]>([
+  ['if nothing is published yet', [[]], () => undefined],
+  ['if the one in use has expired', [[bundleOf(current)]], ({ passTime }) => passTime()],
+])('any certificate is presented %s', async (_when, reads, change) => {
+  const replica = createReplica(...reads);
+  await replica.offer(await certificateOf(current));
+  change(replica);
+  await replica.offer(await certificateOf(old));
+  expect(replica.presented).toHaveLength(2);
 });
 
 test('while the published bundles cannot be read, the current certificate stays', async () => {

@@ -4,12 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
+import { isTrustedBy } from '../../pki/x509/chains.ts';
 import { PortUnavailable, type Listener } from '../../server/listener/listener.ts';
-import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
+import type { ServingCertificate } from '../../server/webhook-server.ts';
 import type { Context } from '../context.ts';
 import type { Watched } from '../watch.ts';
 import { readPublishedBundles } from './ca-bundle.ts';
+import { textOf } from '../../pki/secret-data.ts';
 
 export function presentServingSecret(
   context: Context,
@@ -33,11 +34,9 @@ export function presentServingSecret(
 }
 
 function certificateIn(secret: Secret | undefined): ServingCertificate | undefined {
-  const [chain, key] = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((name) => {
-    const base64 = secret?.data?.[name] ?? '';
-    return base64 === '' ? undefined : Buffer.from(base64, 'base64').toString('utf8');
-  });
-  return chain === undefined || key === undefined ? undefined : { chain, key };
+  const chain = textOf(secret?.data, TLS_CERT_KEY) ?? '';
+  const key = textOf(secret?.data, TLS_PRIVATE_KEY_KEY) ?? '';
+  return chain === '' || key === '' ? undefined : { chain, key };
 }
 
 interface ReloaderOptions {

@@ -34,8 +34,9 @@ import {
   type ServingCertsContext,
   type ServingCertTask,
 } from './serving-cert-task.ts';
+import { textOf } from '../../pki/secret-data.ts';
 
-export type Repaired =
+type Repaired =
   | {
       readonly kind: 'issued';
       readonly reason: IssueReason;
@@ -81,9 +82,9 @@ export async function repairSecret(
       if (standing !== 'foreign' && isTerminating(live)) return terminating(live);
       if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name)
         return await recreate(live, task, context);
-      return { kind: 'refused', refusal: { kind: standing } };
+      return refused({ kind: standing });
     case 'taken':
-      return { kind: 'refused', refusal: { kind: 'taken', by: markedService(live) ?? '' } };
+      return refused({ kind: 'taken', by: markedService(live) ?? '' });
   }
 }
 
@@ -99,10 +100,10 @@ async function recreate(
 
 const isTerminating = ({ metadata }: Secret): boolean => metadata?.deletionTimestamp !== undefined;
 
-const terminating = ({ metadata }: Secret): RepairResult => ({
-  kind: 'refused',
-  refusal: { kind: 'terminating', finalizers: metadata?.finalizers ?? [] },
-});
+const refused = (refusal: Refusal): RepairResult => ({ kind: 'refused', refusal });
+
+const terminating = ({ metadata }: Secret): RepairResult =>
+  refused({ kind: 'terminating', finalizers: metadata?.finalizers ?? [] });
 
 /** Deletes the Secret only if its uid and resourceVersion are still those that were read. @throws {WriteRefused} */
 export async function deleteSecret(
@@ -144,11 +145,10 @@ async function improve(
     refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal: task.signal }));
   const problem =
     facts?.kind === 'usable' && needsClock(plan) ? skewProblem(context.serverClock.skewMs()) : undefined;
-  if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
+  if (problem !== undefined) return refused({ kind: 'clock', message: problem });
   if (plan.kind === 'issue') {
-    const { secret, missing, recheckAt } = await issue(live, task, context);
-    const written = await replace(secret);
-    return issued(plan.reason, secret, written, { missing, recheckAt }, task);
+    const { secret, ...rest } = await issue(live, task, context);
+    return issued(plan.reason, secret, await replace(secret), rest, task);
   }
   const refreshed = plan.kind === 'keep' ? live : withCurrentTrust(live, plan, facts, task);
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
@@ -186,17 +186,9 @@ type Issued = Awaited<ReturnType<typeof issue>>;
 async function issue(existing: Secret | undefined, task: ServingCertTask, context: ServingCertsContext) {
   const { identity, request, authority, signing, now } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
-  const { chain, ...validity } = await issueServingCert({
-    authority,
-    sign: context.sign,
-    purpose: request.purpose,
-    dnsNames: request.dnsNames,
-    addresses: request.addresses,
-    keyPair,
-    serial: context.randomSerial(),
-    now,
-    lifetimeMs: request.lifetimeMs,
-  });
+  const serial = context.randomSerial();
+  const order = { ...request, authority, sign: context.sign, keyPair, serial, now };
+  const { chain, ...validity } = await issueServingCert(order);
   const fresh = withServingCert(existing, {
     service: identity,
     secretName: request.secretName,
@@ -204,12 +196,7 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
     privateKey: keyPair.privateKey,
     bundle: signing.bundle,
   });
-  const recheckAt = recheckTime(validity, {
-    now,
-    serviceUid: identity.uid,
-    renewAfter: request.renewAfter,
-    signing,
-  });
+  const recheckAt = recheckTime(validity, { ...request, now, serviceUid: identity.uid, signing });
   return { ...(await complete(fresh, undefined, validity.notAfter, task, context)), recheckAt };
 }
 
@@ -233,7 +220,7 @@ async function createMissing(
     }
   });
   if (created === 'exists') return undefined;
-  if (created === 'namespace-ends') return { kind: 'refused', refusal: { kind: created } };
+  if (created === 'namespace-ends') return refused({ kind: created });
   return issued('Missing', secret, created, rest, task);
 }
 
@@ -255,8 +242,8 @@ async function complete(
     possible.length === 0
       ? {} // the usual case: parses nothing
       : await outputData(possible, {
-          chain: parseCertificatePem(textOf(secret, TLS_CERT_KEY)),
-          privateKey: parsePrivateKeyPem(textOf(secret, TLS_PRIVATE_KEY_KEY)),
+          chain: parseCertificatePem(textOf(secret.data, TLS_CERT_KEY) ?? ''),
+          privateKey: parsePrivateKeyPem(textOf(secret.data, TLS_PRIVATE_KEY_KEY) ?? ''),
           bundle: signing.bundle,
           password: password ?? '',
         });
@@ -286,6 +273,3 @@ async function readPassword(
   const password = Buffer.from(secret?.data?.[source.key] ?? '', 'base64');
   return password.length === 0 || password.length > MAX_PASSWORD ? undefined : password.toString('utf8');
 }
-
-const textOf = ({ data }: Secret, key: string): string =>
-  Buffer.from(data?.[key] ?? '', 'base64').toString('utf8');

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { generationId, rootOf } from '../../pki/authority/generation.ts';
 import { splitCertificates } from '../../pki/x509/pem.ts';
-import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
+import { isTrustedBy } from '../../pki/x509/chains.ts';
 import { SECOND } from '../../pki/durations.ts';
 import { permitsOnAllPaths } from '../../../test/support/trust-paths.ts';
 import { hasOpenssl, opensslTrusts } from '../../../test/support/trust-verdicts.ts';

@@ -17,7 +17,7 @@ import {
   replaceActive,
   type Authority,
 } from '../../pki/authority/authority.ts';
-import { trusts } from '../../pki/authority/bundle.ts';
+import { trusts, type LaggingTargets, type UnreadableKind } from '../../pki/authority/bundle.ts';
 import {
   createGeneration,
   importGeneration,
@@ -26,7 +26,6 @@ import {
 } from '../../pki/authority/generation.ts';
 import type { SignAs } from '../../pki/authority/sealed-key.ts';
 import { activationProblem } from '../../pki/authority/trial.ts';
-import type { LaggingTargets, UnreadableKind } from '../../pki/authority/lagging-targets.ts';
 import {
   planRotation,
   refusal,
@@ -35,7 +34,7 @@ import {
   type RotationPlan,
   type RotationState,
 } from '../../pki/authority/rotation-plan.ts';
-import { after, earliest, MINUTE } from '../../pki/durations.ts';
+import { after, earliest, MINUTE, CLOCK_TOLERANCE } from '../../pki/durations.ts';
 import { withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
@@ -50,7 +49,6 @@ import {
   type AuthorityEvent,
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
-import { CLOCK_TOLERANCE } from '../../pki/lifetimes.ts';
 import { domainsOfNewCa, trialScope } from './service-requests.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
@@ -86,7 +84,7 @@ export interface RotationContext extends KeySource {
   readonly log: Log;
 }
 
-export interface RotationInput {
+interface RotationInput {
   readonly secret: Secret;
   readonly authority: Authority;
   readonly published: readonly PublishedBundle[];

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { resolveConfig } from '../../config/config.ts';
 import { createGeneration } from '../../pki/authority/generation.ts';
 import { signTrial } from '../../pki/authority/trial.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
@@ -7,15 +8,8 @@ import { domainsOfNewCa, trialScope } from './service-requests.ts';
 
 type Settings = Parameters<typeof trialScope>[0];
 
-const DAY = 24 * 60 * 60_000;
-const plain: Settings = {
-  clusterDomain: undefined,
-  ca: { secret: undefined, nameConstraints: true, lifetimeMs: 730 * DAY },
-  servingCerts: {
-    ...{ dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false },
-    ...{ renewAfter: 66, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
-  },
-};
+const defaults = resolveConfig({}, {});
+const plain: Settings = { ...defaults, ca: { ...defaults.ca, nameConstraints: true } };
 
 test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
   ['the default settings', {}, undefined],

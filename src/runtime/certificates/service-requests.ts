@@ -10,7 +10,7 @@ import {
   permittedDomains,
   servingCertNames,
 } from '../../pki/serving-certs/dns-names.ts';
-import { OWN_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
+import { OWN_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
 import {
   claimOf,
   requestedLifetime,
@@ -31,15 +31,10 @@ export function createServiceRequests(
   config: Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts' | 'ca'>,
 ) {
   const rules: RequestRules = {
+    ...config.servingCerts,
     clusterDomain: clusterDomainOf(config),
-    dnsSuffixes: config.servingCerts.dnsSuffixes,
-    namespaceSuffixes: config.servingCerts.namespaceSuffixes,
-    shortNames: config.servingCerts.shortNames,
-    clusterIPs: config.servingCerts.clusterIPs,
     nameConstraints: config.ca.nameConstraints,
-    maxLifetimeMs: config.servingCerts.maxLifetimeMs,
     openshift: config.compat.includes('openshift'),
-    renewAfter: config.servingCerts.renewAfter,
   };
   const isOwn = ({ metadata }: Service): boolean =>
     metadata?.namespace === config.namespace && metadata.name === config.service;

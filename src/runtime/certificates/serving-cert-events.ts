@@ -2,24 +2,20 @@
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
-import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
-import { CERT_PREFIXES } from '../../pki/annotations.ts';
+import { AUTHORITY_SECRET, CERT_PREFIXES } from '../../pki/annotations.ts';
 import type { AcceptedRequest } from '../../pki/serving-certs/request.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import { regarding } from '../controller.ts';
 
-/** The Secret has another owner, or a property that cannot be changed. */
-type Obstacle =
+/** Why the Secret of a Service is not written. */
+export type Refusal =
+  /** The Secret has another owner, or a property that cannot be changed. */
   | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
   /** The Secret must be replaced, and is being deleted. */
-  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] };
-
-/** Why the Secret of a Service is not written. */
-export type Refusal =
-  | Obstacle
+  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
   | { readonly kind: 'namespace-ends' | 'contended' }
   | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
   /** Only the key stores cannot be written. */
@@ -32,89 +28,67 @@ export function explain(
   refusal: Refusal,
   { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
 ): Explanation {
-  switch (refusal.kind) {
-    case 'foreign':
-    case 'taken':
-    case 'wrong-type':
-    case 'immutable':
-    case 'terminating':
-      return explainObstacle(refusal, { secretName, purpose });
-    case 'write-refused':
-      return { reason: 'WriteRefused', message: `secret ${secretName} is not written: ${refusal.message}` };
-    case 'clock':
-      return {
-        reason: 'ClockSkewed',
-        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}`,
-      };
-    case 'trust':
-      return {
-        reason: 'TrustNotRecorded',
-        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
-      };
-    case 'constraints':
-      return {
-        reason: 'NameNotPermitted',
-        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}`,
-      };
-    case 'namespace-ends':
-      return {
-        reason: 'NamespaceTerminating',
-        message: `secret ${secretName} is not created: its namespace is being deleted`,
-      };
-    case 'contended':
-      return {
-        reason: 'SecretContended',
-        message:
-          `another client keeps changing or deleting secret ${secretName} or its Service: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
-          'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
-      };
-    case 'no-password':
-      return {
-        reason: 'KeystorePasswordMissing',
-        message:
-          `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
-          `key ${refusal.key} is missing, empty or longer than 1 KiB`,
-      };
-  }
-}
-
-function explainObstacle(
-  refusal: Obstacle,
-  { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
-): Explanation {
+  const explanation = (reason: string, message: string): Explanation => ({ reason, message });
   const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
+  const notMade = `no ${purpose} cert is made for secret ${secretName}`;
   switch (refusal.kind) {
     case 'foreign':
-      return {
-        reason: 'ForeignSecret',
-        message:
-          `secret ${secretName} belongs to another owner and is left alone: name another secret, delete this one, or allow Gatehouse to ` +
+      return explanation(
+        'ForeignSecret',
+        `secret ${secretName} belongs to another owner and is left alone: name another secret, delete this one, or allow Gatehouse to ` +
           'take it over: annotate it with gatehouse.dev/serving-cert-adopt and the name of this Service',
-      };
+      );
     case 'taken':
-      return {
-        reason: 'SecretTaken',
-        message: `secret ${secretName} belongs to the older Service ${refusal.by}: name another one`,
-      };
+      return explanation(
+        'SecretTaken',
+        `secret ${secretName} belongs to the older Service ${refusal.by}: name another one`,
+      );
     case 'wrong-type':
-      return {
-        reason: 'SecretTypeConflict',
-        message: `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
-      };
+      return explanation(
+        'SecretTypeConflict',
+        `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
+      );
     case 'immutable':
-      return {
-        reason: 'SecretImmutable',
-        message: `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
-      };
+      return explanation(
+        'SecretImmutable',
+        `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
+      );
     case 'terminating':
-      return {
-        reason: 'SecretTerminating',
-        message:
-          `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
+      return explanation(
+        'SecretTerminating',
+        `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
           (refusal.finalizers.length === 0
             ? 'the API server'
             : `the owners of its finalizers (${refusal.finalizers.join(', ')})`),
-      };
+      );
+    case 'write-refused':
+      return explanation('WriteRefused', `secret ${secretName} is not written: ${refusal.message}`);
+    case 'clock':
+      return explanation('ClockSkewed', `${notMade}: ${refusal.message}`);
+    case 'trust':
+      return explanation(
+        'TrustNotRecorded',
+        `${notMade}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
+      );
+    case 'constraints':
+      return explanation('NameNotPermitted', `${notMade}: ${refusal.message}`);
+    case 'namespace-ends':
+      return explanation(
+        'NamespaceTerminating',
+        `secret ${secretName} is not created: its namespace is being deleted`,
+      );
+    case 'contended':
+      return explanation(
+        'SecretContended',
+        `another client keeps changing or deleting secret ${secretName} or its Service: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
+          'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
+      );
+    case 'no-password':
+      return explanation(
+        'KeystorePasswordMissing',
+        `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
+          `key ${refusal.key} is missing, empty or longer than 1 KiB`,
+      );
   }
 }
 

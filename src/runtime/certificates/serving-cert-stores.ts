@@ -76,12 +76,9 @@ export function watchServingCerts(
 }
 
 /** @param own the only object that matters without serving certificates for Services of users */
-function scopeOf(
-  { config }: Context,
-  own: string,
-): Pick<WatchOptions<KubeObject>, 'namespace' | 'fieldSelector'> {
+function scopeOf({ config }: Context, own: string): Pick<WatchOptions<KubeObject>, 'namespace' | 'name'> {
   const { namespace, without } = config;
-  return without.includes('certificates') ? { namespace, fieldSelector: `metadata.name=${own}` } : {};
+  return without.includes('certificates') ? { namespace, name: own } : {};
 }
 
 function watchServices(

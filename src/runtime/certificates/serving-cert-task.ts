@@ -86,18 +86,7 @@ export function planOf(
   facts: ServingCertFacts | undefined,
   { identity, request, signing, now }: ServingCertTask,
 ): ServingCertPlan {
-  return planServingCert({
-    now,
-    serviceUid: identity.uid,
-    purpose: request.purpose,
-    dnsNames: request.dnsNames,
-    addresses: request.addresses,
-    algorithm: request.algorithm,
-    lifetimeMs: request.lifetimeMs,
-    renewAfter: request.renewAfter,
-    signing,
-    current: facts,
-  });
+  return planServingCert({ ...request, now, serviceUid: identity.uid, signing, current: facts });
 }
 
 /**
@@ -167,38 +156,27 @@ const PASSWORD_RECHECK_MS = 10 * 60_000;
 export const passwordRecheckAt = ({ request, now }: ServingCertTask): number =>
   request.keystorePassword === undefined ? Number.POSITIVE_INFINITY : now.getTime() + PASSWORD_RECHECK_MS;
 
-/** The version of a Secret whose outputs were right when they were checked: the store holds neither key nor password. */
+/** That the outputs of a Secret were right: the store holds neither key nor password. */
 export interface CheckedOutputs {
-  readonly version: string;
-  readonly asked: string;
+  /** The version of the Secret, and what the request wanted. */
+  readonly of: string;
   /** Then the password may have changed. In milliseconds since 1970. */
   readonly until: number;
 }
 
-const askedBy = ({ request }: ServingCertTask): string =>
-  JSON.stringify([request.outputs, request.keystorePassword]);
+const outputsIn = ({ metadata }: Pick<Secret, 'metadata'>, { request }: ServingCertTask): string =>
+  JSON.stringify([metadata?.resourceVersion, request.outputs, request.keystorePassword]);
 
-/** @returns undefined if there is nothing to check */
-export function checkedOutputs(
-  { metadata }: Pick<Secret, 'metadata'>,
-  task: ServingCertTask,
-): CheckedOutputs | undefined {
-  const version = metadata?.resourceVersion;
-  if (task.request.outputs.length === 0 || version === undefined) return undefined;
-  return { version, asked: askedBy(task), until: passwordRecheckAt(task) };
-}
+export const checkedOutputs = (secret: Pick<Secret, 'metadata'>, task: ServingCertTask): CheckedOutputs => ({
+  of: outputsIn(secret, task),
+  until: passwordRecheckAt(task),
+});
 
 /** Whether the outputs need no second check. */
-export function hasChecked(
+export const hasChecked = (
   checked: CheckedOutputs | undefined,
-  { metadata }: Pick<Secret, 'metadata'>,
+  secret: Pick<Secret, 'metadata'>,
   task: ServingCertTask,
-): boolean {
-  if (task.request.outputs.length === 0) return true;
-  return (
-    checked !== undefined &&
-    checked.version === metadata?.resourceVersion &&
-    checked.asked === askedBy(task) &&
-    task.now.getTime() < checked.until
-  );
-}
+): boolean =>
+  task.request.outputs.length === 0 ||
+  (checked?.of === outputsIn(secret, task) && task.now.getTime() < checked.until);

@@ -1,17 +1,18 @@
 import { X509Certificate } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
-import { createAuthority, type Authority } from '../../pki/authority/authority.ts';
+import { createAuthority } from '../../pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
-import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { servingCertRequest } from '../../pki/serving-certs/request.ts';
-import { NEVER, untilDone } from '../../../test/support/runtime/fixtures.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import { containing, NEVER, untilDone } from '../../../test/support/runtime/fixtures.ts';
 import {
   createWorld,
   serviceNamed,
+  type Change,
   type ServingCertsWorld,
 } from '../../../test/support/runtime/serving-certs.ts';
 import { WriteRefused } from '../write-refused.ts';
@@ -19,12 +20,9 @@ import { WriteRefused } from '../write-refused.ts';
 const start = new Date('2026-11-21T12:00:00Z');
 const SERVICE = 'prod/db';
 const SECRET = 'prod/db-tls';
+const CLUSTER_IPS = 'gatehouse.dev/serving-cert-cluster-ips';
 
-let firstGeneration: Authority;
-beforeAll(async () => {
-  firstGeneration = await firstAuthority(start);
-});
-
+const firstGeneration = await firstAuthority(start);
 let world: ServingCertsWorld;
 
 beforeEach(() => {
@@ -32,56 +30,21 @@ beforeEach(() => {
   world.add(serviceNamed('db'));
 });
 
-const decoded = (secret: Secret | undefined, key: string) =>
-  Buffer.from(secret?.data?.[key] ?? '', 'base64').toString();
-const leafOf = (secret: Secret | undefined) => new X509Certificate(decoded(secret, 'tls.crt'));
-const certificateOf = (secret: Secret | undefined) => secret?.data?.['tls.crt'];
-
-/** The Secret after the first reconcile. */
-async function healthySecret(): Promise<Secret> {
-  await world.reconciler()(SERVICE, NEVER);
-  const secret = world.secrets.read(SECRET);
-  if (secret === undefined) throw new Error('expected a Secret');
-  return secret;
-}
+/** As the first reconcile of a new leader. */
+const reconcile = (change?: Change) => world.reconciler(change)(SERVICE, NEVER);
+const secret = () => world.secrets.read(SECRET);
+const certificate = () => secret()?.data?.['tls.crt'];
+const spoil = (patch: object) => {
+  world.secrets.patch(SECRET, patch);
+};
+const remove = () => {
+  world.secrets.remove(SECRET);
+};
 
 describe('a Service that requests a cert', () => {
-  test('a cert loses its cluster IPs if the operator no longer allows them, and is still renewed', async () => {
-    const service = serviceNamed('db', { 'gatehouse.dev/serving-cert-cluster-ips': 'true' });
-    world.add({ ...service, spec: { clusterIP: '10.96.7.8' } });
-    world.rules = { ...world.rules, clusterIPs: true };
-    await world.run('db');
-    const names = () =>
-      new X509Certificate(Buffer.from(world.secret('db-tls')?.data?.['tls.crt'] ?? '', 'base64'))
-        .subjectAltName;
-    expect(names()).toContain('10.96.7.8');
-    world.rules = { ...world.rules, clusterIPs: false };
-    await world.run('db');
-    await world.run('db');
-    expect(names()).toBe('DNS:db.prod.svc, DNS:db.prod.svc.cluster.local');
-    expect(world.events.reasons().filter((reason) => reason === 'AddressesIgnored')).toHaveLength(1);
-    world.now = after(start, 80 * DAY);
-    await world.run('db');
-    expect(world.observed.at(-1)).toBe('issued RenewalDue');
-  });
-
-  test('is renewed without a default short name that belongs to another namespace since its issue', async () => {
-    world.rules = { ...world.rules, shortNames: true };
-    await world.run('db');
-    expect(leafOf(world.secret('db-tls')).checkHost('db.prod')).toBe('db.prod');
-    world.rules = { ...world.rules, namespaceSuffixes: new Map([['db.prod', 'shop']]) };
-    world.now = after(start, 80 * DAY);
-    await world.run('db');
-    await world.run('db');
-    const { subjectAltName, validToDate } = leafOf(world.secret('db-tls'));
-    expect(subjectAltName).toBe('DNS:db, DNS:db.prod.svc, DNS:db.prod.svc.cluster.local');
-    expect(validToDate > after(start, 160 * DAY)).toBe(true);
-    expect(world.events.reasons().filter((reason) => reason === 'ShortNamesOmitted')).toHaveLength(1);
-  });
-
-  test('gets a Secret with a serving cert and the label of Gatehouse', async () => {
-    const secret = await healthySecret();
-    expect(secret).toMatchObject({
+  test('Knative TestReconcile: secret does not exist: unlike in Knative, it is created, with the label of Gatehouse', async () => {
+    await reconcile();
+    expect(secret()).toMatchObject({
       type: 'kubernetes.io/tls',
       metadata: {
         labels: { 'gatehouse.dev/serving-cert': 'true' },
@@ -89,162 +52,198 @@ describe('a Service that requests a cert', () => {
         ownerReferences: [{ kind: 'Service', name: 'db', uid: 'uid-of-db', controller: true }],
       },
     });
-    expect(leafOf(secret).subjectAltName).toContain('DNS:db.prod.svc');
-    const root = new X509Certificate(decoded(secret, 'ca.crt'));
-    expect(leafOf(secret).verify(root.publicKey)).toBe(true);
+    expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
+    const root = new X509Certificate(world.file('ca.crt'));
+    expect(world.leaf().verify(root.publicKey)).toBe(true);
     expect(world.events.reasons()).toEqual(['Issued']);
   });
 
-  test('causes no second write and no live read', async () => {
-    await healthySecret();
+  test("Knative TestReconcile: well formed secret exists, cert-manager TestDynamicSource_FailingSign: don't rotate root: causes no second write and no live read", async () => {
+    await reconcile();
     world.calls.reads = 0;
-    expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
-    expect(world.secrets.writes()).toBe(1);
-    expect(world.calls.reads).toBe(0);
+    expect(await reconcile()).toMatchObject({ kind: 'requeue' });
+    expect([world.secrets.writes(), world.calls.reads, world.calls.keys]).toEqual([1, 0, 1]);
     expect(world.events.reasons()).toEqual(['Issued']);
   });
 
-  test('waits until an authority exists', async () => {
+  test('cert-manager TestDynamicSource_FailingSign: certificate authority stopped unexpectedly: keeps its cert, and waits for an authority', async () => {
     world.authority = undefined;
-    expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'await-change' });
+    expect(await reconcile()).toEqual({ kind: 'await-change' });
     expect(world.secrets.writes()).toBe(0);
+    world.authority = firstGeneration;
+    await reconcile();
+    const before = secret();
+    world.authority = undefined;
+    expect(await reconcile()).toEqual({ kind: 'await-change' });
+    expect(secret()).toEqual(before);
   });
 
   test('with an invalid request gets an Event, and nothing is written', async () => {
     world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-key-algorithm': 'DSA' }));
-    expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
-    expect(world.events.all).toMatchObject([
-      {
-        type: 'Warning',
-        reason: 'InvalidRequest',
-        regarding: { kind: 'Service', name: 'db', uid: 'uid-of-db' },
-      },
-    ]);
+    expect(await reconcile()).toMatchObject({ kind: 'requeue' });
+    const regarding = { kind: 'Service', name: 'db', uid: 'uid-of-db' };
+    expect(world.events.all).toMatchObject([{ type: 'Warning', reason: 'InvalidRequest', regarding }]);
     expect(world.secrets.writes()).toBe(0);
+  });
+
+  test.each<[string, string, () => void, () => void, string, string]>([
+    [
+      'its cluster IPs if the operator no longer allows them',
+      'IP Address:10.96.7.8',
+      () => {
+        world.add({ ...serviceNamed('db', { [CLUSTER_IPS]: 'true' }), spec: { clusterIP: '10.96.7.8' } });
+        world.rules = { ...world.rules, clusterIPs: true };
+      },
+      () => {
+        world.rules = { ...world.rules, clusterIPs: false };
+      },
+      'DNS:db.prod.svc, DNS:db.prod.svc.cluster.local',
+      'AddressesIgnored',
+    ],
+    [
+      'a default short name that belongs to another namespace since its issue',
+      'DNS:db.prod,',
+      () => {
+        world.rules = { ...world.rules, shortNames: true };
+      },
+      () => {
+        world.rules = { ...world.rules, namespaceSuffixes: new Map([['db.prod', 'shop']]) };
+      },
+      'DNS:db, DNS:db.prod.svc, DNS:db.prod.svc.cluster.local',
+      'ShortNamesOmitted',
+    ],
+  ])('loses %s, and is still renewed', async (_what, lost, permit, forbid, names, reason) => {
+    permit();
+    await world.run('db');
+    expect(`${world.leaf().subjectAltName ?? ''},`).toContain(lost);
+    forbid();
+    await world.run('db');
+    await world.run('db');
+    expect(world.leaf().subjectAltName).toBe(names);
+    expect(world.events.reasons().filter((one) => one === reason)).toHaveLength(1);
+    world.now = after(start, 80 * DAY);
+    await world.run('db');
+    expect(world.observed.at(-1)).toBe('issued RenewalDue');
+    expect(world.leaf().subjectAltName).toBe(names);
+    expect(world.leaf().validToDate > after(start, 160 * DAY)).toBe(true);
   });
 });
 
 test.each<[string, () => unknown]>([
   ['is gone', () => world.services.delete(SERVICE)],
-  ['requests nothing', () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } })],
+  [
+    'requests nothing (service-ca TestServiceServingCertControllerSync: unannotated service in queue)',
+    () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } }),
+  ],
 ])('a Service that %s causes no work', async (_what, change) => {
   change();
-  expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'gone' });
+  expect(await reconcile()).toEqual({ kind: 'gone' });
   expect(world.secrets.writes() + world.calls.reads).toBe(0);
 });
 
+const { privateKey: otherKey } = await generateKeyPair('ECDSA-P256');
+const garbage = { data: { 'tls.crt': base64('x'), 'tls.key': base64('y') } };
+const withoutKey = { data: { 'tls.key': '' } };
+
 describe('a cert is reissued when', () => {
-  const withData = (secret: Secret, data: Record<string, string>): Secret => ({
-    ...secret,
-    data: { ...secret.data, ...data },
-  });
-
-  test('it was deleted', async () => {
-    const before = await healthySecret();
-    world.secrets.remove(SECRET);
-    await world.reconciler()(SERVICE, NEVER);
-    expect(certificateOf(world.secrets.read(SECRET))).not.toBe(certificateOf(before));
-  });
-
-  test.each<[string, string, (secret: Secret) => Secret]>([
-    ['it was emptied', 'Missing', (secret) => withData(secret, { 'tls.crt': '', 'tls.key': '' })],
-    ['its data is missing', 'Missing', ({ data, ...secret }) => (data === undefined ? secret : secret)],
-    ['its certificate is garbage', 'Unreadable', (secret) => withData(secret, { 'tls.crt': base64('x') })],
-  ])('%s', async (_when, reason, spoil) => {
-    await healthySecret();
-    world.secrets.edit(SECRET, spoil);
-    await world.reconciler()(SERVICE, NEVER);
-    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
-    expect(world.events.all[1]).toMatchObject({
-      reason: 'Issued',
-      message: expect.stringContaining(reason) as string,
-    });
-    await world.reconciler()(SERVICE, NEVER);
+  test.each<[string, string, object | undefined]>([
+    ['service-ca e2e serving-cert-secret-delete-data: it was deleted', 'Missing', undefined],
+    ['it was emptied', 'Missing', { data: { 'tls.crt': '', 'tls.key': '' } }],
+    ['its data is missing', 'Missing', { data: null }],
+    [
+      'service-ca TestServiceServingCertControllerSync: contains cert data, but it is invalid',
+      'Unreadable',
+      garbage,
+    ],
+    [
+      'service-ca e2e serving-cert-secret-modify-bad-tlsCert: its certificate was edited',
+      'Unreadable',
+      { data: { 'tls.crt': base64('modified') } },
+    ],
+    ['Knative TestReconcile: missing server key', 'Unreadable', withoutKey],
+    ['Knative TestReconcile: missing server cert', 'Unreadable', { data: { 'tls.crt': '' } }],
+    ['its key was swapped', 'KeyMismatch', { data: { 'tls.key': base64(otherKey) } }],
+  ])('%s', async (_when, reason, patch) => {
+    await reconcile();
+    const before = secret()?.data;
+    if (patch === undefined) remove();
+    else spoil(patch);
+    const spoiled = secret()?.data;
+    await reconcile();
+    for (const file of ['tls.crt', 'tls.key']) {
+      expect(secret()?.data?.[file]).not.toBe(before?.[file]);
+      expect(secret()?.data?.[file]).not.toBe(spoiled?.[file]);
+    }
+    expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
+    expect(world.events.all[1]).toMatchObject({ reason: 'Issued', message: containing(reason) });
+    await reconcile();
     expect(world.calls.keys).toBe(2);
   });
 
-  test('its key was swapped', async () => {
-    const before = await healthySecret();
-    const { privateKey } = await generateKeyPair('ECDSA-P256');
-    world.secrets.edit(SECRET, (secret) => withData(secret, { 'tls.key': base64(privateKey) }));
-    await world.reconciler()(SERVICE, NEVER);
-    const after = world.secrets.read(SECRET);
-    expect(decoded(after, 'tls.key')).not.toBe(privateKey);
-    expect(certificateOf(after)).not.toBe(certificateOf(before));
-  });
-
-  test('its authority has rotated', async () => {
-    await healthySecret();
+  test('cert-manager TestDynamicSource_FailingSign: rotate root', async () => {
+    await reconcile();
     world.authority = await rotated(firstGeneration, world.now);
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
     expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
     expect(world.events.reasons()).toEqual(['Issued']); // a rotation must not record ten thousand Events
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
     expect(world.calls.keys).toBe(2);
   });
 
-  test('its renewal is due, and not before', async () => {
-    await healthySecret();
-    const result = await world.reconciler()(SERVICE, NEVER);
+  test('cert-manager TestDynamicSource_FailingSign: expire leaf, Knative TestReconcile: certificate expiring soon, certificate not expiring soon: its renewal is due, and not before', async () => {
+    await reconcile();
+    const result = await reconcile();
     const dueAt = result.kind === 'requeue' ? result.at : start;
     expect(dueAt > after(start, 45 * DAY)).toBe(true);
     expect(dueAt <= after(start, 60 * DAY)).toBe(true);
 
     world.now = after(dueAt, -1);
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
     expect(world.calls.keys).toBe(1);
 
     world.now = dueAt;
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
     expect(world.events.reasons()).toEqual(['Issued', 'Renewed']);
-    expect(leafOf(world.secrets.read(SECRET)).validToDate > after(dueAt, 89 * DAY)).toBe(true);
-    await world.reconciler()(SERVICE, NEVER);
+    expect(world.leaf().validToDate > after(dueAt, 89 * DAY)).toBe(true);
+    await reconcile();
     expect(world.calls.keys).toBe(2);
   });
 
   test('its cluster IPs changed; a CA that may not sign them is reported, and the cert stays', async () => {
-    const asking = (...clusterIPs: readonly string[]) => ({
-      ...serviceNamed('db', { 'gatehouse.dev/serving-cert-cluster-ips': 'true' }),
-      spec: { clusterIPs, clusterIP: clusterIPs[0] ?? '' },
-    });
     world.rules = { ...world.rules, clusterIPs: true };
-    for (const address of ['10.96.0.7', '10.96.0.8']) {
-      world.add(asking(address));
-      await world.reconciler()(SERVICE, NEVER);
-      expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain(`IP Address:${address}`);
+    for (const clusterIP of ['10.96.0.7', '10.96.0.8']) {
+      const spec = { clusterIPs: [clusterIP], clusterIP };
+      world.add({ ...serviceNamed('db', { [CLUSTER_IPS]: 'true' }), spec });
+      await reconcile();
+      expect(world.leaf().subjectAltName).toContain(`IP Address:${clusterIP}`);
     }
     expect(world.observed).toEqual(['issued Missing', 'issued AddressesChanged']);
 
-    const before = world.secrets.read(SECRET);
+    const before = secret();
     world.authority = await createAuthority({
       keyPair: await generateKeyPair('ECDSA-P256'),
       serial: randomSerial(),
       now: world.now,
       domains: ['svc', 'svc.cluster.local'],
     });
-    await world.reconciler()(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)).toEqual(before);
+    await reconcile();
+    expect(secret()).toEqual(before);
     expect(world.observed.at(-1)).toBe('refused NameNotPermitted');
     expect(world.events.all.at(-1)).toMatchObject({
-      type: 'Warning',
-      reason: 'NameNotPermitted',
-      message: expect.stringContaining(
-        'remove the annotation gatehouse.dev/serving-cert-cluster-ips',
-      ) as string,
+      ...{ type: 'Warning', reason: 'NameNotPermitted' },
+      message: containing(`remove the annotation ${CLUSTER_IPS}`),
     });
   });
 
   test('the Service moves its renewal to the past; the Secret says when the cert is renewed', async () => {
-    await healthySecret();
+    await reconcile();
     world.now = after(start, 20 * DAY);
-    const moved = async (renewAfter: string, pacer = { take: () => true, forget: () => undefined }) => {
+    const moved = async (renewAfter: string, takes = true) => {
       world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-renew-after': renewAfter }));
-      await world.reconciler({ pacer })(SERVICE, NEVER);
-      const annotations = world.secrets.read(SECRET)?.metadata?.annotations;
-      return annotations?.['gatehouse.dev/serving-cert-renew-after'];
+      await reconcile({ pacer: { take: () => takes, forget: () => undefined } });
+      return secret()?.metadata?.annotations?.['gatehouse.dev/serving-cert-renew-after'];
     };
-    const waiting = { take: () => false, forget: () => undefined };
-    expect(await moved('80%', waiting)).toBeUndefined(); // a changed setting moves thousands at once
+    expect(await moved('80%', false)).toBeUndefined(); // a changed setting moves thousands at once
     expect(await moved('80%')).toBe('80%');
     expect(world.calls.keys).toBe(1);
     expect(await moved('20%')).toBe('20%');
@@ -253,61 +252,65 @@ describe('a cert is reissued when', () => {
     expect(world.secrets.writes()).toBe(4);
   });
 
-  test('a reissue keeps the data of other clients', async () => {
-    await healthySecret();
-    world.secrets.edit(SECRET, (secret) => ({
-      ...withData(secret, { 'tls.crt': '', 'keystore.p12': 'AAAA' }),
-      metadata: {
-        ...secret.metadata,
-        labels: { ...secret.metadata?.labels, team: 'a' },
-        annotations: { ...secret.metadata?.annotations, note: 'b' },
-      },
-    }));
-    await world.reconciler()(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)).toMatchObject({
-      metadata: { labels: { team: 'a' }, annotations: { note: 'b' } },
-      data: { 'keystore.p12': 'AAAA', 'tls.crt': expect.stringMatching(/.{100}/) as string },
-    });
+  test('needed, and keeps the data of other clients', async () => {
+    await reconcile();
+    const metadata = { labels: { team: 'a' }, annotations: { note: 'b' } };
+    spoil({ metadata, data: { 'tls.crt': '', 'keystore.p12': 'AAAA' } });
+    await reconcile();
+    const issued = expect.stringMatching(/.{100}/) as string;
+    expect(secret()).toMatchObject({ metadata, data: { 'keystore.p12': 'AAAA', 'tls.crt': issued } });
+  });
+});
+
+describe('a key that cannot be generated', () => {
+  const broken = { generateKeyPair: () => Promise.reject(new Error('no entropy')) } satisfies Change;
+
+  test.each<[string, object | undefined]>([
+    [
+      'cert-manager TestDynamicSource_FailingSign: sign function returns error (retry, then success)',
+      undefined,
+    ],
+    ['Knative TestReconcileMakeSecretFailure: would return error, but not called, malformed secret', garbage],
+    ['Knative TestReconcileMakeSecretFailure: missing server key', withoutKey],
+  ])('%s: nothing is written, and the failure is retried', async (_which, patch) => {
+    if (patch !== undefined) {
+      await reconcile();
+      await expect(reconcile(broken)).resolves.toMatchObject({ kind: 'requeue' }); // needs no key
+      spoil(patch);
+    }
+    const before = secret();
+    for (let attempt = 0; attempt < 3; attempt++)
+      await expect(reconcile(broken)).rejects.toThrow('no entropy');
+    expect(secret()).toEqual(before);
+    expect(world.observed.at(-1)).toBe('failed Error');
+    await reconcile();
+    expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
   });
 });
 
 describe('a Secret is repaired and keeps its certificate when', () => {
-  test.each<[string, (secret: Secret) => Secret]>([
-    ['its label was removed', (secret) => ({ ...secret, metadata: { ...secret.metadata, labels: {} } })],
+  test.each<[string, object]>([
+    ['its label was removed', { metadata: { labels: null } }],
     [
-      'its owner was removed',
-      (secret) => ({ ...secret, metadata: { ...secret.metadata, ownerReferences: [] } }),
+      'service-ca TestRequiresRegenerationOrReplace, TestRequiresRegenerationBetaAnnotation: missing ownerref',
+      { metadata: { ownerReferences: [] } },
     ],
-    [
-      'its CA bundle was edited',
-      (secret) => ({ ...secret, data: { ...secret.data, 'ca.crt': base64('forged') } }),
-    ],
-  ])('%s', async (_when, spoil) => {
-    const healthy = await healthySecret();
-    world.secrets.edit(SECRET, spoil);
-    await world.reconciler()(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)).toEqual({
-      ...healthy,
-      metadata: { ...healthy.metadata, resourceVersion: expect.any(String) as string },
-    });
-    await world.reconciler()(SERVICE, NEVER);
+    ['its CA bundle was edited', { data: { 'ca.crt': base64('forged') } }],
+    ['Knative TestReconcile: missing CA cert', { data: { 'ca.crt': '' } }],
+  ])('%s', async (_when, patch) => {
+    await reconcile();
+    const healthy = secret();
+    spoil(patch);
+    await reconcile();
+    const resourceVersion = expect.any(String) as string;
+    expect(secret()).toEqual({ ...healthy, metadata: { ...healthy?.metadata, resourceVersion } });
+    await reconcile();
     expect(world.secrets.writes()).toBe(2);
     expect(world.observed).toEqual(['issued Missing']);
   });
 
-  test('the Service was recreated', async () => {
-    const healthy = await healthySecret();
-    const again = serviceNamed('db');
-    world.services.set(SERVICE, { ...again, metadata: { ...again.metadata, uid: 'another' } });
-    await world.reconciler()(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)?.metadata?.ownerReferences).toMatchObject([
-      { name: 'db', uid: 'another' },
-    ]);
-    expect(certificateOf(world.secrets.read(SECRET))).toBe(certificateOf(healthy));
-  });
-
   test('a requested label is missing', async () => {
-    await healthySecret();
+    await reconcile();
     const wanting = world.reconciler({
       requests: {
         request: (wanted, purpose) => {
@@ -318,90 +321,72 @@ describe('a Secret is repaired and keeps its certificate when', () => {
     });
     await wanting(SERVICE, NEVER);
     await wanting(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)?.metadata?.labels).toMatchObject({ own: 'true' });
-    expect(world.secrets.writes()).toBe(2);
-    expect(world.calls.keys).toBe(1);
+    expect(secret()?.metadata?.labels).toMatchObject({ own: 'true' });
+    expect([world.secrets.writes(), world.calls.keys]).toEqual([2, 1]);
   });
 });
 
 describe('a Secret is never written, and an Event reports it, when it', () => {
-  const marked = (secret: Partial<Secret>): Secret => ({
-    metadata: {
-      namespace: 'prod',
-      name: 'db-tls',
-      annotations: { 'gatehouse.dev/serving-cert-service': 'db' },
-    },
-    type: 'kubernetes.io/tls',
-    ...secret,
-  });
   const controller = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
+  const marked = { 'gatehouse.dev/serving-cert-service': 'db' };
 
-  test.each<[string, string, Secret]>([
-    ['has no owner', 'ForeignSecret', marked({ metadata: { namespace: 'prod', name: 'db-tls' } })],
+  test.each<[string, string, object]>([
+    ['has no owner', 'ForeignSecret', { metadata: { annotations: null } }],
     [
       'was taken over by another controller',
       'ForeignSecret',
-      marked({ metadata: { ...marked({}).metadata, ownerReferences: [controller] } }),
+      { metadata: { ownerReferences: [controller] } },
     ],
-    ['has the wrong type', 'SecretTypeConflict', marked({ type: 'Opaque' })],
-    ['is immutable', 'SecretImmutable', marked({ immutable: true })],
-  ])('%s', async (_what, reason, secret) => {
-    world.secrets.add(secret);
-    const before = world.secrets.read(SECRET);
+    ['has the wrong type', 'SecretTypeConflict', { type: 'Opaque' }],
+    ['is immutable', 'SecretImmutable', { immutable: true }],
+  ])('%s', async (_what, reason, patch) => {
+    const metadata = { namespace: 'prod', name: 'db-tls', annotations: marked };
+    world.secrets.add({ metadata, type: 'kubernetes.io/tls' });
+    spoil(patch);
+    const before = secret();
     const result = await world.run('db');
     await world.run('db');
     expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
-    expect(world.secrets.read(SECRET)).toEqual(before);
+    expect(secret()).toEqual(before);
     expect(world.secrets.writes()).toBe(0);
     expect(world.calls.keys).toBeLessThanOrEqual(1); // for the single create attempt
     expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
   });
 
   test('was made immutable later, although its content is still valid', async () => {
-    await healthySecret();
-    world.secrets.edit(SECRET, (secret) => ({ ...secret, immutable: true }));
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
+    spoil({ immutable: true });
+    await reconcile();
     expect(world.secrets.writes()).toBe(1);
     expect(world.events.reasons()).toEqual(['Issued', 'SecretImmutable']);
-  });
-
-  test('was first requested by another Service', async () => {
-    await healthySecret();
-    world.add(serviceNamed('web'));
-    await world.reconciler()('prod/web', NEVER);
-    expect(world.secrets.writes()).toBe(1);
-    expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
   });
 });
 
 describe('a stale store', () => {
   test.each<[string, () => StoredSecret | undefined]>([
     ['holds nothing yet', () => undefined],
-    ['still holds an emptied Secret', () => toStoredSecret({ ...world.secrets.read(SECRET), data: {} })],
+    ['still holds an emptied Secret', () => toStoredSecret({ ...secret(), data: {} })],
     [
       'still holds a Secret without the label',
-      () =>
-        toStoredSecret({ ...world.secrets.read(SECRET), metadata: { namespace: 'prod', name: 'db-tls' } }),
+      () => toStoredSecret({ ...secret(), metadata: { namespace: 'prod', name: 'db-tls' } }),
     ],
   ])('that %s leads to a live read and no write', async (_how, stale) => {
-    await healthySecret();
+    await reconcile();
     world.calls.reads = 0;
-    const result = await world.reconciler({ stores: { secret: stale } })(SERVICE, NEVER);
-    expect(world.calls.reads).toBe(1);
-    expect(world.secrets.writes()).toBe(1);
+    expect(await reconcile({ stores: { secret: stale } })).toMatchObject({ kind: 'requeue' });
+    expect([world.calls.reads, world.secrets.writes()]).toEqual([1, 1]);
     expect(world.observed).toEqual(['issued Missing']);
-    expect(result).toMatchObject({ kind: 'requeue' });
   });
 
   test('that still holds an own Secret causes no write to the current foreign one', async () => {
-    const own = await healthySecret();
-    world.secrets.remove(SECRET);
+    await reconcile();
+    const own = toStoredSecret({ ...secret(), data: {} });
     world.secrets.add({
       metadata: { namespace: 'prod', name: 'db-tls' },
       type: 'kubernetes.io/tls',
       data: {},
     });
-    await world.reconciler({ stores: { secret: () => ({ ...own, data: {} }) } })(SERVICE, NEVER);
+    await reconcile({ stores: { secret: () => own } });
     expect(world.secrets.writes()).toBe(1);
     expect(world.events.reasons()).toEqual(['Issued', 'ForeignSecret']);
   });
@@ -409,28 +394,24 @@ describe('a stale store', () => {
 
 describe('a write conflict', () => {
   test('is retried when the Secret has changed since the read', async () => {
-    await healthySecret();
-    world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
-    const overtaken = world.reconciler({
-      client: {
-        get: () => {
-          const live = world.secrets.read(SECRET);
-          world.secrets.edit(SECRET, (secret) => ({ ...secret, data: { 'keystore.p12': 'AAAA' } }));
-          return Promise.resolve(live as never);
-        },
-      },
-    });
-    await expect(overtaken(SERVICE, NEVER)).rejects.toMatchObject({ code: 409 });
-    await world.reconciler()(SERVICE, NEVER);
-    expect(world.secrets.read(SECRET)?.data).toMatchObject({ 'keystore.p12': 'AAAA' });
-    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
+    await reconcile();
+    spoil({ data: null });
+    const get = () => {
+      const live = secret();
+      spoil({ data: { 'keystore.p12': 'AAAA' } });
+      return Promise.resolve(live as never);
+    };
+    await expect(reconcile({ client: { get } })).rejects.toMatchObject({ code: 409 });
+    await reconcile();
+    expect(secret()?.data).toMatchObject({ 'keystore.p12': 'AAAA' });
+    expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
   });
 
   test('between two creations leaves one certificate', async () => {
-    await Promise.all([world.reconciler()(SERVICE, NEVER), world.reconciler()(SERVICE, NEVER)]);
-    const winner = certificateOf(world.secrets.read(SECRET));
-    await world.reconciler()(SERVICE, NEVER);
-    expect(certificateOf(world.secrets.read(SECRET))).toBe(winner);
+    await Promise.all([reconcile(), reconcile()]);
+    const winner = certificate();
+    await reconcile();
+    expect(certificate()).toBe(winner);
     expect(world.events.reasons()).toEqual(['Issued']);
   });
 });
@@ -440,13 +421,13 @@ describe('a write that the API server refuses', () => {
   const refused = () => Promise.reject(new WriteRefused(refusal));
 
   test('is reported on the Service with the remedy, and retried every minute', async () => {
-    const reconcile = world.reconciler({ client: { create: refused } });
-    const run = () => reconcile(SERVICE, NEVER);
-    await expect(run()).rejects.toThrow(refusal);
+    const steady = world.reconciler({ client: { create: refused } });
+    const again = () => steady(SERVICE, NEVER);
+    await expect(again()).rejects.toThrow(refusal);
     expect(world.events.reasons()).toEqual([]); // not confirmed: the object may have changed
     world.now = after(start, 5_000);
-    expect(await run()).toEqual({ kind: 'requeue', at: after(world.now, 60_000) });
-    await run();
+    expect(await again()).toEqual({ kind: 'requeue', at: after(world.now, 60_000) });
+    await again();
     expect(world.events.all).toMatchObject([
       {
         regarding: { kind: 'Service', name: 'db' },
@@ -459,34 +440,54 @@ describe('a write that the API server refuses', () => {
   });
 
   test('is also reported on the Secret if it is an update, and the Secret stays', async () => {
-    await world.run('db');
-    world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
-    const before = world.secret('db-tls');
-    const reconcile = world.reconciler({ client: { replace: refused } });
-    await expect(reconcile(SERVICE, NEVER)).rejects.toThrow(refusal);
+    await reconcile();
+    spoil({ data: null });
+    const before = secret();
+    const steady = world.reconciler({ client: { replace: refused } });
+    await expect(steady(SERVICE, NEVER)).rejects.toThrow(refusal);
     world.now = after(start, 5_000);
-    await reconcile(SERVICE, NEVER);
-    expect(world.secret('db-tls')).toEqual(before);
+    await steady(SERVICE, NEVER);
+    expect(secret()).toEqual(before);
     expect(world.events.all.slice(1)).toMatchObject([
       { reason: 'WriteRefused', regarding: { kind: 'Service', name: 'db' } },
       { reason: 'WriteRefused', regarding: { kind: 'Secret', namespace: 'prod', name: 'db-tls' } },
     ]);
   });
+
+  const failure = (code: number, ...reasons: readonly string[]) => {
+    const details = { causes: reasons.map((reason) => ({ reason })) };
+    return new ApiError({ method: 'POST', path: '/' }, { code, status: { details } });
+  };
+
+  test.each([
+    ['because its namespace ends', failure(403, 'Other', 'NamespaceTerminating')],
+    ['because its namespace is gone', failure(404)],
+  ])('as a creation %s, waits without an Event', async (_why, error) => {
+    const outcome = reconcile({ client: { create: () => Promise.reject(error) } });
+    expect(await outcome).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+    expect(world.observed).toEqual(['refused NamespaceTerminating']);
+    expect(world.events.all).toEqual([]);
+  });
+
+  test.each([
+    ['for another reason', failure(403, 'Other')],
+    ['for no reason', failure(500)],
+    ['because the connection breaks', new Error('the connection broke')],
+  ])('as a creation %s, is retried', async (_why, error) => {
+    const outcome = reconcile({ client: { create: () => Promise.reject(error) } });
+    await expect(outcome).rejects.toThrow(error.message);
+    expect(world.observed).toEqual(['failed Error']);
+  });
 });
 
 describe('after a kill around its write it converges:', () => {
-  const spoil: Readonly<Record<string, () => void>> = {
-    creation: () => {
-      world.secrets.remove(SECRET);
-    },
+  const spoilFor: Readonly<Record<string, () => void>> = {
+    creation: remove,
     'new issue': () => {
-      world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
+      spoil({ data: null });
     },
     repair: () => {
-      world.secrets.edit(SECRET, (secret) => ({
-        ...secret,
-        metadata: { ...secret.metadata, ownerReferences: [] },
-      }));
+      spoil({ metadata: { ownerReferences: [] } });
     },
   };
 
@@ -498,18 +499,18 @@ describe('after a kill around its write it converges:', () => {
     ['before', 'repair', 0],
     ['after', 'repair', 0],
   ] as const)('%s the %s, with %i keys generated', async (when, write, keys) => {
-    await healthySecret();
-    spoil[write]?.();
+    await reconcile();
+    spoilFor[write]?.();
     world.calls.keys = 0;
     world.secrets.interrupt(when);
-    await expect(world.reconciler()(SERVICE, NEVER)).rejects.toThrow('connection broke');
+    await expect(reconcile()).rejects.toThrow('connection broke');
     await untilDone(world.reconciler(), SERVICE);
 
     expect(world.calls.keys).toBe(keys);
-    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
+    expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
     const settled = world.secrets.writes();
-    await world.reconciler()(SERVICE, NEVER);
+    await reconcile();
     expect(world.secrets.writes()).toBe(settled);
-    expect(world.secrets.read(SECRET)?.metadata?.ownerReferences).toHaveLength(1);
+    expect(secret()?.metadata?.ownerReferences).toHaveLength(1);
   });
 });

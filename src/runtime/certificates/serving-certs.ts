@@ -1,9 +1,8 @@
-/** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
-import type { Authority } from '../../pki/authority/authority.ts';
+/** On the leader: maintains a serving cert in the Secret of every Service that asks for one, and reports about it. */
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { LEAF_PURPOSES, type LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import { OutsideConstraints, TrustTooShort } from '../../pki/serving-certs/issue.ts';
-import type { ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import type { ServingCertPlan, IssueReason } from '../../pki/serving-certs/plan.ts';
 import { isContended, type RevertHistory } from '../../pki/revert-backoff.ts';
 import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
 import { hasLabel, ownership } from '../../pki/serving-certs/secret.ts';
@@ -23,13 +22,21 @@ import {
   REFUSED_RECHECK_MS,
   type RefusedWrites,
   WriteRefused,
+  refusable,
+  isWritten,
 } from '../write-refused.ts';
 import { skewProblem } from '../clock-skew.ts';
-import { annotate, annotateSigned } from './serving-cert-outcome.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
-import { repairSecret } from './repair-secret.ts';
-import { report, warn } from './report-serving-cert.ts';
-import { explain, NOTICES, noticesOf, regardingSecret, type Refusal } from './serving-cert-events.ts';
+import { repairSecret, type RepairResult } from './repair-secret.ts';
+import {
+  explain,
+  NOTICES,
+  noticesOf,
+  regardingSecret,
+  type Refusal,
+  regardingService,
+  type Explanation,
+} from './serving-cert-events.ts';
 import {
   checkedOutputs,
   createSigningCache,
@@ -46,7 +53,10 @@ import {
   type CheckedOutputs,
   type ServingCertsContext,
   type ServingCertTask,
+  signerName,
 } from './serving-cert-task.ts';
+import { services } from '../../kube/well-known.ts';
+import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 
 /** What is known of a key only in memory. A new leader finds everything else in the objects. */
 interface Known {
@@ -79,30 +89,6 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
     reminders: createReminders(),
     refusedWrites: createRefusedWrites(serverClock.now),
   };
-  const reconcile = async (
-    key: string,
-    service: Service,
-    purpose: LeafPurpose,
-    authority: Authority,
-    signal: AbortSignal,
-  ) => {
-    const request = requests.request(service, purpose);
-    switch (request.kind) {
-      case 'none':
-        return forget(key, running);
-      case 'invalid':
-        return await reject({ key, service, signal }, purpose, request, running);
-      case 'request': {
-        const now = serverClock.now();
-        const identity = identityOf(service);
-        const signing = signingOf(authority, now);
-        const task = { key, service, identity, request, authority, signing, now, signal };
-        for (const notice of noticesOf(request))
-          warn({ ...task, key: noticeKey(key, notice.reason) }, notice, running);
-        return await reconcileTask(task, running);
-      }
-    }
-  };
   return async (key, signal) => {
     const service = stores.service(key);
     const authority = context.authority();
@@ -112,8 +98,17 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
     const results = await Promise.allSettled(
       LEAF_PURPOSES.map(async (purpose) => {
         const taskKey = taskKeyOf(key, purpose);
-        if (service === undefined) return forget(taskKey, running);
-        return await reconcile(taskKey, service, purpose, authority, signal);
+        const request = service && requests.request(service, purpose);
+        if (service === undefined || request === undefined || request.kind === 'none')
+          return forget(taskKey, running);
+        if (request.kind === 'invalid')
+          return await reject({ key: taskKey, service, signal }, purpose, request, running);
+        const now = serverClock.now();
+        const [identity, signing] = [identityOf(service), signingOf(authority, now)];
+        const task = { key: taskKey, service, identity, request, authority, signing, now, signal };
+        for (const notice of noticesOf(request))
+          warn({ ...task, key: noticeKey(taskKey, notice.reason) }, notice, running);
+        return await reconcileTask(task, running);
       }),
     );
     const retry = isRefused ? [requeueIn(REFUSED_RECHECK_MS, serverClock.now())] : [];
@@ -222,11 +217,10 @@ async function repair(
   settle(task, running);
   if (done.kind !== 'unchanged') contended.remember(task.key, history, task.now);
   if (done.missing === undefined) {
-    const checked = checkedOutputs(done.secret, task);
-    if (checked !== undefined) known.checked = checked;
+    known.checked = checkedOutputs(done.secret, task);
     if (!isContended(history)) reminders.clear(task.key);
   }
-  report(task, done, running);
+  reportDone(task, done, running);
   const answered = await annotateSigned(task, running);
   if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
   const plan = done.kind === 'issued' ? { kind: 'keep' as const, recheckAt: done.recheckAt } : done.plan;
@@ -299,4 +293,72 @@ function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): R
   if (plan.kind !== 'keep') return requeueIn(0, task.now);
   const instants = [plan.recheckAt.getTime(), passwordRecheckAt(task), calmAt?.getTime() ?? Infinity];
   return { kind: 'requeue', at: new Date(Math.min(...instants)) };
+}
+
+/** Events, log lines and metrics about the cert of a Service. */
+function reportDone(
+  task: ServingCertTask,
+  done: Exclude<RepairResult, { kind: 'refused' }>,
+  running: Running,
+): void {
+  const { observe, record, log } = running;
+  const { key, identity, request } = task;
+  const { secretName, purpose } = request;
+  if (done.kind === 'issued') {
+    observe('issued', done.reason);
+    log.info({ key, secret: secretName, reason: done.reason }, `issued ${purpose} cert`);
+    const reason = eventReasonOf(done.reason);
+    const message = `${purpose} cert in secret ${secretName} (${done.reason})`;
+    if (reason !== undefined)
+      record({ regarding: regardingService(identity), type: 'Normal', reason, message });
+  } else if (done.kind === 'updated') {
+    log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
+  }
+  if (done.missing !== undefined) warn(task, explain(done.missing, request), running);
+}
+
+/** Reports the state of a Service. Returns whether an Event was recorded now. */
+function warn(
+  { key, identity, now }: Pick<ServingCertTask, 'key' | 'identity' | 'now'>,
+  { reason, message }: Explanation,
+  { reminders, record }: Pick<Running, 'reminders' | 'record'>,
+): boolean {
+  const isDue = reminders.isDue(key, `${identity.uid} ${reason} ${message}`, now);
+  if (isDue) record({ regarding: regardingService(identity), type: 'Warning', reason, message });
+  return isDue;
+}
+
+/** Undefined for a rotation, which would record an Event for each of ten thousand Services. */
+function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
+  if (reason === 'SignerChanged') return undefined;
+  return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
+}
+
+/** Users of OpenShift's annotations look for the outcome on the Service. */
+async function annotateSigned(task: ServingCertTask, context: ServingCertsContext): Promise<boolean> {
+  if (task.request.via !== 'openshift') return true;
+  const signedBy = signerName(task.authority);
+  return await annotate(task.service, { kind: 'signed', signedBy }, context, task.signal);
+}
+
+/**
+ * The cert is as good without the annotation: returns false if it is not written. The patch applies only to the
+ * resourceVersion that was read; `null` removes an annotation.
+ */
+async function annotate(
+  service: Service,
+  outcome: OpenshiftOutcome,
+  { client, log }: ServingCertsContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const annotations = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
+  if (annotations === undefined) return true;
+  const { namespace, name = '', resourceVersion } = service.metadata ?? {};
+  const patch = { metadata: { resourceVersion, annotations } };
+  const write = () => client.patchMerge(services, { namespace, name }, patch, { signal });
+  const key = `${namespace ?? ''}/${name}`;
+  return await isWritten(
+    () => refusable('deploy/components/openshift-compat', write),
+    (problem) => log.warn({ key, problem }, 'a Service is not annotated with the outcome of its request'),
+  );
 }

@@ -1,8 +1,8 @@
 /** On the leader: starts the controllers of the authority, the CA bundle, serving certs and injection. */
-import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
+import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
+import { startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
@@ -11,16 +11,16 @@ import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { withSecrets, createCertInventory } from './cert-inventory.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
-import { canonicalAddress } from '../../pki/x509/addresses.ts';
+import { canonicalAddress } from '../../pki/x509/names.ts';
 import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
 import { signHere } from '../../pki/authority/sealed-key.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
-import { startEndpointProbes } from '../endpoints/start-endpoint-probes.ts';
+import { startEndpointProbes } from '../endpoints/prober.ts';
 import { createContendedSecrets } from './contended-secrets.ts';
-import { createIssuePacer, type IssuePacer } from './issue-pacer.ts';
+import { createIssuePacer } from './issue-pacer.ts';
 import type { TrustEvidence } from './rotation.ts';
 import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
 import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
@@ -45,8 +45,7 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
     // Without a rotation in progress, a change of the evidence starts none.
     if (current === undefined || current.generations.length > 1) soon();
   };
-  const published = startCaBundle(context, { bundle, onPublished: onEvidence }, signal);
-  listeners.add(() => published.add(CABUNDLE_CONFIGMAP));
+  const published = startCaBundle(context, { bundle, onPublished: onEvidence }, listeners.add, signal);
   const servingCerts = startServingCerts(context, authority, { extendTrust: soon, onEvidence }, signal);
   listeners.add(servingCerts.resync);
   const injection = startInjection(context, authority, bundle, { onEvidence, onUnreadable: soon }, signal);
@@ -76,21 +75,18 @@ const WORKERS = 8;
 /** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
 const REISSUE = { perSecond: 20, burst: 50 } as const;
 
-interface Listeners {
-  /** The authority must record a later trust before certs can be issued. */
-  readonly extendTrust: () => void;
-  /** A serving Secret has changed. */
-  readonly onEvidence: () => void;
-}
-
-/** On the leader: starts the controller of serving certs, and what it reads, paces and counts. */
+/**
+ * On the leader: starts the controller of serving certs, and what it reads, paces and counts.
+ * @param extendTrust the authority must record a later trust before certs can be issued
+ * @param onEvidence a serving Secret has changed
+ */
 function startServingCerts(
   context: LeaderContext,
   authority: () => Authority | undefined,
-  { extendTrust, onEvidence }: Listeners,
+  { extendTrust, onEvidence }: Record<'extendTrust' | 'onEvidence', () => void>,
   signal: AbortSignal,
 ) {
-  const { config, serverClock, metrics } = context;
+  const { config, serverClock, metrics, log } = context;
   const { now } = serverClock;
   const requests = createServiceRequests(config);
   const add = (key: string): void => controller.add(key);
@@ -99,14 +95,16 @@ function startServingCerts(
     ...systemClock,
     release: (task) => add(serviceKeyOf(task)),
   });
-  const stores = watchStores(
+  const stores = watchServingCerts(
     context,
     requests,
-    pacer,
     {
       onService: (key) => {
         add(key);
         onServingCert(key);
+      },
+      onEdit: (key) => {
+        for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
       },
       onSecret: onEvidence,
       onSecretGone: (secretKey) => inventory.renewed(secretKey),
@@ -117,59 +115,27 @@ function startServingCerts(
   const contended = createContendedSecrets();
   const inventory = createCertInventory(stores, authority);
   const reconcile = createServingCertsReconciler({
-    ...{ ...context, ...settingsOf(context), stores, requests, authority, extendTrust, inventory, contended },
-    pacer,
+    ...{ ...context, stores, requests, authority, extendTrust, inventory, contended, pacer },
+    ...{ generateKeyPair, randomSerial, sign: signHere, observe: metrics.issue },
+    onRemoval: config.servingCerts.onRemoval,
+    openshift: config.compat.includes('openshift'),
   });
-  const controller = startController(
-    context,
-    { name: 'serving-certs', concurrency: WORKERS, reconcile: inLocalTime(reconcile, now) },
-    signal,
-  );
+  const options = { name: 'serving-certs', concurrency: WORKERS, reconcile, serverNow: now };
+  const controller = startController(context, options, signal);
   const resync = (): void => {
     for (const key of keysByUrgency(stores, requests)) add(key);
   };
   void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
-  resyncAfterClockJumps(context, resync, signal);
+  const onJump = (jumpMs: number): void => {
+    const problem = skewProblem(serverClock.skewMs());
+    log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');
+    resync();
+  };
+  followClock(now, onJump, signal);
   const figures = { ...inventory, waiting: pacer.waiting, contended: contended.count, now };
   metrics.scrape({ servingCerts: figures }, signal);
   signal.addEventListener('abort', pacer.stop);
   return { resync, demand: demandOf(stores, requests), inventory, stopped: controller.stopped };
-}
-
-const settingsOf = ({ config, metrics }: LeaderContext) => ({
-  onRemoval: config.servingCerts.onRemoval,
-  openshift: config.compat.includes('openshift'),
-  ...{ generateKeyPair, randomSerial, sign: signHere },
-  observe: metrics.issue,
-});
-
-function watchStores(
-  context: LeaderContext,
-  requests: ServiceRequests,
-  pacer: Pick<IssuePacer, 'hurry'>,
-  listeners: Omit<Parameters<typeof watchServingCerts>[2], 'onEdit'>,
-  signal: AbortSignal,
-): ServingCertStores {
-  const onEdit = (key: string): void => {
-    for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
-  };
-  return watchServingCerts(context, requests, { ...listeners, onEdit }, signal);
-}
-
-function resyncAfterClockJumps(
-  { serverClock, log }: LeaderContext,
-  resync: () => void,
-  signal: AbortSignal,
-): void {
-  followClock(
-    serverClock.now,
-    (jumpMs) => {
-      const problem = skewProblem(serverClock.skewMs());
-      log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');
-      resync();
-    },
-    signal,
-  );
 }
 
 /** Every cluster has this Service. Its cluster IPs are in the ranges of all others. */

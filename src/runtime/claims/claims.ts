@@ -1,14 +1,21 @@
 /**
  * Stores UniqueClaims in the API server, which decides between concurrent writers: by the name on create, by the
- * resourceVersion on replace and delete.
+ * resourceVersion on replace and delete. And what every controller of claims needs.
  */
-import type { Claims, ClaimStore } from '../../admission/policy/world.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { Claims, ClaimStore, World } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import { type KubeClient, createClient } from '../../kube/client.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../resources.ts';
 import { createRecent } from './recent.ts';
+import type { Context } from '../context.ts';
+import type { Governed } from '../policies/governed.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
+import type { Targets } from '../policies/targets.ts';
+import { createWorld } from '../policies/world.ts';
 
 export function createClaims(
   client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>,
@@ -57,5 +64,45 @@ export function createNamespaceCheck(client: Pick<KubeClient, 'getMetadata'>): C
     const found = await client.getMetadata(namespaces, { name }, { signal });
     if (found !== undefined) recent.add(name);
     return found !== undefined;
+  };
+}
+
+export interface ClaimSources {
+  readonly registry: PolicyRegistry;
+  readonly governed: Governed;
+  readonly targets: Targets;
+  readonly world: World;
+}
+
+/** The claims for 100,000 objects take about a quarter of an hour, at little load for the API server. */
+const WRITES_PER_SECOND = 100;
+
+/** The options that the leader and the other replicas share. */
+export function repairOptions(
+  { client, config, discovery, exact, serverClock, log }: Context,
+  { registry, governed, targets, world }: ClaimSources,
+) {
+  return {
+    policies: registry.inForce,
+    client,
+    claims: createClaims(client, config.uniqueSettleMs),
+    governed,
+    // Uses the connections of controllers, so that admission reviews keep theirs.
+    world: createWorld(client, createClient(exact.rest), discovery, targets, world),
+    pace: createPace(WRITES_PER_SECOND),
+    now: serverClock.now,
+    random: Math.random,
+    log,
+  };
+}
+
+/** Limits the rate of calls to `perSecond`. */
+function createPace(perSecond: number): (signal: AbortSignal) => Promise<void> {
+  let free = 0;
+  return async (signal) => {
+    const now = performance.now();
+    const turn = Math.max(now, free);
+    free = turn + 1_000 / perSecond;
+    if (turn > now) await sleep(turn - now, undefined, { signal });
   };
 }

@@ -50,15 +50,10 @@ const holdOf = (...names: readonly string[]): Holding => {
   if (holding === undefined) throw new Error('nothing is held');
   return holding;
 };
-const admittedOf = ({ name }: Holding) =>
-  newIntent(
-    name,
-    { policy: 'servers', rule: '' },
-    refOf('a'),
-    [],
-    { at: new Date(START).toISOString() },
-    START,
-  );
+const admittedOf = ({ name }: Holding) => {
+  const admitted = { at: new Date(START).toISOString() };
+  return newIntent(name, { policy: 'servers', rule: '' }, refOf('a'), [], admitted, START);
+};
 /** A write that is admitted, and not over. */
 async function write(...names: readonly string[]): Promise<Holding> {
   const holding = holdOf(...names);

@@ -54,6 +54,14 @@ test('objects that the stores do not hold in the live version are unseen', async
   );
 });
 
+/** Stores intents of the object `a`, whose write was admitted now. */
+async function intentsOf(admitted: object, ...names: readonly string[]) {
+  const claims = createClaimsInMemory();
+  const spec = { policy: 'servers', rule: 'references/datacenter' };
+  const request = { uid: 'uid-a', at: new Date(NOW).toISOString(), ...admitted };
+  for (const name of names) await claims.create(newIntent(name, spec, refOf('a'), [], request, NOW), NEVER);
+  return claims;
+}
 const leaving: KubeObject = { metadata: { uid: 'older', deletionTimestamp: '2026-11-27T00:00:00Z' } };
 
 test.each<[string, KubeObject | undefined, number, boolean]>([
@@ -62,21 +70,14 @@ test.each<[string, KubeObject | undefined, number, boolean]>([
   ['once the object is stored', server('a', '7'), 0, true],
   ['while an object of this name is being deleted', leaving, 0, false],
 ])('an intent is gone: %s', async (_when, live, later, isGone) => {
-  const claims = createClaimsInMemory();
-  const admitted = { uid: 'uid-a', at: new Date(NOW).toISOString() };
-  const spec = { policy: 'servers', rule: 'references/datacenter' };
-  await claims.create(newIntent('reference.1', spec, refOf('a'), [], admitted, NOW), NEVER);
+  const claims = await intentsOf({}, 'reference.1');
   const world = { confirm: () => Promise.resolve(live) };
   expect(await finishIntent('reference.1', claims, world, NOW + later, NEVER)).toBe(isGone);
   expect(claims.stored.size).toBe(isGone ? 0 : 1);
 });
 
 test('an intent of an object that was stored and is gone, or of a target that is being deleted, is gone', async () => {
-  const claims = createClaimsInMemory();
-  const admitted = { uid: 'uid-a', at: new Date(NOW).toISOString() };
-  const spec = { policy: 'servers', rule: 'references/datacenter' };
-  for (const name of ['reference.1', 'deletion.1'])
-    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+  const claims = await intentsOf({}, 'reference.1', 'deletion.1');
   const world = (live: KubeObject | undefined) => ({ confirm: () => Promise.resolve(live) });
   const wasStored = (uid: string) => uid === 'uid-a';
   expect(await finishIntent('reference.1', claims, world(undefined), NOW, NEVER, wasStored)).toBe(true);
@@ -84,31 +85,25 @@ test('an intent of an object that was stored and is gone, or of a target that is
   expect(claims.stored.size).toBe(0);
 });
 
-test('the intent of a create that is known to be stored needs no read; that of an update does', async () => {
-  const claims = createClaimsInMemory();
-  const spec = { policy: 'servers', rule: 'references/datacenter' };
-  const created = { uid: 'uid-a', at: new Date(NOW).toISOString() };
-  const requests = { 'reference.create': created, 'reference.update': { ...created, resourceVersion: '7' } };
-  for (const [name, admitted] of Object.entries(requests))
-    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+test.each([
+  ['a create that is known to be stored needs no read', {}, true, 0],
+  ['an update does', { resourceVersion: '7' }, false, 1],
+])('the intent of %s', async (_what, admitted, isGone, expected) => {
+  const claims = await intentsOf(admitted, 'reference.1');
   let reads = 0;
   // The update is not stored yet.
   const confirm = () => {
     reads += 1;
     return Promise.resolve({ metadata: { uid: 'uid-a', resourceVersion: '7' } });
   };
-  const finish = (name: string) => finishIntent(name, claims, { confirm }, NOW, NEVER, () => true);
-  expect([await finish('reference.create'), reads]).toEqual([true, 0]);
-  expect([await finish('reference.update'), reads]).toEqual([false, 1]);
+  expect(await finishIntent('reference.1', claims, { confirm }, NOW, NEVER, () => true)).toBe(isGone);
+  expect(reads).toBe(expected);
 });
 
 test.each(['reference.1', 'deletion.1'])(
   'the intent %s is over after the settle time, even if its object can no longer be read',
   async (name) => {
-    const claims = createClaimsInMemory();
-    const spec = { policy: 'servers', rule: 'references/datacenter' };
-    const admitted = { uid: 'uid-a', resourceVersion: '7', at: new Date(NOW).toISOString() };
-    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+    const claims = await intentsOf({ resourceVersion: '7' }, name);
     const confirm = () => Promise.reject(new Error('the API server does not serve servers'));
     const finish = (later: number) => finishIntent(name, claims, { confirm }, NOW + later, NEVER);
     await expect(finish(SETTLE_MS - 1)).rejects.toThrow('does not serve');

@@ -8,7 +8,7 @@ import {
   type Wish,
 } from '../../../test/support/runtime/reference-simulation.ts';
 import { HOLD_MS } from './held-intents.ts';
-import { randomFrom } from '../../../test/support/runtime/unique-simulation.ts';
+import { createSeeded } from '../../../test/support/seeded.ts';
 
 const name = (server: string, datacenter = 'x'): Wish => ({ kind: 'name', server, datacenter });
 const remove: Wish = { kind: 'delete-datacenter', name: 'x' };
@@ -201,9 +201,8 @@ test.runIf(RANDOM > 100_000).each<[string, Scene]>([
 const WISHES = [name('a'), name('b'), name('old'), name('old', 'y'), remove, remove, recreate, removeServer];
 
 async function playRandom(seed: number, requests: number, defect?: Defect): Promise<readonly Outcome[]> {
-  const random = randomFrom(seed);
-  const pick = (count: number) => Math.floor(random() * count);
-  const wishes = Array.from({ length: requests }, () => WISHES[pick(WISHES.length)] ?? remove);
+  const { next: random, below: pick, pick: oneOf } = createSeeded(seed);
+  const wishes = Array.from({ length: requests }, () => oneOf(WISHES));
   const crash = random() < 0.3 ? { crash: { request: pick(requests), call: 1 + pick(6) } } : {};
   // Also without held intents.
   const heldMs = [undefined, 0, HOLD_MS - 10, EXPIRED_MS][pick(4)];

@@ -35,7 +35,7 @@ let hasRule: boolean;
 const ONE_RULE = { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } };
 
 beforeEach(() => {
-  policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
+  policies = [compiled(ONE_RULE)];
   claims = createClaimsInMemory();
   stored = new Map();
   cached = undefined;
@@ -152,7 +152,7 @@ describe('a stored object', () => {
           resources: ['servers'],
           namespaceSelector: { matchLabels: { env: 'prod' } },
         },
-        validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
+        ...ONE_RULE,
       }),
     ];
     store('a', 'X');
@@ -190,16 +190,24 @@ describe('a claim', () => {
     expect(claims.stored.size).toBe(0);
   });
 
-  test('with a missing holder stays while a write may be pending', async () => {
+  test('with a missing holder stays while a write may be pending, and is deleted then', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, 10_000);
     expect(await reconcile('X')).toEqual(after(SETTLE_MS - 10_000));
     expect(claims.stored.size).toBe(1);
-  });
-
-  test('with a missing holder is deleted when no write can be pending', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
     expect(claims.stored.size).toBe(0);
+  });
+
+  test('is judged by its own policy, although another one has a rule of the same name', async () => {
+    store('a', 'X');
+    claim('X', 'a', undefined, SETTLE_MS);
+    const name = nameOf('X');
+    const unique = [{ name: 'serial', paths: ['spec.asset'] }];
+    policies = [compiled({ validate: { unique } }, { name: 'others', generation: 1 }), ...policies];
+    expect(await createUniqueClaimsReconciler(options())(name, NEVER)).toEqual(AWAIT_CHANGE);
+    expect(holders()).toEqual(['a']);
+    expect(writes).toBe(0);
   });
 
   test.each<[string, (forged: UniqueClaim['spec']) => Partial<UniqueClaim['spec']>]>([

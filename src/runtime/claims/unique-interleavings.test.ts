@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { compiled } from '../../../test/support/runtime/fixtures.ts';
-import { createSimulation, randomFrom, type Wish } from '../../../test/support/runtime/unique-simulation.ts';
+import { createSimulation, type Wish } from '../../../test/support/runtime/unique-simulation.ts';
+import { createSeeded } from '../../../test/support/seeded.ts';
 
 const policy = compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } });
 
@@ -19,7 +20,7 @@ function wishFrom(random: () => number): Wish {
 
 /** Runs four bursts of requests with this seed, and returns the quiet state afterwards. */
 async function simulate(seed: number, isSafe: boolean) {
-  const random = randomFrom(seed);
+  const random = createSeeded(seed).next;
   const simulation = createSimulation(policy, random, isSafe);
   for (let burst = 0; burst < 4; burst++) {
     const requests = Array.from({ length: 6 }, () => simulation.carryOut(wishFrom(random)));

@@ -5,11 +5,19 @@
  */
 import { createHash } from 'node:crypto';
 
-import { isIntent } from '../../admission/policy/references/intents.ts';
+import { isIntent, isHeldWrite } from '../../admission/policy/references/intents.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { Claims } from '../../admission/policy/world.ts';
-import type { ObjectRef } from '../../json/kube-object.ts';
+import { type ObjectRef, refOf } from '../../json/kube-object.ts';
 import { createTally } from '../../server/limits/fair-share.ts';
+import { createClient } from '../../kube/client.ts';
+import type { Context } from '../context.ts';
+import { AWAIT_CHANGE, GONE, startController } from '../controller.ts';
+import { repairOptions, type ClaimSources } from './claims.ts';
+import type { HeldIntents } from './held-intents.ts';
+import { finishIntent, isOver } from './intents.ts';
+import { createRecent } from './recent.ts';
+import { createUniqueClaimsReconciler } from './unique-claims.ts';
 
 /**
  * A claim is about 1 KB in etcd. The watch event of a stored object settles its claims, so the limits only delay clients
@@ -151,4 +159,80 @@ function countersOf(username: string, policy: string, self: ObjectRef | undefine
     .update(JSON.stringify([user, namespace, policy]))
     .digest('base64');
   return [byUser, `namespace ${namespace}`];
+}
+
+/** Interval of the search for claims whose settle time is over, in milliseconds. */
+const SEARCH_MS = 1_000;
+const WORKERS = 4;
+/** Limit for remembered objects with intents. The intent of a forgotten object stays until the settle time is over. */
+const MOST_STORED = 10_000;
+
+/** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
+export function startUnsettledClaims(
+  context: Context,
+  sources: ClaimSources,
+  unsettled: UnsettledClaims,
+  held: HeldIntents,
+  signal: AbortSignal,
+): void {
+  const { config, metrics, rest, serverClock } = context;
+  const stored = createRecent(MOST_STORED, config.uniqueSettleMs);
+  const options = repairOptions({ ...context, client: createClient(rest) }, sources);
+  const repair = createUniqueClaimsReconciler({
+    ...options,
+    // The leader knows more: these claims only wait for longer.
+    wasStored: () => false,
+    enqueue: () => undefined,
+    onHolders: () => undefined,
+  });
+  const controller = startController(
+    context,
+    {
+      name: 'unsettled-claims',
+      concurrency: WORKERS,
+      serverNow: serverClock.now,
+      reconcile: async (claim, reconciling) => {
+        const entry = unsettled.get(claim);
+        if (entry === undefined) return GONE;
+        if (isHeldWrite(claim)) {
+          const write = held.writeOf(claim);
+          if (write === undefined) return AWAIT_CHANGE; // not admitted yet
+          const known = { ...sources.world, ...options.claims, wasStored: stored.has };
+          if (await isOver(write, known, serverClock.now().getTime(), reconciling)) {
+            held.finish(claim);
+            unsettled.cleaned(claim, entry);
+          }
+          return AWAIT_CHANGE;
+        }
+        if (isIntent(claim)) {
+          await options.pace(reconciling);
+          const now = serverClock.now().getTime();
+          const examined = [claim, options.claims, sources.world, now, reconciling, stored.has] as const;
+          if (await finishIntent(...examined)) unsettled.cleaned(claim, entry);
+          return AWAIT_CHANGE; // the object changes, or the settle time is over
+        }
+        const result = await repair(claim, reconciling);
+        if (result.kind !== 'requeue') unsettled.cleaned(claim, entry);
+        return result;
+      },
+    },
+    signal,
+  );
+  sources.governed.onChange((kind, { kind: change, object }) => {
+    const ref = refOf(kind, object);
+    if (change !== 'deleted') unsettled.settle(ref, object.claims ?? []);
+    const intents = unsettled.intentsOf(ref);
+    // The object may be gone when its intent is examined.
+    if (intents.length > 0) stored.add(object.metadata?.uid ?? '');
+    for (const intent of intents) controller.add(intent);
+  }, signal);
+  sources.targets.onChange(({ group, resource }, key) => {
+    const [name = '', namespace] = key.split('/').reverse();
+    for (const intent of unsettled.intentsOf({ group, resource, namespace, name })) controller.add(intent);
+  }, signal);
+  const search = setInterval(() => {
+    for (const claim of unsettled.takeDue()) controller.add(claim);
+  }, SEARCH_MS);
+  signal.addEventListener('abort', () => clearInterval(search));
+  metrics.scrape({ unsettledClaims: unsettled.count }, signal);
 }

@@ -1,9 +1,11 @@
 /** The cluster as a controller sees it: its stores where they have its own writes, and live reads. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { selectorText } from '../../admission/handlers/reader.ts';
 import type { CompiledController } from '../../controllers/compile-controller.ts';
-import { CONTROLLER_LABEL, OWNER_LABEL } from '../../controllers/owned-objects.ts';
-import type { ControllerWorld, Place, ServedKind } from '../../controllers/world.ts';
+import { CONTROLLER_LABEL, OWNER_LABEL, contentOf, ownerMark } from '../../controllers/owned-objects.ts';
+import type { ControllerWorld, Place, ServedKind, Owned } from '../../controllers/world.ts';
 import {
   groupResourceName,
   keyOf,
@@ -16,13 +18,14 @@ import { isEqual, objectIn } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import { deepFreeze } from '../../json/objects.ts';
-import { dropManagedFields } from '../../kube/watch/change.ts';
+import { dropManagedFields, type Change } from '../../kube/watch/change.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
 import { regarding, type RecordingContext } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
-import { isSame, writeKey, type ControllerStores } from './controller-stores.ts';
-import type { OwnWrites } from './own-writes.ts';
+import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
+import { watch, type WatchContext, type Watching } from '../watch.ts';
+import { isOlder } from '../../kube/watch/watch.ts';
 
 /** Users and tools write annotations, and each such write is a conflict: another pass would meet the next one. */
 const ATTEMPTS = 5;
@@ -195,3 +198,184 @@ const placeOf = ({ metadata = {} }: KubeObject): Place => ({
   namespace: metadata.namespace,
   name: metadata.name ?? '',
 });
+
+const BY_MARK = 'mark';
+
+export const isSame = (a: GroupResource, b: GroupResource): boolean =>
+  a.group === b.group && a.resource === b.resource;
+
+export type ControllerStores = ReturnType<typeof watchKinds>;
+
+export const writeKey = (kind: GroupResource, key: string): string => `${groupResourceName(kind)} ${key}`;
+
+/**
+ * The stores of one controller: the objects that it reconciles, and those that it has applied.
+ * @param enqueue called with the key of each object that needs a pass
+ */
+export function watchKinds(
+  context: WatchContext,
+  controller: CompiledController,
+  [watched, ...owns]: readonly [ServedKind, ...(readonly ServedKind[])],
+  { writes, settled }: { readonly writes: OwnWrites; readonly settled: Settled },
+  enqueue: (key: string) => void,
+  signal: AbortSignal,
+) {
+  const primary: Watching<KubeObject> = watch<KubeObject>(
+    context,
+    {
+      resource: watched,
+      transform: dropManagedFields,
+      indexes: { [BY_MARK]: (object) => [ownerMark(controller, keyOf(object))] },
+      onChange: (key, change) => {
+        // An object of the same kind that the controller applied needs its own pass.
+        if (needsPass(change) && causeOf(watched, change) !== 'patch') enqueue(key);
+        writes.saw(writeKey(watched, key), change);
+      },
+    },
+    signal,
+  );
+  const owned = owns.map((kind) => {
+    const store = watch<KubeObject>(
+      context,
+      {
+        resource: kind,
+        transform: dropManagedFields,
+        labelSelector: `${CONTROLLER_LABEL}=${controller.name}`,
+        indexes: { [BY_MARK]: markOf },
+        onChange: (key, change) => {
+          const cause = causeOf(kind, change);
+          // Reads of the watched kind use the other store.
+          if (!isSame(kind, watched)) writes.saw(writeKey(kind, key), change);
+          if (change.kind === 'deleted') settled.delete(appliedKey(kind, change.object));
+          if (cause === 'apply') return;
+          for (const mark of marksOf(change))
+            for (const owner of primary.store.byIndex(BY_MARK, mark)) enqueue(keyOf(owner));
+        },
+      },
+      signal,
+    );
+    return { kind, ...store };
+  });
+  const causeOf = (kind: ServedKind, change: Change<KubeObject>) =>
+    writes.causeOf(writeKey(kind, keyOf(change.object)), change);
+  return {
+    primary,
+    owned,
+    /** Includes what was applied a moment ago: no other pass would prune it. */
+    withMark: (mark: string): readonly Owned[] => {
+      const stored = owned.flatMap(({ kind, store }) =>
+        store.byIndex(BY_MARK, mark).map((object) => ({ kind, object })),
+      );
+      const known = new Set(stored.map(({ kind, object }) => writeKey(kind, keyOf(object))));
+      return [...stored, ...writes.unseen(mark).flatMap(([key, one]) => (known.has(key) ? [] : one))];
+    },
+    whenSynced: async (waiting: AbortSignal) => {
+      await Promise.all([primary, ...owned].map((one) => one.whenSynced(waiting)));
+    },
+  };
+}
+
+const markOf = ({ metadata }: KubeObject): readonly string[] => {
+  const mark = metadata?.labels?.[OWNER_LABEL];
+  return mark === undefined ? [] : [mark];
+};
+
+const marksOf = (change: Change<KubeObject>): ReadonlySet<string> =>
+  new Set([change.object, ...(change.kind === 'changed' ? [change.previous] : [])].flatMap(markOf));
+
+/** A status that the controller wrote is no news. */
+const needsPass = (change: Change<KubeObject>): boolean =>
+  change.kind !== 'changed' || !isDeepStrictEqual(contentOf(change.object), contentOf(change.previous));
+
+export type OwnWrites = ReturnType<typeof createOwnWrites>;
+
+interface Write {
+  /** The resourceVersion; undefined: a deletion. */
+  readonly version: string | undefined;
+  /** What was applied; undefined: a status or finalizers. */
+  readonly applied?: Owned;
+  /** Whether this is all that has changed: otherwise the change needs a pass. */
+  readonly isAll?: boolean;
+}
+
+const markOfWrite = ({ applied }: Write): string => applied?.object.metadata?.labels?.[OWNER_LABEL] ?? '';
+
+/**
+ * What a controller has written and its stores may not have seen yet.
+ * Keys have a kind, so that one instance serves all stores of a controller.
+ */
+export function createOwnWrites() {
+  /** The last write of each object. */
+  const pending = new Map<string, Write>();
+  /** The keys of what was applied, by the mark of the owner. */
+  const byMark = new Map<string, Set<string>>();
+
+  const forget = (key: string): void => {
+    const write = pending.get(key);
+    if (write === undefined) return;
+    pending.delete(key);
+    const keys = byMark.get(markOfWrite(write));
+    keys?.delete(key);
+    if (keys?.size === 0) byMark.delete(markOfWrite(write));
+  };
+  const set = (key: string, write: Write): void => {
+    forget(key);
+    pending.set(key, write);
+    if (write.applied === undefined) return;
+    const keys = byMark.get(markOfWrite(write)) ?? new Set();
+    byMark.set(markOfWrite(write), keys.add(key));
+  };
+  /** Whether the object in the store reflects the last write; undefined: the store has none. */
+  const isSeen = (key: string, stored: KubeObject | undefined): boolean => {
+    const write = pending.get(key);
+    if (write === undefined) return true;
+    const { resourceVersion = '', deletionTimestamp } = stored?.metadata ?? {};
+    const seen =
+      write.version === undefined
+        ? stored === undefined || deletionTimestamp !== undefined
+        : stored !== undefined && !isOlder(resourceVersion, write.version);
+    if (seen) forget(key);
+    return seen;
+  };
+
+  return {
+    /** A status or finalizers. @param isAll false: the API server had a version that the pass has not seen */
+    wrote: (key: string, { metadata }: KubeObject, isAll = true): void => {
+      set(key, { version: metadata?.resourceVersion, isAll });
+    },
+    applied: (key: string, { kind, object: { apiVersion, kind: name, metadata } }: Owned): void => {
+      const object = { apiVersion, kind: name, metadata } as KubeObject;
+      set(key, { version: metadata?.resourceVersion, applied: { kind, object } });
+    },
+    removed: (key: string): void => {
+      set(key, { version: undefined });
+    },
+    isSeen,
+    /** Whether the store reflects all writes of objects whose keys have this prefix. */
+    areSeen: (prefix: string, stored: (key: string) => KubeObject | undefined): boolean =>
+      [...pending.keys()]
+        .filter((key) => key.startsWith(prefix))
+        .every((key) => isSeen(key, stored(key.slice(prefix.length)))),
+    /** What this controller did to bring about this state: it needs no other pass for it. */
+    causeOf: (key: string, { kind, object }: Change<KubeObject>): 'apply' | 'patch' | undefined => {
+      const write = kind === 'deleted' ? undefined : pending.get(key);
+      if (write?.version === undefined || write.version !== object.metadata?.resourceVersion)
+        return undefined;
+      if (write.isAll === false) return undefined;
+      return write.applied === undefined ? 'patch' : 'apply';
+    },
+    /** The store has this change: without it, the writes of all objects that no pass reads again would stay in memory. */
+    saw: (key: string, { kind, object }: Change<KubeObject>): void => {
+      if (!isSeen(key, object) && kind === 'deleted') isSeen(key, undefined);
+    },
+    /** What was applied for the owner with this mark, and a store may not have. */
+    unseen: (mark: string): readonly (readonly [key: string, Owned])[] =>
+      [...(byMark.get(mark) ?? [])].flatMap((key) => {
+        const applied = pending.get(key)?.applied;
+        return applied === undefined ? [] : [[key, applied] as const];
+      }),
+    /** The store no longer follows this object. */
+    forget,
+    size: (): number => pending.size,
+  };
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../json/kube-object.ts';
-import { createOwnWrites } from './own-writes.ts';
+import { createOwnWrites } from './cluster-world.ts';
 
 const kind = { group: '', version: 'v1', resource: 'configmaps', kind: 'ConfigMap', namespaced: true };
 const at = (resourceVersion: string, metadata: object = {}): KubeObject => ({

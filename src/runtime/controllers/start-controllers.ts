@@ -12,9 +12,8 @@ import { AWAIT_CHANGE, GONE, startController, type RecordingContext, type Reconc
 import { inHandler } from '../handlers/stray-errors.ts';
 import { placesOf } from '../namespaces.ts';
 import { mayRead } from '../policies/read-access.ts';
-import { createClusterWorld } from './cluster-world.ts';
-import { watchKinds, writeKey } from './controller-stores.ts';
-import { createOwnWrites } from './own-writes.ts';
+import { createClusterWorld, watchKinds, writeKey, createOwnWrites } from './cluster-world.ts';
+import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** The CRD may be created later, and no watch reports a permission. In milliseconds. */
 const RETRY_MS = 5_000;
@@ -169,4 +168,55 @@ async function served(
       `Gatehouse may not get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
     );
   return { ...found, version: kind.version };
+}
+
+type Sessions = Pick<InstalledWebhooks, 'devSessions' | 'whenListed' | 'onChange'>;
+
+/** The controllers of users on the leader. Each pauses while a dev session (`serve --dev-url`) runs it on a laptop. */
+export function startUnlessLent(
+  context: RecordingContext,
+  sessions: Sessions,
+  controllers: readonly CompiledController[],
+  signal: AbortSignal,
+): { readonly stopped: Promise<unknown> } {
+  if (controllers.length === 0) return { stopped: Promise.resolve() };
+  const { serverClock, log } = context;
+  const failed = Promise.withResolvers<never>();
+  const running = new Map<
+    string,
+    { readonly end: () => Promise<unknown>; readonly stopped: Promise<unknown> }
+  >();
+  const start = (controller: CompiledController) => {
+    const { signal: own, abort, release } = linkedController(signal);
+    const { stopped } = startControllers(context, [controller], own);
+    stopped.catch(failed.reject);
+    const end = async () => {
+      abort(new Error('a dev session runs the controller'));
+      await stopped.finally(release);
+    };
+    running.set(controller.name, { end, stopped });
+  };
+  /** The key is the name of a controller. */
+  const reconcile: Reconcile = async (name, waiting) => {
+    await sessions.whenListed(waiting);
+    const lent = sessions
+      .devSessions(serverClock.now())
+      .filter((session) => session.controllers?.includes(name));
+    const [session] = lent.toSorted((a, b) => b.expiresAt.getTime() - a.expiresAt.getTime());
+    const controller = controllers.find((one) => one.name === name);
+    if (session === undefined) {
+      if (!running.has(name) && controller !== undefined) start(controller);
+      return AWAIT_CHANGE;
+    }
+    const { holder, expiresAt } = session;
+    if (running.has(name)) log.info({ name, holder }, 'a dev session runs this controller: it pauses here');
+    await running.get(name)?.end();
+    running.delete(name);
+    return { kind: 'requeue', at: expiresAt };
+  };
+  const key = controllers.map(({ name }) => name);
+  const options = { name: 'lend-controllers', key, on: [sessions.onChange], reconcile };
+  const { stopped } = startController(context, { ...options, serverNow: serverClock.now }, signal);
+  const all = stopped.then(() => Promise.all([...running.values()].map((one) => one.stopped)));
+  return { stopped: Promise.race([all, failed.promise]) };
 }

@@ -1,13 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { compiled } from '../../../test/support/admission/conversion.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
-import {
-  createConversionRegistry,
-  type ConversionRegistry,
-  type ConversionState,
-} from './conversion-registry.ts';
+import { createConversionRegistry, type ConversionRegistry, type ConversionState } from './conversions.ts';
 
 const GROUP = 'infra.example.com';
 const SERVERS = { group: GROUP, resource: 'servers' };
@@ -56,9 +53,9 @@ test('a path that names another kind is a mistake, and the message explains it',
   registry.set('servers', state());
   expect(lookUp('Rack', groupResourceName(SERVERS))).toMatchObject({
     kind: 'none',
-    message: expect.stringContaining(
+    message: containing(
       '/convert/servers.infra.example.com, which converts Server, for objects of kind Rack',
-    ) as string,
+    ),
   });
 });
 

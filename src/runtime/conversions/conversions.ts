@@ -5,22 +5,28 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { compileConversion, type CompiledConversion } from '../../admission/conversion/compile.ts';
-import { CONVERSION_REASONS, type ConversionProblem } from '../../admission/conversion/conversion-problem.ts';
+import {
+  CONVERSION_REASONS,
+  type ConversionProblem,
+  type Converter,
+  type ConversionSubject,
+  type ConverterLookup,
+} from '../../admission/conversion/converter.ts';
 import { sameForConversion, type Definition } from '../../admission/conversion/definition.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
-import type { PolicyProblem } from '../policies/compiled-state.ts';
-import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
+import type { PolicyProblem, CompiledState } from '../policies/compiled-state.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile } from '../controller.ts';
+import { createListeners } from '../listeners.ts';
 
 /** `unread`: the API server has not answered yet. */
 export type DefinitionRead =
   { readonly kind: 'read'; readonly definition: Definition | undefined } | { readonly kind: 'unread' };
 
-export interface ConversionsOptions {
+interface ConversionsOptions {
   readonly policies: Pick<Store<ConversionPolicy>, 'get' | 'list'>;
   /** Reads the CustomResourceDefinition, and watches it from then on. */
   readonly definition: (target: GroupResource, signal: AbortSignal) => Promise<DefinitionRead>;
@@ -70,16 +76,11 @@ function judge(
     return { ...state, inForce: undefined, problem: { reason: 'Conflict', message } };
   }
   if (definition === undefined) {
-    const problem: PolicyProblem =
+    const [reason, why]: readonly [string, string] =
       read.kind === 'unread'
-        ? {
-            reason: 'DefinitionNotRead',
-            message: `the CustomResourceDefinition ${name} could not be read yet`,
-          }
-        : {
-            reason: 'UnknownTarget',
-            message: `the CustomResourceDefinition ${name} does not exist: create it`,
-          };
+        ? ['DefinitionNotRead', 'could not be read yet']
+        : ['UnknownTarget', 'does not exist: create it'];
+    const problem: PolicyProblem = { reason, message: `the CustomResourceDefinition ${name} ${why}` };
     return { ...state, inForce: before?.inForce, problem };
   }
   const { usable, problems } = compileConversion(policy, definition);
@@ -160,3 +161,99 @@ function report(name: string, { generation, inForce, problem }: ConversionState,
 }
 
 const generationOf = ({ metadata }: ConversionPolicy): number => metadata.generation ?? 0;
+
+export interface ConversionState extends CompiledState<CompiledConversion> {
+  readonly target: GroupResource;
+  /** As it was when the policy was compiled; undefined if it did not exist. */
+  readonly definition: Definition | undefined;
+}
+
+export type ConversionRegistry = ReturnType<typeof createConversionRegistry>;
+
+/**
+ * The converters of this replica: handlers and ConversionPolicies in force, and the problems of other policies.
+ * @param handlers converters in TypeScript
+ * @param kindOf the kind of a resource; undefined when it does not exist or is not known yet
+ * @param notCompiled the policies of a group that this replica has not compiled yet; undefined before the first list
+ * @throws Error when two handlers convert the same objects
+ */
+export function createConversionRegistry(
+  handlers: readonly Converter[],
+  kindOf: (target: GroupResource) => string | undefined,
+  notCompiled: (group: string) => readonly string[] | undefined,
+) {
+  rejectDuplicates(handlers);
+  const states = new Map<string, ConversionState>();
+  const listeners = createListeners<[name: string]>();
+
+  const lookUp = (subject: ConversionSubject): ConverterLookup => {
+    const { group, kind, definition } = subject;
+    const concerns = (target: GroupResource) =>
+      target.group === group &&
+      (definition === undefined ? kindOf(target) === kind : groupResourceName(target) === definition);
+    const converter =
+      handlers.find(({ target }) => concerns(target)) ??
+      [...states.values()].find(({ inForce }) => inForce !== undefined && concerns(inForce.converter.target))
+        ?.inForce?.converter;
+    if (converter !== undefined) return found(converter, kindOf(converter.target), subject);
+
+    const waitingFor = notCompiled(group);
+    if (waitingFor === undefined || waitingFor.length > 0) {
+      const what = waitingFor === undefined ? 'the ConversionPolicies' : waitingFor.join(', ');
+      return { kind: 'unready', message: `this replica has not read ${what} yet` };
+    }
+    const broken = [...states].find(([, state]) => state.problem !== undefined && concerns(state.target));
+    if (broken?.[1].problem?.reason === 'DefinitionNotRead')
+      return { kind: 'unready', message: brokenMessage(broken) };
+    return { kind: 'none', message: broken === undefined ? unknownMessage(subject) : brokenMessage(broken) };
+  };
+
+  return {
+    set: (name: string, state: ConversionState): void => {
+      states.set(name, state);
+      listeners.tell(name);
+    },
+    remove: (name: string): void => {
+      if (states.delete(name)) listeners.tell(name);
+    },
+    get: (name: string): ConversionState | undefined => states.get(name),
+    lookUp,
+    /** Called after each change of a state. */
+    subscribe: listeners.add,
+  };
+}
+
+function found(
+  converter: Converter,
+  known: string | undefined,
+  { kind, definition }: ConversionSubject,
+): ConverterLookup {
+  if (known === undefined || known === kind) return { kind: 'found', converter };
+  const path = `/convert/${definition ?? ''}`;
+  return {
+    kind: 'none',
+    message:
+      `the API server asked at ${path}, which converts ${known}, for objects of kind ${kind}: ` +
+      'correct spec.conversion.webhook.clientConfig.service.path of their CustomResourceDefinition',
+  };
+}
+
+function unknownMessage({ group, kind }: ConversionSubject): string {
+  return (
+    `Gatehouse has no ConversionPolicy and no handler for kind ${kind} of ${group}: create one, ` +
+    'or set spec.conversion of its CustomResourceDefinition to another webhook or to strategy: None'
+  );
+}
+
+function brokenMessage([name, { problem }]: readonly [string, ConversionState]): string {
+  return `ConversionPolicy ${name} is not in force: ${problem?.reason ?? ''}: ${problem?.message ?? ''}`;
+}
+
+function rejectDuplicates(handlers: readonly Converter[]): void {
+  const byTarget = Map.groupBy(handlers, ({ target }) => groupResourceName(target));
+  for (const [target, duplicates] of byTarget) {
+    if (duplicates.length < 2) continue;
+    const names = duplicates.map(({ name }) => name).join(' and ');
+    throw new Error(`${names} both convert ${target}: remove one of them`);
+  }
+}

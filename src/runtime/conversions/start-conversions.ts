@@ -6,16 +6,18 @@ import {
   createConversionRegistry,
   type ConversionRegistry,
   type ConversionState,
-} from './conversion-registry.ts';
-import { createConversionsReconciler, targetOf, type DefinitionRead } from './conversions.ts';
+  createConversionsReconciler,
+  targetOf,
+  type DefinitionRead,
+} from './conversions.ts';
 import { createListeners } from '../listeners.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
-import { untilPassed, type HealthCheck } from '../../server/health.ts';
+import { untilPassed, type HealthCheck } from '../../server/operations-server.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { startController, type Reconcile } from '../controller.ts';
 import { CONVERSION_POLICIES } from '../resources.ts';
-import { watch, type Watched, type WatchContext, type Watching } from '../watch.ts';
+import { watch, type WatchContext, type Watching, keepOnly } from '../watch.ts';
 import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
@@ -52,21 +54,23 @@ export function startConversions(
   const definitions = createDefinitions(
     context,
     (target) => {
-      for (const name of policiesFor(policies, groupResourceName(target))) controller.add(name);
+      const definition = groupResourceName(target);
+      for (const policy of policies.store.list())
+        if (groupResourceName(targetOf(policy)) === definition) controller.add(keyOf(policy));
     },
     signal,
   );
-  const notCompiled = (group: string) =>
-    policies.hasSynced()
-      ? policies.store
-          .list()
-          .filter(
-            ({ spec, metadata }) =>
-              spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined,
-          )
-          .map((policy) => `ConversionPolicy ${keyOf(policy)}`)
-      : undefined;
-  const registry = createConversionRegistry(handlers, (target) => definitions.get(target)?.kind, notCompiled);
+  const notCompiled = () =>
+    policies.store.list().filter((policy) => registry.get(keyOf(policy)) === undefined);
+  const registry = createConversionRegistry(
+    handlers,
+    (target) => definitions.get(target)?.kind,
+    (group) => {
+      if (!policies.hasSynced()) return undefined;
+      const waitedFor = notCompiled().filter(({ spec }) => spec.target.apiGroup === group);
+      return waitedFor.map((policy) => `ConversionPolicy ${keyOf(policy)}`);
+    },
+  );
   const handlerFor = new Map(handlers.map(({ target, name }) => [groupResourceName(target), name]));
   const controller = startController(
     context,
@@ -96,7 +100,12 @@ export function startConversions(
   return {
     serving: { lookUp: registry.lookUp },
     checks: {
-      conversions: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
+      conversions: untilPassed(() => {
+        if (!policies.hasSynced())
+          return 'ConversionPolicies have not been listed yet: are the CRDs installed?';
+        const names = notCompiled().map(keyOf);
+        return names.length === 0 ? undefined : `not compiled yet: ${names.join(', ')}`;
+      }),
     },
     lead: async (leading, leadership) => {
       const { namespace, service: name, servicePort } = leading.config;
@@ -108,11 +117,13 @@ export function startConversions(
         service,
         () => new Date(),
       );
-      const status = startController(leading, { name: 'conversion-status', reconcile }, leadership);
-      registry.subscribe(status.add, leadership);
-      changes.add(status.add, leadership);
-      for (const policy of policies.store.list()) status.add(keyOf(policy));
-      await status.stopped;
+      const options = {
+        name: 'conversion-status',
+        objects: policies,
+        onKey: [registry.subscribe],
+        reconcile,
+      };
+      await startController(leading, options, leadership).stopped;
     },
   };
 }
@@ -139,25 +150,6 @@ function withoutConversions([handler]: readonly Converter[]): Conversions {
 
 /** A definition that cannot be read must not delay the others. */
 const WORKERS = 4;
-
-function policiesFor(policies: Watched<ConversionPolicy>, definition: string): readonly string[] {
-  return policies.store
-    .list()
-    .filter((policy) => groupResourceName(targetOf(policy)) === definition)
-    .map(keyOf);
-}
-
-function problemOf(
-  policies: Watched<ConversionPolicy>,
-  isCompiled: (name: string) => boolean,
-): string | undefined {
-  if (!policies.hasSynced()) return 'ConversionPolicies have not been listed yet: are the CRDs installed?';
-  const notCompiled = policies.store
-    .list()
-    .map(keyOf)
-    .filter((name) => !isCompiled(name));
-  return notCompiled.length === 0 ? undefined : `not compiled yet: ${notCompiled.join(', ')}`;
-}
 
 export function createConversionStatusReconciler(
   client: Pick<KubeClient, 'replaceStatus'>,
@@ -210,8 +202,7 @@ function createDefinitions(
   const watches = new Map<string, Watching<DefinitionObject>>();
 
   const start = (target: GroupResource, name: string): Watching<DefinitionObject> => {
-    const fieldSelector = `metadata.name=${name}`;
-    const options = { resource: customResourceDefinitions, fieldSelector, transform: toDefinitionObject };
+    const options = { resource: customResourceDefinitions, name, transform: toDefinitionObject };
     const watching = watch<DefinitionObject>(context, options, signal);
     watching.onChange(() => onChange(target));
     return watching;
@@ -236,11 +227,7 @@ function createDefinitions(
     /** Stops the watches of all definitions that are not in `needed`. */
     keepOnly: (needed: readonly GroupResource[]): void => {
       const names = new Set(needed.map(groupResourceName));
-      for (const [name, { stop }] of watches) {
-        if (names.has(name)) continue;
-        stop();
-        watches.delete(name);
-      }
+      keepOnly(watches, (name) => names.has(name));
     },
   };
 }

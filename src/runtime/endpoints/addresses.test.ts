@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { mayProbe } from './addresses.ts';
+import { mayProbe } from './slices.ts';
 
 test.each([
   '10.0.0.7',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { announceAt, announcementOf, type Announced } from './announce.ts';
+import { announceAt, announcementOf, type Announced } from './report.ts';
 import type { StaleService } from './served-certs.ts';
 
 const MINUTE = 60_000;

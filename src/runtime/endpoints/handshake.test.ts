@@ -1,22 +1,18 @@
 import { once } from 'node:events';
 import { createServer as createPlain, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer, type TlsOptions } from 'node:tls';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import {
   firstAuthority,
   serverOf,
   SERVER_NAME,
   withUnreadableEnd,
-  type Server as Cert,
 } from '../../../test/support/pki/fixtures.ts';
 import { askForLeaf, type Answer } from './handshake.ts';
 
-let cert: Cert;
-beforeAll(async () => {
-  const now = new Date();
-  cert = await serverOf(await firstAuthority(now), now);
-});
+const now = new Date();
+const cert = await serverOf(await firstAuthority(now), now);
 
 const never = new AbortController().signal;
 /** Enough for a busy machine: only a server that never answers uses it up. */

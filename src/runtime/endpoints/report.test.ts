@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 
-import type { KubeObject } from '../../json/kube-object.ts';
+import { createCluster, NEVER, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
+import { configMaps } from '../../kube/well-known.ts';
+import type { ConfigMap } from '../certificates/ca-bundle.ts';
 import {
   createReportReconciler,
   parseReport,
@@ -46,53 +48,24 @@ test('a report of thousands of Services fits into a ConfigMap', () => {
   expect(JSON.stringify(reportOf(COUNTS, services, NOW, sinceOf)).length).toBeLessThan(900_000);
 });
 
-interface Stored extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
-/** One ConfigMap in memory. */
-async function scene() {
-  let stored: Stored | undefined;
-  let writes = 0;
+test('the ConfigMap holds the report, no backup contains it, and its time is renewed', async () => {
   let now = NOW;
-  const write = (_resource: unknown, object: KubeObject) => {
-    stored = object;
-    writes += 1;
-    return Promise.resolve(object);
-  };
-  const client = {
-    get: () => Promise.resolve(stored),
-    create: write,
-    replace: write,
-  } as unknown as Parameters<typeof createReportReconciler>[0];
-  const reconcile = createReportReconciler(client, 'gatehouse-system', () => report(now));
-  const run = () => reconcile(SERVED_CERTS_CONFIGMAP, new AbortController().signal);
+  const { client, objects } = createCluster();
+  const stored = objects<ConfigMap>(configMaps);
+  const reconcile = createReportReconciler(client, OWN_NAMESPACE, () => report(now));
+  const run = () => reconcile(SERVED_CERTS_CONFIGMAP, NEVER);
   await run();
-  return {
-    run,
-    stored: () => stored,
-    writes: () => writes,
-    pass: (ms: number) => (now = new Date(now.getTime() + ms)),
-  };
-}
-
-test('the ConfigMap holds the report, and no backup contains it', async () => {
-  const { stored } = await scene();
-  expect(parseReport(stored() ?? {})).toEqual(report());
-  expect(stored()?.metadata).toMatchObject({
-    ...{ namespace: 'gatehouse-system', name: 'gatehouse-served-certs' },
-    labels: { 'velero.io/exclude-from-backup': 'true' },
-  });
-});
-
-test('the same content is written again only to renew its time', async () => {
-  const { run, writes, pass } = await scene();
-  pass(60_000);
-  await run();
-  expect(writes()).toBe(1);
-  pass(REPORT_EVERY_MS);
-  await run();
-  expect(writes()).toBe(2);
+  const written = stored.read(`${OWN_NAMESPACE}/gatehouse-served-certs`);
+  expect(parseReport(written ?? {})).toEqual(report());
+  expect(written?.metadata?.labels).toMatchObject({ 'velero.io/exclude-from-backup': 'true' });
+  for (const [passedMs, writes] of [
+    [60_000, 1],
+    [60_000 + REPORT_EVERY_MS, 2],
+  ] as const) {
+    now = new Date(NOW.getTime() + passedMs);
+    await run();
+    expect(stored.writes()).toBe(writes);
+  }
 });
 
 test.each(['', 'x', '[]', '{"checkedAt":5}', '{"stale":[{"pods":7}]}'])('%j is not a report', (text) => {

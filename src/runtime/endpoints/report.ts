@@ -1,14 +1,17 @@
-/** The result of all handshakes in a ConfigMap, for `gatehouse status` and the status page. */
+/**
+ * What the leader reports about handshakes: the result of all of them in a ConfigMap, for `gatehouse status` and the status
+ * page, which also holds the restart in progress, and Events on Services with stale servers.
+ */
 import { isDeepStrictEqual } from 'node:util';
 
 import { listIn, parseJson, textIn, valueIn } from '../../json/json.ts';
-import { toTimestamp, type KubeObject } from '../../json/kube-object.ts';
+import { toTimestamp } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import type { EventNote } from '../../kube/events.ts';
 import { configMaps } from '../../kube/well-known.ts';
-import { ownStateLabels } from '../certificates/ca-bundle.ts';
-import { requeueIn, type Reconcile } from '../controller.ts';
-import { endOf, podsOf } from './announce.ts';
-import type { EndpointState, StaleService } from './served-certs.ts';
+import { ownConfigMap, type ConfigMap } from '../certificates/ca-bundle.ts';
+import { REPEAT_MS, requeueIn, type Reconcile } from '../controller.ts';
+import type { EndpointState, StaleService, StaleServer } from './served-certs.ts';
 
 export const SERVED_CERTS_CONFIGMAP = 'gatehouse-served-certs';
 const KEY = 'report.json';
@@ -68,10 +71,6 @@ function rowOf(stale: StaleService, sinceOf: (at: number) => Date): StaleRow {
   };
 }
 
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
 /** Undefined if the text is not a report. */
 export function parseReport({ data }: ConfigMap): ServedCertsReport | undefined {
   const report = valueOf(data?.[KEY] ?? '');
@@ -102,7 +101,7 @@ function valueOf(text: string): unknown {
   try {
     return parseJson(text);
   } catch {
-    return undefined;
+    return undefined; // an edit by a user
   }
 }
 
@@ -118,16 +117,8 @@ export function createReportReconciler(
     const now = new Date(report.checkedAt);
     const before = live === undefined ? undefined : parseReport(live);
     if (before === undefined || !isSame(before, report)) {
-      const desired = {
-        ...(live ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
-        metadata: {
-          ...live?.metadata,
-          namespace,
-          name,
-          labels: { ...live?.metadata?.labels, ...ownStateLabels },
-        },
-        data: { ...live?.data, [KEY]: `${JSON.stringify(report, undefined, 1)}\n` },
-      };
+      const data = { ...live?.data, [KEY]: `${JSON.stringify(report, undefined, 1)}\n` };
+      const desired = ownConfigMap(live, { namespace, name }, data);
       await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
     }
     return requeueIn(REPORT_EVERY_MS, now);
@@ -142,4 +133,130 @@ function isSame(before: ServedCertsReport, report: ServedCertsReport): boolean {
   ];
   const ageMs = Date.parse(report.checkedAt) - Date.parse(before.checkedAt);
   return Math.abs(ageMs) < REPORT_EVERY_MS / 2 && isDeepStrictEqual(content(before), content(report));
+}
+
+type Announcement = Pick<EventNote, 'type' | 'reason' | 'message'>;
+
+/** What was announced about a Service, by a monotonic clock. */
+export interface Announced {
+  readonly secretName: string;
+  readonly pods: ReadonlySet<string>;
+  readonly at: number;
+  /** How many Warnings in a row: each one waits longer for further pods. */
+  readonly times: number;
+}
+
+/** Pods of a Service are found one after the other: wait for the others, in milliseconds. */
+const GATHER_MS = 10_000;
+const MAX_GATHER_MS = 10 * 60_000;
+
+/** When to decide about the next Event of a Service. */
+export const announceAt = (announced: Announced | undefined, now: number): number =>
+  now + Math.min(MAX_GATHER_MS, GATHER_MS * 2 ** Math.min(announced?.times ?? 0, 10));
+
+/**
+ * Events on Services whose servers have not loaded their renewed certificate: one per change, not one per probe.
+ * @param stale undefined: no server of the Service is stale
+ */
+export function announcementOf(
+  stale: StaleService | undefined,
+  announced: Announced | undefined,
+  now: number,
+): { readonly event: Announcement | undefined; readonly announced: Announced | undefined } {
+  if (stale === undefined) {
+    if (announced === undefined) return { event: undefined, announced };
+    const message = `no server is known to present an earlier certificate than secret ${announced.secretName} contains`;
+    return { event: { type: 'Normal', reason: 'CertificateReloaded', message }, announced: undefined };
+  }
+  const pods = podsOf(stale);
+  const isNew = announced === undefined || pods.some((pod) => !announced.pods.has(pod));
+  if (!isNew && now - announced.at < REPEAT_MS) return { event: undefined, announced };
+  return {
+    event: { type: 'Warning', reason: 'StaleCertificate', message: messageOf(stale, pods) },
+    announced: {
+      ...{ secretName: stale.service.secretName, pods: new Set(pods), at: now },
+      times: (announced?.times ?? 0) + 1,
+    },
+  };
+}
+
+const podsOf = ({ servers }: StaleService): readonly string[] => [
+  ...new Set(servers.map(({ pod }) => pod).sort()),
+];
+
+const endOf = (servers: readonly StaleServer[]): Date =>
+  new Date(Math.min(...servers.map(({ notAfter }) => notAfter.getTime())));
+
+function messageOf({ service, servers }: StaleService, pods: readonly string[]): string {
+  const named = pods.slice(0, MAX_PODS).join(', ');
+  const more = pods.length > MAX_PODS ? ` and ${pods.length - MAX_PODS} more` : '';
+  const [who, verb] = pods.length === 1 ? ['pod', 'presents'] : ['pods', 'present'];
+  const end = endOf(servers)
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z');
+  return (
+    `${who} ${named}${more} still ${verb} an earlier certificate than secret ${service.secretName} contains; it ends at ${end}: ` +
+    'restart the pods before, for example with kubectl rollout restart'
+  );
+}
+
+/**
+ * The restart that is in progress: a later leader must not restart another workload during its rollout. Each write is
+ * conditional, so of two leaders only one restarts.
+ */
+const RESTART_KEY = 'restart.json';
+
+/** A rollout that takes longer no longer holds up the next workload, in milliseconds. */
+export const ROLLOUT_MS = 10 * 60_000;
+
+export type RestartRecord = ReturnType<typeof createRestartRecord>;
+
+export function createRestartRecord(
+  client: Pick<KubeClient, 'get' | 'create' | 'replace'>,
+  namespace: string,
+) {
+  const ref = { namespace, name: SERVED_CERTS_CONFIGMAP };
+  /** The latest record of this process. */
+  let own: string | undefined;
+  const read = (signal: AbortSignal) => client.get<ConfigMap>(configMaps, ref, { signal });
+  const write = async (live: ConfigMap | undefined, text: string | undefined, signal: AbortSignal) => {
+    const others = Object.entries(live?.data ?? {}).filter(([key]) => key !== RESTART_KEY);
+    const data = [...others, ...(text === undefined ? [] : [[RESTART_KEY, text] as const])];
+    const desired = ownConfigMap(live, ref, Object.fromEntries(data));
+    await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
+  };
+
+  return {
+    /**
+     * Records that this workload is about to be restarted. Undefined: it may be. Otherwise why not, for users.
+     * @throws ApiError if the record cannot be written, e.g. because another leader has just written one
+     */
+    begin: async (workload: string, now: Date, signal: AbortSignal): Promise<string | undefined> => {
+      const live = await read(signal);
+      const stored = live?.data?.[RESTART_KEY];
+      const other = stored === undefined || stored === own ? undefined : running(stored, now);
+      if (other !== undefined)
+        return `${other}, which an earlier leader restarted, may not be available again`;
+      const text = JSON.stringify({ workload, at: toTimestamp(now) });
+      await write(live, text, signal);
+      own = text;
+      return undefined;
+    },
+    /** The rollout is over. If the record stays, only a later leader waits for it. */
+    end: async (signal: AbortSignal): Promise<void> => {
+      try {
+        const live = await read(signal);
+        if (own !== undefined && live?.data?.[RESTART_KEY] === own) await write(live, undefined, signal);
+      } catch {
+        signal.throwIfAborted();
+      }
+    },
+  };
+}
+
+/** The workload in this record, if its rollout may still run. */
+function running(text: string, now: Date): string | undefined {
+  const record = valueOf(text);
+  const age = Math.abs(now.getTime() - Date.parse(textIn(record, 'at')));
+  return age < ROLLOUT_MS ? textIn(record, 'workload') : undefined;
 }

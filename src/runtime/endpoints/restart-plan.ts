@@ -26,7 +26,7 @@ export interface Workload extends KubeObject {
   };
 }
 
-export type RestartPlan =
+type RestartPlan =
   /** Its owner did not ask for restarts. */
   | { readonly kind: 'ignore' }
   | { readonly kind: 'restart' }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import {
   ApiError,
+  containing,
   createCluster,
   createEvents,
   silent,
@@ -54,8 +55,14 @@ beforeEach(() => {
 });
 afterEach(() => stop.abort());
 
-const add = (resource: Parameters<Cluster['objects']>[0], object: object) =>
-  cluster.objects<KubeObject>(resource).add(object);
+type Kind = Parameters<Cluster['objects']>[0];
+const add = (resource: Kind, object: object) => cluster.objects<KubeObject>(resource).add(object);
+const patch = (resource: Kind, key: string, change: object) => cluster.objects(resource).patch(key, change);
+/** The leader ends, and the next one begins. */
+const endLeader = () => {
+  stop.abort();
+  stop = new AbortController();
+};
 
 /** A Deployment with one pod behind a Service, all of one name. The pod presents an earlier certificate than `leaf`. */
 function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'): void {
@@ -91,12 +98,10 @@ function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'):
 const deployment = (key = 'shop/api') => cluster.objects<Workload>(deployments).read(key);
 const restartedAt = (key?: string) =>
   deployment(key)?.spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
-const edit = (change: (workload: Workload) => Workload, key = 'shop/api') =>
-  cluster.objects<Workload>(deployments).edit(key, change);
+const edit = (change: object, key = 'shop/api') => patch(deployments, key, change);
 
 /** As the controller of Deployments does: it sees the new template, and replaces the pods some time later. */
-const roll = (key: string, status: Partial<Workload['status']>) =>
-  edit((one) => ({ ...one, status: { ...one.status, ...status } }), key);
+const roll = (key: string, status: Partial<Workload['status']>) => edit({ status }, key);
 
 function restarter() {
   const events = createEvents();
@@ -141,8 +146,7 @@ test('it is restarted once for a certificate: then a Warning names the problem, 
   addScene('shop', 'api');
   await restarter().look('shop/api');
   const first = restartedAt();
-  stop.abort();
-  stop = new AbortController();
+  endLeader();
   await vi.advanceTimersByTimeAsync(10 * MINUTE);
   const next = restarter();
   await next.look('shop/api');
@@ -151,27 +155,21 @@ test('it is restarted once for a certificate: then a Warning names the problem, 
   expect(next.outcomes).toEqual(['refused']);
   expect(next.events.all[0]).toMatchObject({
     ...{ type: 'Warning', reason: 'RestartRefused' },
-    message: expect.stringContaining('a restart for this certificate did not help') as string,
+    message: containing('a restart for this certificate did not help'),
   });
   addScene('shop', 'api', 'leaf-of-tomorrow-1');
-  edit((one) => ({
-    ...one,
-    metadata: { ...one.metadata, annotations: { ...WANTED, 'gatehouse.dev/restarted-for': 'a' } },
-  }));
+  edit({ metadata: { annotations: { 'gatehouse.dev/restarted-for': 'a' } } });
   await next.look('shop/api');
   expect(deployment()?.metadata?.annotations?.['gatehouse.dev/restarted-for']).toBe('leaf-of-tomorrow,a');
 });
 
-const withoutRecord = ({ metadata: meta, ...rest }: Workload): Workload => ({
-  ...rest,
-  metadata: { ...meta, annotations: WANTED },
-});
+const withoutRecord = { metadata: { annotations: { 'gatehouse.dev/restarted-for': null } } };
 
 test('a GitOps tool that removes both records causes no loop', async () => {
   addScene('shop', 'api');
   const { look, outcomes } = restarter();
   await look('shop/api');
-  edit((one) => withoutRecord({ ...one, spec: { ...one.spec, template: {} } }));
+  edit({ ...withoutRecord, spec: { template: null } });
   await vi.advanceTimersByTimeAsync(5_000);
   expect(outcomes).toEqual(['restarted', 'refused']);
 });
@@ -179,8 +177,7 @@ test('a GitOps tool that removes both records causes no loop', async () => {
 test('if it removes only the record of the workload, the next leader knows the restart', async () => {
   addScene('shop', 'api');
   await restarter().look('shop/api');
-  stop.abort();
-  stop = new AbortController();
+  endLeader();
   edit(withoutRecord);
   const next = restarter();
   await next.look('shop/api');
@@ -189,9 +186,9 @@ test('if it removes only the record of the workload, the next leader knows the r
 
 /** The rollouts last until the test ends them. */
 function hangingRollouts(after: () => void = () => undefined): void {
-  const patch = cluster.client.patchMerge;
+  const { patchMerge } = cluster.client;
   vi.spyOn(cluster.client, 'patchMerge').mockImplementation(async (resource, ref, body) => {
-    const patched = await patch(resource, ref, body);
+    const patched = await patchMerge(resource, ref, body);
     roll(`${ref.namespace ?? ''}/${ref.name}`, { updatedReplicas: 0 });
     after();
     return patched;
@@ -223,9 +220,7 @@ test('one workload at a time in the cluster, and namespaces take turns', async (
 test('a Service with several workloads restarts one per turn', async () => {
   for (const name of ['a', 'b', 'c']) addScene('greedy', name);
   addScene('shop', 'api');
-  cluster
-    .objects<KubeObject>(services)
-    .edit('greedy/a', (one) => ({ ...one, spec: { selector: { tier: 'all' } } }));
+  patch(services, 'greedy/a', { spec: { selector: { app: null, tier: 'all' } } });
   const servers = ['a', 'b', 'c'].flatMap((name) => stale.get(`greedy/${name}`)?.servers ?? []);
   const one = stale.get('greedy/a');
   if (one !== undefined) stale.set('greedy/a', { ...one, servers });
@@ -273,15 +268,14 @@ describe('the next workload waits', () => {
   const leaderEndsDuringRollout = async () => {
     hangingRollouts();
     await restarter().look('shop/a');
-    stop.abort();
-    stop = new AbortController();
+    endLeader();
   };
 
   test('for a rollout that an earlier leader began, at most ten minutes', async () => {
     await leaderEndsDuringRollout();
     const next = restarter();
     await next.look('shop/b');
-    const message = expect.stringContaining('Deployment shop/a, which an earlier leader restarted') as string;
+    const message = containing('Deployment shop/a, which an earlier leader restarted');
     expect(next.events.all[0]).toMatchObject({ reason: 'RestartWaiting', message });
     await vi.advanceTimersByTimeAsync(10 * MINUTE - 10);
     await next.look('shop/b');
@@ -296,8 +290,7 @@ describe('the next workload waits', () => {
     for (let leader = 0; leader < 6; leader++) {
       await restarter().look('shop/b');
       await vi.advanceTimersByTimeAsync(2 * MINUTE);
-      stop.abort();
-      stop = new AbortController();
+      endLeader();
     }
     expect(restarted()).toEqual(['shop/a', 'shop/b']);
   });
@@ -321,8 +314,7 @@ test('after a rollout, a new leader does not wait', async () => {
   for (const name of ['a', 'b']) addScene('shop', name);
   await restarter().look('shop/a');
   await vi.advanceTimersByTimeAsync(5_000);
-  stop.abort();
-  stop = new AbortController();
+  endLeader();
   await restarter().look('shop/b');
   expect(restarted()).toEqual(['shop/a', 'shop/b']);
 });
@@ -348,7 +340,7 @@ test('the report and the record of a restart keep each other', async () => {
 
 test('of many stale pods, each has its turn: the first ones may belong to a workload that is not restarted', async () => {
   for (const name of ['a', 'b']) addScene('shop', name);
-  edit((one) => ({ ...one, metadata: { ...one.metadata, annotations: {} } }), 'shop/a');
+  edit({ metadata: { annotations: null } }, 'shop/a');
   const labels = { app: 'a', tier: 'all' };
   const others = Array.from({ length: 24 }, (_, n) => ({ name: `a-${n + 2}`, podIP: `10.0.1.${n}` }));
   for (const { name, podIP } of others)
@@ -356,9 +348,7 @@ test('of many stale pods, each has its turn: the first ones may belong to a work
       metadata: metadata('shop', name, { labels, ...ownedBy('ReplicaSet', 'shop', 'a-rs') }),
       status: { podIP },
     });
-  cluster
-    .objects<KubeObject>(services)
-    .edit('shop/a', (one) => ({ ...one, spec: { selector: { tier: 'all' } } }));
+  patch(services, 'shop/a', { spec: { selector: { app: null, tier: 'all' } } });
   const one = stale.get('shop/a');
   if (one === undefined) throw new Error('nothing is stale');
   const of = (pod: string, address: string) => ({ pod, address, since: 0, notAfter: now });
@@ -370,7 +360,7 @@ test('of many stale pods, each has its turn: the first ones may belong to a work
 });
 
 describe('nothing is restarted', () => {
-  const untouched = async (change: () => void) => {
+  const untouched = async (change: () => void = () => undefined) => {
     addScene('shop', 'api');
     change();
     const { look, events, outcomes, warnings } = restarter();
@@ -378,79 +368,50 @@ describe('nothing is restarted', () => {
     expect(restartedAt()).toBeUndefined();
     return { events, outcomes, warnings };
   };
-  const editPod = (change: (pod: KubeObject & { status?: unknown }) => KubeObject) =>
-    cluster.objects<KubeObject>(pods).edit('shop/api-1', change);
 
-  test.each<[string, () => void]>([
-    [
-      'without the annotation',
-      () =>
-        edit(({ metadata: { ...rest } = {}, ...one }) => ({
-          ...one,
-          metadata: { ...rest, annotations: {} },
-        })),
-    ],
-    [
-      'if the pod has another address: the EndpointSlice is forged',
-      () => editPod((pod) => ({ ...pod, status: { podIP: '10.0.0.2' } })),
-    ],
+  test.each<[string, Kind, object]>([
+    ['without the annotation', deployments, { metadata: { annotations: null } }],
+    ['if the pod has another address: the EndpointSlice is forged', pods, { status: { podIP: '10.0.0.2' } }],
     [
       'if the Service does not select the pod: the EndpointSlice is forged',
-      () =>
-        cluster
-          .objects<KubeObject>(services)
-          .edit('shop/api', (one) => ({ ...one, spec: { selector: { app: 'web' } } })),
+      services,
+      { spec: { selector: { app: 'web' } } },
     ],
-    [
-      'if the Service has no selector',
-      () => cluster.objects<KubeObject>(services).edit('shop/api', (one) => ({ ...one, spec: {} })),
-    ],
-    [
-      'if the owner has another uid: the reference is forged',
-      () => edit((one) => ({ ...one, metadata: { ...one.metadata, uid: 'another' } })),
-    ],
+    ['if the Service has no selector', services, { spec: { selector: null } }],
+    ['if the owner has another uid: the reference is forged', deployments, { metadata: { uid: 'another' } }],
     [
       'if the owner does not select the pod: the reference is forged',
-      () => edit((one) => ({ ...one, spec: { ...one.spec, selector: selector('web') } })),
-    ],
-    [
-      'if the owner is in another namespace',
-      () => {
-        cluster.objects(deployments).remove('shop/api');
-        add(deployments, {
-          metadata: metadata('other', 'api', { uid: 'deployment-shop-api', annotations: WANTED }),
-          spec: { selector: selector('api') },
-          status: DONE,
-        });
-      },
+      deployments,
+      { spec: { selector: selector('web') } },
     ],
     [
       'if the pod is being deleted: the restart is in progress',
-      () =>
-        editPod((pod) => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: now.toISOString() } })),
+      pods,
+      { metadata: { deletionTimestamp: now.toISOString() } },
     ],
     [
       'if the pod is younger than the answer',
-      () =>
-        editPod((pod) => ({
-          ...pod,
-          metadata: { ...pod.metadata, creationTimestamp: '2026-11-23T11:59:00Z' },
-        })),
+      pods,
+      { metadata: { creationTimestamp: '2026-11-23T11:59:00Z' } },
     ],
-    [
-      'if another controller owns the pod',
-      () =>
-        editPod((pod) => ({ ...pod, metadata: { ...pod.metadata, ...ownedBy('Rollout', 'shop', 'api') } })),
-    ],
-    [
-      'if the Service was made again',
-      () =>
-        cluster
-          .objects<KubeObject>(services)
-          .edit('shop/api', (one) => ({ ...one, metadata: { ...one.metadata, uid: 'new' } })),
-    ],
-  ])('%s', async (_why, change) => {
-    const { events, outcomes } = await untouched(change);
+    ['if another controller owns the pod', pods, { metadata: ownedBy('Rollout', 'shop', 'api') }],
+    ['if the Service was made again', services, { metadata: { uid: 'new' } }],
+  ])('%s', async (_why, kind, change) => {
+    const { events, outcomes } = await untouched(() => {
+      patch(kind, kind === pods ? 'shop/api-1' : 'shop/api', change);
+    });
+    expect([events.all, outcomes]).toEqual([[], []]);
+  });
+
+  test('if the owner is in another namespace', async () => {
+    const { events, outcomes } = await untouched(() => {
+      cluster.objects(deployments).remove('shop/api');
+      add(deployments, {
+        metadata: metadata('other', 'api', { uid: 'deployment-shop-api', annotations: WANTED }),
+        spec: { selector: selector('api') },
+        status: DONE,
+      });
+    });
     expect([events.all, outcomes]).toEqual([[], []]);
   });
 
@@ -461,11 +422,7 @@ describe('nothing is restarted', () => {
       'not all of its pods are up to date',
     ],
     ['while a pod is unavailable', () => roll('shop/api', { availableReplicas: 0 }), 'not all of its pods'],
-    [
-      'while the rollout is paused',
-      () => edit((one) => ({ ...one, spec: { ...one.spec, paused: true } })),
-      'its rollout is paused',
-    ],
+    ['while the rollout is paused', () => edit({ spec: { paused: true } }), 'its rollout is paused'],
     [
       'while a restore window is open',
       () =>
@@ -477,37 +434,36 @@ describe('nothing is restarted', () => {
     ],
   ])('%s, and an Event says why', async (_why, change, text) => {
     const { events, outcomes } = await untouched(change);
-    const message = expect.stringContaining(text) as string;
+    const message = containing(text);
     expect(events.all[0]).toMatchObject({ type: 'Normal', reason: 'RestartWaiting', message });
     expect(outcomes).toEqual([]);
   });
 
   test('if Gatehouse may not read the pods: the administrator has not permitted restarts here', async () => {
     const { get } = cluster.client;
-    const refuse = ({ resource }: { readonly resource: string }) => resource === 'pods';
-    vi.spyOn(cluster.client, 'get').mockImplementation(async (resource, ...rest) => {
-      if (refuse(resource)) throw new ApiError(403, 'no');
-      return await get(resource, ...rest);
+    vi.spyOn(cluster.client, 'get').mockImplementation(async (kind, ...rest) => {
+      if (kind === pods) throw new ApiError(403, 'no');
+      return await get(kind, ...rest);
     });
-    const { events, warnings } = await untouched(() => undefined);
+    const { events, warnings } = await untouched();
     expect([events.all, warnings]).toEqual([[], []]);
   });
 
   test('if the API server refuses the patch, and the Event quotes its answer', async () => {
     vi.spyOn(cluster.client, 'patchMerge').mockRejectedValue(new ApiError(422, 'the policy says no'));
-    const { events, outcomes } = await untouched(() => undefined);
-    const message = expect.stringContaining('the policy says no') as string;
+    const { events, outcomes } = await untouched();
+    const message = containing('the policy says no');
     expect(events.all[0]).toMatchObject({ type: 'Warning', reason: 'RestartRefused', message });
     expect(outcomes).toEqual(['refused']);
   });
 
   test('if the workload has changed since it was read', async () => {
-    const patch = cluster.client.patchMerge;
+    const { patchMerge } = cluster.client;
     vi.spyOn(cluster.client, 'patchMerge').mockImplementation(async (...args) => {
-      edit((one) => ({ ...one, spec: { ...one.spec, replicas: 3 } }));
-      return await patch(...args);
+      edit({ spec: { replicas: 3 } });
+      return await patchMerge(...args);
     });
-    const { outcomes, warnings } = await untouched(() => undefined);
+    const { outcomes, warnings } = await untouched();
     expect([outcomes, warnings]).toEqual([[], ['could not restart a stale workload']]);
   });
 });
@@ -523,10 +479,7 @@ test.each([
     spec: { ...spec, selector: selector('api') },
     status,
   });
-  cluster.objects<KubeObject>(pods).edit('shop/api-1', (pod) => ({
-    ...pod,
-    metadata: { ...pod.metadata, ...ownedBy(resource.kind, 'shop', 'set') },
-  }));
+  patch(pods, 'shop/api-1', { metadata: ownedBy(resource.kind, 'shop', 'set') });
   await restarter().look('shop/api');
   const { template } = cluster.objects<Workload>(resource).read('shop/set')?.spec ?? {};
   expect(template?.metadata?.annotations).toHaveProperty(['kubectl.kubernetes.io/restartedAt']);
@@ -547,6 +500,6 @@ test.each<[string, Workload, string]>([
 ])('a workload with %s is not restarted, and the reason is given', (_what, change, why) => {
   const healthy: Workload = { metadata: { generation: 1, annotations: WANTED }, spec: {}, status: DONE };
   expect(planRestart(healthy, 'leaf', false)).toEqual({ kind: 'restart' });
-  const refused = { kind: 'refuse', why: expect.stringContaining(why) as string };
+  const refused = { kind: 'refuse', why: containing(why) };
   expect(planRestart({ ...healthy, ...change }, 'leaf', false)).toEqual(refused);
 });

@@ -16,7 +16,7 @@ import { restorePause } from '../certificates/rotation.ts';
 import { createReminders, regarding, type LeaderContext, type Reminders } from '../controller.ts';
 import { createRecent } from '../claims/recent.ts';
 import { REFUSED_RECHECK_MS } from '../write-refused.ts';
-import { createRestartRecord, ROLLOUT_MS, type RestartRecord } from './restart-record.ts';
+import { createRestartRecord, ROLLOUT_MS, type RestartRecord } from './report.ts';
 import { isRollingOut, planRestart, restartPatch, type Workload } from './restart-plan.ts';
 import type { ServedCerts, StaleService } from './served-certs.ts';
 import { createTurns } from './turns.ts';
@@ -32,7 +32,7 @@ const DONE = { most: 10_000, keepMs: 365 * DAY } as const;
 
 const FIELD_MANAGER = 'gatehouse-restarts';
 
-export interface RestartContext extends Pick<LeaderContext, 'record'> {
+interface RestartContext extends Pick<LeaderContext, 'record'> {
   readonly log: Log;
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'patchMerge' | 'create' | 'replace'>;
   readonly config: Pick<Config, 'namespace' | 'without'> & {

@@ -91,8 +91,8 @@ const MAX_REPLACED = 10;
 /** All namespaces have as many endpoints as this many full ones. */
 const ALL_NAMESPACES = 10;
 
-/** The Services and their endpoints. */
-function createRegistry() {
+/** @param reloadMs how long a server may take to load a new leaf */
+export function createServedCerts(reloadMs: number) {
   const services = new Map<string, Watched>();
   /** The Service of each endpoint. */
   const owners = new Map<string, string>();
@@ -105,15 +105,13 @@ function createRegistry() {
     if (count > 0) perNamespace.set(namespace, count);
     else perNamespace.delete(namespace);
   };
+  const find = (key: string) => {
+    const serviceKey = owners.get(key) ?? '';
+    const watched = services.get(serviceKey);
+    const seen = watched?.endpoints.get(key);
+    return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
+  };
   return {
-    watched: (serviceKey: string): Watched | undefined => services.get(serviceKey),
-    all: () => services.values(),
-    find: (key: string) => {
-      const serviceKey = owners.get(key) ?? '';
-      const watched = services.get(serviceKey);
-      const seen = watched?.endpoints.get(key);
-      return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
-    },
     update: (serviceKey: string, service: ServedService, now: number): Changes => {
       const watched = services.get(serviceKey) ?? {
         ...{ service, replacedAt: new Map(), endpoints: new Map(), tlsPorts: new Set() },
@@ -140,14 +138,6 @@ function createRegistry() {
       const here = maxPerNamespace - (perNamespace.get(namespace) ?? 0);
       return Math.max(0, own + Math.min(here, ALL_NAMESPACES * maxPerNamespace - owners.size));
     },
-  };
-}
-
-/** @param reloadMs how long a server may take to load a new leaf */
-export function createServedCerts(reloadMs: number) {
-  const { find, watched: watchedOf, all, ...registry } = createRegistry();
-  return {
-    ...registry,
     /** The namespace of an endpoint, and the question to its server; undefined: it is gone. */
     question: (key: string) => {
       const found = find(key);
@@ -177,17 +167,18 @@ export function createServedCerts(reloadMs: number) {
     },
     counts: (): Readonly<Record<EndpointState, number>> => {
       const counts = { current: 0, stale: 0, foreign: 0, unreachable: 0, plain: 0, unknown: 0 };
-      for (const watched of all())
+      for (const watched of services.values())
         for (const seen of watched.endpoints.values()) counts[stateOf(seen, watched)] += 1;
       return counts;
     },
     /** Undefined if all servers of the Service have loaded the leaf, or still have time for it. */
     staleIn: (serviceKey: string): StaleService | undefined => {
-      const watched = watchedOf(serviceKey);
-      return watched === undefined ? undefined : staleService(watched);
+      const watched = services.get(serviceKey);
+      return watched && staleService(watched);
     },
     /** All Services with stale servers. */
-    stale: (): readonly StaleService[] => [...all()].flatMap((watched) => staleService(watched) ?? []),
+    stale: (): readonly StaleService[] =>
+      [...services.values()].flatMap((watched) => staleService(watched) ?? []),
   };
 }
 

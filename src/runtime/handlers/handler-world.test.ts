@@ -6,7 +6,7 @@ import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
-import { createHandlerWorld } from './handler-world.ts';
+import { createHandlerWorld } from './handlers.ts';
 
 const KIND: ReadKind = {
   group: 'infra.example.com',

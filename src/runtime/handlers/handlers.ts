@@ -1,21 +1,35 @@
-/** The handlers of this process. They are loaded once; each webhook entry names the handler to call. */
+/**
+ * The handlers of this process, and the cluster as they see it. They are loaded once; each webhook entry names the handler to
+ * call.
+ */
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
 import type { Decision } from '../../admission/review/decision.ts';
 import { callHandler } from '../../admission/handlers/call-handler.ts';
 import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { compileController, type CompiledController } from '../../controllers/compile-controller.ts';
-import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
+import { isGoverned, type CompiledHandler, type ReadKind } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
-import { untilPassed, type HealthCheck } from '../../server/health.ts';
+import { untilPassed, type HealthCheck } from '../../server/operations-server.ts';
 import { compileHandlers, loadModules, NOTHING, type Loaded } from './load-handlers.ts';
 import type { Context } from '../context.ts';
-import { createHandlerStores } from './handler-stores.ts';
-import { createHandlerWorld } from './handler-world.ts';
 import { inHandler, surviveStrayErrors } from './stray-errors.ts';
+import { Unreadable } from '../../admission/handlers/errors.ts';
+import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
+import { type KubeObject, groupResourceName, objectKey } from '../../json/kube-object.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { Resource, NamedRef } from '../../kube/object.ts';
+import { listIn, type Namespaces, placesOf } from '../namespaces.ts';
+import { mayRead, missingAccessMessage } from '../policies/read-access.ts';
+import { canI, type AccessQuestion } from '../../kube/access.ts';
+import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];
@@ -158,4 +172,193 @@ function logFor(
     (message: string, fields: object = {}) =>
       log[level]({ handler: name, uid, fields }, message);
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}
+
+/** The cluster as handlers see it: stores, and live reads. */
+export function createHandlerWorld(
+  client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>,
+  discovery: Pick<Discovery, 'resolve' | 'forget'>,
+  stores: Pick<HandlerStores, 'want' | 'find' | 'select'>,
+  namespaces?: Namespaces,
+): HandlerWorld {
+  const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
+    // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
+    if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);
+    const found = await discovery.resolve(kind, signal);
+    if (found === undefined) throw new Unreadable(`the API server does not serve ${groupResourceName(kind)}`);
+    return { ...found, version: kind.version ?? found.version };
+  };
+  const get = async (
+    kind: ReadKind,
+    resource: Resource,
+    place: Parameters<KubeClient['get']>[1],
+    signal: AbortSignal,
+  ) =>
+    kind.metadataOnly
+      ? await client.getMetadata(resource, place, { signal })
+      : await client.get<KubeObject>(resource, place, { signal });
+
+  return {
+    isNamespaced: async (kind, signal) => (await resourceOf(kind, signal)).namespaced,
+    find: (kind, place) => {
+      stores.want(kind);
+      return stores.find(kind, place);
+    },
+    select: (kind, namespace) => {
+      stores.want(kind);
+      return stores.select(kind, namespace);
+    },
+    read: unlessRefused(async (kind, place, signal) => {
+      const resource = await resourceOf(kind, signal);
+      const found = await get(kind, resource, place, signal);
+      if (found !== undefined) return dropManagedFields(found);
+      // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
+      if (kind.version !== undefined) {
+        const { namespace } = place;
+        // throws if the version is not served
+        await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal });
+        return undefined;
+      }
+      discovery.forget(kind);
+      const current = await resourceOf(kind, signal);
+      const isMoved = current.version !== resource.version;
+      const again = isMoved ? await get(kind, current, place, signal) : undefined;
+      return again === undefined ? undefined : dropManagedFields(again);
+    }),
+    query: unlessRefused(async (kind, { namespace, labelSelector }, signal) => {
+      const { metadataOnly } = kind;
+      const places = namespace === undefined ? namespaces : [namespace];
+      const options = { labelSelector, metadataOnly, signal };
+      const items = await listIn(client, await resourceOf(kind, signal), places, options);
+      return items.map(dropManagedFields);
+    }),
+  };
+}
+
+/** Codes for a missing permission or an unserved version: a retry within the time of a request does not help. */
+const LASTING: readonly number[] = [401, 403, 404, 405];
+
+function unlessRefused<Args extends readonly unknown[], Result>(
+  read: (...args: Args) => Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    try {
+      return await read(...args);
+    } catch (cause) {
+      if (!(cause instanceof ApiError && LASTING.includes(cause.code))) throw cause;
+      throw new Unreadable(cause.message, { cause });
+    }
+  };
+}
+
+type HandlerStores = ReturnType<typeof createHandlerStores>;
+
+/** The CRD of a kind may be created after the handler is loaded, and no watch reports it. */
+const RETRY_MS = 5_000;
+/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
+const LISTING_MS = 10_000;
+const BY_NAMESPACE = 'namespace';
+
+interface Kind {
+  readonly name: string;
+  readonly startedAt: number;
+  /** Undefined until the API server serves the kind. */
+  watched: Watched<KubeObject> | undefined;
+  /** Whether it is certain that no list is pending, because the kind is not served or may not be read. */
+  isUnlisted: boolean;
+}
+
+/**
+ * The kinds that handlers read. Each is watched once, from the start or from its first use, until the process ends.
+ * @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them.
+ */
+export function createHandlerStores(
+  context: WatchContext,
+  client: Pick<KubeClient, 'create'>,
+  discovery: Pick<Discovery, 'resolve'>,
+  all: readonly ReadKind[],
+  signal: AbortSignal,
+) {
+  const kinds = new Map<string, Kind>();
+  const whole = new Set(all.filter(({ metadataOnly }) => !metadataOnly).map(kindKey));
+  const synced = (kind: ReadKind) => {
+    const watched = kinds.get(kindKey(kind))?.watched;
+    return watched?.hasSynced() === true ? watched.store : undefined;
+  };
+  return {
+    /** Starts to watch the kind if it is not watched yet. */
+    want: (wanted: ReadKind): void => {
+      const key = kindKey(wanted);
+      if (kinds.has(key)) return;
+      const name = groupResourceName(wanted);
+      const kind: Kind = { name, startedAt: performance.now(), watched: undefined, isUnlisted: false };
+      kinds.set(key, kind);
+      void whenServed(wanted, kind, client, discovery, context, signal).then(
+        (resource) => {
+          const options = { resource, metadataOnly: !whole.has(key), indexes: NAMESPACES };
+          kind.watched = watch<KubeObject>(context, options, signal);
+        },
+        () => undefined, // the process ends
+      );
+    },
+    /** Undefined when the object is missing, or the kind has not been listed yet. */
+    find: (kind: ReadKind, ref: NamedRef): object | undefined => synced(kind)?.get(objectKey(ref)),
+    /** Undefined when the kind has not been listed yet. */
+    select: (kind: ReadKind, namespace: string | undefined): readonly object[] | undefined => {
+      const store = synced(kind);
+      return namespace === undefined ? store?.list() : store?.byIndex(BY_NAMESPACE, namespace);
+    },
+    /** The kinds whose first list is pending. After a timeout a kind is left out: handlers then read it live. */
+    unsynced: (): readonly string[] => [...kinds.values()].filter(isBeingListed).map(({ name }) => name),
+  };
+}
+
+const NAMESPACES = { [BY_NAMESPACE]: ({ metadata }: KubeObject) => [metadata?.namespace ?? ''] };
+
+/** Handlers that read the same kind in the same version share a watch. */
+function kindKey(kind: ReadKind): string {
+  return `${groupResourceName(kind)} ${kind.version ?? ''}`;
+}
+
+function isBeingListed({ watched, startedAt, isUnlisted }: Kind): boolean {
+  return (
+    watched?.hasSynced() !== true &&
+    (watched !== undefined || !isUnlisted) &&
+    performance.now() < startedAt + LISTING_MS
+  );
+}
+
+/** Waits until the API server serves the kind and Gatehouse may read it. */
+async function whenServed(
+  kind: ReadKind,
+  state: Kind,
+  client: Pick<KubeClient, 'create'>,
+  discovery: Pick<Discovery, 'resolve'>,
+  { namespaces, log }: Pick<WatchContext, 'namespaces' | 'log'>,
+  signal: AbortSignal,
+): Promise<Resource> {
+  let logged: string | undefined;
+  for (;;) {
+    const found = await look();
+    if (typeof found !== 'string') return found;
+    if (found !== logged) log.warn({ resource: state.name, problem: found }, 'handlers read a kind live');
+    logged = found;
+    await sleep(RETRY_MS, undefined, { signal });
+  }
+
+  /** The served resource, or the reason why it cannot be watched. */
+  async function look(): Promise<Resource | string> {
+    try {
+      const resource = await discovery.resolve(kind, signal);
+      const may = (question: AccessQuestion) => canI(client, question, { signal });
+      const isReadable = resource !== undefined && (await mayRead(may, kind, placesOf(resource, namespaces)));
+      if (!isReadable) state.isUnlisted = true;
+      if (resource === undefined) return 'the API server does not serve it';
+      if (!isReadable) return missingAccessMessage('handlers', [kind]);
+      return { ...resource, version: kind.version ?? resource.version };
+    } catch (error) {
+      signal.throwIfAborted();
+      return String(error);
+    }
+  }
 }

@@ -43,7 +43,7 @@ export const NOTHING: Loaded = { handlers: [], controllers: [] };
 export const OWN_NAME = '@gatehouse-dev/gatehouse';
 
 /** The message contains all problems of the handlers, one per line. */
-export class InvalidHandlers extends Error {
+class InvalidHandlers extends Error {
   override readonly name = 'InvalidHandlers';
 }
 
@@ -73,9 +73,10 @@ export async function loadModules(source: string, from: string): Promise<Loaded>
   const controllers = loaded.filter((one) => 'controller' in one);
   const problems = [
     ...results.filter((result) => typeof result === 'string'),
-    ...namesTwice(handlers),
-    ...namesTwice(controllers),
-    ...kindsTwice(controllers),
+    ...twice(handlers, nameOf, rename),
+    ...twice(controllers, nameOf, rename),
+    // Two controllers would overwrite each other's conditions.
+    ...twice(controllers, kindOf, (kind) => `watch ${kind}: merge them`),
     ...(results.length === 0 ? [`${source}: it contains no handler`] : []),
   ];
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
@@ -150,27 +151,20 @@ function checked(value: unknown, origin: string, fallback: string | undefined): 
   return isController(value) ? { name, origin, controller: value } : { name, origin, handler: value };
 }
 
-function namesTwice(
-  loaded: readonly { readonly name: string; readonly origin: string }[],
-): readonly string[] {
-  const byName = Map.groupBy(loaded, ({ name }) => name);
-  return [...byName].flatMap(([name, same]) =>
-    same.length < 2
-      ? []
-      : [`${same.map(({ origin }) => origin).join(' and ')}: both have the name ${name}: rename one`],
+/** @returns a problem for each value that several have in common */
+const twice = <T extends { readonly origin: string }>(
+  loaded: readonly T[],
+  valueOf: (one: T) => string,
+  problemOf: (value: string) => string,
+): readonly string[] =>
+  [...Map.groupBy(loaded, valueOf)].flatMap(([value, same]) =>
+    same.length < 2 ? [] : [`${same.map(({ origin }) => origin).join(' and ')}: both ${problemOf(value)}`],
   );
-}
 
-/** Two controllers would overwrite each other's conditions. */
-function kindsTwice(loaded: readonly LoadedController[]): readonly string[] {
-  const kindOf = ({ controller: { watch } }: LoadedController) =>
-    `${watch.resources[0]}.${watch.apiGroups[0]}`;
-  return [...Map.groupBy(loaded, kindOf)].flatMap(([kind, same]) =>
-    same.length < 2
-      ? []
-      : [`${same.map(({ origin }) => origin).join(' and ')}: both watch ${kind}: merge them`],
-  );
-}
+const nameOf = ({ name }: { readonly name: string }): string => name;
+const kindOf = ({ controller: { watch } }: LoadedController): string =>
+  `${watch.resources[0]}.${watch.apiGroups[0]}`;
+const rename = (name: string): string => `have the name ${name}: rename one`;
 
 const nameOfFile = (file: string): string => basename(file, extname(file));
 

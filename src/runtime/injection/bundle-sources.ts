@@ -4,12 +4,14 @@ import { pick } from '../../json/objects.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
-import { systemClock, sleep } from '../../kube/clock.ts';
+import { systemClock, sleep, type Clock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { sourceName, type BundleSource, type Consent, type SourceRef } from '../../pki/injection/request.ts';
-import { admitSources, OVER_QUOTA, type SourceDemand } from '../../pki/injection/source-quota.ts';
 import {
+  admitSources,
+  OVER_QUOTA,
+  type SourceDemand,
   bundleOfSource,
   toSourceObject,
   bundleOfApiServer,
@@ -20,9 +22,9 @@ import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
-import { watch, type WatchContext } from '../watch.ts';
+import { watch, type WatchContext, keepOnly } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
-import { followSecret } from './follow-secret.ts';
+import { atMostEvery } from '../at-most-every.ts';
 
 const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
@@ -61,17 +63,12 @@ export function createBundleSources(
     keepOnly: (all: readonly SourceDemand[]): void => {
       const demands = all.filter(({ ref }) => isCovered(context.config.namespaces, ref.namespace));
       const admitted = admitSources(demands, (name) => sources.has(name));
-      for (const [name, { stop }] of sources) {
-        if (admitted.has(name)) continue;
-        stop();
-        sources.delete(name);
-      }
+      keepOnly(sources, (name) => admitted.has(name));
       for (const [name, ref] of admitted)
-        if (!sources.has(name))
-          sources.set(
-            name,
-            start(context, ref, () => onSource(ref), signal),
-          );
+        if (!sources.has(name)) {
+          const tell = () => onSource(ref);
+          sources.set(name, start(context, ref, tell, signal));
+        }
       const before = refused;
       const over = demands.filter(({ ref }) => !admitted.has(sourceName(ref)));
       refused = new Set(over.map(({ ref }) => sourceName(ref)));
@@ -163,10 +160,9 @@ function watchOne<T extends KubeObject>(
   tell: () => void,
   signal: AbortSignal,
 ): () => SourceReading<T> {
-  const fieldSelector = `metadata.name=${name}`;
   const watched = watch<T>(
     context,
-    { resource, namespace, fieldSelector, transform, onChange: tell, onFailure: tell },
+    { resource, namespace, name, transform, onChange: tell, onFailure: tell },
     signal,
   );
   // The watch reports no change for a source that does not exist.
@@ -214,4 +210,37 @@ function followApiServerCa(
   };
   follow().catch(() => undefined); // no longer leading
   return () => (known === undefined ? { kind: 'unknown' } : bundleOfApiServer(known.pem, new Date()));
+}
+
+/** A tenant may edit the name many times per second, and each new watch costs the API server a list. */
+export const FOLLOW_EVERY_MS = 10_000;
+
+/**
+ * Follows the Secret that another object names, with a limit on how often it starts a new watch.
+ * @param start watches the Secret of this name
+ * @param onSwitch another Secret is followed now
+ */
+export function followSecret<Source extends { readonly stop: () => void }>(
+  start: (name: string) => Source,
+  onSwitch: () => void,
+  clock: Pick<Clock, 'monotonic' | 'after'>,
+  signal: AbortSignal,
+) {
+  let wanted: string | undefined;
+  let followed: { readonly name: string; readonly source: Source } | undefined;
+  const apply = (): void => {
+    if (wanted === followed?.name) return;
+    followed?.source.stop();
+    followed = wanted === undefined ? undefined : { name: wanted, source: start(wanted) };
+    onSwitch();
+  };
+  const soon = atMostEvery(FOLLOW_EVERY_MS, apply, clock, signal);
+  return {
+    /** Undefined: none. The last name counts; until its turn, the previous Secret is followed. */
+    want: (name: string | undefined): void => {
+      wanted = name;
+      if (name !== followed?.name) soon();
+    },
+    source: (): Source | undefined => followed?.source,
+  };
 }

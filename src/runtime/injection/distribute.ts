@@ -1,5 +1,6 @@
-/** On the leader: writes CA bundles of several sources into the namespaces that they select. */
+/** On the leader: writes CA bundles of several sources into the namespaces that they select, as ConfigMaps. */
 import { rootCertificates } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
@@ -7,7 +8,7 @@ import { isForbidden } from '../../kube/api-error.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { withKind } from '../../kube/object.ts';
 import { configMaps, namespaces } from '../../kube/well-known.ts';
-import { DISTRIBUTED, DISTRIBUTE_TO } from '../../pki/annotations.ts';
+import { DISTRIBUTED, DISTRIBUTE_TO, CA_BUNDLE_KEY } from '../../pki/annotations.ts';
 import {
   composeBundle,
   distributionOf,
@@ -22,16 +23,16 @@ import {
   startController,
   type LeaderContext,
   type Reconcile,
+  GONE,
+  requeueIn,
 } from '../controller.ts';
 import { isCovered } from '../namespaces.ts';
 import { watch, type Watching } from '../watch.ts';
-import {
-  createCopyReconciler,
-  DISTRIBUTE_ROLE,
-  type CopyContext,
-  type CopyTrust,
-  type Order,
-} from './distributed-copy.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Config } from '../../config/config.ts';
+import { nextAttempt, type RevertHistory } from '../../pki/revert-backoff.ts';
+import type { Log } from '../../log.ts';
+import { createRefusedWrites, refusable, REFUSED_RECHECK_MS, WriteRefused } from '../write-refused.ts';
 
 /** @param onTrust what a copy trusts; undefined: it is gone, or need not trust the authority */
 export function startDistribution(
@@ -91,15 +92,24 @@ interface OrderListeners extends Pick<CopyContext, 'report'> {
 function followOrders(context: LeaderContext, { report, resync, add }: OrderListeners, signal: AbortSignal) {
   const { namespace } = context.config;
   const orders = new Map<string, Order>();
-  const select = (bundle: string, selector: string): Watching<KubeObject> => {
-    const onFailure = (error: unknown) => {
-      const { source } = orders.get(bundle) ?? {};
-      if (source !== undefined && error instanceof Error)
-        report(source, 'InvalidDistribution', selectionProblem(selector, error));
-    };
-    const onNamespace = (one: string) => add(`${one}/${bundle}`);
+  const select = (bundle: string, labelSelector: string): Watching<KubeObject> => {
+    const selected = watch<KubeObject>(
+      context,
+      {
+        ...{ resource: namespaces, metadataOnly: true, labelSelector },
+        onChange: (name) => add(`${name}/${bundle}`),
+        onFailure: () => {
+          const { source } = orders.get(bundle) ?? {};
+          const error = selected.failure();
+          if (source !== undefined && error instanceof Error)
+            report(source, 'InvalidDistribution', selectionProblem(labelSelector, error));
+        },
+      },
+      signal,
+    );
     const onSynced = () => resync(bundle);
-    return watchNamespaces(context, selector, { onNamespace, onSynced, onFailure }, signal);
+    selected.whenSynced(signal).then(onSynced, () => undefined);
+    return selected;
   };
   const onSource = (key: string) => {
     const name = key.slice(namespace.length + 1);
@@ -130,30 +140,6 @@ function orderOf(
   if (source === undefined || distribution.kind === 'none') return undefined;
   if (distribution.kind === 'invalid') return { source, distribution, selected: undefined };
   return { source, distribution, selected: isSame ? before?.selected : select(distribution.selector) };
-}
-
-interface NamespaceListeners {
-  readonly onNamespace: (name: string) => void;
-  readonly onSynced: () => void;
-  readonly onFailure: (error: unknown) => void;
-}
-
-function watchNamespaces(
-  context: LeaderContext,
-  labelSelector: string,
-  { onNamespace, onSynced, onFailure }: NamespaceListeners,
-  signal: AbortSignal,
-): Watching<KubeObject> {
-  const selected = watch<KubeObject>(
-    context,
-    {
-      ...{ resource: namespaces, metadataOnly: true, labelSelector, onChange: onNamespace },
-      onFailure: () => onFailure(selected.failure()),
-    },
-    signal,
-  );
-  selected.whenSynced(signal).then(onSynced, () => undefined);
-  return selected;
 }
 
 const selectorOf = (distribution: Distribution | undefined): string | undefined =>
@@ -202,4 +188,153 @@ function createComposer(authority: () => CertificatePem | undefined) {
     composed.set(name, { of: [resourceVersion, ours], pem });
     return pem;
   };
+}
+
+/** The manifest with the permissions. */
+const DISTRIBUTE_ROLE = 'deploy/components/distribute-bundles/role.yaml';
+
+/** A bundle, and the namespaces that it selects. */
+export interface Order {
+  readonly source: DistributionSource;
+  readonly distribution: Exclude<Distribution, { kind: 'none' }>;
+  /** Undefined while the distribution is invalid. */
+  readonly selected: Watching<KubeObject> | undefined;
+}
+
+/** Whether a copy has the current bundle of the authority. */
+export type CopyTrust = 'current' | 'stale';
+
+export interface CopyContext {
+  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace' | 'delete'>;
+  readonly config: Pick<Config, 'namespace'>;
+  readonly order: (bundle: string) => Order | undefined;
+  /** Undefined: not known yet. An Error: the copies stay as they are. */
+  readonly bundle: (order: Order) => CertificatePem | Error | undefined;
+  readonly report: (source: KubeObject, reason: string, message: string) => void;
+  readonly onTrust: (key: string, trust: CopyTrust | undefined) => void;
+  readonly log: Log;
+}
+
+/** At most ten writes a second. */
+const PACE_MS = 100;
+/** The watch does not report ConfigMaps of others. */
+const FOREIGN_RECHECK_MS = 10 * 60_000;
+
+/** Creates, updates and deletes one copy of a distributed CA bundle: the ConfigMap of that name in one namespace. */
+export function createCopyReconciler(context: CopyContext): Reconcile {
+  const { client, config, onTrust, log, report } = context;
+  const histories = new Map<string, RevertHistory>();
+  const refusedWrites = createRefusedWrites(() => new Date());
+
+  const remove: Reconcile = async (key, signal) => {
+    const ref = refOf(key);
+    const live = await client.get<DistributionSource>(configMaps, ref, { signal });
+    if (live === undefined || !isCopy(live)) return GONE;
+    if (await isWanted(context, ref, signal)) return AWAIT_CHANGE;
+    const { uid, resourceVersion } = live.metadata ?? {};
+    await client.delete(configMaps, ref, { signal, preconditions: { uid, resourceVersion } });
+    log.info({ key }, 'deleted a copy of a CA bundle');
+    await sleep(PACE_MS, undefined, { signal });
+    return GONE;
+  };
+
+  const write = async (key: string, order: Order, pem: CertificatePem, signal: AbortSignal) => {
+    const ref = refOf(key);
+    const live = await client.get<DistributionSource>(configMaps, ref, { signal });
+    const trust = (state: CopyTrust) =>
+      onTrust(
+        key,
+        order.distribution.kind === 'wanted' && order.distribution.withAuthority ? state : undefined,
+      );
+    if (live !== undefined && !isCopy(live)) {
+      const message = `ConfigMap ${key} belongs to another owner and is not overwritten: rename it, or the bundle`;
+      report(order.source, 'ForeignConfigMap', message);
+      onTrust(key, undefined);
+      return requeueIn(FOREIGN_RECHECK_MS, new Date());
+    }
+    if (live?.data?.[CA_BUNDLE_KEY] === pem) {
+      trust('current');
+      return AWAIT_CHANGE;
+    }
+    trust('stale');
+    const attempt = nextAttempt(histories.get(key), pem, new Date());
+    if (attempt.kind === 'wait') {
+      histories.set(key, attempt.history);
+      return { kind: 'requeue', at: attempt.until } as const;
+    }
+    const { metadata, ...rest } = live ?? {};
+    const labels = { ...metadata?.labels, [DISTRIBUTED]: 'true' };
+    const annotations = { ...metadata?.annotations, [DISTRIBUTED]: key };
+    const desired = {
+      ...rest,
+      metadata: { ...metadata, ...ref, labels, annotations },
+      data: { [CA_BUNDLE_KEY]: pem },
+    };
+    await refusable(DISTRIBUTE_ROLE, () =>
+      (live === undefined ? client.create : client.replace)(configMaps, desired, { signal }),
+    );
+    histories.set(key, attempt.history);
+    trust('current');
+    log.info({ key }, 'wrote a copy of a CA bundle');
+    await sleep(PACE_MS, undefined, { signal });
+    return AWAIT_CHANGE;
+  };
+
+  return async (key, signal) => {
+    const { namespace, name } = refOf(key);
+    if (namespace === config.namespace) return GONE;
+    const order = context.order(name);
+    // The copies stay until a user has fixed the distribution, or the namespaces are known.
+    if (order !== undefined && order.selected?.hasSynced() !== true) return AWAIT_CHANGE;
+    const selected = order?.selected?.store.get(namespace);
+    if (order === undefined || selected === undefined || isTerminating(selected)) {
+      onTrust(key, undefined);
+      histories.delete(key);
+      return await remove(key, signal);
+    }
+    const pem = context.bundle(order);
+    if (pem === undefined) return AWAIT_CHANGE;
+    if (pem instanceof Error) {
+      report(order.source, 'InvalidDistribution', pem.message);
+      return AWAIT_CHANGE;
+    }
+    const result = await refusedWrites.attempt(key, () => write(key, order, pem, signal));
+    if (!(result instanceof WriteRefused)) return result;
+    report(
+      order.source,
+      'DistributionRefused',
+      `the copy in namespace ${namespace} is not written: ${result.message}`,
+    );
+    return requeueIn(REFUSED_RECHECK_MS, new Date());
+  };
+}
+
+const refOf = (key: string) => {
+  const [namespace = '', name = ''] = key.split('/');
+  return { namespace, name };
+};
+
+/** Whether Gatehouse made it. A ConfigMap that a user copied from it names another place. */
+const isCopy = ({ metadata = {} }: KubeObject): boolean =>
+  metadata.labels?.[DISTRIBUTED] === 'true' &&
+  metadata.annotations?.[DISTRIBUTED] === `${metadata.namespace ?? ''}/${metadata.name ?? ''}`;
+const isTerminating = ({ metadata }: KubeObject): boolean => metadata?.deletionTimestamp !== undefined;
+
+/** Reads live: a store that is behind must not delete what clients rely on. */
+async function isWanted(
+  { client, config }: CopyContext,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const source = await client.get<DistributionSource>(
+    configMaps,
+    { namespace: config.namespace, name },
+    { signal },
+  );
+  const distribution = distributionOf(source);
+  if (distribution.kind !== 'wanted') return distribution.kind === 'invalid';
+  const { items } = await client.listAll(namespaces, {
+    ...{ labelSelector: distribution.selector, fieldSelector: `metadata.name=${namespace}`, signal },
+  });
+  return items.some((one) => !isTerminating(one));
 }

@@ -1,18 +1,15 @@
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { pino } from 'pino';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { distributionOf, type DistributionSource } from '../../pki/injection/distribution.ts';
-import type { CertificatePem } from '../../pki/x509/pem.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { createCopyReconciler, type CopyContext, type CopyTrust, type Order } from './distributed-copy.ts';
+import { createCopyReconciler, type CopyContext, type CopyTrust, type Order } from './distribute.ts';
 
-let pem: CertificatePem;
-beforeAll(async () => {
-  pem = caBundle(await firstAuthority(new Date()), new Date());
-});
+const pem = caBundle(await firstAuthority(new Date()), new Date());
 
 const MARK = 'gatehouse.dev/distributed-bundle';
 const SOURCE: DistributionSource = {
@@ -138,8 +135,6 @@ test('a copy that another client keeps editing is restored ten times, and then w
 
 test('a refused write is retried, and the copy counts as stale', async () => {
   const { failure, trust, events } = await run({ live: copy('old'), refused: true });
-  expect(failure).toMatchObject({
-    message: expect.stringContaining('distribute-bundles/role.yaml') as string,
-  });
+  expect(failure).toMatchObject({ message: containing('distribute-bundles/role.yaml') });
   expect({ trust, events }).toEqual({ trust: 'stale', events: [] }); // the refusal is not confirmed yet
 });

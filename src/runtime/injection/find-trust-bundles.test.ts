@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
-import { findTrustBundles } from './find-trust-bundles.ts';
+import { findTrustBundles } from './start-injection.ts';
 import type { Listing } from './target-store.ts';
 
 const kind = { group: 'certificates.k8s.io', kind: 'ClusterTrustBundle' };
@@ -14,8 +14,10 @@ const served = (version: string): Resource => ({
   namespaced: false,
 });
 
-/** @param answers one set of served versions for each search; an Error: discovery fails */
-async function find(...answers: readonly (readonly string[] | Error)[]) {
+/** The versions that one search finds; an Error: discovery fails. */
+type Answer = readonly string[] | Error;
+
+async function find(...answers: readonly Answer[]) {
   let searches = -1;
   const states: string[] = [];
   const waits: number[] = [];
@@ -52,21 +54,21 @@ test.each([
   expect(await find(versions)).toEqual({ version, states: [], waits: [] });
 });
 
-test('an API server that does not serve the kind is asked again every ten minutes', async () => {
-  const minutes = 60_000;
-  expect(await find([], [], ['v1'])).toEqual({
-    version: 'v1',
-    states: ['not-served'],
-    waits: [10 * minutes, 10 * minutes],
-  });
-});
+const TEN_MINUTES = 10 * 60_000;
 
-test('a failed discovery is no answer, and is repeated soon', async () => {
-  expect(await find(new Error('etcd is away'), ['v1beta1'])).toEqual({
-    version: 'v1beta1',
-    states: [],
-    waits: [10_000],
-  });
+test.each<[string, readonly Answer[], object]>([
+  [
+    'an API server that does not serve the kind is asked again every ten minutes',
+    [[], [], ['v1']],
+    { version: 'v1', states: ['not-served'], waits: [TEN_MINUTES, TEN_MINUTES] },
+  ],
+  [
+    'a failed discovery is no answer, and is repeated soon',
+    [new Error('etcd is away'), ['v1beta1']],
+    { version: 'v1beta1', states: [], waits: [10_000] },
+  ],
+])('%s', async (_what, answers, expected) => {
+  expect(await find(...answers)).toEqual(expected);
 });
 
 test('a discovery that keeps failing is reported once after a minute, and the search goes on', async () => {

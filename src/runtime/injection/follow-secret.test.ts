@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { systemClock } from '../../kube/clock.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { FOLLOW_EVERY_MS, followSecret } from './follow-secret.ts';
+import { FOLLOW_EVERY_MS, followSecret } from './bundle-sources.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

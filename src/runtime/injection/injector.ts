@@ -27,8 +27,7 @@ import {
   REFUSED_RECHECK_MS,
   WriteRefused,
 } from '../write-refused.ts';
-import type { TargetState, TargetStates } from './target-states.ts';
-import type { TargetStore } from './target-store.ts';
+import type { TargetState, TargetStates, TargetStore } from './target-store.ts';
 
 export interface InjectorContext {
   readonly client: Pick<KubeClient, 'apply' | 'patchMerge' | 'patchJson'>;

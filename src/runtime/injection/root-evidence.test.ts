@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createRootEvidence } from './root-evidence.ts';
+import { createRootEvidence } from './target-store.ts';
 
 const trusting = (...roots: readonly string[]) => ({ roots: new Set(roots), canVeto: false });
 const names = (count: number) => Array.from({ length: count }, (_, n) => `ConfigMap prod/${n}`);

@@ -1,27 +1,23 @@
 import { pino } from 'pino';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { resolveConfig } from '../../config/config.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
-import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import { admitSources } from '../../pki/injection/source-quota.ts';
+import { admitSources } from '../../pki/injection/source.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { createEvents } from '../../../test/support/runtime/fixtures.ts';
+import { containing, createEvents } from '../../../test/support/runtime/fixtures.ts';
 import type { LeaderContext } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
 import { startInjection } from './start-injection.ts';
 
-vi.mock('../../pki/injection/source-quota.ts', { spy: true });
+vi.mock('../../pki/injection/source.ts', { spy: true });
 
-let authority: Authority;
-beforeAll(async () => {
-  authority = await firstAuthority(new Date());
-});
+const authority = await firstAuthority(new Date());
 
 /** @param codes how the API server answers a list, by resource; otherwise the list is empty */
 async function startWith(
@@ -83,7 +79,7 @@ test('a kind that may not be listed counts as a target, and is reported', async 
   });
   expect(unreadable).toMatchObject([
     { kind: 'APIService', canVeto: true },
-    { kind: 'ConfigMap', canVeto: false, problem: expect.stringContaining('Forbidden') as string },
+    { kind: 'ConfigMap', canVeto: false, problem: containing('Forbidden') },
   ]);
 });
 

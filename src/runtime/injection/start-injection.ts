@@ -5,7 +5,7 @@ import type { Resource } from '../../kube/object.ts';
 import { TRUST_BUNDLE, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
-import type { LaggingTargets, UnreadableKind } from '../../pki/authority/lagging-targets.ts';
+import type { LaggingTargets, UnreadableKind } from '../../pki/authority/bundle.ts';
 import {
   sourcesOf,
   type BundleSource,
@@ -14,19 +14,25 @@ import {
 } from '../../pki/injection/request.ts';
 import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
-import { startController, type LeaderContext } from '../controller.ts';
+import { startController, type LeaderContext, type RunningController } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resources.ts';
-import { startDistribution } from './distribute.ts';
-import type { CopyTrust } from './distributed-copy.ts';
+import { startDistribution, type CopyTrust } from './distribute.ts';
 import { createBundleSources } from './bundle-sources.ts';
-import { createRootEvidence, type TargetTrust } from './root-evidence.ts';
-import { createTargetStates, type TargetStates } from './target-states.ts';
-import { findTrustBundles } from './find-trust-bundles.ts';
-import { certificatesIn, watchTargets, type Listing } from './target-store.ts';
+import {
+  createRootEvidence,
+  type TargetTrust,
+  createTargetStates,
+  type TargetStates,
+  certificatesIn,
+  watchTargets,
+  type Listing,
+  type TargetStore,
+} from './target-store.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
-import { keyOf } from '../../json/kube-object.ts';
-import type { SourceDemand } from '../../pki/injection/source-quota.ts';
-import { createInjector, type InjectorContext } from './injector.ts';
+import { keyOf, type ObjectMeta } from '../../json/kube-object.ts';
+import type { SourceDemand } from '../../pki/injection/source.ts';
+import { createInjector } from './injector.ts';
+import type { Context } from '../context.ts';
 
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
@@ -37,31 +43,45 @@ interface Told {
   readonly states: Pick<TargetStates, 'report'>;
 }
 
-type Injector = ReturnType<typeof startInjector>;
+interface Injector extends RunningController {
+  readonly targets: TargetStore;
+  readonly resource: Resource;
+}
 
 type Injectors = ReturnType<typeof createInjectors>;
 
 function createInjectors(context: LeaderContext, { sources, evidence, states }: Told) {
+  const { client, config, record, log } = context;
+  const { bundle } = sources;
   const running: Injector[] = [];
   const keepSources = oncePerTick(() =>
     sources.keepOnly(running.flatMap(({ targets }) => targets.asking().flatMap(demandsOf))),
   );
-  const hooks = {
-    onTarget: (changed: readonly InjectionTarget[]) => {
-      if (changed.some((target) => refsOf(target).length > 0)) keepSources();
-    },
-    onTrust: evidence.set,
-  };
   const report: TargetStates['report'] = (kind, key, state) => {
     states.report(kind, key, state);
     evidence.contend(targetName(kind, key), state === 'contended');
   };
-  const injection = { bundle: sources.bundle, record: context.record, states: { report } };
   return {
     running: (): readonly Injector[] => running,
     /** @param onListing the state of the list of targets has changed */
     start: (kind: TargetKind, resource: Resource, onListing: () => void, signal: AbortSignal): Injector => {
-      const injector = startInjector(context, kind, resource, injection, { ...hooks, onListing }, signal);
+      const onTarget = (key: string, changed: readonly InjectionTarget[]) => {
+        controller.add(key);
+        if (changed.some((target) => refsOf(target).length > 0)) keepSources();
+      };
+      const onTrust = (key: string, trust: TargetTrust | undefined) =>
+        evidence.set(targetName(kind.kind, key), trust);
+      const hooks = { onTarget, onTrust, onListing };
+      const own = ownTarget(kind, config.namespace);
+      const targets = watchTargets(context, kind, resource, own, hooks, signal);
+      const reconcile = createInjector({
+        ...{ client, kind, resource, targets, bundle, record, log },
+        states: { report },
+        now: () => new Date(),
+      });
+      const options = { name: `injector-${resource.resource}`, concurrency: WORKERS, reconcile };
+      const controller = startController(context, options, signal);
+      const injector = { ...controller, targets, resource };
       running.push(injector);
       return injector;
     },
@@ -78,40 +98,11 @@ function createInjectors(context: LeaderContext, { sources, evidence, states }: 
   };
 }
 
-function startInjector(
-  context: LeaderContext,
-  kind: TargetKind,
-  resource: Resource,
-  injection: Pick<InjectorContext, 'bundle' | 'record' | 'states'>,
-  hooks: {
-    readonly onTarget: (changed: readonly InjectionTarget[]) => void;
-    readonly onTrust: (name: string, trust: TargetTrust | undefined) => void;
-    readonly onListing: () => void;
-  },
-  signal: AbortSignal,
-) {
-  const { client, config, log } = context;
-  const own =
-    kind.kind === 'ConfigMap'
-      ? { namespace: config.namespace, name: CABUNDLE_CONFIGMAP }
-      : { name: kind.kind === 'ClusterTrustBundle' ? TRUST_BUNDLE : WEBHOOK_CONFIGURATION_NAME };
-  const onTarget = (key: string, changed: readonly InjectionTarget[]) => {
-    controller.add(key);
-    hooks.onTarget(changed);
-  };
-  const onTrust = (key: string, trust: TargetTrust | undefined) =>
-    hooks.onTrust(targetName(kind.kind, key), trust);
-  const { onListing } = hooks;
-  const targets = watchTargets(context, kind, resource, own, { onTarget, onTrust, onListing }, signal);
-  const now = () => new Date();
-  const reconcile = createInjector({ ...injection, client, kind, resource, targets, now, log });
-  const controller = startController(
-    context,
-    { name: `injector-${resource.resource}`, concurrency: WORKERS, reconcile },
-    signal,
-  );
-  return { ...controller, targets, resource };
-}
+/** The object of this kind that Gatehouse writes completely. */
+const ownTarget = ({ kind }: TargetKind, namespace: string): ObjectMeta =>
+  kind === 'ConfigMap'
+    ? { namespace, name: CABUNDLE_CONFIGMAP }
+    : { name: kind === 'ClusterTrustBundle' ? TRUST_BUNDLE : WEBHOOK_CONFIGURATION_NAME };
 
 /** A list reports thousands of targets at once, and each pass reads all of them. */
 function oncePerTick(pass: () => void): () => void {
@@ -136,20 +127,17 @@ const demandsOf = (target: InjectionTarget): readonly SourceDemand[] =>
 /** During an upgrade, API servers may disagree about a version. */
 const SEARCH_AGAIN_MS = 2_000;
 
-export interface EvidenceHooks {
-  /** The result of `targetsWithout` may have changed. */
-  readonly onEvidence: () => void;
-  /** The result of `unreadable` may have changed. */
-  readonly onUnreadable: () => void;
-}
-
 const KINDS = [...INJECTION_TARGETS.map(([{ kind }]) => kind), TARGET_KINDS.clusterTrustBundle.kind];
 
+/**
+ * @param onEvidence the result of `targetsWithout` may have changed
+ * @param onUnreadable the result of `unreadable` may have changed
+ */
 export function startInjection(
   context: LeaderContext,
   authority: () => Authority | undefined,
   bundle: () => CertificatePem | undefined,
-  { onEvidence, onUnreadable }: EvidenceHooks,
+  { onEvidence, onUnreadable }: Record<'onEvidence' | 'onUnreadable', () => void>,
   signal: AbortSignal,
 ) {
   const onBundle = (isAffected: (source: BundleSource) => boolean) =>
@@ -274,3 +262,59 @@ const unreadableIn = (kinds: readonly ListedKind[]): readonly UnreadableKind[] =
       ? [{ kind: resource.kind, canVeto: canVeto(resource), problem: messageOf(listing.error) }]
       : [],
   );
+
+/** An upgrade of the API server may add the kind. */
+const ABSENT_RECHECK_MS = 10 * 60_000;
+const RETRY_MS = 10_000;
+/** From then on, the failure is reported, and delays rotations instead of blocking them. The search goes on. */
+const MAX_FAILURES = 6;
+
+/**
+ * Finds out in which version the API server serves ClusterTrustBundles.
+ * Waits until the API server serves the kind, perhaps forever.
+ * @param onSearch called when the search has its first answer, and when it fails lastingly
+ * @throws the reason of `signal` on abort
+ */
+export async function findTrustBundles(
+  { discovery, log }: Pick<Context, 'discovery' | 'log'>,
+  onSearch: (state: Listing) => void,
+  signal: AbortSignal,
+  clock = systemClock,
+): Promise<Resource> {
+  let isAbsent = false;
+  let failures = 0;
+  for (;;) {
+    let waitMs = ABSENT_RECHECK_MS;
+    try {
+      const found = await resolve(discovery, signal);
+      if (found !== undefined) return found;
+      if (!isAbsent) {
+        log.info({}, 'the API server serves no ClusterTrustBundles: the CA bundle is not published as one');
+        onSearch({ kind: 'not-served' });
+      }
+      isAbsent = true;
+      failures = 0;
+    } catch (err) {
+      signal.throwIfAborted();
+      log.warn({ err }, 'could not find out whether the API server serves ClusterTrustBundles');
+      waitMs = RETRY_MS;
+      failures += 1;
+      if (failures === MAX_FAILURES) {
+        isAbsent = false;
+        onSearch({ kind: 'failed', error: err, isLasting: true });
+      }
+    }
+    await sleep(clock, waitMs, signal);
+  }
+}
+
+async function resolve(
+  discovery: Pick<Context['discovery'], 'resolveKind'>,
+  signal: AbortSignal,
+): Promise<Resource | undefined> {
+  for (const wanted of CLUSTER_TRUST_BUNDLES) {
+    const served = await discovery.resolveKind(wanted, signal);
+    if (served?.version === wanted.version) return served;
+  }
+  return undefined;
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createTargetStates } from './target-states.ts';
+import { createTargetStates } from './target-store.ts';
 
 function states() {
   const clock = { ms: 1_000 };

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
@@ -8,15 +8,10 @@ import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../p
 import { listingOf, trustOf } from './target-store.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
-let bundle: string;
-let root: string;
-let other: string;
-beforeAll(async () => {
-  const authority = await firstAuthority(now);
-  bundle = caBundle(authority, now);
-  root = authority.generations.map((generation) => rootOf(generation).fingerprint256).join();
-  other = caBundle(await firstAuthority(now), now);
-});
+const authority = await firstAuthority(now);
+const bundle = caBundle(authority, now);
+const root = authority.generations.map((generation) => rootOf(generation).fingerprint256).join();
+const other = caBundle(await firstAuthority(now), now);
 
 const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
 const hooks = (annotations: Readonly<Record<string, string>>, ...bundles: readonly string[]): RawTarget => ({
@@ -37,11 +32,11 @@ test('a target trusts a root when all of its entries contain it, whatever else t
 });
 
 test.each([
-  ['one entry lacks it', () => hooks(ASKS, bundle, other)],
-  ['an entry is empty', () => hooks(ASKS, bundle, '')],
-  ['an entry is garbage', () => hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`)],
-])('a target is listed when %s', (_when, of) => {
-  expect(without(of())).toEqual({ lacks: true, canVeto: true });
+  ['one entry lacks it', hooks(ASKS, bundle, other)],
+  ['an entry is empty', hooks(ASKS, bundle, '')],
+  ['an entry is garbage', hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`)],
+])('a target is listed when %s', (_when, raw) => {
+  expect(without(raw)).toEqual({ lacks: true, canVeto: true });
 });
 
 test.each([
@@ -53,10 +48,9 @@ test.each([
 });
 
 test('an object that is being deleted blocks nothing', () => {
-  const raw = hooks(ASKS, other);
-  expect(
-    without({ ...raw, metadata: { ...raw.metadata, deletionTimestamp: now.toISOString() } }),
-  ).toBeUndefined();
+  const { metadata, ...raw } = hooks(ASKS, other);
+  const deletionTimestamp = now.toISOString();
+  expect(without({ ...raw, metadata: { ...metadata, deletionTimestamp } })).toBeUndefined();
 });
 
 test('the objects of Gatehouse count without a request', () => {

@@ -1,15 +1,15 @@
-/** The objects of one kind that may carry a CA bundle, and which roots they trust. */
+/** The objects of one kind that may carry a CA bundle, their states, and which roots they trust. */
 import { keyOf, objectKey, type ObjectMeta } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
-import { MAX_BUNDLE_BYTES } from '../../pki/authority/bundle.ts';
+import { MAX_BUNDLE_BYTES, type LaggingTargets } from '../../pki/authority/bundle.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
 import { readableCertificates } from '../../pki/x509/pem.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { versionsOf, watch } from '../watch.ts';
-import type { TargetTrust } from './root-evidence.ts';
+import type { TargetKindName } from '../../pki/injection/request.ts';
 
 interface TargetHooks {
   /** Objects that matter have changed: their current and previous versions. */
@@ -55,7 +55,7 @@ export function watchTargets(
       metadataOnly,
       ...(initial === undefined && !without.includes('injection')
         ? {}
-        : { namespace: own.namespace, fieldSelector: `metadata.name=${own.name ?? ''}` }),
+        : { namespace: own.namespace, name: own.name ?? '' }),
       transform: (raw) => toTarget(kind, raw, compat),
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);
@@ -196,4 +196,123 @@ function slotsOfAuthority(target: InjectionTarget): readonly Slot[] {
   const { request, metadata } = target;
   if (metadata?.deletionTimestamp !== undefined) return [];
   return request.kind === 'wanted' && request.source.kind === 'authority' ? wantedSlots(target) : [];
+}
+
+const STATES = ['current', 'stale', 'contended', 'invalid'] as const;
+export type TargetState = (typeof STATES)[number];
+
+export type TargetStates = ReturnType<typeof createTargetStates>;
+
+interface Entry {
+  readonly kind: TargetKindName;
+  readonly state: TargetState;
+  readonly staleSince: number | undefined;
+}
+
+/**
+ * The states of the targets of the CA bundle. Injectors report them; metrics read them.
+ * @param monotonic milliseconds, unaffected by changes of the clock
+ */
+export function createTargetStates(kinds: readonly TargetKindName[], monotonic: () => number) {
+  const entries = new Map<string, Entry>();
+  return {
+    /** Undefined: the object is not a target, or no longer. */
+    report: (kind: TargetKindName, key: string, state: TargetState | undefined): void => {
+      const id = `${kind}/${key}`;
+      if (state === undefined) {
+        entries.delete(id);
+        return;
+      }
+      const staleSince = state === 'current' ? undefined : (entries.get(id)?.staleSince ?? monotonic());
+      entries.set(id, { kind, state, staleSince });
+    },
+    targets: () => {
+      const all = [...entries.values()];
+      return kinds.flatMap((kind) =>
+        STATES.map((state) => ({
+          kind,
+          state,
+          count: all.filter((entry) => entry.kind === kind && entry.state === state).length,
+        })),
+      );
+    },
+    /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
+    staleSeconds: (): number => {
+      const since = [...entries.values()].flatMap(({ staleSince }) => staleSince ?? []);
+      const oldest = since.reduce((a, b) => Math.min(a, b), Infinity);
+      return since.length === 0 ? 0 : Math.max(0, (monotonic() - oldest) / 1000);
+    },
+  };
+}
+
+export interface TargetTrust {
+  /** The SHA-256 fingerprints of the certificates that every entry of the target contains. */
+  readonly roots: ReadonlySet<string>;
+  /** Whether a rotation waits for this target until the old root is about to expire. */
+  readonly canVeto: boolean;
+}
+
+type Names = Readonly<Record<keyof LaggingTargets, Set<string>>>;
+
+/** One for each generation of the authority, and one for the generation before. */
+const MAX_ROOTS = 4;
+
+/**
+ * Which targets of the CA bundle lack which roots. Updated per target, so that a question scans nothing.
+ * @param onChange a rotation that waits for targets may continue, or must wait again
+ */
+export function createRootEvidence(onChange: () => void) {
+  const targets = new Map<string, TargetTrust>();
+  const contended = new Set<string>();
+  /** The lagging targets for the roots of the latest questions. */
+  const lagging = new Map<string, Names>();
+
+  /** Returns whether one of the two sets is empty now and was not before, or the other way round. */
+  const place = (name: string, root: string, names: Names): boolean => {
+    const trust = targets.get(name);
+    const lacks = trust !== undefined && !trust.roots.has(root);
+    const vetoes = trust?.canVeto === true && !contended.has(name);
+    const before = [names.vetoing.size === 0, names.delaying.size === 0];
+    toggle(names.vetoing, name, lacks && vetoes);
+    toggle(names.delaying, name, lacks && !vetoes);
+    return before[0] !== (names.vetoing.size === 0) || before[1] !== (names.delaying.size === 0);
+  };
+  const update = (name: string): void => {
+    const changes = [...lagging].map(([root, names]) => place(name, root, names));
+    if (changes.includes(true)) onChange();
+  };
+  const track = (root: string): Names => {
+    const names: Names = { vetoing: new Set(), delaying: new Set() };
+    for (const name of targets.keys()) place(name, root, names);
+    return names;
+  };
+
+  return {
+    /** Undefined: the object is no target, or gone. */
+    set: (name: string, trust: TargetTrust | undefined): void => {
+      if (trust === undefined) targets.delete(name);
+      else targets.set(name, trust);
+      update(name);
+    },
+    /** A target that another client keeps reverting has no veto: otherwise that client could prevent rotations. */
+    contend: (name: string, isContended: boolean): void => {
+      if (contended.has(name) === isContended) return;
+      toggle(contended, name, isContended);
+      update(name);
+    },
+    /** @param root the SHA-256 fingerprint of its certificate */
+    without: (root: string): LaggingTargets => {
+      const names = lagging.get(root) ?? track(root);
+      lagging.delete(root);
+      lagging.set(root, names);
+      const [oldest] = lagging.keys();
+      if (lagging.size > MAX_ROOTS && oldest !== undefined) lagging.delete(oldest);
+      return { vetoing: [...names.vetoing], delaying: [...names.delaying] };
+    },
+  };
+}
+
+function toggle(set: Set<string>, name: string, isIn: boolean): void {
+  if (isIn) set.add(name);
+  else set.delete(name);
 }

@@ -25,7 +25,7 @@ const lease = ({ epoch, version = '1', renewedAt = START, rollback, due }: Lease
   spec: { holderIdentity: 'a', renewTime: new Date(renewedAt).toISOString() },
 });
 
-function replica() {
+function replica(...restrictions: [Parameters<typeof createOwnLease>[4]?]) {
   let now = START;
   const evidence: string[] = [];
   const due: string[] = [];
@@ -35,6 +35,7 @@ function replica() {
     { rollback: (one) => evidence.push(one) },
     () => new Date(now),
     { warn: () => undefined },
+    ...restrictions,
   );
   own.onSweepDue((name) => due.push(name));
   return {
@@ -115,32 +116,11 @@ test('a lease from a version without an epoch gets one, and this is no rollback'
 });
 
 test('the leader notes on the lease how it is restricted, and removes the notes of another leader', () => {
-  const metrics = { rollback: () => undefined };
-  const log = { warn: () => undefined };
-  const restricted = createOwnLease(
-    () => undefined,
-    metrics,
-    () => new Date(START),
-    log,
-    {
-      without: ['restores', 'injection'],
-      namespaces: ['gatehouse-system', 'shop'],
-    },
-  );
+  const namespaces = ['gatehouse-system', 'shop'];
+  const restricted = replica({ without: ['restores', 'injection'], namespaces });
   const annotations = restricted.notes.annotations(lease({ epoch: '1' }));
   const noted = { ...lease({}), metadata: { annotations } };
-  expect(restrictionsOf(noted)).toEqual({
-    without: ['injection', 'restores'],
-    namespaces: ['gatehouse-system', 'shop'],
-  });
-  const free = createOwnLease(
-    () => undefined,
-    metrics,
-    () => new Date(START),
-    log,
-  );
-  expect(restrictionsOf({ metadata: { annotations: free.notes.annotations(noted) } })).toEqual({
-    without: [],
-    namespaces: undefined,
-  });
+  expect(restrictionsOf(noted)).toEqual({ without: ['injection', 'restores'], namespaces });
+  const free = { metadata: { annotations: replica().notes.annotations(noted) } };
+  expect(restrictionsOf(free)).toEqual({ without: [], namespaces: undefined });
 });

@@ -53,14 +53,14 @@ async function ask(confirmer: ReturnType<typeof start>, subject = SUBJECT, known
   time += 1_500;
   return obstacle;
 }
+async function askThreeTimes(confirmer: ReturnType<typeof start>, subject = SUBJECT) {
+  return [await ask(confirmer, subject), await ask(confirmer, subject), await ask(confirmer, subject)];
+}
+const CONFIRMED = [PENDING, PENDING, undefined];
 
 test('three refused dry runs over three seconds confirm a policy; it is probed again after a minute', async () => {
   const confirmer = start();
-  expect([await ask(confirmer), await ask(confirmer), await ask(confirmer)]).toEqual([
-    PENDING,
-    PENDING,
-    undefined,
-  ]);
+  expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
   expect(await ask(confirmer)).toBeUndefined();
   expect(probes.map(({ dryRun }) => dryRun)).toEqual([true, true, true]);
   time += 60_000;
@@ -77,11 +77,7 @@ test('an admitted probe starts again: another API server may not have read the p
   answer = 'admitted';
   expect(await ask(confirmer)).toBe(PENDING);
   answer = 'refused';
-  expect([await ask(confirmer), await ask(confirmer), await ask(confirmer)]).toEqual([
-    PENDING,
-    PENDING,
-    undefined,
-  ]);
+  expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
 });
 
 test('the refusal of another policy, or of another text, confirms nothing', async () => {
@@ -119,8 +115,7 @@ test('a probe that the policy changes confirms it, without a check of types', as
   const confirmer = start();
   const changing = { ...SUBJECT, policy: { metadata: { generation: 1 } }, hasTypeCheck: false };
   answer = 'changed';
-  expect([await ask(confirmer, changing), await ask(confirmer, changing)]).toEqual([PENDING, PENDING]);
-  expect(await ask(confirmer, changing)).toBeUndefined();
+  expect(await askThreeTimes(confirmer, changing)).toEqual(CONFIRMED);
   const other = { ...changing, pair: { ...PAIR, digest: 'd2' } };
   expect(await ask(confirmer, other)).toBe(PENDING);
 });

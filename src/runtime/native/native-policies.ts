@@ -26,7 +26,12 @@ import {
   type Enforcer,
   type Installed,
 } from '../../admission/native/installed-policy.ts';
-import { versionOf, type Confirmation, type ConfirmedPair } from '../../admission/native/release.ts';
+import {
+  versionOf,
+  type Confirmation,
+  type ConfirmedPair,
+  type ReleaseOf,
+} from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -36,7 +41,7 @@ import { isConflict } from '../../kube/api-error.ts';
 import type { Store } from '../../kube/store.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import type { Installation } from '../webhooks/installation.ts';
-import { restorersOf } from '../webhooks/restorers.ts';
+import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
 import { WriteRefused } from '../write-refused.ts';
 import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
 import {
@@ -48,10 +53,8 @@ import {
   type StoredPair,
   type StoredPoliciesOptions,
 } from './stored-policies.ts';
-import { createTakeover, type TakeoverOptions } from './takeover.ts';
-import type { RestoreKinds } from '../restores/restore-kinds.ts';
 import type { Releases } from './releases.ts';
-import type { Policies } from '../policies/policy-registry.ts';
+import type { Policies, PolicyRegistry } from '../policies/policy-registry.ts';
 
 /** Who enforces a policy, for its status. */
 export interface Enforcement {
@@ -60,7 +63,7 @@ export interface Enforcement {
   readonly confirmed: Confirmation | undefined;
 }
 
-export interface NativePoliciesOptions
+interface NativePoliciesOptions
   extends StoredPoliciesOptions, Omit<ProbeOptions, 'client'>, Omit<TakeoverOptions, 'confirmed'> {
   /** The versions in force. */
   readonly inForce: () => readonly CompiledPolicy[];
@@ -88,7 +91,7 @@ interface Settled {
 
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
 
-export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
+function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
   const { detectors, ownNamespace, installation, report, now, policies } = options;
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
@@ -151,9 +154,10 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const inForce = options.inForce();
     takeover.observe(inForce);
     const others = inForce.filter(changesObjects);
-    const possible = inForce.flatMap((policy) =>
-      wantedOf(policy, { policies, owner }, (one) => compile(one, { ownNamespace, restorers, others })),
-    );
+    const possible = inForce.flatMap((policy) => {
+      const uid = policies.get(policy.name)?.metadata.uid;
+      return wantedOf(policy, uid, owner, (one) => compile(one, { ownNamespace, restorers, others }));
+    });
     const found = await readStored(options, signal);
     if (typeof found === 'string') {
       confirmer.keepOnly(new Set());
@@ -228,14 +232,11 @@ interface Wanted extends Pick<NativePolicy, 'checks'> {
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
   policy: CompiledPolicy,
-  {
-    policies,
-    owner,
-  }: Pick<NativePoliciesOptions, 'policies'> & { readonly owner: OwnerReference | undefined },
+  uid: string | undefined,
+  owner: OwnerReference | undefined,
   compile: (policy: CompiledPolicy) => NativePolicy,
 ): readonly Wanted[] {
   const { name, undecidable, spec } = policy;
-  const uid = policies.get(name)?.metadata.uid;
   if (undecidable !== undefined || uid === undefined) return [];
   const { checks, pairs } = compile(policy);
   if (spec.compile !== 'Never')
@@ -244,18 +245,17 @@ function wantedOf(
   return [{ policy, checks: left, pairs: [] }];
 }
 
-interface NativeParts {
-  readonly releases: Releases;
-  readonly detectors: RestoreKinds['detectors'];
-  readonly installation: Installation;
-  /** Called with the name of a policy when who enforces it changes. */
-  readonly onChange: (name: string) => void;
-}
-
+/** @param onChange called with the name of a policy when who enforces it changes */
 export function startNativePolicies(
   context: LeaderContext,
-  { registry, policies }: Policies,
-  { releases, detectors, installation, onChange }: NativeParts,
+  {
+    registry,
+    policies,
+    releases,
+    detectors,
+  }: Policies & Pick<RestoreKinds, 'detectors'> & { readonly releases: Releases },
+  installation: Installation,
+  onChange: (name: string) => void,
   signal: AbortSignal,
 ) {
   const { client, discovery, config, log } = context;
@@ -287,4 +287,64 @@ export function startNativePolicies(
     signal,
   );
   return { enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name), stopped };
+}
+
+interface TakeoverOptions {
+  /** What the status of a policy says. */
+  readonly confirmed: (name: string) => Confirmation | undefined;
+  readonly releaseOf: ReleaseOf;
+  readonly isInstalled: PolicyRegistry['isInstalled'];
+  readonly monotonic: () => number;
+}
+
+/**
+ * How long the webhook must have been responsible, in milliseconds: replicas read the status, and API servers the webhook
+ * configurations, by a watch that usually lags far less.
+ */
+const LAG_MS = 5_000;
+
+interface KnownPolicy {
+  readonly policy: CompiledPolicy;
+  /** Since when the webhook judges every check of this version; undefined: it does not. */
+  readonly since: number | undefined;
+  /** The last confirmation that this leader has seen. */
+  readonly last: Confirmation | undefined;
+}
+
+/** When a compiled policy may change, because the webhook judges its checks again. */
+export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }: TakeoverOptions) {
+  const known = new Map<string, KnownPolicy>();
+  return {
+    observe: (policies: readonly CompiledPolicy[]): void => {
+      const names = new Set(policies.map(({ name }) => name));
+      for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+      for (const policy of policies) {
+        const { name } = policy;
+        const before = known.get(name);
+        const confirmation = confirmed(name);
+        const isResponsible =
+          confirmation === undefined && releaseOf(policy) === undefined && isInstalled(policy) === true;
+        const since = before?.policy === policy ? before.since : undefined;
+        known.set(name, {
+          ...{ policy, last: confirmation ?? before?.last },
+          since: isResponsible ? (since ?? monotonic()) : undefined,
+        });
+      }
+    },
+    /**
+     * Whether the stored objects may be changed or deleted. Objects that others have changed or deleted since the
+     * confirmation are repaired at once: no replica relies on them.
+     */
+    mayChange: ({ name }: CompiledPolicy, pairName: string, stored: StoredPair | undefined): boolean => {
+      if (stored?.policy === undefined || stored.binding === undefined) return true;
+      const { since, last } = known.get(name) ?? {};
+      if (since !== undefined && monotonic() - since >= LAG_MS) return true;
+      // A former leader may have withdrawn a confirmation, and may not have widened the webhook entry.
+      if (last === undefined) return false;
+      const [policy, binding] = [versionOf(stored.policy), versionOf(stored.binding)];
+      return !last.pairs.some(
+        (one) => one.name === pairName && one.policy === policy && one.binding === binding,
+      );
+    },
+  };
 }

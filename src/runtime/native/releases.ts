@@ -29,7 +29,7 @@ import type { Resource } from '../../kube/object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
-import { restorersOf } from '../webhooks/restorers.ts';
+import { restorersOf } from '../restores/restore-kinds.ts';
 import { MUTATING, VALIDATING } from './stored-policies.ts';
 
 export interface Releases {

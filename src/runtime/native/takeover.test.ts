@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 
 import type { Confirmation } from '../../admission/native/release.ts';
 import { compiled } from '../../../test/support/runtime/fixtures.ts';
-import { createTakeover } from './takeover.ts';
+import { createTakeover } from './native-policies.ts';
 
 const PAIR = { name: 'a.policies.gatehouse.dev', digest: 'd', policy: 'p/1', binding: 'b/1' };
 const CONFIRMED: Confirmation = { generation: 1, pairs: [PAIR] };

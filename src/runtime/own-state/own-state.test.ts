@@ -16,9 +16,14 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { createListeners } from '../listeners.ts';
 import { READS_SECRET } from '../policies/read-records.ts';
 import { PATH_SECRET } from '../webhooks/path-tokens.ts';
-import { createIsOurs, followCopies, readOwnName } from './own-state.ts';
-import { createShareStateReconciler } from './share-state.ts';
-import { followSharedState, stateIn } from './shared-state.ts';
+import {
+  createIsOurs,
+  followCopies,
+  readOwnName,
+  createShareStateReconciler,
+  followSharedState,
+  stateIn,
+} from './own-state.ts';
 
 const [A, B, C, D] = ['a', 'b', 'c', 'd'].map((digit) => digit.repeat(32)) as [
   string,
@@ -73,12 +78,12 @@ describe('the leader', () => {
   });
 
   test.each([
-    ['was restored from a backup', (data: Secret['data']) => ({ ...data, 'gatehouse-state.json': 'e30=' })],
-    ['lost the copy', (data: Secret['data']) => ({ [TLS_CERT_KEY]: data?.[TLS_CERT_KEY] ?? '' })],
-  ])('repairs a Secret that %s', async (_what, change) => {
+    ['was restored from a backup', 'e30='],
+    ['lost the copy', null],
+  ])('repairs a Secret that %s', async (_what, copy) => {
     await share();
     const before = stateIn(serving());
-    stored.edit(keyOf(SERVING_SECRET), (secret) => ({ ...secret, data: change(secret.data) }));
+    stored.patch(keyOf(SERVING_SECRET), { data: { 'gatehouse-state.json': copy } });
     expect(stateIn(serving())).toBeUndefined();
     await share();
     expect(stateIn(serving())).toEqual(before);
@@ -86,7 +91,7 @@ describe('the leader', () => {
 
   test('follows changes of the originals', async () => {
     await share();
-    stored.edit(keyOf(READS_SECRET), (secret) => ({ ...secret, data: { key: 'a2V5', earlier: '' } }));
+    stored.patch(keyOf(READS_SECRET), { data: { earlier: '' } });
     user = 'somebody';
     await share();
     expect(stateIn(serving())).toMatchObject({ reads: { earlier: '' }, user: 'somebody' });
@@ -95,7 +100,7 @@ describe('the leader', () => {
   test.each([PATH_SECRET, READS_SECRET])('keeps the copy while %s is missing or empty', async (name) => {
     await share();
     const before = serving();
-    stored.edit(keyOf(name), (secret) => ({ ...secret, data: {} }));
+    stored.patch(keyOf(name), { data: null });
     await share();
     stored.remove(keyOf(name));
     await share();
@@ -148,7 +153,7 @@ describe('a webhook process', () => {
     await records.whenSynced(never);
     const record = records.recordOf('p', policy);
     expect(record).toBeDefined();
-    stored.edit(keyOf(SERVING_SECRET), (secret) => ({ ...secret, data: {} }));
+    stored.patch(keyOf(SERVING_SECRET), { data: null });
     see();
     stored.remove(keyOf(SERVING_SECRET));
     see();
@@ -162,11 +167,8 @@ describe('a webhook process', () => {
     const { see, paths, records } = watching();
     await share();
     const old = serving();
-    stored.edit(keyOf(PATH_SECRET), (secret) => ({
-      ...secret,
-      data: withPathTokens({ current: C, next: D }),
-    }));
-    stored.edit(keyOf(READS_SECRET), (secret) => ({ ...secret, data: { key: 'bmV3' } }));
+    stored.patch(keyOf(PATH_SECRET), { data: withPathTokens({ current: C, next: D }) });
+    stored.patch(keyOf(READS_SECRET), { data: { key: 'bmV3' } });
     await share();
     see();
     const record = records.recordOf('p', policy);
@@ -205,18 +207,15 @@ describe('Gatehouse itself', () => {
   });
 
   test('while the leader is unknown, the own account of a webhook process is not Gatehouse, unless the leader shares it', () => {
-    const isOurs = createIsOurs(
-      () => undefined,
-      'gatehouse-system',
-      () => account('renamed'),
-    );
-    expect([isOurs(account('renamed')), isOurs(account('gatehouse'))]).toEqual([false, true]);
-    const shared = createIsOurs(
-      () => account('both'),
-      'gatehouse-system',
-      () => account('both'),
-    );
-    expect(shared(account('both'))).toBe(true);
+    const isOurs = (leader: string | undefined, own: string) =>
+      createIsOurs(
+        () => leader,
+        'gatehouse-system',
+        () => own,
+      );
+    const unknown = isOurs(undefined, account('renamed'));
+    expect([unknown(account('renamed')), unknown(account('gatehouse'))]).toEqual([false, true]);
+    expect(isOurs(account('both'), account('both'))(account('both'))).toBe(true);
   });
 
   test('a webhook process learns its own user name', async () => {

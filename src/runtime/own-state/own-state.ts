@@ -1,13 +1,38 @@
-/** Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. */
+/**
+ * Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. It
+ * copies what admission needs into the Secret with the serving certificate: a webhook process reads no other Secret.
+ */
+import { isDeepStrictEqual } from 'node:util';
+
 import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { AccessSubject } from '../../kube/access.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
+import { orAborted } from '../../json/abort.ts';
 import type { Context } from '../context.ts';
-import { createReadRecords, followReadRecords, type FollowedRecords } from '../policies/read-records.ts';
-import { createAcceptedPaths, followPathTokens, type AcceptedPaths } from '../webhooks/path-tokens.ts';
-import type { SharedStateFollower } from './shared-state.ts';
+import {
+  createReadRecords,
+  followReadRecords,
+  type FollowedRecords,
+  READS_SECRET,
+} from '../policies/read-records.ts';
+import {
+  createAcceptedPaths,
+  followPathTokens,
+  type AcceptedPaths,
+  PATH_SECRET,
+} from '../webhooks/path-tokens.ts';
+import { isJsonObject, valueIn, type JsonValue } from '../../json/json.ts';
+import { secrets } from '../../kube/well-known.ts';
+import { SERVING_SECRET, SHARED_STATE_KEY } from '../../pki/annotations.ts';
+import { base64, textOf, type SecretData } from '../../pki/secret-data.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { createListeners } from '../listeners.ts';
+import { watch, type WatchContext, type Watched } from '../watch.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Log } from '../../log.ts';
+import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 
 export interface OwnState {
   readonly paths: AcceptedPaths;
@@ -117,4 +142,131 @@ export function readOwnName(
   };
   read().catch(() => undefined); // rejects when the signal aborts
   return () => own;
+}
+
+/** What admission needs of the Secrets that only the leader and its followers read. */
+interface SharedState {
+  /** The data of the Secret `gatehouse-webhook-path`. */
+  readonly paths: SecretData;
+  /** The data of the Secret `gatehouse-reads`. */
+  readonly reads: SecretData;
+  /** The user name of the leader; undefined: unknown. */
+  readonly user?: string | undefined;
+}
+
+/** Undefined if the Secret has no state, or none that this version can read. */
+export function stateIn(secret: Secret | undefined): SharedState | undefined {
+  const state = parsed(textOf(secret?.data, SHARED_STATE_KEY) ?? '');
+  const [paths, reads, user] = ['paths', 'reads', 'user'].map((key) => valueIn(state, key));
+  if (!isSecretData(paths) || !isSecretData(reads)) return undefined;
+  return { paths, reads, ...(typeof user === 'string' ? { user } : {}) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isSecretData = (value: JsonValue | undefined): value is Readonly<Record<string, string>> =>
+  isJsonObject(value) && Object.values(value).every((one) => typeof one === 'string');
+
+/** The one Secret that a webhook process reads. */
+export const watchServingSecret = (
+  context: WatchContext & { readonly config: { readonly namespace: string } },
+  signal: AbortSignal,
+): Watched<Secret> => {
+  const { namespace } = context.config;
+  return watch<Secret>(context, { resource: secrets, namespace, name: SERVING_SECRET }, signal);
+};
+
+type SharedStateFollower = ReturnType<typeof followSharedState>;
+
+/** On every replica. The last known state stays while the Secret has none: the leader writes it again at once. */
+export function followSharedState(
+  { store, onChange }: Pick<Watched<Secret>, 'store' | 'onChange'>,
+  signal: AbortSignal,
+) {
+  let state: SharedState | undefined;
+  const known = Promise.withResolvers<undefined>();
+  const listeners = createListeners<[state: SharedState]>();
+  onChange((key) => {
+    const next = stateIn(store.get(key));
+    if (next === undefined || isDeepStrictEqual(next, state)) return;
+    state = next;
+    known.resolve(undefined);
+    listeners.tell(next);
+  }, signal);
+  return {
+    /** Undefined until a leader has written it. */
+    current: () => state,
+    /** Resolves when there is a state. @throws the reason of `waiting` on abort */
+    whenKnown: async (waiting: AbortSignal): Promise<void> => {
+      await orAborted(known.promise, waiting);
+    },
+    onChange: listeners.add,
+  };
+}
+
+/** Watches report changes of the three Secrets. This recheck, in milliseconds, is a safety net. */
+const RECHECK_MS = 60_000;
+
+export function createShareStateReconciler(
+  client: Pick<KubeClient, 'get' | 'replace'>,
+  namespace: string,
+  userName: (signal: AbortSignal) => Promise<string | undefined>,
+  now: () => Date,
+  log: Log,
+): Reconcile {
+  return async (_key, signal) => {
+    const read = (name: string) => client.get<Secret>(secrets, { namespace, name }, { signal });
+    const [serving, paths, reads] = await Promise.all([SERVING_SECRET, PATH_SECRET, READS_SECRET].map(read));
+    const again = requeueIn(RECHECK_MS, now());
+    // The leader creates what is missing. Until then, the copy stays.
+    if (serving === undefined || paths?.data === undefined || reads?.data === undefined) return again;
+    if (parsePathTokens(paths.data) === undefined || !createReadRecords(() => reads.data).hasKey())
+      return again;
+    const user = await userName(signal);
+    const state: SharedState = {
+      paths: paths.data,
+      reads: reads.data,
+      ...(user === undefined ? {} : { user }),
+    };
+    if (isDeepStrictEqual(stateIn(serving), state)) return again;
+    const data = { ...serving.data, [SHARED_STATE_KEY]: base64(JSON.stringify(state)) };
+    await client.replace<Secret>(secrets, { ...serving, data }, { signal });
+    log.info({ user }, 'shared the state of admission with the webhook replicas');
+    return again;
+  };
+}
+
+/** On the leader: copies what webhook processes need into the Secret with the serving certificate. */
+export function startShareState(
+  context: Context,
+  { paths, records }: OwnState,
+  signal: AbortSignal,
+): RunningController {
+  const { client, config, log } = context;
+  const userName = createOwnName(context);
+  const reconcile = createShareStateReconciler(client, config.namespace, userName, () => new Date(), log);
+  const on = [watchServingSecret(context, signal), paths, records].map(({ onChange }) => onChange);
+  return startController(context, { name: 'shared-state', key: SERVING_SECRET, on, reconcile }, signal);
+}
+
+/** Reads the own user name once. Says what will not work without it. */
+function createOwnName({ userName, config, log }: Pick<Context, 'userName' | 'config' | 'log'>) {
+  let learnt: { readonly user: string | undefined } | undefined;
+  return async (signal: AbortSignal): Promise<string | undefined> => {
+    if (learnt !== undefined) return learnt.user;
+    learnt = { user: await userName(signal) };
+    if (learnt.user === undefined)
+      log.warn(
+        {},
+        `the user name of this process is unknown: unless it is a ServiceAccount of ${config.namespace}, ` +
+          'the RestoreWindows that it creates are refused. Permit it to create selfsubjectreviews.authentication.k8s.io',
+      );
+    return learnt.user;
+  };
 }

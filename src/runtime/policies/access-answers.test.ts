@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { CelResourceQuestion } from '../../cel/library/authorizer.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { createAccessAnswers } from './access-answers.ts';
+import { createAccessAnswers } from '../access-reviews.ts';
 
 const ADA = { username: 'ada', uid: 'u', groups: ['authors'], extra: { scopes: ['all'] } };
 const ATTRIBUTES = {

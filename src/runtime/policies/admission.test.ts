@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { clusterOf, createRequest, deleteRequest, policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { World } from '../../admission/policy/world.ts';
@@ -107,7 +108,7 @@ describe('with --namespaces', () => {
     const reads = (enforcement: 'Deny' | 'Warn' | 'Audit') =>
       policyOf({ enforcement, defaults: [{ path: 'spec.racks', value: 1 }], validate: { references } });
     const request = createRequest({});
-    const ELSEWHERE = expect.stringContaining('Gatehouse does not read namespace store') as string;
+    const ELSEWHERE = containing('Gatehouse does not read namespace store');
 
     test.each(['Deny', 'Warn', 'Audit'] as const)(
       'still sets defaults that need only the request, with enforcement %s',

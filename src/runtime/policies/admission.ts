@@ -5,7 +5,7 @@ import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
-import { confirmingExceptions } from '../../admission/policy/exceptions/confirm-exceptions.ts';
+import { confirmingExceptions } from '../../admission/policy/exceptions/grants.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
@@ -104,15 +104,12 @@ function decideUnlessUndecidable(
     : withUnevaluated(decision, policies);
 }
 
+const retry = (message: string): Decision => ({ kind: 'retry', message });
+
 /** The API server knows a policy that this replica has not read yet. Allowing the request would bypass the policy. */
-function unknownEntry(entry: string): Decision {
-  return {
-    kind: 'retry',
-    message: `this replica does not know a policy of entry ${entry} for this request yet`,
-  };
-}
+const unknownEntry = (entry: string): Decision =>
+  retry(`this replica does not know a policy of entry ${entry} for this request yet`);
 
 /** The image contains the handlers: a replica with another image has written the webhook configuration. */
-function unknownHandler(handler: string): Decision {
-  return { kind: 'retry', message: `this replica has no handler ${handler} for this request` };
-}
+const unknownHandler = (handler: string): Decision =>
+  retry(`this replica has no handler ${handler} for this request`);

@@ -14,7 +14,7 @@ import {
   type KubeObject,
 } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
-import { backgroundTurns } from '../../server/limits/time-slices.ts';
+import { backgroundTurns } from '../../server/limits/turns.ts';
 import { governed } from './policy-kinds.ts';
 import type { StoredKind, StoredObjects } from './stored-objects.ts';
 

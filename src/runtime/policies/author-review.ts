@@ -84,10 +84,8 @@ export function createAuthorReview(
 export const ownSecretMessage = (ownNamespace: string): string =>
   `no policy reads Secrets in ${ownNamespace}, where Gatehouse keeps its keys: name an object in another namespace`;
 
-const policyIn = (object: JsonObject | undefined) =>
-  object as unknown as Partial<AdmissionPolicy> | undefined;
-
-const specOf = (object: JsonObject | undefined): AdmissionPolicySpec | undefined => policyIn(object)?.spec;
+const specOf = (object: JsonObject | undefined): AdmissionPolicySpec | undefined =>
+  (object as unknown as Partial<AdmissionPolicy> | undefined)?.spec;
 
 export const recordIn = (policy: object | undefined): string | undefined =>
   (policy as Partial<AdmissionPolicy> | undefined)?.metadata?.annotations?.[READS_REVIEWED];

@@ -4,7 +4,7 @@ import { compileSpec } from '../../../test/support/admission/policy.ts';
 import { createCluster, NEVER, standing, type Objects } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
-import { createExceptionStatusReconciler } from './exception-status.ts';
+import { createExceptionStatusReconciler } from './policy-exceptions.ts';
 import type { PolicyState } from './policy-registry.ts';
 
 const KEY = 'shop/legacy';
@@ -66,7 +66,7 @@ test('a policy that does not accept it stalls it, until the policy does', async 
 });
 
 test('it waits for a policy that does not exist yet', async () => {
-  exceptions.edit(KEY, (one) => ({ ...one, spec: { ...one.spec, policy: 'later' } }));
+  exceptions.patch(KEY, { spec: { policy: 'later' } });
   await reconcile();
   expect(judged()).toBe('Reconciling UnknownPolicy');
 });
@@ -78,7 +78,7 @@ test('the policy is audited again when an exception begins, ends, changes or is 
   };
   expect(await taken()).toEqual(['servers']);
   expect(await taken()).toEqual([]);
-  exceptions.edit(KEY, (one) => ({ ...one, metadata: { ...one.metadata, generation: 2 } }));
+  exceptions.patch(KEY, { metadata: { generation: 2 } });
   expect(await taken()).toEqual(['servers']);
   now = new Date(EXPIRES);
   expect(await taken()).toEqual(['servers']);

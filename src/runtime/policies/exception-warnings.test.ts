@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { createExceptionWarnings } from './exception-warnings.ts';
+import { createExceptionWarnings } from './policy-exceptions.ts';
 
 const NOW = new Date('2026-11-26T12:00:00Z');
 const registry = {
@@ -47,7 +48,7 @@ test.each([
 ])('an exception %s is stored with a warning', (_what, object, warning) => {
   expect(warn(creation(object))).toMatchObject({
     kind: 'allow',
-    warnings: [expect.stringContaining(warning) as string],
+    warnings: [containing(warning)],
   });
 });
 

@@ -1,19 +1,16 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { Rest } from '../../kube/rest.ts';
+import { compiled, GROUP, silent } from '../../../test/support/runtime/fixtures.ts';
+import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
 import { createGoverned, type Governed } from './governed.ts';
 
-const GROUP = 'infra.example.com';
 const target = { group: GROUP, resource: 'datacenters', namespace: undefined, name: 'fra1' };
 
-/** The lists of the API server, by path. A list in `heldBack` is answered when its promise resolves. */
-let lists: Map<string, readonly KubeObject[]>;
-let heldBack: Map<string, PromiseWithResolvers<undefined>>;
-let listed: string[];
+let api: ReturnType<typeof createListedRest>;
 let served: boolean | 'unknown';
 let stop: AbortController;
 let governed: Governed;
@@ -21,31 +18,12 @@ let governed: Governed;
 const SERVERS = `/apis/${GROUP}/v1/servers`;
 const SERVERS_V2 = `/apis/${GROUP}/v2/servers`;
 
-const rest: Rest = {
-  request: async <T>({ path }: { readonly path: string }) => {
-    listed.push(path);
-    await heldBack.get(path)?.promise;
-    // the type that the caller expects
-    return { metadata: { resourceVersion: '1' }, items: lists.get(path) ?? [] } as T;
-  },
-  stream: async function* ({ signal }) {
-    await new Promise((resolve) => {
-      signal?.addEventListener('abort', resolve);
-    });
-    yield* [];
-  },
-  impersonate: () => rest,
-};
-
 beforeEach(() => {
-  lists = new Map();
-  heldBack = new Map();
-  listed = [];
+  api = createListedRest();
   served = true;
   stop = new AbortController();
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   governed = createGoverned(
-    { rest, rollbacks: { add: ignore }, namespaces: undefined, log },
+    { rest: api.rest, rollbacks: { add: () => undefined }, namespaces: undefined, log: silent },
     {
       resolve: ({ group, resource }) => {
         if (served === 'unknown') return Promise.reject(new Error('connection refused'));
@@ -61,9 +39,12 @@ afterEach(() => {
   stop.abort(new Error('the test is over'));
 });
 
-function ignore(): void {
-  // The tests do not read the log.
-}
+/** The API server does not answer this list until the test does. */
+const heldBack = (path: string) => {
+  const list = Promise.withResolvers<readonly KubeObject[]>();
+  api.lists.set(path, list.promise);
+  return list;
+};
 
 const restrict = {
   name: 'dc',
@@ -73,24 +54,8 @@ const restrict = {
 } as const;
 const unique = { name: 'serial', paths: ['spec.serial'] };
 
-function policy(spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy {
-  const result = compilePolicy(
-    {
-      metadata: { name },
-      spec: {
-        match: { apiGroups: [GROUP], resources: ['servers'] },
-        validate: { references: [restrict], unique: [unique] },
-        ...spec,
-      },
-    },
-    {
-      ownNamespace: 'gatehouse-system',
-      resolve: () => ({ kind: 'Datacenter', namespaced: false }),
-    },
-  );
-  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
-  return result.policy;
-}
+const policy = (spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy =>
+  compiled({ validate: { references: [restrict], unique: [unique] }, ...spec }, { name, generation: 1 });
 
 const server = (name: string, dc: string, namespace = 'shop'): KubeObject =>
   ({
@@ -116,16 +81,15 @@ const claimOf = (name: string) => {
 
 test('referring objects and holders of values are known once the kind is listed', async () => {
   const servers = policy();
-  lists.set(SERVERS, [server('a', 'fra1'), server('b', 'fra2'), server('own', 'fra1', 'gatehouse-system')]);
-  heldBack.set(SERVERS, Promise.withResolvers());
+  const list = heldBack(SERVERS);
   governed.follow([servers]);
   expect(governed.unsynced()).not.toEqual([]);
-  await until(() => listed.length > 0);
+  await until(() => api.listed.length > 0);
   expect(governed.referrers(target, [servers])).toBeUndefined();
   expect(governed.holders('any', servers)).toBeUndefined();
   expect(governed.unsynced()).toEqual([`servers.${GROUP}`]);
 
-  heldBack.get(SERVERS)?.resolve(undefined);
+  list.resolve([server('a', 'fra1'), server('b', 'fra2'), server('own', 'fra1', 'gatehouse-system')]);
   await until(() => governed.isComplete());
   expect(namesOf(governed.referrers(target, [servers]))).toEqual(['a']);
   expect(namesOf(governed.holders(claimOf('b'), servers))).toEqual(['b']);
@@ -135,16 +99,16 @@ test('referring objects and holders of values are known once the kind is listed'
 
 test('a new policy waits for its list, and earlier ones do not', async () => {
   const servers = policy();
-  lists.set(SERVERS, [server('a', 'fra1')]);
+  api.lists.set(SERVERS, [server('a', 'fra1')]);
   await follow(servers);
-  heldBack.set(SERVERS, Promise.withResolvers());
+  const list = heldBack(SERVERS);
   const others = policy({ validate: { unique: [unique] } }, 'others');
   governed.follow([servers, others]);
   expect(namesOf(governed.referrers(target, [servers]))).toEqual(['a']);
-  await until(() => listed.length > 1);
+  await until(() => api.listed.length > 1);
   expect(namesOf(governed.referrers(target, [servers]))).toEqual(['a']);
   expect(governed.holders('any', others)).toBeUndefined();
-  heldBack.get(SERVERS)?.resolve(undefined);
+  list.resolve([server('a', 'fra1')]);
   await until(() => governed.isComplete());
   expect(governed.holders('any', others)).toEqual([]);
   expect(namesOf(governed.referrers(target, [servers]))).toEqual(['a']);
@@ -154,14 +118,14 @@ test('policies that arrive in succession share a list', async () => {
   const all = [policy(), policy({}, 'two'), policy({}, 'three')];
   for (let n = 1; n <= all.length; n++) governed.follow(all.slice(0, n));
   await until(() => governed.isComplete());
-  expect(listed).toEqual([SERVERS]);
+  expect(api.listed).toEqual([SERVERS]);
   governed.follow(all.map((one) => ({ ...one, generation: 2 })));
   expect(governed.isComplete()).toBe(true);
 });
 
 test('a kind that is no longer needed is dropped', async () => {
   const servers = policy();
-  lists.set(SERVERS, [server('a', 'fra1')]);
+  api.lists.set(SERVERS, [server('a', 'fra1')]);
   await follow(servers);
   await follow(policy({ validate: { immutable: ['spec.dc'] } }));
   await until(() => [...governed.objects()].length === 0);
@@ -169,8 +133,8 @@ test('a kind that is no longer needed is dropped', async () => {
 });
 
 test('a policy for another version of the API sees objects in that version', async () => {
-  lists.set(SERVERS, [server('a', 'fra1')]);
-  lists.set(SERVERS_V2, [server('b', 'fra1')]);
+  api.lists.set(SERVERS, [server('a', 'fra1')]);
+  api.lists.set(SERVERS_V2, [server('b', 'fra1')]);
   const v2 = policy({ match: { apiGroups: [GROUP], apiVersions: ['v2'], resources: ['servers'] } }, 'v2');
   await follow(policy(), v2);
   expect(namesOf(governed.referrers(target, [v2]))).toEqual(['b']);
@@ -182,7 +146,7 @@ test('a kind that the API server does not serve yet has no objects', async () =>
   const servers = policy();
   await follow(servers);
   expect(governed.referrers(target, [servers])).toEqual([]);
-  expect(listed).toEqual([]);
+  expect(api.listed).toEqual([]);
 });
 
 test('while discovery fails, the answer is unknown', async () => {
@@ -195,14 +159,14 @@ test('while discovery fails, the answer is unknown', async () => {
 });
 
 test('nothing keeps a watch that is replaced before its first list', async () => {
-  heldBack.set(SERVERS, Promise.withResolvers());
+  heldBack(SERVERS);
   const waiting = () => getEventListeners(stop.signal, 'abort').length;
   governed.follow([policy()]);
-  await until(() => listed.length === 1);
+  await until(() => api.listed.length === 1);
   const before = waiting();
   for (let n = 2; n <= 6; n++) {
     governed.follow([policy({ validate: { unique: [{ ...unique, name: `u${n}` }] } })]);
-    await until(() => listed.length === n);
+    await until(() => api.listed.length === n);
   }
   expect(waiting()).toBe(before);
 });

@@ -130,7 +130,8 @@ export function createGoverned(
     const need = summaryKey(policy);
     // While a new plan is being made, the existing followers answer.
     const keys =
-      plan?.byNeed.get(need) ?? [...followed.keys()].filter((key) => covers(followed.get(key), need));
+      plan?.byNeed.get(need) ??
+      [...followed].flatMap(([key, { current }]) => (current?.needs.has(need) === true ? [key] : []));
     if (keys.length === 0 && plan?.byNeed.has(need) !== true) return undefined;
     const followers = keys.map((key) => {
       const { current, next } = followed.get(key) ?? {};
@@ -216,9 +217,6 @@ async function planFor(
   }
   return { kinds, byNeed, isComplete: found.length === served.length };
 }
-
-const covers = (followed: Followed | undefined, need: string): boolean =>
-  followed?.current?.needs.has(need) === true;
 
 const isBeingListed = (follower: Follower | undefined): boolean =>
   follower !== undefined && performance.now() < follower.startedAt + LISTING_MS;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
-import { createOwners } from './owners.ts';
+import { createOwners } from './world.ts';
 
 const signal = new AbortController().signal;
 const rack = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1' };

@@ -14,8 +14,13 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { pick } from '../../json/objects.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
-import { compileLive, type CompileOptions } from './compile-live.ts';
-import { watchTargets, resolveKinds, type KindsOptions } from './policy-kinds.ts';
+import {
+  compileLive,
+  type CompileOptions,
+  watchTargets,
+  resolveKinds,
+  type KindsOptions,
+} from './policy-kinds.ts';
 import { describeProblems } from '../../admission/policy/problem.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './read-access.ts';
@@ -23,7 +28,7 @@ import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
-import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
+import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 
@@ -119,22 +124,18 @@ async function judge(
   signal: AbortSignal,
 ): Promise<Judgement> {
   const unread = await unreviewedProblem(policy, options, signal);
-  if (unread !== undefined) return { kind: 'unusable', problem: unread };
+  if (unread !== undefined) return unusable(unread);
   const { result, unserved } = await compileLive(policy, options, signal);
-  if (result.kind === 'rejected') {
-    return {
-      kind: 'unusable',
-      problem: { reason: result.reason, message: describeProblems(result.problems) },
-    };
-  }
+  if (result.kind === 'rejected')
+    return unusable({ reason: result.reason, message: describeProblems(result.problems) });
   // Its webhooks are installed anyway: once the kind is served, no object must escape the policy until it is read again.
   const unknownKind =
     unserved?.isEverything === true ? { reason: 'UnknownKind', message: unserved.message } : undefined;
   const forbidden = await watchTargets(result.policy, options, signal);
   if (forbidden.length > 0) {
-    if (unknownKind !== undefined) return { kind: 'unusable', problem: unknownKind };
+    if (unknownKind !== undefined) return unusable(unknownKind);
     const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
-    return { kind: 'unusable', problem: { reason: 'Forbidden', message } };
+    return unusable({ reason: 'Forbidden', message });
   }
   const objection = isAccepted(policy, result.policy, options)
     ? undefined
@@ -147,8 +148,10 @@ async function judge(
       unserved: unknownKind === undefined ? unserved?.message : undefined,
     };
   const message = `the API server refuses the webhooks of this policy: ${objection}`;
-  return { kind: 'unusable', problem: { reason: 'WebhooksRefused', message } };
+  return unusable({ reason: 'WebhooksRefused', message });
 }
+
+const unusable = (problem: PolicyProblem): Judgement => ({ kind: 'unusable', problem });
 
 /** Whether the API server has accepted the webhooks of this version before. */
 function isAccepted(
@@ -183,8 +186,9 @@ async function unreviewedProblem(
 /** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
 function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
   const message = 'could not read from the API server what its kinds are';
+  const previous = previousOf(policy);
   return {
-    inForce: unresolvedInForce(policy, options, message),
+    inForce: previous && refusing(previous, options, { message, isTemporary: true }),
     problem: { reason: 'DiscoveryFailed', message },
     generation: generationOf(policy),
   };
@@ -279,14 +283,4 @@ async function lastInForce(
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
   if (last !== undefined) await watchTargets(last, options, signal);
   return last;
-}
-
-/** The version in force after a restart while the API server does not say what the kinds of the policy are. */
-function unresolvedInForce(
-  policy: AdmissionPolicy,
-  options: PreviousOptions,
-  message: string,
-): CompiledPolicy | undefined {
-  const previous = previousOf(policy);
-  return previous && refusing(previous, options, { message, isTemporary: true });
 }

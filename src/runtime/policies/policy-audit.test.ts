@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { silent } from '../../../test/support/runtime/fixtures.ts';
+import { containing, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { AuditResult } from './audit-scan.ts';
 import { createPolicyAuditReconciler, type PolicyAuditOptions } from './policy-audit.ts';
 import type { RecordEvent } from '../controller.ts';
@@ -51,6 +51,12 @@ function server(name: string, spec: object, metadata: object = {}): KubeObject {
   } as KubeObject;
 }
 
+/** The policy has the result of an earlier audit. */
+const audited = (violations: NonNullable<NonNullable<AdmissionPolicy['status']>['violations']>): void => {
+  policy = { ...policy, status: { violations } };
+};
+const at = (time: string) => `2026-11-21T${time}Z`;
+
 const namespaceLabels = () => Promise.resolve(new Map([['store', { tier: 'gold' }]]));
 
 async function audit(change: Partial<PolicyAuditOptions> = {}) {
@@ -92,13 +98,10 @@ test('stored objects that violate a rule are counted, reported in the status and
 
 test('a change of its exceptions makes the audit due, at most once a minute', async () => {
   stored = [server('a', { units: 7 })];
-  const audited = (checkedAt: string) => {
-    policy = { ...policy, status: { violations: { total: 0, checkedAt, generation: 1 } } };
-  };
   const outdated = new Set(['servers']);
-  audited('2026-11-21T11:59:30Z');
+  audited({ total: 0, checkedAt: at('11:59:30'), generation: 1 });
   expect(await audit({ outdated })).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:00:30Z') });
-  audited('2026-11-21T11:58:59Z');
+  audited({ total: 0, checkedAt: at('11:58:59'), generation: 1 });
   await audit({ outdated });
   expect(reports).toMatchObject([{ total: 1 }]);
   expect(outdated.size).toBe(0);
@@ -106,7 +109,7 @@ test('a change of its exceptions makes the audit due, at most once a minute', as
 
 test('an unchanged count emits no Event', async () => {
   stored = [server('a', { units: 7 })];
-  policy = { ...policy, status: { violations: { total: 1 } } };
+  audited({ total: 1 });
   await audit();
   expect(events.map(({ reason }) => reason)).toEqual(['PolicyViolation']);
 });
@@ -157,7 +160,7 @@ test('a kind that cannot be read does not count as clean, and is retried soon', 
       namespaceLabels,
     },
   });
-  expect(reports).toMatchObject([{ total: 0, message: expect.stringContaining('is forbidden') as unknown }]);
+  expect(reports).toMatchObject([{ total: 0, message: containing('is forbidden') }]);
   expect(events.map(({ reason }) => reason)).toEqual(['AuditIncomplete']);
   expect(again).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
 });
@@ -168,31 +171,23 @@ test('at the limit of live reads the audit ends and reports an incomplete count'
   const cluster = clusterOf();
   await audit({ world: cluster.world });
   expect(cluster.reads).toHaveLength(1_000);
-  expect(reports).toMatchObject([
-    { total: 1_000, message: expect.stringContaining('incomplete') as unknown },
-  ]);
+  expect(reports).toMatchObject([{ total: 1_000, message: containing('incomplete') }]);
 });
 
 test('an audit is repeated hourly, with jitter, and a new leader does not repeat it earlier', async () => {
   random = 1;
   expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 66 * 60_000) });
   random = 0;
-  policy = {
-    ...policy,
-    status: { violations: { total: 0, checkedAt: '2026-11-21T11:30:00Z', generation: 1 } },
-  };
+  audited({ total: 0, checkedAt: at('11:30:00'), generation: 1 });
   expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 29 * 60_000) });
   expect(reports).toHaveLength(1);
 });
 
-test.each<[string, NonNullable<AdmissionPolicy['status']>]>([
-  ['of an older generation', { violations: { total: 0, checkedAt: '2026-11-21T11:59:00Z', generation: 0 } }],
-  [
-    'that was incomplete',
-    { violations: { total: 0, checkedAt: '2026-11-21T11:59:00Z', generation: 1, message: 'x' } },
-  ],
-])('an audit %s does not delay the next one', async (_what, status) => {
-  policy = { ...policy, status };
+test.each([
+  ['of an older generation', { generation: 0 }],
+  ['that was incomplete', { generation: 1, message: 'x' }],
+])('an audit %s does not delay the next one', async (_what, earlier) => {
+  audited({ total: 0, checkedAt: at('11:59:00'), ...earlier });
   await audit();
   expect(reports).toHaveLength(1);
 });
@@ -221,10 +216,7 @@ test('a deferred reference counts once its grace period ends, and is checked the
 
 test('for the policy reports, a new leader repeats the audit once and keeps what it found', async () => {
   stored = [server('a', { units: 7 }), server('b', { units: 3 })];
-  policy = {
-    ...policy,
-    status: { violations: { total: 1, checkedAt: '2026-11-21T11:59:00Z', generation: 1 } },
-  };
+  audited({ total: 1, checkedAt: at('11:59:00'), generation: 1 });
   const findings = new Map<string, PolicyFindings>();
   await audit({ findings });
   await audit({ findings });

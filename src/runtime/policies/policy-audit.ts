@@ -14,7 +14,6 @@ import type { Store } from '../../kube/store.ts';
 import {
   AWAIT_CHANGE,
   GONE,
-  inLocalTime,
   regarding,
   requeueIn,
   startController,
@@ -168,40 +167,33 @@ const describe = ({ field, message }: { readonly field: string; readonly message
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: LeaderContext,
-  { registry, policies }: Policies,
-  world: World,
+  { registry, policies, world }: Policies & { readonly world: World },
   onResult: (name: string) => void,
   signal: AbortSignal,
 ) {
-  const { log, metrics, record } = context;
+  const { client, discovery, config, namespaces, serverClock, metrics, record, log } = context;
+  const { now } = serverClock;
   const results = new Map<string, AuditResult>();
   const outdated = new Set<string>();
-  const findings = context.config.policyReports ? new Map<string, PolicyFindings>() : undefined;
+  const findings = config.policyReports ? new Map<string, PolicyFindings>() : undefined;
   const controller = startController(
     context,
     {
       name: 'policy-audit',
       timeoutMs: TIMEOUT_MS,
-      reconcile: inLocalTime(
-        createPolicyAuditReconciler({
-          stored: storedObjects(
-            context.client,
-            context.discovery,
-            context.config.namespace,
-            context.namespaces,
-          ),
-          policies: policies.store,
-          ...{ registry, world, record, log, outdated, findings },
-          report: (name, result) => {
-            if (result === undefined) results.delete(name);
-            else results.set(name, result);
-            onResult(name);
-          },
-          now: context.serverClock.now,
-          random: Math.random,
-        }),
-        context.serverClock.now,
-      ),
+      key: policies.store.list().map(keyOf),
+      reconcile: createPolicyAuditReconciler({
+        stored: storedObjects(client, discovery, config.namespace, namespaces),
+        policies: policies.store,
+        ...{ registry, world, record, log, outdated, findings, now },
+        report: (name, result) => {
+          if (result === undefined) results.delete(name);
+          else results.set(name, result);
+          onResult(name);
+        },
+        random: Math.random,
+      }),
+      serverNow: now,
     },
     signal,
   );
@@ -213,7 +205,6 @@ export function startPolicyAudit(
     }
     controller.add(name);
   }, signal);
-  for (const policy of policies.store.list()) controller.add(keyOf(policy));
   metrics.scrape({ policyViolations: () => results }, signal);
   return {
     findings,

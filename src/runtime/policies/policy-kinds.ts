@@ -1,14 +1,24 @@
-/** The kinds that a policy governs and reads. */
-import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+/** The kinds that a policy governs and reads, and its compilation with what the API server serves now. */
+import {
+  type CompiledPolicy,
+  compilePolicy,
+  type CompileEnvironment,
+} from '../../admission/policy/compile.ts';
 import { unservedKinds, type UnservedKinds } from '../../admission/policy/match/unserved-kinds.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/objects.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
 import type { Targets } from './targets.ts';
+import { type JsonObject, isJsonObject, ownValue } from '../../json/json.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { orAborted } from '../../json/abort.ts';
+import { customResourceDefinitions } from '../../kube/well-known.ts';
 
 export interface KindsOptions {
   readonly discovery: Pick<Discovery, 'resolve' | 'servedIn' | 'groups' | 'serverVersion'>;
@@ -33,7 +43,7 @@ export async function resolveKinds(
 }
 
 /** Undefined if it is unknown: an API server that does not answer must not keep a policy from being enforced. */
-export async function unservedNow(
+async function unservedNow(
   { match }: Pick<CompiledPolicy, 'match'>,
   { discovery }: Pick<KindsOptions, 'discovery'>,
   signal: AbortSignal,
@@ -99,4 +109,88 @@ export function governed({
   return match.apiGroups.flatMap((group) =>
     resources.map((resource) => toGroupResource({ apiGroup: group, resource })),
   );
+}
+
+export interface CompileOptions extends Pick<KindsOptions, 'discovery'> {
+  readonly schemas: CrdSchemas;
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
+}
+
+/**
+ * Compiles a policy with what the API server serves now.
+ * @throws if the API server does not say what the kinds are
+ */
+export async function compileLive(policy: AdmissionPolicy, options: CompileOptions, signal: AbortSignal) {
+  const kinds = await resolveKinds(policy, options, signal);
+  const result = compilePolicy(policy, {
+    ...options.environment,
+    server: (await options.discovery.serverVersion(signal)).minor,
+    resolve: (resource) => kinds.get(groupResourceName(resource)),
+    schemas: await schemasOf(policy, options, signal),
+  });
+  const { match } = result.kind === 'compiled' ? result.policy : result.incomplete;
+  // A scope that could lock out the cluster is not a question of kinds.
+  const isLockout = result.kind === 'rejected' && result.reason === 'LockoutScope';
+  return { result, unserved: isLockout ? undefined : await unservedNow({ match }, options, signal) };
+}
+
+/** If the schema of one kind is unknown, no schema is used: an expression or a path may be meant for that kind. */
+async function schemasOf(
+  { spec }: AdmissionPolicy,
+  { schemas }: CompileOptions,
+  signal: AbortSignal,
+): Promise<readonly JsonObject[]> {
+  const all = await Promise.all(
+    governed(spec).map((resource) => schemas(resource, spec.match.apiVersions ?? ['*'], signal)),
+  );
+  return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
+}
+
+/** The schemas of the given versions; `*` is all served versions. Undefined for built-in kinds and unknown schemas. */
+type CrdSchemas = (
+  resource: GroupResource,
+  versions: readonly string[],
+  signal: AbortSignal,
+) => Promise<readonly JsonObject[] | undefined>;
+
+interface Definition extends KubeObject {
+  readonly spec?: {
+    readonly versions?: readonly {
+      readonly name?: string;
+      readonly served?: boolean;
+      readonly schema?: { readonly openAPIV3Schema?: unknown };
+    }[];
+  };
+}
+
+/** How long a definition is cached, in milliseconds: many policies govern the same kinds, and all compile at start. */
+const FRESH_MS = 10_000;
+
+/** The structural schemas of custom resources. They give expressions their types. */
+export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
+  const definitions = memoizeAsync(
+    (name: string) => get<Definition>(customResourceDefinitions, { name }),
+    (name) => name,
+    { now, ttlMs: FRESH_MS },
+  );
+  return async (resource, versions, signal) => {
+    if (!resource.group.includes('.')) return undefined;
+    const reading = definitions.read(groupResourceName(resource)).catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 403) return undefined; // expressions compile without types too
+      throw error;
+    });
+    const definition = await orAborted(reading, signal);
+    if (definition === undefined) return undefined;
+    const schemas = (definition.spec?.versions ?? [])
+      .filter(
+        ({ name = '', served }) => served === true && (versions.includes('*') || versions.includes(name)),
+      )
+      .map(({ schema }) => schema?.openAPIV3Schema);
+    return schemas.every(isSchema) ? schemas : undefined;
+  };
+}
+
+/** A schema without `properties` allows any field, so it gives no types. */
+function isSchema(schema: unknown): schema is JsonObject {
+  return isJsonObject(schema) && isJsonObject(ownValue(schema, 'properties'));
 }

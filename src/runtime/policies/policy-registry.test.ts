@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { toAdmissionRequest } from '../../admission/review/request.ts';
-import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
+import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { compiled, GROUP, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
@@ -47,11 +47,16 @@ function policiesRead() {
   };
 }
 
-const inForce = (policy: CompiledPolicy | undefined) => ({
-  inForce: policy,
-  problem: undefined,
-  generation: policy?.generation ?? 1,
-});
+/** The newest versions of their policies. */
+const set = (...policies: readonly CompiledPolicy[]) => {
+  for (const policy of policies)
+    registry.set(policy.name, { inForce: policy, problem: undefined, generation: policy.generation });
+};
+/** A version that is invalid. */
+const setInvalid = (name: string, inForce?: CompiledPolicy, generation = 1) => {
+  registry.set(name, { inForce, problem: { reason: 'InvalidPath', message: 'x' }, generation });
+};
+const more = compiled({}, { name: 'more', generation: 1 });
 const selected = (entry: string) => {
   const selection = registry.policySet().select(entry, request);
   return selection.kind === 'governed' ? selection.policies : selection.kind;
@@ -60,30 +65,35 @@ const selected = (entry: string) => {
 const first = compiled();
 const second = compiled({ enforcement: 'Warn' }, { name: 'servers', generation: 2 });
 const moved = compiled({ timeoutSeconds: 10 }, { name: 'servers', generation: 2 });
+/** A version that governs another kind. */
+const disksOf = (change: { readonly timeoutSeconds?: number }) =>
+  compiled(
+    { match: { apiGroups: [GROUP], resources: ['disks'] }, validate: { immutable: ['spec.a'] }, ...change },
+    { name: 'servers', generation: 2 },
+  );
 
 test('a policy in force answers requests of its entry', () => {
   expect(selected(first.entryId)).toBe('unknown-entry');
-  registry.set('servers', inForce(first));
+  set(first);
   expect(registry.inForce()).toEqual([first]);
   expect(selected(first.entryId)).toEqual([first]);
 });
 
 test('a policy that was never valid is known but not in force', () => {
-  registry.set('servers', { ...inForce(undefined), problem: { reason: 'InvalidPath', message: 'x' } });
+  setInvalid('servers');
   expect(registry.get('servers')?.problem?.reason).toBe('InvalidPath');
   expect(registry.inForce()).toEqual([]);
 });
 
 test('a new version replaces the previous one', () => {
-  registry.set('servers', inForce(first));
-  registry.set('servers', inForce(second));
+  set(first, second);
   expect(selected(first.entryId)).toEqual([second]);
 });
 
 test('every change notifies the subscribers, except the removal of an unknown policy', () => {
   const told: string[] = [];
   registry.subscribe((name) => told.push(name));
-  registry.set('servers', inForce(first));
+  set(first);
   registry.remove('servers');
   registry.remove('servers');
   expect(told).toEqual(['servers', 'servers']);
@@ -96,7 +106,7 @@ const store = (...policies: readonly CompiledPolicy[]) => {
 const LAG_MS = 60_000;
 
 test('a policy is installed when the API server stores all of its rules', () => {
-  registry.set('servers', inForce(moved));
+  set(moved);
   expect(registry.isInstalled(moved)).toBeUndefined();
   store(first);
   expect(registry.isInstalled(moved)).toBe(false);
@@ -107,7 +117,7 @@ test('a policy is installed when the API server stores all of its rules', () => 
 describe('a removed policy', () => {
   beforeEach(() => {
     store(first);
-    registry.set('servers', inForce(first));
+    set(first);
     registry.remove('servers');
   });
 
@@ -133,7 +143,7 @@ describe('a removed policy', () => {
   });
 
   test('leaves no state when another policy needs the same rules', () => {
-    registry.set('more', inForce(compiled({}, { name: 'more', generation: 1 })));
+    set(more);
     now = LAG_MS;
     registry.remove('more');
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
@@ -145,15 +155,11 @@ describe('a removed policy', () => {
   test('does not count as retired while another policy is not compiled, which may need its webhooks', () => {
     const read = policiesRead();
     registry = createPolicyRegistry(() => now, read.source);
-    read.now(compiled({}, { name: 'more', generation: 1 }));
-    registry.set('servers', inForce(first));
+    read.now(more);
+    set(first);
     registry.remove('servers');
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
-    registry.set('more', {
-      inForce: undefined,
-      problem: { reason: 'InvalidPath', message: 'x' },
-      generation: 1,
-    });
+    setInvalid('more');
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
   });
 
@@ -164,7 +170,7 @@ describe('a removed policy', () => {
   });
 
   test('is enforced again when a policy with its name has another scope', () => {
-    registry.set('servers', inForce(moved));
+    set(moved);
     expect(selected(first.entryId)).toEqual([first]);
     expect(selected(moved.entryId)).toEqual([moved]);
   });
@@ -173,8 +179,7 @@ describe('a removed policy', () => {
 describe('while the API server still uses the previous scope', () => {
   beforeEach(() => {
     store(first);
-    registry.set('servers', inForce(first));
-    registry.set('servers', inForce(moved));
+    set(first, moved);
   });
 
   test('the version with that scope is enforced, so that an update leaves no gap', () => {
@@ -184,14 +189,13 @@ describe('while the API server still uses the previous scope', () => {
   });
 
   test('it is enforced together with the other policies of the entry', () => {
-    const other = compiled({}, { name: 'more', generation: 1 });
-    registry.set('more', inForce(other));
-    expect(selected(first.entryId)).toEqual([other, first]);
+    set(more);
+    expect(selected(first.entryId)).toEqual([more, first]);
     now = 60 * 60_000;
-    expect(selected(first.entryId)).toEqual([other, first]);
-    store(other, moved);
+    expect(selected(first.entryId)).toEqual([more, first]);
+    store(more, moved);
     now += LAG_MS;
-    expect(selected(first.entryId)).toEqual([other]);
+    expect(selected(first.entryId)).toEqual([more]);
   });
 
   test('it is enforced while only one of the two configurations is replaced', () => {
@@ -199,7 +203,7 @@ describe('while the API server still uses the previous scope', () => {
       { timeoutSeconds: 10, defaults: [{ path: 'spec.tier', value: 'x' }] },
       { name: 'servers', generation: 3 },
     );
-    registry.set('servers', inForce(mutating));
+    set(mutating);
     const [rule = ''] = rulesOf([mutating]);
     registry.observe(new Set([...rulesOf([first]), rule]));
     now = 60 * 60_000;
@@ -207,18 +211,17 @@ describe('while the API server still uses the previous scope', () => {
   });
 
   test('the newest version with that scope is enforced', () => {
-    registry.set('servers', inForce(second));
-    registry.set('servers', inForce(moved));
+    set(second, moved);
     expect(selected(first.entryId)).toEqual([second]);
   });
 
   test('a scope that changes back and forth leaves no gap', () => {
     const third = compiled({ timeoutSeconds: 20 }, { name: 'servers', generation: 3 });
-    registry.set('servers', inForce(third));
+    set(third);
     expect(selected(first.entryId)).toEqual([first]);
     store(moved);
     expect(selected(moved.entryId)).toEqual([moved]);
-    registry.set('servers', inForce(second));
+    set(second);
     expect(selected(first.entryId)).toEqual([second]);
     expect(selected(moved.entryId)).toEqual([moved]);
     now = 60 * 60_000;
@@ -229,14 +232,9 @@ describe('while the API server still uses the previous scope', () => {
   });
 
   test('a version whose rules for that entry are others does not hide an older one', () => {
-    const match = { apiGroups: [GROUP], resources: ['disks'] };
-    const disks = compiled(
-      { match, validate: { immutable: ['spec.a'] } },
-      { name: 'servers', generation: 2 },
-    );
+    const disks = disksOf({});
     expect(disks.entryId).toBe(first.entryId);
-    registry.set('servers', inForce(disks));
-    registry.set('servers', inForce(moved));
+    set(disks, moved);
     expect(selected(first.entryId)).toEqual([first]);
   });
 
@@ -256,14 +254,13 @@ describe('while the newest version of a policy is not compiled', () => {
     registry = createPolicyRegistry(() => now, policies.source);
     read = policies.now;
     read(moved, other);
-    registry.set('more', inForce(other));
-    registry.set('servers', inForce(first));
+    set(other, first);
   });
 
   test('the other policies of its new entry do not decide without it', () => {
     expect(moved.entryId).toBe(other.entryId);
     expect(selected(other.entryId)).toBe('unknown-entry');
-    registry.set('servers', inForce(moved));
+    set(moved);
     expect(selected(other.entryId)).toEqual([other, moved]);
   });
 
@@ -282,21 +279,12 @@ describe('while the newest version of a policy is not compiled', () => {
   });
 
   test('the other policies decide requests that it does not govern', () => {
-    const match = { apiGroups: [GROUP], resources: ['disks'] };
-    const disks = compiled(
-      { match, timeoutSeconds: 10, validate: { immutable: ['spec.a'] } },
-      { name: 'servers', generation: 2 },
-    );
-    read(disks, other);
+    read(disksOf({ timeoutSeconds: 10 }), other);
     expect(selected(other.entryId)).toEqual([other]);
   });
 
   test('the other policies decide when the version is invalid, and so never in force', () => {
-    registry.set('servers', {
-      inForce: first,
-      problem: { reason: 'InvalidPath', message: 'x' },
-      generation: 2,
-    });
+    setInvalid('servers', first, 2);
     expect(selected(other.entryId)).toEqual([other]);
   });
 });

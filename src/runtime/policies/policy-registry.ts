@@ -1,17 +1,20 @@
 /** The policies that this replica enforces, and the problems of those that it cannot enforce. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import {
+  type CompiledPolicy,
+  type CompileEnvironment,
+  compilePolicy,
+} from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
-import { rulesOf, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
+import { rulesOf, type InstalledRules } from '../../admission/webhooks/webhook-configurations.ts';
 import type { CompiledState } from './compiled-state.ts';
-import { createUncompiled } from './uncompiled.ts';
 import { createListeners } from '../listeners.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import type { CompileEnvironment } from '../../admission/policy/compile.ts';
 import { unwatched, type Watched } from '../watch.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 
 export interface PolicyState extends CompiledState<CompiledPolicy> {
   /** What the API server does not serve of that which the version in force names. */
@@ -61,9 +64,13 @@ export function createPolicyRegistry(
 ) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
-  const { isAwaited, refresh } = createUncompiled(policies.store, states, environment);
-  policies.onChange(refresh);
-  listeners.add(refresh);
+  /** Policies whose newest version is read but not compiled. Kept between requests, whose cost must not depend on their number. */
+  let uncompiled: readonly AdmissionPolicy[] | undefined;
+  const forgetUncompiled = (): void => {
+    uncompiled = undefined;
+  };
+  policies.onChange(forgetUncompiled);
+  listeners.add(forgetUncompiled);
   let releaseOf: ReleaseOf = NO_RELEASES;
   let retired: readonly Retired[] = [];
   let installed: InstalledRules | undefined;
@@ -126,6 +133,28 @@ export function createPolicyRegistry(
     }
     if (newest.size === known) return selection;
     return { kind: 'governed', policies: [...newest.values()].sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  };
+  const scopeOf = memoizeWeak((policy: AdmissionPolicy): PolicySet => {
+    const result = compilePolicy(policy, { ...environment, resolve: () => undefined });
+    return buildPolicySet([result.kind === 'compiled' ? result.policy : result.incomplete]);
+  });
+  /**
+   * Whether a version that is not compiled yet governs a request from this entry, and no version of its policy is among those
+   * that decide. The API server may already follow that version.
+   */
+  const isAwaited = (
+    entry: string,
+    request: Parameters<PolicySet['select']>[1],
+    deciding: readonly CompiledPolicy[],
+  ): boolean => {
+    uncompiled ??= policies.store
+      .list()
+      .filter(({ metadata: { name = '', generation = 0 } }) => states.get(name)?.generation !== generation);
+    return uncompiled.some(
+      (policy) =>
+        !deciding.some(({ name }) => name === policy.metadata.name) &&
+        scopeOf(policy).select(entry, request).kind === 'governed',
+    );
   };
   const select: PolicySet['select'] = (entry, request) => {
     const selection = selectKnown(entry, request);

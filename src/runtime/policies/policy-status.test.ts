@@ -1,13 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type {
-  AdmissionPolicy,
-  AdmissionPolicySpec,
-  AdmissionPolicyStatus,
-} from '../../api/admission-policy.ts';
+import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import {
   compiled,
+  containing,
   createCluster,
   NEVER,
   standing,
@@ -70,59 +67,88 @@ const status = () => policies.read('servers')?.status;
 const condition = (type: string): Condition | undefined =>
   status()?.conditions?.find((candidate) => candidate.type === type);
 
-function edited(generation: number): void {
-  policies.edit('servers', (policy) => ({ ...policy, metadata: { ...policy.metadata, generation } }));
-}
-
-test('a policy that a subresource bypasses says so until it covers the subresource', async () => {
-  const pods = (resources: readonly string[]) =>
-    compiled({
-      match: { apiGroups: [''], resources },
-      validate: { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] },
-    });
-  state = { inForce: pods(['pods']), problem: undefined, generation: 1 };
+/** A user writes this generation. */
+const edited = (generation: number): void => {
+  policies.patch('servers', { metadata: { generation } });
+};
+/** A user writes generation 2, and this replica compiles it. */
+const compiledNext = (next = version(2), change: Partial<PolicyState> = {}): void => {
+  edited(2);
+  state = { inForce: next, problem: undefined, generation: 2, ...change };
+};
+const reconcileWith = async (change: Partial<PolicyState>) => {
+  state = { inForce: version(1), problem: undefined, generation: 1, ...change };
   await reconcile();
-  expect(condition('SubresourcesCovered')).toMatchObject({
-    status: 'False',
-    message: expect.stringContaining('add pods/ephemeralcontainers to match.resources') as string,
+};
+
+const pods = (resources: readonly string[]) =>
+  compiled({
+    match: { apiGroups: [''], resources },
+    validate: { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] },
   });
-  state = { inForce: pods(['pods/*']), problem: undefined, generation: 1 };
-  await reconcile();
-  expect(condition('SubresourcesCovered')).toBeUndefined();
-});
 
-test('a policy that names a kind that is not served says so until it is, and is Ready for the others', async () => {
-  state = {
-    inForce: version(1),
-    problem: undefined,
-    generation: 1,
-    unserved: 'the API server serves no racks',
-  };
+test.each<[string, string, () => void, () => void, object]>([
+  [
+    'a subresource bypasses the policy',
+    'SubresourcesCovered',
+    () => (state = { inForce: pods(['pods']), problem: undefined, generation: 1 }),
+    () => (state = { inForce: pods(['pods/*']), problem: undefined, generation: 1 }),
+    { message: containing('add pods/ephemeralcontainers to match.resources') },
+  ],
+  [
+    'one of its kinds is not served',
+    'KindsServed',
+    () => (state = { inForce: version(1), problem: undefined, generation: 1, unserved: 'no racks' }),
+    () => (state = { inForce: version(1), problem: undefined, generation: 1 }),
+    { reason: 'NotServed', message: containing('no racks') },
+  ],
+  [
+    'it is older than the review of reads',
+    'ReadsReviewed',
+    () => (verdict = 'earlier'),
+    () => (verdict = 'reviewed'),
+    { reason: 'WrittenEarlier', observedGeneration: 1 },
+  ],
+  [
+    'work after deletions waits',
+    'DeletionsFinished',
+    () => (deletions = 'datacenters "fra1" was deleted, and objects still name it'),
+    () => (deletions = ''),
+    { message: 'datacenters "fra1" was deleted, and objects still name it' },
+  ],
+  [
+    'permissions for that work are missing',
+    'ActionsPermitted',
+    () => (missing = 'the leader may not delete servers'),
+    () => (missing = ''),
+    { message: 'the leader may not delete servers' },
+  ],
+])('while %s, a condition says so, and the policy is Ready', async (_what, type, begin, end, expected) => {
+  begin();
   await reconcile();
+  expect(condition(type)).toMatchObject({ status: 'False', ...expected });
   expect(condition('Ready')).toMatchObject({ status: 'True' });
-  expect(condition('KindsServed')).toMatchObject({ status: 'False', reason: 'NotServed' });
-  state = { inForce: version(1), problem: undefined, generation: 1 };
   await reconcile();
-  expect(condition('KindsServed')).toBeUndefined();
+  expect(policies.writes()).toBe(1);
+  end();
+  await reconcile();
+  expect(condition(type)).toBeUndefined();
 });
 
 test('a policy whose only kind is not served is in force, and not Ready', async () => {
-  const unknown = { reason: 'UnknownKind', message: 'the API server serves no racks' };
-  state = { inForce: version(1), problem: unknown, generation: 1 };
-  await reconcile();
+  await reconcileWith({
+    problem: { reason: 'UnknownKind', message: 'the API server serves no racks' },
+  });
   expect(condition('Ready')).toMatchObject({ status: 'False', reason: 'UnknownKind' });
   expect(status()?.inForce).toMatchObject({ generation: 1 });
 });
 
-test('a policy in force is Ready and installed, and status.inForce holds it', async () => {
+test('a policy in force is Ready and installed, and status.inForce holds it with the record of its reads', async () => {
+  record = 'mac';
   await reconcile();
   expect(condition('Ready')).toMatchObject({ status: 'True', reason: 'InForce', observedGeneration: 1 });
   expect(condition('WebhooksInstalled')).toMatchObject({ status: 'True', reason: 'Installed' });
-  expect(status()?.inForce).toEqual({ generation: 1, spec: version(1).spec });
-});
-
-test('running twice writes nothing the second time', async () => {
-  await reconcile();
+  expect(status()?.inForce).toEqual({ generation: 1, spec: version(1).spec, record: 'mac' });
   now = '2026-11-21T13:00:00Z';
   await reconcile();
   expect(policies.writes()).toBe(1);
@@ -135,12 +161,7 @@ test.each<[string, () => void]>([
       policies.remove('servers');
     },
   ],
-  [
-    'has not been compiled',
-    () => {
-      state = undefined;
-    },
-  ],
+  ['has not been compiled', () => (state = undefined)],
   [
     'has changed since it was compiled',
     () => {
@@ -159,9 +180,8 @@ describe('the conditions Ready, Reconciling and Stalled', () => {
   test('are those of the generation in status.observedGeneration', async () => {
     await reconcile();
     expect(judged()).toBe('1 Ready');
-    edited(2);
+    compiledNext();
     expect(judged()).toBe('1 Ready');
-    state = { inForce: version(2), problem: undefined, generation: 2 };
     await reconcile();
     expect(judged()).toBe('2 Ready');
   });
@@ -171,11 +191,9 @@ describe('the conditions Ready, Reconciling and Stalled', () => {
     ['Forbidden', 'Reconciling'],
     ['DiscoveryFailed', 'Reconciling'],
   ])('with the problem %s are %s, also while an older version stays in force', async (reason, expected) => {
-    state = { inForce: version(1), problem: { ...problem, reason }, generation: 1 };
-    await reconcile();
+    await reconcileWith({ problem: { ...problem, reason } });
     expect(judged()).toBe(`1 ${expected}`);
-    state = { inForce: version(1), problem: undefined, generation: 1 };
-    await reconcile();
+    await reconcileWith({});
     expect(judged()).toBe('1 Ready');
   });
 
@@ -189,14 +207,10 @@ describe('the conditions Ready, Reconciling and Stalled', () => {
 describe('a version that cannot be enforced', () => {
   test('is not Ready, and the message names the problem and the version that stays', async () => {
     await reconcile();
-    edited(2);
-    state = { inForce: version(1), problem, generation: 2 };
+    compiledNext(version(1), { problem });
     await reconcile();
-    expect(condition('Ready')).toMatchObject({
-      status: 'False',
-      reason: 'InvalidPath',
-      observedGeneration: 2,
-    });
+    const ready = { status: 'False', reason: 'InvalidPath', observedGeneration: 2 };
+    expect(condition('Ready')).toMatchObject(ready);
     expect(condition('Ready')?.message).toContain('spec.defaults[0].path: x');
     expect(condition('Ready')?.message).toContain('generation 1 stays in force');
     expect(condition('WebhooksInstalled')?.status).toBe('True');
@@ -204,8 +218,7 @@ describe('a version that cannot be enforced', () => {
   });
 
   test('says so when nothing is enforced', async () => {
-    state = { inForce: undefined, problem, generation: 1 };
-    await reconcile();
+    await reconcileWith({ inForce: undefined, problem });
     expect(condition('Ready')?.message).toContain('nothing is enforced');
     expect(condition('WebhooksInstalled')?.status).toBe('False');
     expect(status()).not.toHaveProperty('inForce');
@@ -213,8 +226,7 @@ describe('a version that cannot be enforced', () => {
 
   test('keeps status.inForce, even while that version cannot be enforced either', async () => {
     await reconcile();
-    state = { inForce: undefined, problem, generation: 1 };
-    await reconcile();
+    await reconcileWith({ inForce: undefined, problem });
     expect(status()?.inForce?.generation).toBe(1);
     await reconcile();
     expect(policies.writes()).toBe(2);
@@ -222,29 +234,21 @@ describe('a version that cannot be enforced', () => {
 });
 
 describe('until the configurations carry the webhooks of a version', () => {
-  beforeEach(() => {
+  test('it is neither Ready nor installed, the API server says why, and it does not become status.inForce', async () => {
     installed = false;
-  });
-
-  test('it is neither Ready nor installed, and does not become status.inForce', async () => {
+    refusal = '422 Invalid: webhooks[3].rules';
     await reconcile();
-    expect(condition('Ready')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    for (const type of ['Ready', 'WebhooksInstalled']) {
+      expect(condition(type)).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+      expect(condition(type)?.message).toContain(refusal);
+    }
     expect(condition('Ready')?.message).toContain('nothing is enforced');
-    expect(condition('WebhooksInstalled')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
     expect(status()).not.toHaveProperty('inForce');
   });
 
-  test('the message of the API server says why', async () => {
-    refusal = '422 Invalid: webhooks[3].rules';
-    await reconcile();
-    for (const type of ['Ready', 'WebhooksInstalled']) expect(condition(type)?.message).toContain(refusal);
-  });
-
   test('status.inForce is the version before, which a restarted replica needs', async () => {
-    installed = true;
     await reconcile();
-    edited(2);
-    state = { inForce: version(2), problem: undefined, generation: 2 };
+    compiledNext();
     installed = false;
     await reconcile();
     expect(condition('Ready')?.message).toContain('generation 1 stays in force');
@@ -264,21 +268,17 @@ test('a new leader that has not read the configurations yet changes nothing', as
 test('lastTransitionTime changes only with the status', async () => {
   await reconcile();
   now = '2026-11-21T13:00:00Z';
-  edited(2);
-  state = { inForce: version(2), problem: undefined, generation: 2 };
+  compiledNext();
   await reconcile();
-  expect(condition('Ready')).toMatchObject({
-    message: 'generation 2 is enforced',
-    lastTransitionTime: '2026-11-21T12:00:00Z',
-  });
-  expect(condition('WebhooksInstalled')?.lastTransitionTime).toBe('2026-11-21T12:00:00Z');
+  const lastTransitionTime = '2026-11-21T12:00:00Z';
+  expect(condition('Ready')).toMatchObject({ message: 'generation 2 is enforced', lastTransitionTime });
+  expect(condition('WebhooksInstalled')).toMatchObject({ lastTransitionTime });
 });
 
 test('status.inForce does not keep rules that a new version dropped', async () => {
   await reconcile();
   const slim = compiled({ validate: {} }, { name: 'servers', generation: 2 });
-  edited(2);
-  state = { inForce: slim, problem: undefined, generation: 2 };
+  compiledNext(slim);
   await reconcile();
   expect(status()?.inForce).toEqual({ generation: 2, spec: slim.spec });
 });
@@ -286,9 +286,7 @@ test('status.inForce does not keep rules that a new version dropped', async () =
 test('a write that meets a conflict fails, and is retried with the current object', async () => {
   const stale = policies.read('servers');
   edited(1);
-  await expect(reconciler(() => stale)('servers', NEVER)).rejects.toMatchObject({
-    code: 409,
-  });
+  await expect(reconciler(() => stale)('servers', NEVER)).rejects.toMatchObject({ code: 409 });
   await reconcile();
   expect(condition('Ready')?.status).toBe('True');
 });
@@ -303,39 +301,27 @@ test.each([
   expect(policies.writes()).toBe(writes);
 });
 
-test('the result of the audit is in the status, and stays when a new leader has not audited yet', async () => {
-  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
-  await reconcile();
-  expect(status()?.violations).toEqual(violations);
-  violations = undefined;
-  await reconcile();
-  expect(status()?.violations).toMatchObject({ total: 3 });
-});
+describe('the result of the audit', () => {
+  const found = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
 
-test.each<[string, Partial<AdmissionPolicySpec>]>([
-  ['audit: false', { audit: false }],
-  ['none of its checks', { validate: { immutable: ['spec.datacenter'] } }],
-])('the result of the audit leaves the status when the policy has %s', async (_what, spec) => {
-  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
-  await reconcile();
-  state = { inForce: compiled(spec), problem, generation: 1 };
-  await reconcile();
-  expect(status()?.conditions).toBeDefined();
-  expect(status()).not.toHaveProperty('violations');
-});
-
-test('the result of the audit stays while nothing is in force', async () => {
-  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
-  await reconcile();
-  state = { inForce: undefined, problem, generation: 1 };
-  await reconcile();
-  expect(status()?.violations).toEqual(violations);
-});
-
-test('status.inForce carries the record of the version in force, so that replicas believe it after a restart', async () => {
-  record = 'mac';
-  await reconcile();
-  expect(status()?.inForce?.record).toBe('mac');
+  test.each<[string, Partial<PolicyState>, boolean]>([
+    ['stays when a new leader has not audited yet', {}, true],
+    ['stays while nothing is in force', { inForce: undefined, problem }, true],
+    ['leaves the status when the policy has audit: false', { inForce: compiled({ audit: false }) }, false],
+    [
+      'leaves the status when the policy has none of its checks',
+      { inForce: compiled({ validate: { immutable: ['spec.datacenter'] } }) },
+      false,
+    ],
+  ])('%s', async (_what, change, stays) => {
+    violations = found;
+    await reconcile();
+    expect(status()?.violations).toEqual(found);
+    if (stays) violations = undefined;
+    await reconcileWith(change);
+    expect(status()?.conditions).toBeDefined();
+    expect(status()?.violations).toEqual(stays ? found : undefined);
+  });
 });
 
 test.each([true, false])(
@@ -345,40 +331,11 @@ test.each([true, false])(
     verdict = 'unreviewed';
     installed = isInstalled;
     const last = { generation: 1, spec: version(1).spec, record: 'lost' };
-    policies.edit('servers', (policy) => ({ ...policy, status: { inForce: last } }));
-    const undecidable = { message: 'x', isTemporary: false };
-    state = { inForce: { ...version(1), undecidable }, problem, generation: 1 };
-    await reconcile();
+    policies.patch('servers', { status: { inForce: last } });
+    await reconcileWith({
+      inForce: { ...version(1), undecidable: { message: 'x', isTemporary: false } },
+      problem,
+    });
     expect(status()?.inForce).toEqual(last);
   },
 );
-
-test('a policy that is older than the review of reads says so until its next write', async () => {
-  verdict = 'earlier';
-  await reconcile();
-  expect(condition('Ready')?.status).toBe('True');
-  expect(condition('ReadsReviewed')).toMatchObject({
-    status: 'False',
-    reason: 'WrittenEarlier',
-    observedGeneration: 1,
-  });
-  await reconcile();
-  expect(policies.writes()).toBe(1);
-  verdict = 'reviewed';
-  await reconcile();
-  expect(condition('ReadsReviewed')).toBeUndefined();
-});
-
-test('work after deletions that waits, and missing permissions for it, are conditions until they are over', async () => {
-  deletions = 'datacenters "fra1" was deleted, and objects still name it';
-  missing = 'the leader may not delete servers';
-  await reconcile();
-  expect(condition('DeletionsFinished')).toMatchObject({ status: 'False', message: deletions });
-  expect(condition('ActionsPermitted')).toMatchObject({ status: 'False', message: missing });
-  expect(condition('Ready')).toMatchObject({ status: 'True' });
-  deletions = '';
-  missing = '';
-  await reconcile();
-  expect(condition('DeletionsFinished')).toBeUndefined();
-  expect(condition('ActionsPermitted')).toBeUndefined();
-});

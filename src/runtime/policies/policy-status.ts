@@ -14,13 +14,12 @@ import { ADMISSION_POLICIES } from '../resources.ts';
 import { recordIn } from './author-review.ts';
 import type { ReadRecords, ReadsVerdict } from './read-records.ts';
 import { conditionsOf, createStatusReconciler } from './compiled-state.ts';
-import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
-import type { Policies } from './policy-registry.ts';
+import type { Policies, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import type { OwnState } from '../own-state/own-state.ts';
 import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** What the status reports besides the state of the policy on this replica. */
-export interface PolicyFacts {
+interface PolicyFacts {
   /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
   readonly isInstalled: (policy: CompiledPolicy) => boolean | undefined;
   /** Why the API server refuses the webhooks of this version, if it does. */
@@ -42,11 +41,8 @@ export function createPolicyStatusReconciler(
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
-    const {
-      metadata: { name = '' },
-      spec,
-      status: before = {},
-    } = policy;
+    const { metadata, spec, status: before = {} } = policy;
+    const { name = '' } = metadata;
     const installed = state.inForce === undefined ? false : isInstalled(state.inForce);
     if (installed === undefined) return before;
     // Counts of checks that the policy no longer has, or no longer audits, would stay forever.
@@ -147,23 +143,21 @@ function installationOf(
   return { type, status: 'False', reason: 'NotInstalled', message };
 }
 
-interface StatusSources extends Omit<PolicyFacts, 'isInstalled'> {
+interface StatusSources extends Policies {
   readonly records: OwnState['records'];
   readonly webhooks: Pick<InstalledWebhooks, 'onChange'>;
 }
 
 export function startPolicyStatus(
   context: Context,
-  { registry, policies }: Policies,
-  { records, webhooks, ...facts }: StatusSources,
+  { registry, policies, records, webhooks }: StatusSources,
+  facts: Omit<PolicyFacts, 'isInstalled'>,
   signal: AbortSignal,
 ): RunningController {
   const now = () => new Date();
   const all = { ...facts, isInstalled: registry.isInstalled };
   const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, records, all, now);
   const on = [webhooks.onChange, records.onChange];
-  const options = { name: 'policy-status', objects: policies, on, reconcile };
-  const controller = startController(context, options, signal);
-  registry.subscribe(controller.add, signal);
-  return controller;
+  const options = { name: 'policy-status', objects: policies, on, onKey: [registry.subscribe], reconcile };
+  return startController(context, options, signal);
 }

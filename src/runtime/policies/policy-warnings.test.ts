@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { requestOf } from '../../../test/support/admission/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { silent } from '../../../test/support/runtime/fixtures.ts';
+import { containing, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyWarnings, type PolicyWarningsOptions } from './policy-warnings.ts';
 
 const GROUP = 'infra.example.com';
@@ -49,7 +49,7 @@ test('--strict-policies refuses a broken policy, and not one that waits for its 
   expect(await strict(creation(policyWith('spec.tennant')), live)).toMatchObject({
     kind: 'deny',
     code: 403,
-    message: expect.stringContaining('did you mean tenant?') as string,
+    message: containing('did you mean tenant?'),
     causes: [{ field: 'spec.validate.immutable[0]' }],
   });
   expect(await strict(creation(policyWith('spec.tenant', 'racks')), live)).toMatchObject({

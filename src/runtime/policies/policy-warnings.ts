@@ -6,9 +6,9 @@ import { describeProblem, describeProblems } from '../../admission/policy/proble
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../../admission/review/decision.ts';
 import { writes, type AdmissionRequest } from '../../admission/review/request.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { orAborted } from '../../kube/clock.ts';
+import { orAborted } from '../../json/abort.ts';
 import type { Log } from '../../log.ts';
-import { compileLive, type CompileOptions } from './compile-live.ts';
+import { compileLive, type CompileOptions } from './policy-kinds.ts';
 
 /** In milliseconds. The write waits for the check, and the API server waits 5 s. */
 const LONGEST_MS = 2_000;

@@ -8,7 +8,7 @@ import { memoizeAsync } from '../../json/memoize-async.ts';
 import { canI, mayUser, type AccessQuestion, type AccessSubject } from '../../kube/access.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { orAborted } from '../../kube/clock.ts';
+import { orAborted } from '../../json/abort.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { placesOf, type Namespaces } from '../namespaces.ts';
 import { clusterRoles } from '../../kube/well-known.ts';
@@ -121,14 +121,18 @@ export function clusterRoleFor(policy: string, kinds: readonly GroupResource[]):
     `    resources: [${resources.map(({ resource }) => resource).join(', ')}]`,
     '    verbs: [get, list, watch]',
   ]);
-  return [
+  return aggregatedRole(`gatehouse-references-${policy}`, AGGREGATION_LABEL, rules);
+}
+
+/** A ClusterRole whose rules the one with this label collects. YAML, without a line break at the end. */
+export const aggregatedRole = (name: string, label: string, rules: readonly string[]): string =>
+  [
     'apiVersion: rbac.authorization.k8s.io/v1',
     'kind: ClusterRole',
     'metadata:',
-    `  name: gatehouse-references-${policy}`,
+    `  name: ${name}`,
     '  labels:',
-    `    ${AGGREGATION_LABEL}: "true"`,
+    `    ${label}: "true"`,
     'rules:',
     ...rules,
   ].join('\n');
-}

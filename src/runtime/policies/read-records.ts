@@ -78,12 +78,8 @@ export interface FollowedRecords extends ReadRecords {
 /** In a process that may lead. */
 export function followReadRecords(context: Context, signal: AbortSignal): FollowedRecords {
   const { namespace } = context.config;
-  const fieldSelector = `metadata.name=${READS_SECRET}`;
-  const { store, ...watched } = watch<Secret>(
-    context,
-    { resource: secrets, namespace, fieldSelector },
-    signal,
-  );
+  const options = { resource: secrets, namespace, name: READS_SECRET };
+  const { store, ...watched } = watch<Secret>(context, options, signal);
   return { ...watched, ...createReadRecords(() => store.list()[0]?.data) };
 }
 

@@ -5,7 +5,7 @@ import { createListeners } from '../listeners.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
-import { watch, type WatchContext, type Watching } from '../watch.ts';
+import { watch, type WatchContext, type Watching, keepOnly } from '../watch.ts';
 
 interface Target extends Watching<KubeObject> {
   /** Whether the store holds whole objects or only their metadata. */
@@ -46,12 +46,8 @@ export function createTargets(context: WatchContext, signal: AbortSignal) {
     /** Stops the watches of all kinds that are not in `needed`. */
     keepOnly: (needed: readonly GroupResource[]): void => {
       const names = new Set(needed.map(groupResourceName));
-      for (const [name, target] of targets) {
-        // A policy may be waiting for this list before it comes into force.
-        if (names.has(name) || target.isListing()) continue;
-        target.stop();
-        targets.delete(name);
-      }
+      // A policy may be waiting for this list before it comes into force.
+      keepOnly(targets, (name) => names.has(name) || targets.get(name)?.isListing() === true);
     },
     /** Undefined while the kind is not watched. */
     store: (target: GroupResource): Pick<Store<KubeObject>, 'get'> | undefined =>

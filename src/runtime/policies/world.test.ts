@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
-import { OutOfReachError } from '../../admission/policy/out-of-reach-error.ts';
+import { OutOfReachError } from '../../admission/policy/world.ts';
 import { createWorld, withinReach } from './world.ts';
 
 const ref = { group: 'infra.example.com', resource: 'datacenters', namespace: undefined, name: 'fra1' };
@@ -41,25 +41,20 @@ function worldOf({
   return createWorld(client, client, discovery, noTargets, { restoreEvidence });
 }
 
-test('an existing target is confirmed', async () => {
-  const world = worldOf({ remembered: 'v1', served: 'v1', exists: true });
-  expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
-});
-
-test('a missing target is confirmed to be missing', async () => {
-  const world = worldOf({ remembered: 'v1', served: 'v1', exists: false });
-  expect(await world.confirm(ref, signal)).toBeUndefined();
+test.each([
+  ['an existing target is confirmed', 'v1', true],
+  ['a missing target is confirmed to be missing', 'v1', false],
+  ['a target is not missing just because its known version is no longer served', 'v2', true],
+])('%s', async (_what, served, exists) => {
+  const world = worldOf({ remembered: 'v1', served, exists });
+  const expected = exists ? { metadata: { name: 'fra1' } } : undefined;
+  expect(await world.confirm(ref, signal)).toEqual(expected);
 });
 
 test('an object of another scope than its kind does not exist, and is not read', async () => {
   const world = worldOf({ remembered: 'v1', served: 'v1', exists: true });
   expect(await world.confirm({ ...ref, namespace: 'shop' }, signal)).toBeUndefined();
   expect(await world.read({ ...ref, namespace: 'shop' }, signal)).toBeUndefined();
-});
-
-test('a target is not missing just because its known version is no longer served', async () => {
-  const world = worldOf({ remembered: 'v1', served: 'v2', exists: true });
-  expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
 });
 
 test('a target of a kind that is no longer served is unknown', async () => {

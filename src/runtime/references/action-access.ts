@@ -11,6 +11,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { GONE, requeueIn, type Reconcile } from '../controller.ts';
 import { placesOf, type Namespaces } from '../namespaces.ts';
 import { governed } from '../policies/policy-kinds.ts';
+import { aggregatedRole } from '../policies/read-access.ts';
 
 /** The aggregated ClusterRole `gatehouse-actions` collects the rules of ClusterRoles with this label. */
 export const ACTIONS_LABEL = 'gatehouse.dev/aggregate-to-actions';
@@ -73,14 +74,5 @@ export function actionRoleFor(policy: string, needed: readonly Needed[]): string
     `    resources: [${resource}]`,
     `    verbs: [${verb}]`,
   ]);
-  return [
-    'apiVersion: rbac.authorization.k8s.io/v1',
-    'kind: ClusterRole',
-    'metadata:',
-    `  name: gatehouse-actions-${policy}`,
-    '  labels:',
-    `    ${ACTIONS_LABEL}: "true"`,
-    'rules:',
-    ...rules,
-  ].join('\n');
+  return aggregatedRole(`gatehouse-actions-${policy}`, ACTIONS_LABEL, rules);
 }

@@ -6,7 +6,7 @@ import {
   SETTLE_MS,
   type ClaimsInMemory,
 } from '../../../test/support/admission/claims.ts';
-import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { compiled, containing, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { newDeletionRecord, withGone } from '../../admission/policy/references/deletion-record.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -38,25 +38,21 @@ let progress: Progress[];
 let listed: boolean;
 let known: ObjectRef[];
 
-const keys = (change: Partial<ReferenceRule> = {}) =>
-  compiled({
-    validate: {
-      references: [
-        {
-          ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
-          target: { apiGroup: GROUP, resource: 'datacenters' },
-          ...change,
-        },
-      ],
-    },
-  });
+const cascade: ReferenceRule = {
+  ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
+/** The policy in force and in the API server. */
+const govern = (...references: readonly ReferenceRule[]) => {
+  policies = [compiled({ validate: { references } })];
+  spec = policies[0]?.spec;
+};
 
 beforeEach(() => {
   now = START;
   claims = createClaimsInMemory();
   stored = new Map();
-  policies = [keys()];
-  spec = policies[0]?.spec;
+  govern(cascade);
   restore = undefined;
   written = [];
   progress = [];
@@ -81,6 +77,14 @@ function put(ref: ObjectRef, content: object, metadata: object = {}): void {
     spec: content,
   } as KubeObject);
 }
+/** Somebody has created the target again. */
+const recreate = (): void => {
+  put(dc('fra1'), {}, { uid: 'another' });
+};
+const recreatedAt = (time: number): void => {
+  const creationTimestamp = new Date(time).toISOString();
+  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp });
+};
 
 const order: Parameters<typeof newDeletionRecord>[0] = {
   ...{ policy: 'servers', reference: 'datacenter', action: 'Cascade', target: dc('fra1'), uid: 'uid-fra1' },
@@ -114,11 +118,7 @@ function leader(change: Partial<DeletionActionsOptions> = {}) {
     governed: { referrers: () => (listed ? known : undefined) },
     world: { read, confirm: read },
     restoreInProgress: () => Promise.resolve(restore),
-    write: (ref, _object, plan) => {
-      written.push(`${plan.kind} ${ref.name}`);
-      stored.delete(targetKey(ref));
-      return Promise.resolve({ kind: 'deleted' });
-    },
+    write,
     onProgress: (one) => progress.push(one),
     now: () => new Date(now),
     log: silent,
@@ -142,146 +142,147 @@ test('the objects are deleted, and the record goes after the settle time', async
   expect(now - START).toBeGreaterThanOrEqual(SETTLE_MS);
 });
 
-test('another leader continues where the first one crashed', async () => {
-  const name = record();
-  await reconcile(name);
-  const crash = () => Promise.reject(new Error('killed'));
-  await reconcile(name, {
-    write: (ref, ...rest) => (ref.name === 's2' ? crash() : writeOnly(ref, ...rest)),
-  });
-  expect(written).toEqual(['delete s1']);
-  await finish(name);
-  expect(written).toEqual(['delete s1', 'delete s2']);
-});
-
-const writeOnly: DeletionActionsOptions['write'] = (ref, _object, plan) => {
+const write: DeletionActionsOptions['write'] = (ref, _object, plan) => {
   written.push(`${plan.kind} ${ref.name}`);
   stored.delete(targetKey(ref));
   return Promise.resolve({ kind: 'deleted' });
 };
 
+test('another leader continues where the first one crashed', async () => {
+  const name = record();
+  await reconcile(name);
+  const crash = () => Promise.reject(new Error('killed'));
+  await reconcile(name, { write: (ref, ...rest) => (ref.name === 's2' ? crash() : write(ref, ...rest)) });
+  expect(written).toEqual(['delete s1']);
+  await finish(name);
+  expect(written).toEqual(['delete s1', 'delete s2']);
+});
+
 describe('nothing is deleted', () => {
-  afterEachNothing();
-
-  test('while the target exists; the record expires', async () => {
-    put(dc('fra1'), {});
+  test.each<[string, number, () => void]>([
+    [
+      'while the target exists; the record expires',
+      0,
+      () => {
+        put(dc('fra1'), {});
+      },
+    ],
+    [
+      'while the target waits for finalizers, however long that takes',
+      1,
+      () => {
+        put(dc('fra1'), {}, { deletionTimestamp: '2026-11-27T12:00:00Z' });
+      },
+    ],
+    ['if the target was created again', 0, recreate],
+    ['while a restore is in progress', 1, () => (restore = 'first')],
+    ['while the governed objects are not listed', 1, () => (listed = false)],
+    [
+      'if the policy has another action by now',
+      0,
+      () => {
+        govern({ ...cascade, onTargetDelete: 'Restrict' });
+      },
+    ],
+    [
+      'while the policy only audits; the record waits',
+      1,
+      () => (policies = policies.map((policy) => ({ ...policy, enforcement: 'Audit' }))),
+    ],
+    [
+      'if an exception covers the objects',
+      0,
+      () => {
+        const exceptions = [{ name: 'old', reason: 'a drill', namespaces: ['shop'] }];
+        policies = [compiled({ validate: { references: [cascade] }, exceptions })];
+      },
+    ],
+  ])('%s (records left: %i)', async (_when, left, change) => {
+    change();
     await finish(record());
-    expect(claims.stored.size).toBe(0);
+    expect(written).toEqual([]);
+    expect(claims.stored.size).toBe(left);
   });
 
-  test('while the target waits for finalizers, however long that takes', async () => {
-    put(dc('fra1'), {}, { deletionTimestamp: '2026-11-27T12:00:00Z' });
-    await finish(record());
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('if the target was created again', async () => {
-    put(dc('fra1'), {}, { uid: 'another' });
-    await reconcile(record());
-    expect(claims.stored.size).toBe(0);
-    expect(progress.at(-1)?.message).toContain('exists again');
+  test.each<[string, number, string | undefined, Partial<DeletionActionsOptions>]>([
+    [
+      'if the live read of the target fails, as when its kind is not served',
+      1,
+      'does not serve',
+      {
+        world: {
+          read: () => Promise.reject(new Error('the API server does not serve datacenters')),
+          confirm: () => Promise.reject(new Error('the API server does not serve datacenters')),
+        },
+      },
+    ],
+    [
+      'if the RestoreWindows cannot be listed',
+      1,
+      'no answer',
+      { restoreInProgress: () => Promise.reject(new Error('no answer')) },
+    ],
+    [
+      'if a record is forged or was written with another key',
+      0,
+      undefined,
+      { prove: (text) => prove(`${text} `) },
+    ],
+    ['while the key is not known; the record stays', 1, undefined, { prove: () => undefined }],
+  ])('%s (records left: %i)', async (_when, left, error, change) => {
+    const outcome = reconcile(record({}, START), change);
+    if (error === undefined) await outcome;
+    else await expect(outcome).rejects.toThrow(error);
+    expect(written).toEqual([]);
+    expect(claims.stored.size).toBe(left);
   });
 
   test('if the target was created again after the leader saw that it is gone', async () => {
     const name = record();
     await reconcile(name);
-    put(dc('fra1'), {}, { uid: 'another' });
+    recreate();
     await finish(name);
-  });
-
-  test('if the live read of the target fails, as when its kind is not served', async () => {
-    const name = record();
-    const fails = () => Promise.reject(new Error('the API server does not serve datacenters'));
-    await expect(reconcile(name, { world: { read: fails, confirm: fails } })).rejects.toThrow(
-      'does not serve',
-    );
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('while a restore is in progress, and the report says why', async () => {
-    restore = 'first';
-    await finish(record());
-    expect(progress.at(-1)).toMatchObject({
-      state: 'waiting',
-      message: expect.stringContaining('"first"') as string,
-    });
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('if the RestoreWindows cannot be listed', async () => {
-    const name = record({}, START);
-    const fails = () => Promise.reject(new Error('no answer'));
-    await expect(reconcile(name, { restoreInProgress: fails })).rejects.toThrow('no answer');
-  });
-
-  test('while the governed objects are not listed', async () => {
-    listed = false;
-    await finish(record());
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('if the policy has another action by now', async () => {
-    policies = [keys({ onTargetDelete: 'Restrict' })];
-    spec = policies[0]?.spec;
-    await finish(record());
-    expect(claims.stored.size).toBe(0);
-  });
-
-  test('while the policy only audits; the record waits', async () => {
-    policies = policies.map((policy) => ({ ...policy, enforcement: 'Audit' }));
-    await finish(record());
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('if a record is forged or was written with another key', async () => {
-    const name = record();
-    await reconcile(name, { prove: (text) => prove(`${text} `) });
-    expect(claims.stored.size).toBe(0);
-  });
-
-  test('while the key is not known; the record stays', async () => {
-    const name = record();
-    await reconcile(name, { prove: () => undefined });
-    expect(claims.stored.size).toBe(1);
-  });
-
-  test('if an exception covers the objects', async () => {
-    const exceptions = [{ name: 'old', namespaces: ['shop'] }];
-    policies = [compiled({ ...(policies[0]?.spec ?? {}), exceptions } as never)];
-    await finish(record());
+    expect(written).toEqual([]);
   });
 
   test('in more than 16 levels', async () => {
     await finish(record({ depth: 17 }));
+    expect(written).toEqual([]);
     expect(progress.at(-1)).toMatchObject({ state: 'stuck' });
+  });
+
+  test.each<[string, object, () => void]>([
+    ['a target that was created again', { message: containing('exists again') }, recreate],
+    ['a restore', { state: 'waiting', message: containing('"first"') }, () => (restore = 'first')],
+  ])('because of %s, and the report says so', async (_what, expected, change) => {
+    change();
+    const name = record();
+    await reconcile(name);
+    await reconcile(name);
+    expect(progress.at(-1)).toMatchObject(expected);
   });
 });
 
-function afterEachNothing(): void {
-  beforeEach(({ onTestFinished }) => {
-    onTestFinished(() => {
-      expect(written).toEqual([]);
-    });
-  });
+/** Many objects that reference the target, and the record of its deletion. */
+function recordOfMany(): string {
+  known = Array.from({ length: 20 }, (_, n) => srv(`m${n}`));
+  for (const ref of known) put(ref, { datacenter: 'fra1' });
+  return record({}, START);
 }
 
 test('a restore that begins in the middle stops the work', async () => {
-  known = Array.from({ length: 20 }, (_, n) => srv(`m${n}`));
-  for (const ref of known) put(ref, { datacenter: 'fra1' });
-  const name = record({}, START);
   let asked = 0;
-  await reconcile(name, { restoreInProgress: () => Promise.resolve(asked++ < 2 ? undefined : 'second') });
+  const restoreInProgress = () => Promise.resolve(asked++ < 2 ? undefined : 'second');
+  await reconcile(recordOfMany(), { restoreInProgress });
   expect(written).toHaveLength(8);
 });
 
 test('a target that is created again in the middle stops the work', async () => {
-  known = Array.from({ length: 20 }, (_, n) => srv(`m${n}`));
-  for (const ref of known) put(ref, { datacenter: 'fra1' });
-  const name = record({}, START);
+  const name = recordOfMany();
   await reconcile(name, {
-    write: (ref, ...rest) => {
-      put(dc('fra1'), {}, { uid: 'another' });
-      return writeOnly(ref, ...rest);
+    write: (...args) => {
+      recreate();
+      return write(...args);
     },
   });
   expect(written).toHaveLength(8);
@@ -294,7 +295,7 @@ test('an object of a target that is created again while the leader reads the obj
   const name = record({}, START);
   const read = (ref: ObjectRef) => {
     // `kubectl replace --force`: the user has created both again by the time of the read.
-    put(dc('fra1'), {}, { uid: 'another' });
+    recreate();
     put(ref, { datacenter: 'fra1' }, { uid: `new-${ref.name}` });
     return Promise.resolve(stored.get(targetKey(ref)));
   };
@@ -311,7 +312,7 @@ test('an object that a restore creates after the deletion of its target stays', 
   const name = record();
   await reconcile(name);
   now += 20_000;
-  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now).toISOString() });
+  recreatedAt(now);
   await reconcile(name);
   now += 20_000;
   restore = undefined;
@@ -323,7 +324,7 @@ test('an object that a restore creates after the deletion of its target stays', 
 test('an object that is created while no leader runs stays', async () => {
   const name = record();
   now += 3_600_000;
-  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now - 60_000).toISOString() });
+  recreatedAt(now - 60_000);
   await finish(name);
   expect(written).toEqual(['delete s1']);
 });
@@ -336,7 +337,7 @@ test('an object that is created while the target waits for finalizers goes with 
     await one(name, NEVER);
     now += 5_000;
   }
-  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now).toISOString() });
+  recreatedAt(now);
   stored.delete(targetKey(dc('fra1')));
   await one(name, NEVER);
   await finish(name);
@@ -347,9 +348,7 @@ test('an object that cannot be deleted does not keep the others, and is reported
   const name = record({}, START);
   await reconcile(name, {
     write: (ref, ...rest) =>
-      ref.name === 's1'
-        ? Promise.resolve({ kind: 'refused', message: 'still named' })
-        : writeOnly(ref, ...rest),
+      ref.name === 's1' ? Promise.resolve({ kind: 'refused', message: 'still named' }) : write(ref, ...rest),
   });
   expect(written).toEqual(['delete s2']);
   expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 1 });
@@ -357,26 +356,14 @@ test('an object that cannot be deleted does not keep the others, and is reported
 });
 
 test('a cascade writes the record of the next level first, with its depth', async () => {
-  policies = [
-    compiled({
-      validate: {
-        references: [
-          ...(policies[0]?.spec.validate?.references ?? []),
-          {
-            ...{ name: 'peer', path: 'spec.peer', onTargetDelete: 'Cascade' },
-            target: { apiGroup: GROUP, resource: 'servers' },
-          },
-        ],
-      },
-    }),
-  ];
-  spec = policies[0]?.spec;
+  const peer = { name: 'peer', path: 'spec.peer', target: { apiGroup: GROUP, resource: 'servers' } };
+  govern(cascade, { ...peer, onTargetDelete: 'Cascade' });
   known = [srv('s1')];
   const name = record({ depth: 3 }, START);
   await reconcile(name, {
-    write: (ref, ...rest) => {
+    write: (...args) => {
       expect(claims.stored.size).toBe(2);
-      return writeOnly(ref, ...rest);
+      return write(...args);
     },
   });
   const [next] = [...claims.stored.values()].filter(({ metadata }) => metadata.name !== name);
@@ -388,8 +375,7 @@ test('a cascade writes the record of the next level first, with its depth', asyn
 });
 
 test('a name that something writes back is reported, not removed for ever', async () => {
-  policies = [keys({ onTargetDelete: 'SetNull' })];
-  spec = policies[0]?.spec;
+  govern({ ...cascade, onTargetDelete: 'SetNull' });
   const name = record({ action: 'SetNull' }, START);
   await reconcile(name, {
     write: (_ref, object) => Promise.resolve({ kind: 'patched', object }),

@@ -92,9 +92,9 @@ async function pass(task: Task): Promise<ReconcileResult> {
   if (restore !== undefined) return wait(task, deferral(restore));
   if (record.depth > MOST_DEPTH) {
     const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that name ${describeRef(record.target)}`;
-    return await actOrFinish(task, found, message);
+    return await actOrFinish({ ...task, ...found }, message);
   }
-  return await actOrFinish(task, found);
+  return await actOrFinish({ ...task, ...found });
 }
 
 const deferral = (restore: string): string =>
@@ -104,6 +104,8 @@ interface Ordering {
   readonly policy: CompiledPolicy;
   readonly reference: CompiledReference;
 }
+
+type OrderedTask = Task & Ordering;
 
 /** The reference that ordered the action, if it is in force. Undefined: that is not known at the moment. */
 async function orderedBy({
@@ -130,12 +132,8 @@ function wait(task: Task, message: string, ms = WAIT_MS): ReconcileResult {
   return requeueIn(ms, task.now());
 }
 
-async function actOrFinish(
-  task: Task,
-  { policy, reference }: Ordering,
-  refusal = '',
-): Promise<ReconcileResult> {
-  const { governed, record, claims, now } = task;
+async function actOrFinish(task: OrderedTask, refusal = ''): Promise<ReconcileResult> {
+  const { policy, governed, record, claims, now } = task;
   const referrers = governed
     .referrers(record.target, [policy])
     ?.filter((ref) => canGovern(policy, ref) && targetKey(ref) !== targetKey(record.target));
@@ -145,18 +143,14 @@ async function actOrFinish(
     report(task, { state: 'stuck', message: refusal });
     return requeueIn(STUCK_MS, now());
   }
-  const outcomes = await actOn(referrers, task, policy, reference);
+  const outcomes = await actOn(referrers, task);
   const open = outcomes.filter(({ kind }) => kind !== 'left');
   if (open.length > 0) {
     const stuck = open.filter((one) => one.kind === 'stuck');
     const done = open.filter(({ kind }) => kind === 'done').length;
     const [first] = stuck;
-    report(task, {
-      state: first === undefined ? 'working' : 'stuck',
-      message: first?.message ?? '',
-      done,
-      stuck,
-    });
+    const state = first === undefined ? 'working' : 'stuck';
+    report(task, { state, message: first?.message ?? '', done, stuck });
     return requeueIn(stuck.length === open.length ? STUCK_MS : SOON_MS, now());
   }
   // A write that raced with the deletion may be stored until the settle time is over.
@@ -198,12 +192,7 @@ const AT_ONCE = 8;
 const REPORT_MS = 10_000;
 
 /** Stops as soon as the target exists again or a restore begins; the next pass says why. */
-async function actOn(
-  referrers: readonly ObjectRef[],
-  task: Task,
-  policy: CompiledPolicy,
-  reference: CompiledReference,
-): Promise<readonly Outcome[]> {
+async function actOn(referrers: readonly ObjectRef[], task: OrderedTask): Promise<readonly Outcome[]> {
   if (referrers.length === 0) return [];
   const { world, signal, restoreInProgress, now } = task;
   const grants = await world.readGrants?.(undefined, signal);
@@ -211,13 +200,13 @@ async function actOn(
   let reportedAt = now().getTime();
   for (let at = 0; at < referrers.length; at += AT_ONCE) {
     const found = await mapConcurrent(referrers.slice(at, at + AT_ONCE), AT_ONCE, (ref) =>
-      orStuck(ref, signal, () => findWork(ref, task, policy, reference, grants)),
+      orStuck(ref, signal, () => findWork(ref, task, grants)),
     );
     // After the objects are read: each write holds for a version that named the target while that was gone.
     if ((await restoreInProgress(signal)) !== undefined) return [...outcomes, { kind: 'again' }];
     if ((await targetState(task)) !== 'gone') return [...outcomes, { kind: 'again' }];
     const act = async (one: Work | Outcome): Promise<Outcome> =>
-      'plan' in one ? await orStuck(one.ref, signal, () => write(one, task, policy, reference)) : one;
+      'plan' in one ? await orStuck(one.ref, signal, () => write(one, task)) : one;
     outcomes.push(...(await mapConcurrent(found, AT_ONCE, act)));
     if (now().getTime() - reportedAt < REPORT_MS) continue;
     reportedAt = now().getTime();
@@ -249,27 +238,17 @@ interface Work {
   readonly plan: Exclude<ReferrerPlan, { kind: 'leave' }>;
 }
 
-async function findWork(
-  ref: ObjectRef,
-  task: Task,
-  policy: CompiledPolicy,
-  reference: CompiledReference,
-  grants: GrantsRead,
-): Promise<Work | Outcome> {
-  const { world, signal, record } = task;
+async function findWork(ref: ObjectRef, task: OrderedTask, grants: GrantsRead): Promise<Work | Outcome> {
+  const { policy, reference, world, signal, record } = task;
   const object = await world.read(ref, signal, policy.match.apiVersions);
   const plan = planReferrer(record, reference, ref, object);
   if (plan.kind === 'leave' || object === undefined) return LEFT;
-  if (isExempt(policy, reference, ref, object, grants, task)) return LEFT;
+  if (isExempt(ref, object, grants, task)) return LEFT;
   return (await isGovernedNow(policy, object, world, signal)) ? { ref, object, plan } : LEFT;
 }
 
-async function write(
-  { ref, object, plan }: Work,
-  task: Task,
-  policy: CompiledPolicy,
-  reference: CompiledReference,
-): Promise<Outcome> {
+async function write({ ref, object, plan }: Work, task: OrderedTask): Promise<Outcome> {
+  const { policy, reference } = task;
   const stuck = (message: string): Outcome => ({
     kind: 'stuck',
     object,
@@ -290,12 +269,10 @@ const LEFT: Outcome = { kind: 'left' };
 
 /** Exempt objects may lose their target. */
 function isExempt(
-  policy: CompiledPolicy,
-  reference: CompiledReference,
   { group, resource, namespace, name }: ObjectRef,
   object: KubeObject,
   grants: GrantsRead,
-  { now }: Task,
+  { policy, reference, now }: OrderedTask,
 ): boolean {
   if (!isJsonObject(object)) return false;
   const request = {

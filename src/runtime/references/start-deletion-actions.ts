@@ -5,9 +5,8 @@ import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { windowState } from '../../restore/window.ts';
 import { createClient } from '../../kube/client.ts';
-import { createClaims } from '../claims/claims.ts';
+import { createClaims, type ClaimSources } from '../claims/claims.ts';
 import {
-  inLocalTime,
   startController,
   createReminders,
   regarding,
@@ -19,14 +18,11 @@ import { RESTORE_WINDOWS, UNIQUE_CLAIMS, ADMISSION_POLICIES } from '../resources
 import { watch } from '../watch.ts';
 import { createActionAccessReconciler } from './action-access.ts';
 import { createDeletionActionsReconciler } from './deletion-actions.ts';
-import { createWriteReferrer } from './write-referrer.ts';
+import { createWriteReferrer, type Progress } from './deletion-task.ts';
 import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
 import { counted } from '../../json/counted.ts';
 import type { Log } from '../../log.ts';
-import type { Progress } from './deletion-task.ts';
-import type { ClaimSources } from '../claims/start-unsettled-claims.ts';
 import type { OwnState } from '../own-state/own-state.ts';
-import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { RestoreKinds } from '../restores/restore-kinds.ts';
 
 const WORKERS = 4;
@@ -34,10 +30,7 @@ const WORKERS = 4;
 /** Timeout of one pass, in milliseconds: it acts on thousands of objects. */
 const PASS_MS = 10 * 60_000;
 
-export interface DeletionSources extends ClaimSources, Pick<RestoreKinds, 'windows'> {
-  readonly registry: PolicyRegistry;
-  readonly records: OwnState['records'];
-}
+interface DeletionSources extends ClaimSources, Pick<RestoreKinds, 'windows'>, Pick<OwnState, 'records'> {}
 
 /**
  * What the leader reports about deletions of targets: Events, and one message for each policy.
@@ -74,10 +67,11 @@ export function startDeletionActions(
       name: 'deletion-actions',
       concurrency: WORKERS,
       timeoutMs: PASS_MS,
-      reconcile: inLocalTime(async (claim, reconciling) => {
+      reconcile: async (claim, reconciling) => {
         await records.whenSynced(reconciling);
         return await reconcile(claim, reconciling);
-      }, now),
+      },
+      serverNow: now,
     },
     signal,
   );
@@ -104,6 +98,8 @@ export function startDeletionActions(
     context,
     {
       name: 'action-access',
+      key: registry.inForce().map(({ name }) => name),
+      onKey: [registry.subscribe],
       reconcile: createActionAccessReconciler(
         registry.inForce,
         client,
@@ -115,8 +111,6 @@ export function startDeletionActions(
     },
     signal,
   );
-  registry.subscribe(access.add, signal);
-  for (const { name } of registry.inForce()) access.add(name);
   return {
     stopped: Promise.all([controller.stopped, access.stopped]),
     progress: progress.message,
@@ -148,8 +142,8 @@ function createDeletionProgress(
   log: Log,
   onMessage: (policy: string) => void,
 ) {
+  /** What is not over, by the name of the record. `done`: in all passes. */
   const open = new Map<string, Progress>();
-  const done = new Map<string, number>();
   const reminders = createReminders();
   const aboutPolicy = (policy: string): KubeObject => ({
     apiVersion: `${ADMISSION_POLICIES.group}/${ADMISSION_POLICIES.version}`,
@@ -171,37 +165,24 @@ function createDeletionProgress(
     note: (progress: Progress): void => {
       const { claim, record: order, state, stuck } = progress;
       const before = message(order.policy);
-      const total = (done.get(claim) ?? 0) + progress.done;
+      const total = (open.get(claim)?.done ?? 0) + progress.done;
       if (state === 'finished' || state === 'abandoned') {
         if (total > 0) {
           const text = `${DONE[order.action]} ${counted(total, 'object')} after the deletion of ${describeRef(order.target)} (reference ${order.reference})`;
-          record({
-            regarding: regarding(aboutPolicy(order.policy)),
-            type: 'Normal',
-            reason: 'ReferrersHandled',
-            message: text,
-          });
+          const about = regarding(aboutPolicy(order.policy));
+          record({ regarding: about, type: 'Normal', reason: 'ReferrersHandled', message: text });
           log.info({ policy: order.policy, target: targetKey(order.target), objects: total }, text);
         }
         open.delete(claim);
-        done.delete(claim);
         if (state === 'abandoned' && progress.message !== '')
           log.info({ policy: order.policy, target: targetKey(order.target) }, progress.message);
-      } else {
-        open.set(claim, progress);
-        if (total > 0) done.set(claim, total);
-      }
+      } else open.set(claim, { ...progress, done: total });
       for (const one of stuck.slice(0, MOST_EVENTS)) {
         if (one.object === undefined) continue;
         const text = `names ${describeRef(order.target)}, which was deleted, and ${order.action} fails: ${one.message} (reference ${order.reference}, policy ${order.policy})`;
         const key = `${claim} ${one.object.metadata?.uid ?? ''}`;
-        if (reminders.isDue(key, text, now()))
-          record({
-            regarding: regarding(one.object),
-            type: 'Warning',
-            reason: 'ReferrerKept',
-            message: text,
-          });
+        const event = { type: 'Warning', reason: 'ReferrerKept', message: text } as const;
+        if (reminders.isDue(key, text, now())) record({ regarding: regarding(one.object), ...event });
       }
       const after = message(order.policy);
       if (after === before) return;
@@ -212,7 +193,6 @@ function createDeletionProgress(
     forget: (claim: string): void => {
       const policy = open.get(claim)?.record.policy;
       open.delete(claim);
-      done.delete(claim);
       if (policy !== undefined) onMessage(policy);
     },
   };

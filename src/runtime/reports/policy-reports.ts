@@ -7,22 +7,23 @@ import { isDeepStrictEqual } from 'node:util';
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { PolicyFindings } from '../../admission/reports/findings.ts';
 import { planReports } from '../../admission/reports/plan-reports.ts';
-import { renderReport, timesOf, isOwnReport, type Report } from '../../admission/reports/report.ts';
+import {
+  renderReport,
+  timesOf,
+  isOwnReport,
+  type Report,
+  REPORT_FORMATS,
+  REPORT_SELECTOR,
+  type ReportFormat,
+} from '../../admission/reports/report.ts';
 import { counted } from '../../json/counted.ts';
 import { systemClock, sleep, type Clock } from '../../kube/clock.ts';
 import { atMostEvery } from '../at-most-every.ts';
-import {
-  inLocalTime,
-  requeueIn,
-  startController,
-  type LeaderContext,
-  type Reconcile,
-} from '../controller.ts';
-import type { Namespaces } from '../namespaces.ts';
+import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
+import { type Namespaces, listIn } from '../namespaces.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { refusable, WriteRefused } from '../write-refused.ts';
-import { ownReports, servedFormats, type ServedFormat, type StoredReport } from './report-kinds.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
@@ -31,7 +32,7 @@ import type { Resource } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 
-export interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> {
+interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> {
   readonly client: WriteOptions['client'] & Pick<KubeClient, 'listAll'>;
   readonly discovery: Pick<Discovery, 'servedIn'>;
   readonly namespaces: Namespaces;
@@ -153,7 +154,7 @@ export function startPolicyReports(
   });
   const controller = startController(
     context,
-    { name: 'policy-reports', timeoutMs: TIMEOUT_MS, reconcile: inLocalTime(reconcile, serverClock.now) },
+    { name: 'policy-reports', timeoutMs: TIMEOUT_MS, reconcile, serverNow: serverClock.now },
     signal,
   );
   const refresh = atMostEvery(GATHER_MS, () => controller.add(KEY), systemClock, signal);
@@ -178,11 +179,6 @@ const MAX_FAILURES = 10;
 /** The manifest that grants all permissions for reports. */
 const REPORTS_ROLE = 'deploy/components/policy-reports/role.yaml';
 
-interface WrittenReports {
-  readonly written: number;
-  readonly deleted: number;
-}
-
 /**
  * @param wanted the reports to write, all in one format
  * @param stored the reports of Gatehouse in all formats; those that are not wanted are deleted
@@ -193,7 +189,7 @@ async function writeReports(
   stored: readonly StoredReport[],
   options: WriteOptions,
   signal: AbortSignal,
-): Promise<WrittenReports> {
+) {
   const failures: unknown[] = [];
   const attempt = async (write: () => Promise<boolean>): Promise<number> => {
     if (failures.length >= MAX_FAILURES) return 0;
@@ -281,4 +277,51 @@ async function deleteOne(
   const preconditions = { uid, resourceVersion };
   const outcome = await client.delete(resource, { namespace, name }, { preconditions, signal });
   return outcome === 'deleted';
+}
+
+interface ServedFormat {
+  readonly format: ReportFormat;
+  readonly namespaced: Resource;
+  readonly cluster: Resource;
+}
+
+/** A report in the API server. */
+interface StoredReport {
+  readonly resource: Resource;
+  readonly report: Report;
+}
+
+/** The preferred format first. A group that serves only one of its kinds counts as not served. */
+async function servedFormats(
+  discovery: Pick<Discovery, 'servedIn'>,
+  signal: AbortSignal,
+): Promise<readonly ServedFormat[]> {
+  const served: ServedFormat[] = [];
+  for (const format of REPORT_FORMATS) {
+    const kinds = await discovery.servedIn(format.group, signal);
+    const find = (resource: string) =>
+      kinds.find((kind) => kind.version === format.version && kind.resource === resource);
+    const namespaced = find(format.namespaced.resource);
+    const cluster = find(format.cluster.resource);
+    if (namespaced !== undefined && cluster !== undefined) served.push({ format, namespaced, cluster });
+  }
+  return served;
+}
+
+/** @throws when the API server refuses a list: reports that cannot be compared must not be written */
+async function ownReports(
+  client: Pick<KubeClient, 'listAll'>,
+  { namespaced, cluster }: ServedFormat,
+  namespaces: Namespaces,
+  signal: AbortSignal,
+): Promise<readonly StoredReport[]> {
+  const found: StoredReport[] = [];
+  for (const resource of [namespaced, cluster]) {
+    const reports = await listIn<Report>(client, resource, namespaces, {
+      labelSelector: REPORT_SELECTOR,
+      signal,
+    });
+    found.push(...reports.filter(isOwnReport).map((report) => ({ resource, report })));
+  }
+  return found;
 }

@@ -5,7 +5,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { createStore } from '../../kube/store.ts';
 import { createListeners } from '../listeners.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { createAwaitWindow, createWindowOrAwait } from './await-window.ts';
+import { createAwaitWindow, createWindowOrAwait } from './restore-evidence.ts';
 
 const windowOf = (
   name: string,
@@ -132,17 +132,16 @@ describe('a process with both roles', () => {
     warnings = 0;
   });
 
-  test('creates the window', async () => {
+  const store = async (...existing: readonly RestoreWindow[]) => {
     const { client, objects } = createCluster();
+    const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
+    for (const window of existing) windows.add(window);
     await createWindowOrAwait(client, wait, log)(windowOf('a'), NEVER);
-    expect([objects(RESTORE_WINDOWS).list().length, waits]).toEqual([1, 0]);
-  });
+    return windows.list().length;
+  };
 
-  test('accepts that another replica has created it', async () => {
-    const { client, objects } = createCluster();
-    objects<RestoreWindow>(RESTORE_WINDOWS).add(windowOf('a'));
-    await createWindowOrAwait(client, wait, log)(windowOf('a'), NEVER);
-    expect(waits).toBe(0);
+  test('creates the window, unless another replica has created it', async () => {
+    expect([await store(), await store(windowOf('a')), waits]).toEqual([1, 1, 0]);
   });
 
   test.each([
@@ -150,18 +149,14 @@ describe('a process with both roles', () => {
     ['another source', windowOf('a', 'u2')],
     ['this source in deletion', windowOf('a', 'u1', deleted)],
   ])('defers nothing if the window of this name is one of %s', async (_what, taken) => {
-    const { client, objects } = createCluster();
-    objects<RestoreWindow>(RESTORE_WINDOWS).add(taken);
-    await expect(createWindowOrAwait(client, wait, log)(windowOf('a'), NEVER)).rejects.toThrow(
-      'RestoreWindow a belongs to another source',
-    );
+    await expect(store(taken)).rejects.toThrow('RestoreWindow a belongs to another source');
   });
 
   test('waits for the leader if only the leader may, and says so once', async () => {
     const { client } = createCluster({ create: () => Promise.reject(new ApiError(403, 'forbidden')) });
-    const store = createWindowOrAwait(client, wait, log);
-    await store(windowOf('a'), NEVER);
-    await store(windowOf('b', 'u2'), NEVER);
+    const storeOrWait = createWindowOrAwait(client, wait, log);
+    await storeOrWait(windowOf('a'), NEVER);
+    await storeOrWait(windowOf('b', 'u2'), NEVER);
     expect([waits, warnings]).toEqual([2, 1]);
   });
 

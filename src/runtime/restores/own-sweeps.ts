@@ -56,9 +56,6 @@ export function startOwnSweeps(
   const { client, config, serverClock, log } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const reconcile = createOwnSweepsReconciler(client, sweepRequested, serverClock.now, log);
-  const controller = startController(context, { name: 'own-sweeps', reconcile }, signal);
-  onSweepDue(controller.add, signal);
-  const due = sweepDue();
-  if (due !== undefined) controller.add(due);
-  return controller;
+  const key = sweepDue() ?? [];
+  return startController(context, { name: 'own-sweeps', key, onKey: [onSweepDue], reconcile }, signal);
 }

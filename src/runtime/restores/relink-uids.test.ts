@@ -4,7 +4,7 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import type { LinkOperation } from '../../restore/owner-links.ts';
 import type { PatchOutcome, RelinkOptions } from './relink.ts';
-import { createUidRelinker } from './relink-uids.ts';
+import { createUidRelinker } from './relink-owners.ts';
 
 const SERVERS = { group: 'infra.example.com', resource: 'servers' };
 const CREATED = '2026-11-21T12:00:00Z';

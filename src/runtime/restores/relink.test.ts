@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LiveOwner } from '../../admission/policy/world.ts';
+import { applyPatch, type PatchOperation } from '../../json/json-patch.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { LinkOperation } from '../../restore/owner-links.ts';
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';
 
 const SERVERS = { group: 'infra.example.com', resource: 'servers' };
@@ -33,8 +36,8 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
 });
 
 /** An API server that stores one object. */
-function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>) {
-  let now = stored;
+function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('new')]])) {
+  let now: KubeObject | undefined = stored;
   const patches: (readonly LinkOperation[])[] = [];
   const state = {
     patches,
@@ -62,25 +65,18 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
     },
   );
   const apply = (operations: readonly LinkOperation[]): PatchOutcome => {
-    const valueOf = (path: string) =>
-      operations.flatMap((one) => (one.path === path && one.op !== 'remove' ? [one.value] : []))[0];
-    const fits =
-      valueOf('/metadata/uid') === now?.metadata?.uid &&
-      valueOf('/metadata/resourceVersion') === now?.metadata?.resourceVersion;
-    if (!fits) return { kind: 'changed', message: 'the test failed' };
-    // written by the relinker
-    const refs = valueOf('/metadata/ownerReferences') as readonly OwnerReference[] | undefined;
-    const record = valueOf('/metadata/annotations/gatehouse.dev~1owner-references') as string | undefined;
-    const isGone = operations.some(({ op, path }) => op === 'remove' && path === '/metadata/ownerReferences');
-    const { ownerReferences: before, ...rest } = now?.metadata ?? {};
-    const kept = refs ?? (isGone ? undefined : before);
-    now = { ...now, metadata: { ...rest, ...(kept && { ownerReferences: kept }) } };
-    state.change({ annotations: record === undefined ? {} : { [OWNER_RECORD_ANNOTATION]: record } });
+    const { uid, resourceVersion } = now?.metadata ?? {};
+    const tested = operations.flatMap((one) => (one.op === 'test' ? [one.value] : []));
+    if (now === undefined || tested[0] !== uid || tested[1] !== resourceVersion)
+      return { kind: 'changed', message: 'the test failed' };
+    const edits = operations.filter(({ op }) => op !== 'test');
+    now = applyPatch(now as JsonObject, edits as readonly PatchOperation[]); // their values are JSON
+    state.change({});
     return { kind: 'patched', object: now };
   };
   return Object.assign(state, {
     run: (options = LINK, listed = stored) =>
-      relinker(SERVERS, listed ?? {}, options, new AbortController().signal),
+      relinker(SERVERS, listed, options, new AbortController().signal),
     uids: () => (now?.metadata?.ownerReferences ?? []).map(({ uid }) => uid),
     recorded: () => parseOwnerRecord(now?.metadata?.annotations?.[OWNER_RECORD_ANNOTATION])?.refs,
   });
@@ -89,7 +85,7 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
 const results = (items: readonly { readonly result: string }[]) => items.map(({ result }) => result);
 
 test('an existing owner is linked with one write, and a second run finds nothing to do', async () => {
-  const world = cluster(child(), new Map([['r1', owner('new')]]));
+  const world = cluster();
   expect(await world.run()).toEqual([
     {
       object: {
@@ -108,19 +104,22 @@ test('an existing owner is linked with one write, and a second run finds nothing
   expect(world.patches).toHaveLength(1);
 });
 
-test('objects that no restore created, that have all owners or that are being deleted are skipped', async () => {
-  const owners = new Map([['r1', owner('new')]]);
-  const world = cluster(child(), owners);
-  expect(await world.run({ ...LINK, isRestored: () => false })).toEqual([]);
-  expect(await cluster({ metadata: { name: 'a' } }, owners).run()).toEqual([]);
-  const leaving = child();
-  const doomed = { ...leaving, metadata: { ...leaving.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } };
-  expect(await cluster(doomed, owners).run()).toEqual([]);
+test.each<[string, KubeObject, Partial<RelinkOptions>]>([
+  ['that no restore created', child(), { isRestored: () => false }],
+  ['that has all owners', { metadata: { name: 'a' } }, {}],
+  [
+    'that is being deleted',
+    { ...child(), metadata: { ...child().metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } },
+    {},
+  ],
+])('an object %s is skipped', async (_which, object, options) => {
+  const world = cluster(object);
+  expect(await world.run({ ...LINK, ...options })).toEqual([]);
   expect(world.patches).toEqual([]);
 });
 
 test('mode Report writes nothing', async () => {
-  const world = cluster(child([rack, { ...rack, name: 'r2' }]), new Map([['r1', owner('new')]]));
+  const world = cluster(child([rack, { ...rack, name: 'r2' }]));
   expect(results(await world.run({ ...LINK, mode: 'Report' }))).toEqual(['WouldLink', 'OwnerMissing']);
   const [held, missing] = await world.run({ ...LINK, mode: 'Report', heldBy: 'careful' });
   expect(held?.message).toContain('RestoreWindow "careful" restored the object too');
@@ -140,69 +139,54 @@ test('an owner younger than the object is linked if a restore created it', async
 });
 
 describe('while other clients write', () => {
-  test('the object is read and evaluated again', async () => {
-    const world = cluster(child(), new Map([['r1', owner('new')]]));
+  /** A world in which another client changes the object before the first write. */
+  const changing = (metadata: KubeObject['metadata'], object = child()) => {
+    const world = cluster(object);
     world.beforePatch = (n) => {
-      if (n === 1) world.change({ labels: { a: 'b' } });
+      if (n === 1) world.change(metadata);
       return undefined;
     };
+    return world;
+  };
+
+  test('the object is read and evaluated again', async () => {
+    const world = changing({ labels: { a: 'b' } });
     expect(results(await world.run())).toEqual(['Linked']);
     expect(world.stored()?.metadata?.labels).toEqual({ a: 'b' });
     expect(world.patches).toHaveLength(2);
   });
 
   test('an owner that another client has linked is left alone', async () => {
-    const world = cluster(child(), new Map([['r1', owner('new')]]));
-    world.beforePatch = (n) => {
-      if (n === 1) world.change({ ownerReferences: [{ ...rack, uid: 'new' }] });
-      return undefined;
-    };
+    const world = changing({ ownerReferences: [{ ...rack, uid: 'new' }] });
     expect(await world.run()).toEqual([]);
     expect(world.uids()).toEqual(['new']);
   });
 
   test('G4: a controller that adopts the object meanwhile keeps it, without a loop', async () => {
-    const world = cluster(child([{ ...rack, controller: true }]), new Map([['r1', owner('new')]]));
-    world.beforePatch = (n) => {
-      if (n === 1) world.change({ ownerReferences: [{ ...rack, name: 'x', uid: 'x', controller: true }] });
-      return undefined;
-    };
+    const adopted = { ownerReferences: [{ ...rack, name: 'x', uid: 'x', controller: true }] };
+    const world = changing(adopted, child([{ ...rack, controller: true }]));
     expect(results(await world.run())).toEqual(['AlreadyControlled']);
     expect(world.uids()).toEqual(['x']);
     expect(world.patches).toHaveLength(2);
   });
 
-  test.each<[what: string, happens: (world: ReturnType<typeof cluster>) => void]>([
-    [
-      'is gone',
-      (world) => {
+  test.each([
+    ['was recreated', { uid: 'another' }],
+    ['is being deleted', { deletionTimestamp: '2026-11-21T12:00:00Z' }],
+    ['is gone', undefined],
+  ])('an object that %s is skipped', async (_what, metadata) => {
+    const world = changing(metadata);
+    if (metadata === undefined)
+      world.beforePatch = () => {
         world.remove();
-      },
-    ],
-    [
-      'was recreated',
-      (world) => {
-        world.change({ uid: 'another' });
-      },
-    ],
-    [
-      'is being deleted',
-      (world) => {
-        world.change({ deletionTimestamp: '2026-11-21T12:00:00Z' });
-      },
-    ],
-  ])('an object that %s is skipped', async (_what, happens) => {
-    const world = cluster(child(), new Map([['r1', owner('new')]]));
-    world.beforePatch = () => {
-      happens(world);
-      return undefined;
-    };
+        return undefined;
+      };
     expect(await world.run()).toEqual([]);
     expect(world.patches).toHaveLength(1);
   });
 
   test('an object that keeps changing is skipped after five attempts, until the next sweep', async () => {
-    const world = cluster(child(), new Map([['r1', owner('new')]]));
+    const world = cluster();
     world.beforePatch = () => {
       world.change({});
       return undefined;
@@ -254,10 +238,10 @@ describe('G8: a write that the API server forbids', () => {
   const blocking = [{ ...rack, blockOwnerDeletion: true }];
 
   test('is repeated without blockOwnerDeletion, and reported', async () => {
-    const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
+    const world = cluster(child(blocking));
     world.beforePatch = (n) => (n === 1 ? { kind: 'forbidden', message: 'not the finalizers' } : undefined);
     expect(await world.run()).toMatchObject([
-      { result: 'Linked', message: expect.stringContaining('without blockOwnerDeletion') as string },
+      { result: 'Linked', message: containing('without blockOwnerDeletion') },
     ]);
     expect(world.stored()?.metadata?.ownerReferences).toMatchObject([
       { uid: 'new', blockOwnerDeletion: false },
@@ -265,7 +249,7 @@ describe('G8: a write that the API server forbids', () => {
   });
 
   test('twice is reported with the permission to grant', async () => {
-    const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
+    const world = cluster(child(blocking));
     world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
     expect(await world.run()).toMatchObject([
       { result: 'Failed', message: 'no; grant Gatehouse get, patch and delete on servers.infra.example.com' },

@@ -17,13 +17,13 @@ import {
   lostOwners,
   NO_LIMITS,
   planLinks,
+  disownPatch,
   type LinkOperation,
   type LinkLimits,
   type LinkPlan,
   type OwnerState,
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
-import { disownPatch } from '../../restore/owner-fields.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { CreationMetadata } from '../../restore/restored-by.ts';
 import { subjectOf } from '../../restore/report.ts';

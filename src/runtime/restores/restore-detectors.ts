@@ -1,4 +1,6 @@
 /** On the leader: watches the kinds that RestoreDetectors name, and opens a RestoreWindow for each restore. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf } from '../../json/kube-object.ts';
@@ -31,11 +33,11 @@ import { createRestoreSources, type Followed, type RestoreSources } from './rest
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
 
-type DetectionContext = Pick<LeaderContext, 'record'> & {
+interface DetectionContext extends Pick<LeaderContext, 'record'> {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replaceStatus'>;
   readonly serverClock: Pick<LeaderContext['serverClock'], 'now'>;
   readonly log: Log;
-};
+}
 
 /** When to retry a kind that is not served or may not be read, in milliseconds. */
 const RETRY_MS = 10_000;
@@ -55,15 +57,16 @@ export function createRestoreDetectorsReconciler(
       memories.delete(name);
       return GONE;
     }
+    const task: Task = { ...context, windows, detector, signal };
     const idle = whyIdle(detector);
     if (idle !== undefined) {
       origins.unfollow(name);
-      await report(detector, idle, 0, context, signal);
+      await report(idle, 0, task);
       return AWAIT_CHANGE;
     }
     const followed = await origins.follow(detector, signal);
     if (followed.kind !== 'following') {
-      await report(detector, watching(followed, detector), 0, context, signal);
+      await report(watching(followed, detector), 0, task);
       return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, context.serverClock.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
@@ -73,17 +76,23 @@ export function createRestoreDetectorsReconciler(
       isTrusted(detector, namespace) ? 'trusted' : 'others',
     );
     const active = trusted.filter(isActive);
-    for (const source of others.filter(isActive)) reportUntrusted(detector, source, memory, context);
+    for (const source of others.filter(isActive)) reportUntrusted(source, memory, task);
     try {
-      const again = await ensureWindows(detector, trusted, windows, memory, context, signal);
+      const again = await ensureWindows(trusted, memory, task);
       return again === undefined ? AWAIT_CHANGE : { kind: 'requeue', at: again };
     } finally {
-      await report(detector, watching(followed, detector), active.length, context, signal);
+      await report(watching(followed, detector), active.length, task);
     }
   };
 }
 
 const isActive = ({ activity }: RestoreSource): boolean => activity === 'active';
+
+interface Task extends DetectionContext {
+  readonly windows: Pick<Store<RestoreWindow>, 'list'>;
+  readonly detector: RestoreDetector;
+  readonly signal: AbortSignal;
+}
 
 /** The sources of a detector that need no further action, by uid. */
 interface Memory {
@@ -172,21 +181,18 @@ function whetherFollowed(followed: Followed, { metadata, spec }: RestoreDetector
  * @throws after all sources, so that a source whose window cannot be created does not keep the others from theirs
  */
 async function ensureWindows(
-  detector: RestoreDetector,
   sources: readonly RestoreSource[],
-  windows: Pick<Store<RestoreWindow>, 'list'>,
   memory: Memory,
-  context: DetectionContext,
-  signal: AbortSignal,
+  task: Task,
 ): Promise<Date | undefined> {
   const times: Date[] = [];
   const failures: unknown[] = [];
   for (const source of sources) {
     try {
-      const again = await ensureWindow(detector, source, windows.list(), memory, context, signal);
+      const again = await ensureWindow(source, memory, task);
       if (again !== undefined) times.push(again);
     } catch (error) {
-      signal.throwIfAborted();
+      task.signal.throwIfAborted();
       failures.push(error);
     }
   }
@@ -196,13 +202,11 @@ async function ensureWindows(
 
 /** Also for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
 async function ensureWindow(
-  detector: RestoreDetector,
   source: RestoreSource,
-  known: readonly RestoreWindow[],
   { done }: Memory,
-  { client, serverClock, log }: DetectionContext,
-  signal: AbortSignal,
+  { detector, windows, client, serverClock, log, signal }: Task,
 ): Promise<Date | undefined> {
+  const known = windows.list();
   const now = serverClock.now();
   const due = dueWindow(detector, source, now);
   if (due.kind === 'none' || done.has(source.uid)) return undefined;
@@ -228,10 +232,9 @@ async function ensureWindow(
 }
 
 function reportUntrusted(
-  detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
   { untrusted }: Memory,
-  { record }: DetectionContext,
+  { detector, record }: Task,
 ): void {
   if (untrusted.has(uid)) return;
   untrusted.add(uid);
@@ -246,24 +249,19 @@ function reportUntrusted(
 }
 
 async function report(
-  detector: RestoreDetector,
   { ready, why, watching: followed }: DetectorState,
   active: number,
-  { client, serverClock }: DetectionContext,
-  signal: AbortSignal,
+  { detector, client, serverClock, signal }: Task,
 ): Promise<void> {
-  const {
-    metadata: { generation },
-    status: before,
-  } = detector;
+  const { metadata, status: before } = detector;
+  const { generation } = metadata;
   const now = serverClock.now();
   const observed = generation === undefined ? {} : { observedGeneration: generation };
   const withReady = setReady(before?.conditions, { ...ready, ...observed }, why, now);
-  const conditions = withConditions(withReady, [followed], generation, now);
-  const isSame = before?.active === active && before.observedGeneration === generation;
-  if (conditions === before?.conditions && isSame) return;
-  const status = { ...before, ...observed, conditions: [...conditions], active };
-  await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
+  const conditions = [...withConditions(withReady, [followed], generation, now)];
+  const status = { ...before, ...observed, conditions, active };
+  if (!isDeepStrictEqual(before, status))
+    await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 
 export function startDetection(

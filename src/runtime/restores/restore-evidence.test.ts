@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 
 import type { RestoreQuery } from '../../admission/policy/world.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { OutsideNamespacesError } from '../../kube/confined.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { OPENED_BY, OPENER_SCOPE } from '../../restore/window.ts';
+import { OutsideNamespacesError } from '../../kube/rest.ts';
 import { createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import type { Context } from '../context.ts';
 import { createRestoreEvidence } from './restore-evidence.ts';
@@ -41,9 +43,11 @@ const detectorIn = (...namespaces: string[]): RestoreDetector => ({
 });
 
 /** Velero restores in each namespace that may be read. */
-function evidenceWith(detector: RestoreDetector) {
+function evidenceWith(detector: RestoreDetector, known: readonly RestoreWindow[] = []) {
   const { client: memory } = createCluster();
+  const reads: string[] = [];
   const listAll = (kind: { readonly resource: string }, { namespace = '' }: { namespace?: string } = {}) => {
+    reads.push(kind.resource);
     if (kind.resource !== 'restores') return Promise.resolve({ metadata: {}, items: [] });
     if (!COVERED.includes(namespace)) return Promise.reject(new OutsideNamespacesError(namespace));
     const items = namespace === 'velero' ? [RESTORE] : [];
@@ -58,8 +62,9 @@ function evidenceWith(detector: RestoreDetector) {
   } as unknown as Context; // the parts that evidence reads
   type Parts = Parameters<typeof createRestoreEvidence>;
   const detectors = { store: { list: () => [detector] } } as unknown as Parts[2];
-  const windows = { store: { list: () => [] } } as unknown as Parts[1];
-  return createRestoreEvidence(context, windows, detectors, () => Promise.resolve());
+  const windows = { store: { list: () => known } } as unknown as Parts[1];
+  const evidence = createRestoreEvidence(context, windows, detectors, () => Promise.resolve());
+  return { ...evidence, knownRestore: evidence.knownRestore ?? (() => undefined), reads };
 }
 
 test('a detector that trusts only a namespace outside of --namespaces gives no evidence, and no error', async () => {
@@ -70,4 +75,33 @@ test('a detector that trusts only a namespace outside of --namespaces gives no e
 test('a detector that also trusts a namespace outside of --namespaces sees the restores in the others', async () => {
   const { restoreEvidence } = evidenceWith(detectorIn('k8up', 'velero'));
   expect((await restoreEvidence(QUERY, NEVER))?.windows).toHaveLength(1);
+});
+
+test.each<[string, Partial<RestoreWindow>['metadata'], string, readonly string[]]>([
+  [
+    'a known window for the whole cluster defers everything, without a live read',
+    { annotations: { [OPENER_SCOPE]: 'Cluster' } },
+    'drill',
+    [],
+  ],
+  [
+    'a known window for some namespaces does not: windows and sources are read',
+    { annotations: { [OPENED_BY]: 'restorer' } },
+    'velero-',
+    ['restorewindows', 'restores'],
+  ],
+])('%s', async (_what, metadata, name, expected) => {
+  const known: RestoreWindow = {
+    metadata: { name: 'drill', creationTimestamp: '2026-11-21T11:00:00Z', ...metadata },
+    spec: {
+      principals: [{ user: 'restorer' }],
+      expiresAt: '2026-11-21T13:00:00Z',
+      match: { namespaces: { include: ['velero'] } },
+    },
+  };
+  const { restoreEvidence, reads, knownRestore } = evidenceWith(detectorIn('velero'), [known]);
+  expect(knownRestore(QUERY)?.windows).toHaveLength(1);
+  const { windows = [] } = (await restoreEvidence(QUERY, NEVER)) ?? {};
+  expect(reads).toEqual(expected);
+  expect(windows).toMatchObject([{ window: expect.stringMatching(`^${name}`) as string }]);
 });

@@ -2,9 +2,12 @@
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { SharedConfig } from '../../config/config.ts';
-import type { HealthCheck } from '../../server/health.ts';
+import type { HealthCheck } from '../../server/operations-server.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
+import type { Principal } from '../../api/principals.ts';
+import type { Store } from '../../kube/store.ts';
+import { isEnabled } from '../../restore/detector.ts';
 
 export interface RestoreKinds {
   readonly windows: Watched<RestoreWindow>;
@@ -25,3 +28,10 @@ export function watchRestoreKinds(
       : 'RestoreWindows and RestoreDetectors have not been listed yet: are the CRDs installed?';
   return { windows, detectors, checks: { windows: check } };
 }
+
+/** The principals of all enabled detectors. */
+export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): readonly Principal[] =>
+  detectors
+    .list()
+    .filter(isEnabled)
+    .flatMap(({ spec }) => spec.principals);

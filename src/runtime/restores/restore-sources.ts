@@ -17,10 +17,8 @@ export type Followed =
       /** See {@link outsideNamespaces}. */
       readonly outside: readonly string[];
     }
-  | { readonly kind: 'not-served' }
-  | { readonly kind: 'forbidden' }
-  /** The first list has not arrived yet. */
-  | { readonly kind: 'listing' };
+  /** `listing`: the first list has not arrived yet. */
+  | { readonly kind: 'not-served' | 'forbidden' | 'listing' };
 
 export type RestoreSources = ReturnType<typeof createRestoreSources>;
 
@@ -62,10 +60,8 @@ export function createRestoreSources(
     unfollow,
     /** Starts or continues to watch the kind of this detector. */
     follow: async (detector: RestoreDetector, waiting: AbortSignal): Promise<Followed> => {
-      const {
-        metadata: { name = '' },
-        spec,
-      } = detector;
+      const { metadata, spec } = detector;
+      const { name = '' } = metadata;
       const { apiGroup: group, resource, version } = spec.watch;
       const kind = await discovery.resolve({ group, resource }, waiting);
       if (kind === undefined) return { kind: 'not-served' };

@@ -8,6 +8,7 @@ import type {
 } from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';
 import {
+  containing,
   createEvents,
   createCluster,
   NEVER,
@@ -17,7 +18,7 @@ import {
   type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { RestoreReport } from '../../api/restore-report.ts';
+import type { RestoreReport } from '../../api/restore-findings.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import { SWEEP_FINALIZER } from '../../restore/window.ts';
 import type { ClusterSweep } from './sweep.ts';
@@ -96,48 +97,58 @@ function create(spec: Partial<RestoreWindowSpec> = {}): void {
   });
 }
 
+const patch = (change: object): void => {
+  windows.patch('drill', change);
+};
 const edit = (spec: Partial<RestoreWindowSpec>): void => {
-  windows.edit('drill', (window) => ({ ...window, spec: { ...window.spec, ...spec } }));
+  patch({ spec });
 };
 const status = () => windows.read('drill')?.status;
 const condition = (type: string) => status()?.conditions?.find((candidate) => candidate.type === type);
+const finalizers = () => windows.read('drill')?.metadata.finalizers;
+const requeue = (time: string) => ({ kind: 'requeue', at: at(time) });
+const NOON = '2026-11-21T12:00:00.000Z';
 
-/** A window that was opened and closed at noon, and swept for the first time. */
-async function closeAtNoon(): Promise<void> {
-  create();
-  await reconcile();
-  edit({ close: true });
-  await reconcile();
+/** Reconciles at each of these times, and returns the last result. */
+async function runAt(...times: readonly [string, ...string[]]) {
+  for (const time of times.slice(0, -1)) {
+    now = at(time);
+    await reconcile();
+  }
+  now = at(times.at(-1) ?? '');
+  return await reconcile();
+}
+
+/** A window that was opened at noon. */
+async function openAtNoon(spec?: Partial<RestoreWindowSpec>): Promise<void> {
+  create(spec);
   await reconcile();
 }
 
-describe('an open window', () => {
-  test('is announced, and requeued for its end', async () => {
-    create();
-    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('13:00:00') });
-    expect(status()).toMatchObject({ phase: 'Open', openedAt: '2026-11-21T12:00:00.000Z' });
-    expect(condition('Open')).toMatchObject({ status: 'True', observedGeneration: 1 });
-    expect(events.all).toMatchObject([
-      { reason: 'WindowOpened', regarding: { kind: 'RestoreWindow', name: 'drill', uid: 'uid-of-drill' } },
-    ]);
-  });
+/** A window that was opened and closed at noon, and swept for the first time. */
+async function closeAtNoon(): Promise<void> {
+  await openAtNoon();
+  edit({ close: true });
+  await runAt('12:00:00', '12:00:00');
+}
 
-  test('is written and announced once', async () => {
+describe('an open window', () => {
+  test('is written and announced once, and requeued for its end', async () => {
     create();
-    await reconcile();
-    now = at('12:30:00');
-    await reconcile();
+    expect(await reconcile()).toEqual(requeue('13:00:00'));
+    expect(status()).toMatchObject({ phase: 'Open', openedAt: NOON });
+    expect(condition('Open')).toMatchObject({ status: 'True', observedGeneration: 1 });
+    await runAt('12:30:00');
     expect(windows.writes()).toBe(1);
-    expect(events.reasons()).toEqual(['WindowOpened']);
+    const regarding = { kind: 'RestoreWindow', name: 'drill', uid: 'uid-of-drill' };
+    expect(events.all).toMatchObject([{ reason: 'WindowOpened', regarding }]);
   });
 
   test('with a new expiry keeps its opening time', async () => {
-    create();
-    await reconcile();
-    now = at('12:30:00');
+    await openAtNoon();
     edit({ expiresAt: '2026-11-21T14:00:00Z' });
-    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('14:00:00') });
-    expect(status()?.openedAt).toBe('2026-11-21T12:00:00.000Z');
+    expect(await runAt('12:30:00')).toEqual(requeue('14:00:00'));
+    expect(status()?.openedAt).toBe(NOON);
     expect(condition('Open')?.message).toContain('14:00');
     expect(events.reasons()).toEqual(['WindowOpened']);
   });
@@ -145,24 +156,21 @@ describe('an open window', () => {
 
 test('the conditions Ready, Reconciling and Stalled follow the life of a window', async () => {
   const seen: string[] = [];
-  const run = async () => {
-    await reconcile();
-    seen.push(
-      `${status()?.phase ?? ''} ${standing(windows.read('drill'))} ${condition('Ready')?.reason ?? ''}`,
-    );
+  const run = async (time: string) => {
+    await runAt(time);
+    const { phase = '' } = status() ?? {};
+    seen.push(`${phase} ${standing(windows.read('drill'))} ${condition('Ready')?.reason ?? ''}`);
   };
   create();
-  await run();
+  await run('12:00:00');
   edit({ close: true });
-  await run();
+  await run('12:00:00');
   found = { violations: [violation], unreadable: [] };
-  now = at('12:02:00');
-  await run();
+  await run('12:02:00');
   found = { violations: [], unreadable: [] };
   await reconcile(); // removes the finalizer
-  now = at('12:02:05');
   changed.add('drill');
-  await run();
+  await run('12:02:05');
   expect(seen).toEqual([
     'Open Ready Open',
     'Settling Reconciling Settling',
@@ -171,29 +179,23 @@ test('the conditions Ready, Reconciling and Stalled follow the life of a window'
   ]);
 });
 
-describe('a window that may not open', () => {
-  beforeEach(() => {
-    create({ principals: [{ group: 'system:authenticated' }] });
-  });
+test('a window that may not open reports the reason once', async () => {
+  create({ principals: [{ group: 'system:authenticated' }] });
+  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(finalizers()).toEqual([SWEEP_FINALIZER]);
+  await reconcile();
+  expect(finalizers()).toEqual([]);
+  await reconcile();
+  expect(condition('Open')).toMatchObject({ status: 'False', reason: 'InvalidSpec' });
+  expect(windows.writes()).toBe(2);
+  expect(sweeps).toEqual([]);
+});
 
-  test('reports the reason once', async () => {
-    expect(await reconcile()).toEqual({ kind: 'await-change' });
-    const isReleased = () => windows.read('drill')?.metadata.finalizers?.length === 0;
-    expect(isReleased()).toBe(false);
-    await reconcile();
-    expect(isReleased()).toBe(true);
-    await reconcile();
-    expect(condition('Open')).toMatchObject({ status: 'False', reason: 'InvalidSpec' });
-    expect(windows.writes()).toBe(2);
-    expect(sweeps).toEqual([]);
-  });
-
-  test('opens once it is corrected', async () => {
-    await reconcile();
-    edit({ principals: [{ user: 'velero' }] });
-    await reconcile();
-    expect(status()?.phase).toBe('Open');
-  });
+test('a window that may not open opens once it is corrected', async () => {
+  await openAtNoon({ principals: [{ group: 'system:authenticated' }] });
+  edit({ principals: [{ user: 'velero' }] });
+  await reconcile();
+  expect(status()?.phase).toBe('Open');
 });
 
 test('nothing is written for a deleted window', async () => {
@@ -202,39 +204,21 @@ test('nothing is written for a deleted window', async () => {
 });
 
 describe('a window closes', () => {
-  test.each<[string, string, () => void]>([
-    [
-      'by hand',
-      'Manual',
-      () => {
-        edit({ close: true });
-      },
-    ],
-    [
-      'when it expires',
-      'Expired',
-      () => {
-        now = at('13:00:00');
-      },
-    ],
+  test.each([
+    ['by hand', 'Manual', { close: true }, '12:00:00'],
+    ['when it expires', 'Expired', {}, '13:00:00'],
     [
       'when an edit makes it invalid',
       'Manual',
-      () => {
-        edit({ principals: [{ group: 'system:authenticated' }] });
-      },
+      { principals: [{ group: 'system:authenticated' }] },
+      '12:00:00',
     ],
-  ])('%s, and announces it once', async (_how, reason, close) => {
-    create();
-    await reconcile();
-    close();
-    expect(await reconcile()).toEqual({ kind: 'await-change' });
-    expect(status()).toMatchObject({
-      phase: 'Settling',
-      openedAt: '2026-11-21T12:00:00.000Z',
-      closedAt: now.toISOString(),
-      closeReason: reason,
-    });
+  ])('%s, and announces it once', async (_how, reason, spec, time) => {
+    await openAtNoon();
+    edit(spec);
+    expect(await runAt(time)).toEqual({ kind: 'await-change' });
+    const closed = { phase: 'Settling', openedAt: NOON, closedAt: now.toISOString(), closeReason: reason };
+    expect(status()).toMatchObject(closed);
     expect(condition('Open')).toMatchObject({ status: 'False', reason });
     expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed']);
   });
@@ -242,9 +226,8 @@ describe('a window closes', () => {
   test('permanently, also when its spec is changed back', async () => {
     await closeAtNoon();
     edit({ close: false, expiresAt: '2026-11-22T00:00:00Z' });
-    now = at('12:00:30');
-    await reconcile();
-    expect(status()).toMatchObject({ phase: 'Settling', closedAt: '2026-11-21T12:00:00.000Z' });
+    await runAt('12:00:30');
+    expect(status()).toMatchObject({ phase: 'Settling', closedAt: NOON });
   });
 });
 
@@ -255,7 +238,7 @@ describe('after a window has closed', () => {
     expect(sweeps).toEqual([true]);
     expect(status()).toMatchObject({
       phase: 'Settling',
-      closedAt: '2026-11-21T12:00:00.000Z',
+      closedAt: NOON,
       lastSweep: { interim: true, objectsScanned: 3 },
       violations: { total: 1, items: [violation] },
     });
@@ -266,16 +249,14 @@ describe('after a window has closed', () => {
   test('it is left alone while it settles', async () => {
     await closeAtNoon();
     const before = windows.writes();
-    now = at('12:00:30');
-    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:01:05') });
+    expect(await runAt('12:00:30')).toEqual(requeue('12:01:05'));
     expect(windows.writes()).toBe(before);
     expect(sweeps).toEqual([true]);
   });
 
   test('it gets its final sweep once it has settled, and completes with a clean result', async () => {
     await closeAtNoon();
-    now = at('12:01:05');
-    await reconcile();
+    await runAt('12:01:05');
     expect(sweeps).toEqual([true, false]);
     expect(status()?.phase).toBe('Completed');
     expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', reason: 'Clean' });
@@ -284,20 +265,18 @@ describe('after a window has closed', () => {
     await reconcile(); // removes the finalizer
 
     const before = windows.writes();
-    now = at('18:00:00');
     changed.add('drill');
-    expect(await reconcile()).toEqual({ kind: 'await-change' });
+    expect(await runAt('18:00:00')).toEqual({ kind: 'await-change' });
     expect(windows.writes()).toBe(before);
     expect(sweeps).toHaveLength(2);
   });
 
   test('a leader that starts later makes the final sweep at once', async () => {
-    create();
-    await reconcile();
+    await openAtNoon();
     edit({ close: true });
     await reconcile();
-    now = at('15:00:00');
-    await leader()();
+    reconcile = leader();
+    await runAt('15:00:00');
     expect(sweeps).toEqual([false]);
     expect(status()?.phase).toBe('Completed');
   });
@@ -305,20 +284,15 @@ describe('after a window has closed', () => {
 
 describe('a window that a user deletes', () => {
   const remove = () => {
-    windows.edit('drill', (window) => ({
-      ...window,
-      metadata: { ...window.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' },
-    }));
+    patch({ metadata: { deletionTimestamp: NOON } });
   };
-  const finalizers = () => windows.read('drill')?.metadata.finalizers;
 
   test('stays until its final sweep, whichever leader makes it', async () => {
-    create();
-    await reconcile();
+    await openAtNoon();
     remove();
     for (const time of ['12:00:00', '12:00:01', '12:01:05']) {
-      now = at(time);
-      await leader()();
+      reconcile = leader();
+      await runAt(time);
       expect(finalizers()).toEqual([SWEEP_FINALIZER]);
     }
     expect(sweeps).toEqual([true, false]);
@@ -329,8 +303,7 @@ describe('a window that a user deletes', () => {
   test('stays while the finalizer cannot be removed, and is not swept again for that', async () => {
     await closeAtNoon();
     remove();
-    now = at('12:01:05');
-    await reconcile();
+    await runAt('12:01:05');
     windows.interrupt('before');
     await expect(reconcile()).rejects.toThrow('connection broke');
     await reconcile();
@@ -340,10 +313,7 @@ describe('a window that a user deletes', () => {
 
   test('without the finalizer gets it before it opens', async () => {
     create();
-    windows.edit('drill', ({ metadata, ...window }) => ({
-      ...window,
-      metadata: { ...metadata, finalizers: [] },
-    }));
+    patch({ metadata: { finalizers: null } });
     await reconcile();
     expect(finalizers()).toEqual([SWEEP_FINALIZER]);
     expect(status()).toBeUndefined();
@@ -356,102 +326,90 @@ describe('a remaining violation', () => {
   beforeEach(async () => {
     found = { violations: [violation], unreadable: [] };
     await closeAtNoon();
-    now = at('12:01:05');
-    await reconcile();
-    await reconcile(); // removes the finalizer
+    await runAt('12:01:05', '12:01:05'); // the second run removes the finalizer
     sweeps = [];
   });
 
-  test('is reported, with one Event', () => {
+  test('is reported, and checked again after a while, with one Event', async () => {
     expect(status()).toMatchObject({ phase: 'CompletedWithViolations', violations: { total: 1 } });
+    expect(await runAt('12:02:04')).toEqual(requeue('12:02:05'));
+    expect(sweeps).toEqual([]);
+    await runAt('12:02:05');
+    expect(sweeps).toEqual([false]);
     expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed', 'ViolationsFound']);
     expect(events.all.at(-1)?.type).toBe('Warning');
   });
 
-  test('is checked again after a while, without another Event', async () => {
-    now = at('12:02:04');
-    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:02:05') });
-    expect(sweeps).toEqual([]);
-    now = at('12:02:05');
-    await reconcile();
-    expect(sweeps).toEqual([false]);
-    expect(events.reasons().filter((reason) => reason === 'ViolationsFound')).toHaveLength(1);
-  });
-
-  test('is swept at once when a target appears, and ends clean', async () => {
-    now = at('12:01:10');
-    found = { violations: [], unreadable: [] };
-    changed.add('drill');
-    await reconcile();
-    expect(status()).toMatchObject({ phase: 'Completed', violations: { total: 0, items: [] } });
-    expect(condition('IntegrityVerified')).toMatchObject({
-      status: 'True',
-      lastTransitionTime: '2026-11-21T12:01:10Z',
-    });
-    expect(events.reasons().at(-1)).toBe('Clean');
-  });
-
   test('is swept once for a change that does not fix it', async () => {
-    now = at('12:01:10');
     changed.add('drill');
-    await reconcile();
-    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:02:10') });
+    await runAt('12:01:10');
+    expect(await reconcile()).toEqual(requeue('12:02:10'));
     expect(sweeps).toEqual([false]);
   });
 
-  test('is swept again for the same change when the report of it could not be written', async () => {
-    now = at('12:01:10');
+  test('is swept at once when a target appears, also after a failed write of the report, and ends clean', async () => {
     found = { violations: [], unreadable: [] };
     changed.add('drill');
     windows.interrupt('before');
-    await expect(reconcile()).rejects.toThrow('connection broke');
+    await expect(runAt('12:01:10')).rejects.toThrow('connection broke');
     await reconcile();
-    expect(status()?.phase).toBe('Completed');
+    expect(status()).toMatchObject({ phase: 'Completed', violations: { total: 0, items: [] } });
+    const lastTransitionTime = '2026-11-21T12:01:10Z';
+    expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', lastTransitionTime });
+    expect(events.reasons().at(-1)).toBe('Clean');
   });
 
   test('emits another Event when the number of violations changes', async () => {
-    now = at('12:02:05');
     found = { violations: [violation, { ...violation, field: 'spec.other' }], unreadable: [] };
-    await reconcile();
+    await runAt('12:02:05');
     expect(events.all.at(-1)?.message).toContain('2 violations');
     expect(condition('IntegrityVerified')?.lastTransitionTime).toBe('2026-11-21T12:00:00Z');
   });
 });
 
-describe('a kind that cannot be read', () => {
-  beforeEach(async () => {
-    found = { violations: [], unreadable: ['servers.infra.example.com: 403'] };
-    await closeAtNoon();
-    now = at('12:01:05');
-    await reconcile();
-  });
-
-  test('never leads to a clean report', () => {
-    expect(status()?.phase).toBe('CompletedWithViolations');
-    expect(condition('SweepComplete')).toMatchObject({ status: 'False', reason: 'KindUnreadable' });
-    expect(condition('IntegrityVerified')).toMatchObject({ status: 'Unknown', reason: 'KindUnreadable' });
-    expect(events.all.at(-1)).toMatchObject({ type: 'Warning', reason: 'KindUnreadable' });
-    expect(events.all.at(-1)?.message).toContain('servers.infra.example.com: 403');
-  });
-
-  test('is retried until it can be read', async () => {
-    found = { violations: [], unreadable: [] };
-    now = at('12:02:05');
-    await reconcile();
-    expect(status()?.phase).toBe('Completed');
-  });
+test('a kind that cannot be read never leads to a clean report, until it can be read', async () => {
+  const problem = 'servers.infra.example.com: 403';
+  found = { violations: [], unreadable: [problem] };
+  await closeAtNoon();
+  await runAt('12:01:05');
+  expect(status()?.phase).toBe('CompletedWithViolations');
+  expect(condition('SweepComplete')).toMatchObject({ status: 'False', reason: 'KindUnreadable' });
+  expect(condition('IntegrityVerified')).toMatchObject({ status: 'Unknown', reason: 'KindUnreadable' });
+  const message = containing(problem);
+  expect(events.all.at(-1)).toMatchObject({ type: 'Warning', reason: 'KindUnreadable', message });
+  found = { violations: [], unreadable: [] };
+  await runAt('12:02:05');
+  expect(status()?.phase).toBe('Completed');
 });
 
-describe('S7: an object with the name of a report', () => {
+describe('a report', () => {
   let reports: Objects<RestoreReport>;
+  const numbered = (count: number): void => {
+    const fields = Array.from({ length: count }, (_, index) => `spec.disks[${index}]`);
+    found = { violations: fields.map((field) => ({ ...violation, field })), unreadable: [] };
+  };
+  const counts = () => reports.list().map(({ spec }) => spec.violations?.length);
 
   beforeEach(() => {
     reports = cluster.objects<RestoreReport>(RESTORE_REPORTS);
-    const violations = Array.from({ length: 51 }, (_, index) => ({
-      ...violation,
-      field: `spec.disks[${index}]`,
-    }));
-    found = { violations, unreadable: [] };
+    numbered(51);
+  });
+
+  test('is written once, replaced when its content changes, and deleted when it is no longer needed', async () => {
+    await closeAtNoon();
+    await runAt('12:01:05');
+    const before = reports.writes();
+    for (const [count, time, expected, writes] of [
+      [51, '12:01:05', [51], 0], // the result of the sweep before
+      [52, '12:02:00', [52], 1],
+      [0, '12:03:00', [], 1],
+    ] as const) {
+      numbered(count);
+      changed.add('drill');
+      await runAt(time, time); // the first one may remove the finalizer
+      expect(counts()).toEqual(expected);
+      expect(reports.writes() - before).toBe(writes);
+    }
   });
 
   const addOfUser = () => {
@@ -461,14 +419,14 @@ describe('S7: an object with the name of a report', () => {
     });
   };
 
-  test('does not keep the window from its own report', async () => {
+  test('S7: replaces an object of a user that has its name', async () => {
     addOfUser();
     await closeAtNoon();
     expect(reports.list()).toMatchObject([{ spec: { window: 'drill', parts: 1 } }]);
-    expect(reports.list()[0]?.spec.violations).toHaveLength(51);
+    expect(counts()).toEqual([51]);
   });
 
-  test('stays if another leader has just written the same report', async () => {
+  test('S7: stays if another leader has just written the same report', async () => {
     await closeAtNoon();
     const [written] = reports.list();
     const listAll: Cluster['client']['listAll'] = async (kind, options) =>
@@ -481,14 +439,11 @@ describe('S7: an object with the name of a report', () => {
     expect(reports.list()).toEqual([written]);
   });
 
-  test('is not deleted if another leader has replaced it since it was read', async () => {
+  test('S7: is not deleted if another leader has replaced it since it was read', async () => {
     addOfUser();
     const remove: Cluster['client']['delete'] = async (kind, ref, options) => {
       if (kind.resource === RESTORE_REPORTS.resource)
-        reports.edit('drill-0', (report) => ({
-          ...report,
-          metadata: { ...report.metadata, uid: 'of-the-other-leader' },
-        }));
+        reports.patch('drill-0', { metadata: { uid: 'of-the-other-leader' } });
       return await cluster.client.delete(kind, ref, options);
     };
     reconcile = leader({ client: { ...cluster.client, delete: remove } });
@@ -497,29 +452,27 @@ describe('S7: an object with the name of a report', () => {
   });
 });
 
-describe('a failure is retried:', () => {
-  test('a long sweep writes its progress, and the report removes it', async () => {
-    create({ close: true });
-    await reconcile();
-    let seen: unknown;
-    const slow = leader({
-      sweep: async ({ interim }, signal, onProgress) => {
-        const startedAt = new Date(now.getTime() - 10_000);
-        const resource = { group: 'infra.example.com', resource: 'servers' };
-        await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
-        seen = status()?.currentSweep;
-        return { ...clusterSweep(interim), startedAt };
-      },
-    });
-    await slow();
-    expect(seen).toMatchObject({ objectsScanned: 2, objectsTotal: 3, resource: 'servers.infra.example.com' });
-    expect(status()?.lastSweep).toMatchObject({ objectsScanned: 3 });
-    expect(status()).not.toHaveProperty('currentSweep');
+test('a long sweep writes its progress, and the report removes it', async () => {
+  await openAtNoon({ close: true });
+  let seen: unknown;
+  const slow = leader({
+    sweep: async ({ interim }, signal, onProgress) => {
+      const startedAt = new Date(now.getTime() - 10_000);
+      const resource = { group: 'infra.example.com', resource: 'servers' };
+      await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
+      seen = status()?.currentSweep;
+      return { ...clusterSweep(interim), startedAt };
+    },
   });
+  await slow();
+  expect(seen).toMatchObject({ objectsScanned: 2, objectsTotal: 3, resource: 'servers.infra.example.com' });
+  expect(status()?.lastSweep).toMatchObject({ objectsScanned: 3 });
+  expect(status()).not.toHaveProperty('currentSweep');
+});
 
+describe('a failure is retried:', () => {
   test('a sweep that fails writes nothing', async () => {
-    create();
-    await reconcile();
+    await openAtNoon();
     edit({ close: true });
     await reconcile();
     const before = status();
@@ -532,55 +485,35 @@ describe('a failure is retried:', () => {
     create();
     const stale = windows.read('drill');
     edit({ reason: 'drill' });
-    await expect(leader({ windows: { get: () => stale, list: () => [] } })()).rejects.toMatchObject({
-      code: 409,
-    });
+    const overtaken = leader({ windows: { get: () => stale, list: () => [] } });
+    await expect(overtaken()).rejects.toMatchObject({ code: 409 });
     expect(events.reasons()).toEqual([]);
     await reconcile();
     expect(status()?.phase).toBe('Open');
   });
 
-  const steps: Readonly<Record<string, () => Promise<unknown>>> = {
-    opening: () => {
-      create();
-      return Promise.resolve();
-    },
-    closing: async () => {
-      create();
-      await reconcile();
-      edit({ close: true });
-    },
-    'the report': async () => {
-      create();
-      await reconcile();
-      edit({ close: true });
-      await reconcile();
-    },
-  };
-
   test.each([
-    ['before', 'opening'],
-    ['after', 'opening'],
-    ['before', 'closing'],
-    ['after', 'closing'],
-    ['before', 'the report'],
-    ['after', 'the report'],
-  ] as const)('killed %s the write of %s, it converges', async (when, step) => {
-    await steps[step]?.();
+    ['before', 'opening', 0],
+    ['after', 'opening', 0],
+    ['before', 'closing', 1],
+    ['after', 'closing', 1],
+    ['before', 'the report', 2],
+    ['after', 'the report', 2],
+  ] as const)('killed %s the write of %s, it converges', async (when, _write, done) => {
+    create();
+    for (let write = 0; write < done; write++) {
+      await reconcile();
+      edit({ close: true });
+    }
     windows.interrupt(when);
     await expect(reconcile()).rejects.toThrow('connection broke');
-    const next = leader();
-    await untilDone(next, 'drill');
+    reconcile = leader();
+    await untilDone(reconcile, 'drill');
     edit({ close: true });
-    await next();
-    await next();
-    now = at('12:01:05');
-    await next();
+    await runAt('12:00:00', '12:00:00', '12:01:05');
     expect(status()).toMatchObject({
-      phase: 'Completed',
-      openedAt: '2026-11-21T12:00:00.000Z',
-      closedAt: '2026-11-21T12:00:00.000Z',
-      closeReason: 'Manual',
+      ...{ phase: 'Completed', openedAt: NOON },
+      ...{ closedAt: NOON, closeReason: 'Manual' },
     });
     expect(sweeps.filter((interim) => !interim)).toHaveLength(1);
     expect(new Set(events.reasons()).size).toBe(events.reasons().length);
@@ -591,14 +524,12 @@ describe('a restore that ended before Gatehouse saw it', () => {
   const source = { type: 'Detector', detector: 'velero' } as const;
 
   test('is reported as unchecked at admission', async () => {
-    create({ source, close: true });
-    await reconcile();
+    await openAtNoon({ source, close: true });
     expect(condition('CheckedAtAdmission')).toMatchObject({ status: 'False', reason: 'Unobserved' });
   });
 
   test('is not, if a replica opened its window, or if it closes later', async () => {
-    create({ source });
-    await reconcile();
+    await openAtNoon({ source });
     edit({ close: true });
     await reconcile();
     expect(status()?.closedAt).toBeDefined();
@@ -627,8 +558,7 @@ describe('windows that share a sweep', () => {
     other('refused', 'Refused', '2026-01-01T00:00:00Z');
     await closeAtNoon();
     other('running', 'Settling', '2026-11-20T00:00:00Z');
-    now = at('12:02:00');
-    await reconcile();
+    await runAt('12:02:00');
     expect(since).toEqual([at('12:00:00'), new Date('2026-11-20T00:00:00Z')]);
   });
 

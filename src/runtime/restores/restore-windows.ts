@@ -22,11 +22,10 @@ import { startQuiesce } from './quiesce/quiesce.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
-import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
-import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
+import { createSharedSweep, traceSweeps, createSweep, type Sweep, type SweepOptions } from './sweep.ts';
 import { isCreatedSince } from './sweep-checks.ts';
-import { followSweep } from './sweep-progress.ts';
 import {
+  followSweep,
   announce,
   condition,
   reportSweep,
@@ -194,7 +193,7 @@ const CONFIRM_AFTER_MS = 1_000;
 /** Timeout of a sweep, in milliseconds. It reads every governed object: 100,000 objects take a minute or two. */
 const SWEEP_MS = 10 * 60_000;
 
-interface Governing {
+interface RestoreSources extends RestoreKinds {
   readonly registry: Pick<PolicyRegistry, 'inForce'>;
   readonly targets: Pick<Targets, 'onChange'>;
   readonly world: World;
@@ -202,21 +201,20 @@ interface Governing {
 
 export function startRestores(
   context: LeaderContext,
-  { windows, detectors }: RestoreKinds,
-  { registry, targets, world }: Governing,
+  sources: RestoreSources,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
+  const { windows, detectors, registry, targets, world } = sources;
   const { client, record, log, config, serverClock, tracing } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const kinds = { windows, detectors };
   const now = serverClock.now;
   const policies = registry.inForce;
-  const detection = startDetection(context, kinds, signal);
+  const detection = startDetection(context, sources, signal);
   const stored = storedObjects(client, context.discovery, config.namespace, context.namespaces);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
   const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
-  const quiesce = startQuiesce(context, kinds, settleMs, signal);
+  const quiesce = startQuiesce(context, sources, settleMs, signal);
   const controller = startController(
     context,
     {
@@ -237,7 +235,7 @@ export function startRestores(
           const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
           return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
         },
-        relink: createRelinkOwners(context, kinds, { registry, world }),
+        relink: createRelinkOwners(context, sources),
         timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
       }),
     },

@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import { createSharedSweep } from './shared-sweep.ts';
-import type { SweepOptions } from './sweep.ts';
+import { createSharedSweep, type SweepOptions } from './sweep.ts';
 
 const NEVER = new AbortController().signal;
 const at = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds));

@@ -19,20 +19,26 @@ import { pick } from '../../json/objects.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
 import { subjectOf } from '../../restore/report.ts';
-import { backgroundTurns } from '../../server/limits/time-slices.ts';
+import { backgroundTurns } from '../../server/limits/turns.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
 
 /** Live reads of a sweep at a time. With 10 ms each, 100,000 suspects need some two minutes. */
 export const CONCURRENT_READS = 16;
 
+/** A stored object, and a policy that governs it. */
+export interface SweptObject {
+  readonly policy: CompiledPolicy;
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+}
+
 /** Violations of deferred checks, without references. @throws when a check cannot be decided */
 export async function deferredViolations(
-  policy: CompiledPolicy,
-  resource: GroupResource,
-  object: KubeObject,
+  one: SweptObject,
   { world, now }: { readonly world: World; readonly now: () => Date },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
   const { schema, rules, references } = policy.restore.defers;
   const audited = forAudit(policy);
   // A rule that depends on a dangling reference is deferred together with the reference.
@@ -45,7 +51,7 @@ export async function deferredViolations(
   return result.violations
     .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
     .map(({ field, message, check, deferrable }) => ({
-      ...about(policy, object, field),
+      ...about(one, field),
       check: check ?? deferrable ?? '',
       reason: 'CheckFailed' as const,
       message,
@@ -57,24 +63,20 @@ export async function deferredViolations(
  * restore began: older ones may be older than the policy.
  */
 export async function missingDefaults(
-  policy: CompiledPolicy,
-  resource: GroupResource,
-  object: KubeObject,
+  one: SweptObject,
   since: Date,
   { world }: { readonly world: World },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
   if (policy.defaults.length === 0 || !isCreatedSince(object.metadata ?? {}, since)) return [];
   const filling = { ...policy, mutations: [], references: [], preservesOwners: false };
-  const decision = await mutate(asCreated(resource, object), [filling], {
-    world,
-    signal,
-    turns: backgroundTurns,
-  });
+  const circumstances = { world, signal, turns: backgroundTurns };
+  const decision = await mutate(asCreated(resource, object), [filling], circumstances);
   if (decision.kind === 'retry') throw new Error(decision.message, { cause: decision.cause });
   if (decision.kind === 'deny') return [];
   return decision.patch.map(({ path }) => ({
-    ...about(policy, object, toField(path)),
+    ...about(one, toField(path)),
     reason: 'DefaultWouldChange' as const,
     message: 'a default is missing: update the object once, and Gatehouse sets it',
   }));
@@ -89,12 +91,6 @@ export const isCreatedSince = (
 /** Each manager's last write. Controllers write the status all the time, and no restore. */
 interface ManagedMeta extends ObjectMeta {
   readonly managedFields?: readonly { readonly time?: string; readonly subresource?: string }[];
-}
-
-interface SweptObject {
-  readonly policy: CompiledPolicy;
-  readonly resource: GroupResource;
-  readonly object: KubeObject;
 }
 
 const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'CrossesNamespaceMapping'];
@@ -165,7 +161,7 @@ function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: reado
     .map(({ metadata = {} }) => objectKey(metadata));
   const others = more.length === 0 ? first : `${first} and ${more.length} more`;
   return {
-    ...about(policy, object, key.field),
+    ...about({ policy, object }, key.field),
     check: key.rule.name,
     reason: 'Duplicate',
     message: `also held by ${others}, but only one object may hold it: change or delete the others`,
@@ -184,8 +180,7 @@ export function crossesMapping(
 }
 
 export function about(
-  policy: CompiledPolicy,
-  object: KubeObject,
+  { policy, object }: Pick<SweptObject, 'policy' | 'object'>,
   field: string,
 ): Pick<Violation, 'policy' | 'object' | 'field'> {
   return { policy: policy.name, object: subjectOf(object), field };

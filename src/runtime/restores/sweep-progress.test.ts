@@ -9,7 +9,7 @@ import {
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { followSweep, type SweepProgressOptions } from './sweep-progress.ts';
+import { followSweep, type SweepProgressOptions } from './window-status.ts';
 
 const servers = { group: 'infra.example.com', resource: 'servers' };
 const racks = { group: 'infra.example.com', resource: 'racks' };
@@ -100,7 +100,7 @@ test.each([
 
 test('a window that another client has changed is left alone, and the sweep continues', async () => {
   const { onProgress, window } = follow();
-  windows.edit('drill', (live) => ({ ...live, spec: { ...live.spec, close: true } }));
+  windows.patch('drill', { spec: { close: true } });
   after(4);
   await onProgress(page(500), NEVER);
   after(8);

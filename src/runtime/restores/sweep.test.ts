@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { World } from '../../admission/policy/world.ts';
-import { objectKey, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
+import { objectKey, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { createSweep, type SweepSources } from './sweep.ts';
 
@@ -57,7 +58,12 @@ const sweep = async (...given: Parameters<typeof sweepCluster>) => {
   return { ...result, violations: violations.map(({ violation }) => violation) };
 };
 
-const sweepCluster = (change: Partial<SweepSources> = {}, interim = false, namespaceMapping = {}) =>
+const sweepCluster = (
+  change: Partial<SweepSources> = {},
+  interim = false,
+  namespaceMapping = {},
+  signal = NEVER,
+) =>
   createSweep({
     policies: () => policies,
     pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),
@@ -71,7 +77,7 @@ const sweepCluster = (change: Partial<SweepSources> = {}, interim = false, names
     pause: () => Promise.resolve(),
     now: () => startedAt,
     ...change,
-  })({ interim, since: startedAt, namespaceMapping }, NEVER);
+  })({ interim, since: startedAt, namespaceMapping }, signal);
 
 function read(ref: ObjectRef): Promise<KubeObject | undefined> {
   reads.push(`${ref.resource} ${objectKey(ref)}`);
@@ -83,42 +89,32 @@ async function* pagesOf(...pages: (readonly KubeObject[])[]) {
   yield* pages;
 }
 
-const places = async (change: Partial<SweepSources> = {}) =>
-  (await sweep(change)).violations.map(
-    ({ object, field, target }) => `${object.name} ${field} ${target?.name}`,
+/** The findings as `<object> <reason> <field> <target>`. */
+const found = async (...asked: Parameters<typeof sweep>) =>
+  (await sweep(...asked)).violations.map(({ object, reason, field, target }) =>
+    [object.name, reason, field, target?.name].filter((part) => part !== undefined).join(' '),
   );
 
+const GONE = { datacenter: 'gone' };
+const RACKS = { apiGroup: GROUP, resource: 'racks' };
+const rack = { name: 'rack', path: 'spec.rack', target: RACKS };
+const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
+const match = { apiGroups: [GROUP], resources: ['servers'] };
+
 test('a reference with a missing target is reported with object, field and target', async () => {
-  put(
-    'servers',
-    server('s1', { datacenter: 'gone' }),
-    server('s2', { datacenter: 'fra1' }),
-    server('s3', {}),
-  );
+  put('servers', server('s1', GONE), server('s2', { datacenter: 'fra1' }), server('s3', {}));
   put('datacenters', datacenter('fra1'));
+  const object = {
+    ...{ apiVersion: `${GROUP}/v1`, kind: 'Server' },
+    ...{ namespace: 'shop', name: 's1', uid: 'uid-of-s1' },
+  };
+  const target = { group: GROUP, resource: 'datacenters', name: 'gone' };
+  const reference = { reference: 'datacenter', field: 'spec.datacenter', reason: 'TargetMissing', target };
   expect(await sweep()).toEqual({
-    startedAt,
-    finishedAt: startedAt,
-    interim: false,
-    objectsScanned: 3,
-    unreadable: [],
-    violations: [
-      {
-        policy: 'servers',
-        reference: 'datacenter',
-        object: {
-          apiVersion: `${GROUP}/v1`,
-          kind: 'Server',
-          namespace: 'shop',
-          name: 's1',
-          uid: 'uid-of-s1',
-        },
-        field: 'spec.datacenter',
-        reason: 'TargetMissing',
-        target: { group: GROUP, resource: 'datacenters', name: 'gone' },
-      },
-    ],
+    ...{ startedAt, finishedAt: startedAt, interim: false, objectsScanned: 3, unreadable: [] },
+    violations: [{ policy: 'servers', object, ...reference }],
   });
+  expect((await sweep({}, true)).interim).toBe(true);
 });
 
 test('a sweep is not clean while a policy cannot be evaluated', async () => {
@@ -126,20 +122,15 @@ test('a sweep is not clean while a policy cannot be evaluated', async () => {
   expect(await sweep()).toMatchObject({ objectsScanned: 0, unreadable: ['policy servers: no such kind'] });
 });
 
-test('a sweep is marked as interim when it is one', async () => {
-  expect((await sweep({}, true)).interim).toBe(true);
-});
-
 test('nothing is read for policies without references', async () => {
   policies = [compiled({ validate: { immutable: ['spec.datacenter'] } })];
-  put('servers', server('s1', { datacenter: 'gone' }));
+  put('servers', server('s1', GONE));
   expect(await sweep()).toMatchObject({ objectsScanned: 0, violations: [], unreadable: [] });
 });
 
 test('every page is swept, and each kind of target is listed once', async () => {
-  const pages = () =>
-    pagesOf([server('s1', { datacenter: 'gone' })], [], [server('s2', { datacenter: 'gone' })]);
-  put('servers', server('s1', { datacenter: 'gone' }), server('s2', { datacenter: 'gone' }));
+  const pages = () => pagesOf([server('s1', GONE)], [], [server('s2', GONE)]);
+  put('servers', server('s1', GONE), server('s2', GONE));
   const result = await sweep({ pages });
   expect(result.objectsScanned).toBe(2);
   expect(result.violations).toHaveLength(2);
@@ -147,7 +138,6 @@ test('every page is swept, and each kind of target is listed once', async () => 
 });
 
 test('a kind that two policies govern is read once', async () => {
-  const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
   policies = [compiled(), compiled({ validate: { references: [rack] } }, { name: 'more', generation: 1 })];
   put('servers', server('s1', { datacenter: 'gone', rack: 'gone' }));
   const result = await sweep();
@@ -156,7 +146,6 @@ test('a kind that two policies govern is read once', async () => {
 });
 
 test('a namespaced target is looked up in the namespace of the object', async () => {
-  const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
   policies = [compiled({ validate: { references: [rack] } })];
   put('servers', server('s1', { rack: 'r1' }), server('s2', { rack: 'r1' }, { namespace: 'lab' }));
   put('racks', { metadata: { namespace: 'lab', name: 'r1' } });
@@ -164,152 +153,173 @@ test('a namespaced target is looked up in the namespace of the object', async ()
   expect(violations).toMatchObject([{ object: { name: 's1' }, target: { namespace: 'shop', name: 'r1' } }]);
 });
 
-describe('a stale page causes no false report:', () => {
-  const stalePage = (...objects: Server[]): Partial<SweepSources> => ({ pages: () => pagesOf(objects) });
+test('a valid object costs no live read', async () => {
+  put('servers', server('s1', { datacenter: 'fra1' }));
+  put('datacenters', datacenter('fra1'));
+  expect(await found()).toEqual([]);
+  expect(reads).toEqual([]);
+});
 
-  test('of an object that is deleted by now', async () => {
-    expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
-  });
+describe('only Datacenter fra1 exists:', () => {
+  const prod = { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } };
+  const gold = { ...match, objectSelector: { matchLabels: { tier: 'gold' } } };
+  const twoKinds = [datacenterReference, { ...rack, path: 'spec.datacenter' }];
+  const clusterScoped = { ...server('s1', GONE), metadata: { name: 's1' } };
 
-  test('of an object that names another target by now', async () => {
-    put('servers', server('s1', { datacenter: 'fra1' }));
+  test.each<[string, Partial<AdmissionPolicySpec>, readonly Server[], readonly string[]]>([
+    [
+      'two references on one field are checked against their own targets',
+      { validate: { references: twoKinds } },
+      [server('s1', { datacenter: 'fra1' })],
+      ['s1 TargetMissing spec.datacenter fra1'],
+    ],
+    [
+      'every missing target of an object is reported once',
+      { validate: { references: [disks] } },
+      [server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] })],
+      ['s1 TargetMissing spec.disks[0].site gone', 's1 TargetMissing spec.disks[2].site gone'],
+    ],
+    [
+      'an object with a deletionTimestamp is reported until it is gone: the timestamp may be forged',
+      {},
+      [server('s1', GONE, { deletionTimestamp: '2026-11-21T11:59:00Z' })],
+      ['s1 TargetMissing spec.datacenter gone'],
+    ],
+    [
+      'namespaces that are not selected are left out',
+      { match: prod },
+      [
+        server('s1', GONE),
+        server('s2', GONE, { namespace: 'lab' }),
+        server('s3', GONE, { namespace: 'unknown' }),
+      ],
+      ['s1 TargetMissing spec.datacenter gone'],
+    ],
+    [
+      'a namespaceSelector leaves out no cluster-scoped object',
+      { match: prod },
+      [clusterScoped],
+      ['s1 TargetMissing spec.datacenter gone'],
+    ],
+    [
+      'objects that are not selected are left out',
+      { match: gold },
+      [server('s1', GONE, { labels: { tier: 'gold' } }), server('s2', GONE)],
+      ['s1 TargetMissing spec.datacenter gone'],
+    ],
+    [
+      'a default is reported as missing if the restore created the object without it',
+      { validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] },
+      [
+        server('new', {}, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+        server('filled', { tier: 'x' }, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+        server('old', {}, { creationTimestamp: '2026-11-21T11:00:00Z' }),
+      ],
+      ['new DefaultWouldChange spec.tier'],
+    ],
+  ])('%s', async (_what, spec, servers, expected) => {
+    policies = [compiled(spec)];
+    put('servers', ...servers);
     put('datacenters', datacenter('fra1'));
-    expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
+    expect(await found()).toEqual(expected);
+  });
+});
+
+describe('a stale page causes no false report:', () => {
+  test.each<[string, Server, Server | undefined, readonly string[]]>([
+    ['of an object that is deleted by now', server('s1', GONE), undefined, []],
+    [
+      'of an object that names another target by now',
+      server('s1', GONE),
+      server('s1', { datacenter: 'fra1' }),
+      [],
+    ],
+    [
+      'and a reference that has moved within its object is reported with its current field',
+      server('s1', { disks: [{ site: 'fra1' }, { site: 'gone' }] }),
+      server('s1', { disks: [{ site: 'gone' }] }),
+      ['s1 TargetMissing spec.disks[0].site gone'],
+    ],
+  ])('%s', async (_what, seen, current, expected) => {
+    policies = [compiled({ validate: { references: [datacenterReference, { ...disks, name: 'disks' }] } })];
+    if (current !== undefined) put('servers', current);
+    put('datacenters', datacenter('fra1'));
+    expect(await found({ pages: () => pagesOf([seen]) })).toEqual(expected);
   });
 
   test('of a target that was created after the list', async () => {
     put('servers', server('s1', { datacenter: 'fra1' }));
     put('datacenters', datacenter('fra1'));
-    expect(await places({ keys: () => Promise.resolve(new Set()) })).toEqual([]);
+    expect(await found({ keys: () => Promise.resolve(new Set()) })).toEqual([]);
   });
 
-  test('and a reference that has moved within its object is reported with its current field', async () => {
-    const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
-    policies = [compiled({ validate: { references: [disks] } })];
-    put('servers', server('s1', { disks: [{ site: 'gone' }] }));
-    put('datacenters', datacenter('fra1'));
-    const before = server('s1', { disks: [{ site: 'fra1' }, { site: 'gone' }] });
-    expect(await places(stalePage(before))).toEqual(['s1 spec.disks[0].site gone']);
-  });
-});
-
-test('two references on one field are checked against their own targets', async () => {
-  const place = { name: 'rack', path: 'spec.datacenter', target: { apiGroup: GROUP, resource: 'racks' } };
-  policies = [compiled({ validate: { references: [datacenterReference, place] } })];
-  put('servers', server('s1', { datacenter: 'fra1' }));
-  put('datacenters', datacenter('fra1'));
-  const { violations } = await sweep();
-  expect(violations).toMatchObject([{ reference: 'rack', target: { resource: 'racks', name: 'fra1' } }]);
-});
-
-test('every missing target of an object is reported once', async () => {
-  const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
-  policies = [compiled({ validate: { references: [disks] } })];
-  put('servers', server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] }));
-  put('datacenters', datacenter('fra1'));
-  expect(await places()).toEqual(['s1 spec.disks[0].site gone', 's1 spec.disks[2].site gone']);
-});
-
-test('an object with a deletionTimestamp is reported until it is gone: the timestamp may be forged', async () => {
-  put('servers', server('s1', { datacenter: 'gone' }, { deletionTimestamp: '2026-11-21T11:59:00Z' }));
-  expect(await places()).toEqual(['s1 spec.datacenter gone']);
-});
-
-test('a valid object costs no live read', async () => {
-  put('servers', server('s1', { datacenter: 'fra1' }));
-  put('datacenters', datacenter('fra1'));
-  expect(await places()).toEqual([]);
-  expect(reads).toEqual([]);
-});
-
-describe('selectors are respected:', () => {
-  const match = { apiGroups: [GROUP], resources: ['servers'] };
-
-  test('namespaces that are not selected are left out', async () => {
-    policies = [compiled({ match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } })];
-    put(
-      'servers',
-      server('s1', { datacenter: 'gone' }),
-      server('s2', { datacenter: 'gone' }, { namespace: 'lab' }),
-      server('s3', { datacenter: 'gone' }, { namespace: 'unknown' }),
-    );
-    expect(await places()).toEqual(['s1 spec.datacenter gone']);
-  });
-
-  test('a namespaceSelector leaves out no cluster-scoped object', async () => {
-    policies = [compiled({ match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } })];
-    put('servers', { ...server('s1', { datacenter: 'gone' }), metadata: { name: 's1' } });
-    expect(await places()).toEqual(['s1 spec.datacenter gone']);
-  });
-
-  test('objects that are not selected are left out', async () => {
-    policies = [compiled({ match: { ...match, objectSelector: { matchLabels: { tier: 'gold' } } } })];
-    put(
-      'servers',
-      server('s1', { datacenter: 'gone' }, { labels: { tier: 'gold' } }),
-      server('s2', { datacenter: 'gone' }),
-    );
-    expect(await places()).toEqual(['s1 spec.datacenter gone']);
+  test('of a target that is created between the two reads', async () => {
+    put('servers', server('s1', { datacenter: 'late' }));
+    const pause = () => {
+      put('datacenters', datacenter('late'));
+      return Promise.resolve();
+    };
+    expect(await found({ pause })).toEqual([]);
   });
 });
 
-test('match conditions on the object leave it out; others, and those that fail, do not', async () => {
-  put('servers', server('s1', { datacenter: 'gone', managed: true }), server('s2', { datacenter: 'gone' }));
-  const found = async (...expressions: string[]) => {
-    const matchConditions = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
-    policies = [compiled({ match: { apiGroups: [GROUP], resources: ['servers'], matchConditions } })];
-    return (await places()).map((place) => place.split(' ', 1)[0]);
-  };
-  expect(await found('!has(object.spec.managed)')).toEqual(['s2']);
-  expect(await found('true', '!has(object.spec.managed)')).toEqual(['s2']);
-  expect(await found('!object.spec.managed')).toEqual(['s2']);
-  expect(await found('object.spec.managed && request.userInfo.username == "ci"')).toEqual(['s1', 's2']);
-  expect(await found('oldObject != null && has(object.spec.managed)')).toEqual(['s1', 's2']);
+test.each([
+  ['a condition on the object leaves it out', ['!has(object.spec.managed)'], ['s2']],
+  ['one of several does', ['true', '!has(object.spec.managed)'], ['s2']],
+  ['one that fails does not', ['!object.spec.managed'], ['s2']],
+  ['one on the user does not', ['object.spec.managed && request.userInfo.username == "ci"'], ['s1', 's2']],
+  ['one on the old object does not', ['oldObject != null && has(object.spec.managed)'], ['s1', 's2']],
+])('match conditions: %s', async (_what, expressions, expected) => {
+  put('servers', server('s1', { datacenter: 'gone', managed: true }), server('s2', GONE));
+  const matchConditions = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
+  policies = [compiled({ match: { ...match, matchConditions } })];
+  expect((await found()).map((place) => place.split(' ', 1)[0])).toEqual(expected);
 });
 
 describe('a kind that cannot be read is reported, and the others are swept:', () => {
   const away = new Error('the API server is away');
-  const failingFor = (failing: string) => (resource: GroupResource) =>
-    resource.resource === failing ? Promise.reject(away) : Promise.resolve(new Set<string>());
 
   beforeEach(() => {
     policies = [compiled({ match: { apiGroups: [GROUP], resources: ['racks', 'servers'] } })];
-    put('servers', server('s1', { datacenter: 'gone' }));
-    put('racks', { ...server('r1', { datacenter: 'gone' }), kind: 'Rack' });
+    put('servers', server('s1', GONE));
+    put('racks', { ...server('r1', GONE), kind: 'Rack' });
   });
 
-  test('when its objects cannot be listed', async () => {
-    const { unreadable, violations } = await sweep({
-      pages: async function* ({ resource }) {
-        if (resource === 'racks') throw away;
-        yield* pagesOf([...(stored.servers?.values() ?? [])]);
+  test.each<[string, Partial<SweepSources>, readonly string[], object]>([
+    [
+      'when its objects cannot be listed',
+      {
+        pages: async function* ({ resource }) {
+          if (resource === 'racks') throw away;
+          yield* pagesOf([...(stored.servers?.values() ?? [])]);
+        },
       },
-    });
-    expect(unreadable).toEqual([`racks.${GROUP}: the API server is away`]);
-    expect(violations).toHaveLength(1);
-  });
-
-  test('when reading fails between two pages, with the violations found until then', async () => {
-    const { unreadable, violations, objectsScanned } = await sweep({
-      pages: async function* ({ resource }) {
-        yield* pagesOf([...(stored[resource]?.values() ?? [])]);
-        if (resource === 'servers') throw away;
+      ['racks'],
+      { violations: [{ object: { name: 's1' } }] },
+    ],
+    [
+      'when reading fails between two pages, with the violations found until then',
+      {
+        pages: async function* ({ resource }) {
+          yield* pagesOf([...(stored[resource]?.values() ?? [])]);
+          if (resource === 'servers') throw away;
+        },
       },
-    });
-    expect(unreadable).toEqual([`servers.${GROUP}: the API server is away`]);
-    expect(violations).toHaveLength(2);
-    expect(objectsScanned).toBe(2);
-  });
-
-  test('when its targets cannot be listed', async () => {
-    const { unreadable } = await sweep({ keys: failingFor('datacenters') });
-    expect(unreadable).toHaveLength(2);
-  });
-
-  test('when a finding cannot be confirmed', async () => {
-    const { unreadable, violations } = await sweep({ read: () => Promise.reject(away) });
-    expect(unreadable).toHaveLength(2);
-    expect(violations).toEqual([]);
+      ['servers'],
+      { violations: [{}, {}], objectsScanned: 2 },
+    ],
+    ['when its targets cannot be listed', { keys: () => Promise.reject(away) }, ['racks', 'servers'], {}],
+    [
+      'when a finding cannot be confirmed',
+      { read: () => Promise.reject(away) },
+      ['racks', 'servers'],
+      { violations: [] },
+    ],
+  ])('%s', async (_when, change, kinds, expected) => {
+    const result = await sweep(change);
+    const unreadable = kinds.map((kind) => `${kind}.${GROUP}: the API server is away`);
+    expect(result.unreadable.toSorted()).toEqual(unreadable);
+    expect(result).toMatchObject(expected);
   });
 });
 
@@ -318,6 +328,7 @@ describe('live reads', () => {
   const suspects = (count: number): void => {
     put('servers', ...Array.from({ length: count }, (_, n) => server(`s${n}`, { datacenter: `gone-${n}` })));
   };
+  const timeout = () => Promise.reject(new Error('a timeout'));
 
   test('are made at the same time, and never more than sixteen', async () => {
     suspects(200);
@@ -334,20 +345,14 @@ describe('live reads', () => {
     expect(most).toBe(16);
   });
 
-  test('that fail leave out one object, and twenty of them the rest of the kind', async () => {
+  test.each([
+    ['of one object leave out that object', /^s7$/, 199],
+    ['of all objects leave out the rest of the kind', /^s\d/, 0],
+  ])('that fail %s', async (_what, failing, count) => {
     suspects(200);
-    const failing = (isFailing: (name: string) => boolean) =>
-      sweep({
-        read: (ref) =>
-          isFailing(ref.name) ? Promise.reject(new Error('a timeout')) : Promise.resolve(read(ref)),
-      });
-    const one = await failing((name) => name === 's7');
-    expect(one.violations).toHaveLength(199);
-    expect(one.unreadable).toEqual([`servers.${GROUP}: a timeout`]);
-    reads = [];
-    const all = await failing((name) => /^s\d/.test(name));
-    expect(all.violations).toEqual([]);
-    expect(all.unreadable).toEqual([`servers.${GROUP}: a timeout`]);
+    const result = await sweep({ read: (ref) => (failing.test(ref.name) ? timeout() : read(ref)) });
+    expect(result.violations).toHaveLength(count);
+    expect(result.unreadable).toEqual([`servers.${GROUP}: a timeout`]);
   });
 
   test('that fail after the pause keep the violation, and the sweep is not complete', async () => {
@@ -358,7 +363,7 @@ describe('live reads', () => {
         isAway = true;
         return Promise.resolve();
       },
-      read: (ref) => (isAway && ref.name === 'gone-1' ? Promise.reject(new Error('a timeout')) : read(ref)),
+      read: (ref) => (isAway && ref.name === 'gone-1' ? timeout() : read(ref)),
     });
     expect(violations).toHaveLength(2);
     expect(unreadable).toEqual([`datacenters.${GROUP}: a timeout`]);
@@ -366,52 +371,38 @@ describe('live reads', () => {
 });
 
 test('an aborted sweep fails instead of reporting every kind as unreadable', async () => {
-  put('servers', server('s1', { datacenter: 'gone' }));
   const stop = new AbortController();
-  const stopped = createSweep({
-    policies: () => policies,
-    pages: () => {
-      stop.abort(new Error('no longer leading'));
-      throw new Error('aborted');
-    },
-    keys: () => Promise.resolve(new Set()),
-    read,
-    namespaceLabels: () => Promise.resolve(namespaces),
-    world: EMPTY_WORLD,
-    pause: () => Promise.resolve(),
-    now: () => startedAt,
-  });
-  const options = { interim: false, since: startedAt, namespaceMapping: {} };
-  await expect(stopped(options, stop.signal)).rejects.toThrow('no longer leading');
+  const pages = () => {
+    stop.abort(new Error('no longer leading'));
+    throw new Error('aborted');
+  };
+  await expect(sweep({ pages }, false, {}, stop.signal)).rejects.toThrow('no longer leading');
 });
 
 describe('checks other than references', () => {
-  const reasons = async (...asked: Parameters<typeof sweep>) =>
-    (await sweep(...asked)).violations.map(
-      ({ object, reason, field }) => `${object.name} ${reason} ${field}`,
-    );
+  const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
+  const unique = [{ name: 'serial', paths: ['spec.serial'] }];
 
   test('a value of two objects is reported for both, only while both have it', async () => {
-    policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
+    policies = [compiled({ validate: { unique } })];
     put(
       'servers',
       server('s1', { serial: 'a' }),
       server('s2', { serial: 'a' }),
       server('s3', { serial: 'b' }),
     );
-    expect(await reasons()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
+    expect(await found()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
     const changed = (ref: ObjectRef) =>
       ref.name === 's2' ? Promise.resolve(server('s2', { serial: 'c' })) : read(ref);
-    expect(await reasons({ read: changed })).toEqual([]);
+    expect(await found({ read: changed })).toEqual([]);
   });
 
   test('the sweep repeats only deferred checks', async () => {
-    const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
     put('servers', server('s1', { units: 9 }), server('s2', { units: 1 }));
     policies = [compiled({ validate: { schema }, restore: { schema: 'Defer' } })];
-    expect(await reasons()).toEqual(['s1 CheckFailed spec.units']);
+    expect(await found()).toEqual(['s1 CheckFailed spec.units']);
     policies = [compiled({ validate: { schema } })];
-    expect(await reasons()).toEqual([]);
+    expect(await found()).toEqual([]);
   });
 
   test('a rule that reads a target is checked too, because it may have been deferred with the reference', async () => {
@@ -419,7 +410,7 @@ describe('checks other than references', () => {
       { name: 'fits', expression: 'object.spec.units <= refs.datacenter.spec.capacity' },
       { name: 'few', expression: 'object.spec.units < 3' },
     ];
-    policies = [compiled({ validate: { references: [datacenterReference], rules } })];
+    const validate = { references: [datacenterReference], rules };
     const fra1: Server = { metadata: { name: 'fra1' }, spec: { capacity: 4 } };
     put('datacenters', fra1);
     put(
@@ -428,110 +419,75 @@ describe('checks other than references', () => {
       server('s2', { units: 4, datacenter: 'fra1' }),
       server('s3', { units: 9, datacenter: 'gone' }),
     );
-    expect(await reasons()).toEqual(['s1 CheckFailed ', 's3 TargetMissing spec.datacenter']);
-    policies = [
-      compiled({
-        validate: { references: [datacenterReference], rules },
-        restore: { references: 'Enforce' },
-      }),
-    ];
-    expect(await reasons()).toEqual(['s3 TargetMissing spec.datacenter']);
+    policies = [compiled({ validate })];
+    expect(await found()).toEqual(['s1 CheckFailed ', 's3 TargetMissing spec.datacenter gone']);
+    policies = [compiled({ validate, restore: { references: 'Enforce' } })];
+    expect(await found()).toEqual(['s3 TargetMissing spec.datacenter gone']);
   });
 
-  test('an exempt object is not reported, and holds no unique value', async () => {
-    const exempt = (checks?: string[]) => ({ exceptions: [{ name: 'old', names: ['s1'], checks }] });
-    const validate = {
-      references: [datacenterReference],
-      unique: [{ name: 'serial', paths: ['spec.serial'] }],
-      schema: { properties: { spec: { properties: { units: { maximum: 4 } } } } },
-    };
-    const policy = (exceptions: object) =>
-      compiled({ validate, restore: { schema: 'Defer' }, ...exceptions });
-    put(
-      'servers',
-      server('s1', { datacenter: 'gone', serial: 'a', units: 9 }),
-      server('s2', { datacenter: 'gone', serial: 'a', units: 9 }),
-      server('s3', { datacenter: 'fra1', serial: 'a' }),
-    );
-    put('datacenters', datacenter('fra1'));
-    const s2 = ['s2 TargetMissing spec.datacenter', 's2 CheckFailed spec.units'];
-    const others = ['s2 Duplicate spec.serial', 's3 Duplicate spec.serial'];
-    policies = [policy(exempt())];
-    expect(await reasons()).toEqual([...s2, ...others]);
-    policies = [policy(exempt(['unique']))];
-    expect(await reasons()).toEqual([
-      's1 TargetMissing spec.datacenter',
-      's1 CheckFailed spec.units',
-      's2 TargetMissing spec.datacenter',
-      's2 CheckFailed spec.units',
-      ...others,
-    ]);
-    policies = [policy({ exceptions: [{ name: 'old', names: ['s1', 's2'] }] })];
-    expect(await reasons()).toEqual([]);
-    policies = [policy({ exceptions: [{ name: 'old', names: ['s*'], expiresAt: '2026-11-21T11:00:00Z' }] })];
-    expect(await reasons()).toContain('s1 TargetMissing spec.datacenter');
-    policies = [policy({ exceptions: [{ name: 'admins', names: ['s*'], users: ['admin'] }] })];
-    expect(await reasons()).toContain('s1 TargetMissing spec.datacenter');
+  const missing = (name: string) => `${name} TargetMissing spec.datacenter gone`;
+  const duplicates = ['s2 Duplicate spec.serial', 's3 Duplicate spec.serial'];
+
+  test.each([
+    ['of all checks', { names: ['s1'] }, [missing('s2'), 's2 CheckFailed spec.units', ...duplicates]],
+    [
+      'of one check',
+      { names: ['s1'], checks: ['unique'] },
+      [missing('s1'), 's1 CheckFailed spec.units', missing('s2'), 's2 CheckFailed spec.units', ...duplicates],
+    ],
+    ['of all others', { names: ['s1', 's2'] }, []],
+  ])(
+    'an object that is exempt %s is not reported, and holds no unique value',
+    async (_what, exempt, expected) => {
+      const validate = { references: [datacenterReference], unique, schema };
+      const exceptions = [{ name: 'old', reason: 'a drill', ...exempt }];
+      policies = [compiled({ validate, restore: { schema: 'Defer' }, exceptions })];
+      put(
+        'servers',
+        server('s1', { datacenter: 'gone', serial: 'a', units: 9 }),
+        server('s2', { datacenter: 'gone', serial: 'a', units: 9 }),
+        server('s3', { datacenter: 'fra1', serial: 'a' }),
+      );
+      put('datacenters', datacenter('fra1'));
+      expect(await found()).toEqual(expected);
+    },
+  );
+
+  test.each([
+    ['has expired', { expiresAt: '2026-11-21T11:00:00Z' }],
+    ['is only for some users', { users: ['admin'] }],
+  ])('an exception that %s exempts no object', async (_what, change) => {
+    const exceptions = [{ name: 'old', reason: 'a drill', names: ['s*'], ...change }];
+    policies = [compiled({ exceptions })];
+    put('servers', server('s1', GONE));
+    expect(await found()).toEqual([missing('s1')]);
   });
 
   test('objects are read in the version that the policy matches', async () => {
-    const old = { ...server('s1', { datacenter: 'gone' }), apiVersion: `${GROUP}/v1` };
+    const old = server('s1', GONE);
     const preferred = { ...server('s1', {}), apiVersion: `${GROUP}/v2` };
     const inVersion = ({ version }: { version?: string }) => (version === 'v1' ? old : preferred);
     policies = [
-      compiled({ match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } }),
+      compiled({ match: { ...match, apiVersions: ['v1'] } }),
       compiled({}, { name: 'any-version', generation: 1 }),
     ];
-    const found = await sweep({
+    const { violations } = await sweep({
       pages: (kind) => pagesOf([inVersion(kind)]),
       read: (ref) => (ref.resource === 'servers' ? Promise.resolve(inVersion(ref)) : read(ref)),
     });
-    expect(found.violations.map(({ policy, reason }) => `${policy} ${reason}`)).toEqual([
-      'servers TargetMissing',
-    ]);
-  });
-
-  test('a default is reported as missing if the restore created the object without it', async () => {
-    policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
-    put(
-      'servers',
-      server('new', {}, { creationTimestamp: '2026-11-21T12:00:00Z' }),
-      server('filled', { tier: 'x' }, { creationTimestamp: '2026-11-21T12:00:00Z' }),
-      server('old', {}, { creationTimestamp: '2026-11-21T11:00:00Z' }),
-    );
-    expect(await reasons()).toEqual(['new DefaultWouldChange spec.tier']);
+    expect(violations).toMatchObject([{ policy: 'servers', reason: 'TargetMissing' }]);
   });
 
   test('A9: a copy that refers to its source namespace is reported', async () => {
-    const rack = {
-      name: 'rack',
-      path: 'spec.rack',
-      namespacePath: 'spec.rackNamespace',
-      target: { apiGroup: GROUP, resource: 'racks' },
-    };
-    policies = [compiled({ validate: { references: [rack] } })];
-    const copy = { namespace: 'prod-copy' };
-    put(
-      'racks',
-      { metadata: { namespace: 'prod', name: 'r1' } },
-      { metadata: { namespace: 'prod-copy', name: 'r1' } },
-    );
+    policies = [compiled({ validate: { references: [{ ...rack, namespacePath: 'spec.rackNamespace' }] } })];
+    const namespace = 'prod-copy';
+    put('racks', { metadata: { namespace: 'prod', name: 'r1' } }, { metadata: { namespace, name: 'r1' } });
     put(
       'servers',
-      server('s1', { rack: 'r1', rackNamespace: 'prod' }, copy),
-      server('s2', { rack: 'r1', rackNamespace: 'prod-copy' }, copy),
+      server('s1', { rack: 'r1', rackNamespace: 'prod' }, { namespace }),
+      server('s2', { rack: 'r1', rackNamespace: namespace }, { namespace }),
     );
-    const mapping = { prod: 'prod-copy' };
-    expect(await reasons({}, false, mapping)).toEqual(['s1 CrossesNamespaceMapping spec.rack']);
-    expect(await reasons()).toEqual([]);
-  });
-
-  test('a target that is created between the two reads is not missing', async () => {
-    put('servers', server('s1', { datacenter: 'late' }));
-    const pause = () => {
-      put('datacenters', datacenter('late'));
-      return Promise.resolve();
-    };
-    expect(await reasons({ pause })).toEqual([]);
+    expect(await found({}, false, { prod: namespace })).toEqual(['s1 CrossesNamespaceMapping spec.rack r1']);
+    expect(await found()).toEqual([]);
   });
 });

@@ -2,6 +2,8 @@
  * The scan after a restore: reads every object that a policy governs from the API server, and checks the targets that
  * it names. A violation is reported only after a live read confirms it, so a stale page causes no false report.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
@@ -31,7 +33,9 @@ import {
   refOf,
   deferredViolations,
   swept,
+  type SweptObject,
 } from './sweep-checks.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 
 export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 'read' | 'namespaceLabels'> {
   readonly policies: () => readonly CompiledPolicy[];
@@ -59,7 +63,7 @@ export interface SweepProgress {
 }
 
 /** Called and awaited after each page. Must not throw: an error would end the reading of that kind. */
-export type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
+type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
 
 /** The violations of the whole cluster: each window reports those of its own restore. */
 export type ClusterSweep = Omit<SweepResult, 'violations'> & {
@@ -98,15 +102,15 @@ export function createSweep(sources: SweepSources): Sweep {
       async (page, resource, governing) => {
         objectsScanned += page.length;
         const inScope = page
-          .flatMap((object) => governing.map((policy) => ({ policy, object })))
+          .flatMap((object) => governing.map((policy) => ({ policy, resource, object })))
           .filter(({ policy, object }) => isInScope(policy, object, namespaces));
         for (const { policy, object } of inScope) duplicates.see(policy, resource, object);
-        const found = await mapConcurrent(inScope, CONCURRENT_READS, async ({ policy, object }) => {
+        const found = await mapConcurrent(inScope, CONCURRENT_READS, async (one) => {
           try {
-            return swept({ policy, resource, object }, [
-              ...(await referenceViolations(policy, resource, object, exists, options, sources, signal)),
-              ...(await deferredViolations(policy, resource, object, sources, signal)),
-              ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
+            return swept(one, [
+              ...(await referenceViolations(one, exists, options, sources, signal)),
+              ...(await deferredViolations(one, sources, signal)),
+              ...(await missingDefaults(one, options.since, sources, signal)),
             ]);
           } catch (error) {
             failures.note(resource, error);
@@ -209,35 +213,33 @@ function createTargets({ keys }: SweepSources, signal: AbortSignal): Exists {
 
 /** Checks a suspect live: since the page was read, a reference may have moved or changed. */
 async function referenceViolations(
-  policy: CompiledPolicy,
-  resource: GroupResource,
-  listed: KubeObject,
+  listed: SweptObject,
   exists: Exists,
   options: SweepOptions,
   { read, now }: SweepSources,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
-  const isSuspect =
-    crossing(policy, listed, options).length > 0 || (await dangling(policy, listed, exists)).length > 0;
+  const isSuspect = crossing(listed, options).length > 0 || (await dangling(listed, exists)).length > 0;
   if (!isSuspect) return [];
-  const live = await read(refOf(resource, listed), signal);
-  if (live === undefined) return [];
-  const { covers } = exemptionOfStored(policy, resource, live, now().getTime());
+  const { policy, resource } = listed;
+  const object = await read(refOf(resource, listed.object), signal);
+  if (object === undefined) return [];
+  const live = { policy, resource, object };
+  const { covers } = exemptionOfStored(policy, resource, object, now().getTime());
   const isChecked = ({ reference }: FoundReference) => !covers('references', reference.name);
   const confirmed: Violation[] = [];
-  for (const found of (await dangling(policy, live, exists)).filter(isChecked)) {
+  for (const found of (await dangling(live, exists)).filter(isChecked)) {
     const target = await read(found.target, signal);
-    if (target === undefined) confirmed.push(toViolation(policy, live, found, 'TargetMissing'));
+    if (target === undefined) confirmed.push(toViolation(live, found, 'TargetMissing'));
   }
-  for (const found of crossing(policy, live, options).filter(isChecked))
-    confirmed.push(toViolation(policy, live, found, 'CrossesNamespaceMapping'));
+  for (const found of crossing(live, options).filter(isChecked))
+    confirmed.push(toViolation(live, found, 'CrossesNamespaceMapping'));
   return confirmed;
 }
 
 /** References of a copied object that still name the source namespace. */
 function crossing(
-  policy: CompiledPolicy,
-  object: KubeObject,
+  { policy, object }: SweptObject,
   { namespaceMapping }: SweepOptions,
 ): readonly FoundReference[] {
   return referencesOf(policy, object).filter(({ target }) =>
@@ -245,11 +247,7 @@ function crossing(
   );
 }
 
-async function dangling(
-  policy: CompiledPolicy,
-  object: KubeObject,
-  exists: Exists,
-): Promise<readonly FoundReference[]> {
+async function dangling({ policy, object }: SweptObject, exists: Exists): Promise<readonly FoundReference[]> {
   const missing: FoundReference[] = [];
   for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
   return missing;
@@ -290,15 +288,75 @@ async function stillViolated(
 }
 
 function toViolation(
-  policy: CompiledPolicy,
-  object: KubeObject,
+  one: SweptObject,
   { reference, field, target: { group, resource, name, namespace } }: FoundReference,
   reason: 'TargetMissing' | 'CrossesNamespaceMapping',
 ): Violation {
   return {
-    ...about(policy, object, field),
+    ...about(one, field),
     reference: reference.name,
     reason,
     target: { group, resource, name, ...(namespace === undefined ? {} : { namespace }) },
   };
+}
+
+/** The pause after a sweep, as a multiple of its duration. */
+const REST = 4;
+/** Limits of that pause, in milliseconds. */
+const SHORTEST_REST_MS = 1_000;
+const LONGEST_REST_MS = 5 * 60_000;
+
+type SweepOutcome =
+  { readonly kind: 'swept'; readonly result: ClusterSweep } | { readonly kind: 'later'; readonly at: Date };
+
+/**
+ * Shares a sweep between all waiting windows, so that frequent restores do not cause continuous reads.
+ * A sweep that began before `notBefore` does not count.
+ */
+export function createSharedSweep(sweep: Sweep, now: () => Date) {
+  let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
+  return async (
+    options: SweepOptions,
+    notBefore: Date,
+    signal: AbortSignal,
+    onProgress?: OnSweepProgress,
+  ): Promise<SweepOutcome> => {
+    if (last !== undefined) {
+      const { result } = last;
+      if (result.startedAt >= notBefore && covers(last.options, options))
+        return { kind: 'swept', result: { ...result, interim: options.interim } };
+      const took = result.finishedAt.getTime() - result.startedAt.getTime();
+      const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
+      const at = new Date(result.finishedAt.getTime() + rest);
+      if (now() < at) return { kind: 'later', at };
+    }
+    const result = await sweep(options, signal, onProgress);
+    last = { options, result };
+    return { kind: 'swept', result };
+  };
+}
+
+/** Whether the finished sweep covers what another window needs. */
+function covers(done: SweepOptions, wanted: SweepOptions): boolean {
+  return (
+    (!done.interim || wanted.interim) && // an interim sweep does not confirm after a pause
+    done.since <= wanted.since &&
+    isDeepStrictEqual(done.namespaceMapping, wanted.namespaceMapping)
+  );
+}
+
+/** Runs the sweep in a span of its own if tracing is on. */
+export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
+  if (tracing === undefined) return sweep;
+  return (options, ...rest) =>
+    tracing.work('sweep', { 'gatehouse.interim': options.interim }, async () => {
+      const result = await sweep(options, ...rest);
+      const { objectsScanned, violations, unreadable } = result;
+      tracing.note({
+        'gatehouse.objects': objectsScanned,
+        'gatehouse.violations': violations.length,
+        'gatehouse.unreadable': unreadable.length,
+      });
+      return result;
+    });
 }

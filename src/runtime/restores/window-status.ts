@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
-import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.ts';
+import type { RestoreReport, RestoreReportSpec } from '../../api/restore-findings.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
 import { counted } from '../../json/counted.ts';
-import type { Condition } from '../../json/kube-object.ts';
+import { type Condition, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
@@ -19,10 +19,12 @@ import {
   withDates,
   type SweepResult,
 } from '../../restore/report.ts';
-import { toLabelValue } from '../../restore/window-names.ts';
+import { toLabelValue } from '../../restore/detected-window.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import type { RelinkedStored } from './relink-owners.ts';
+import type { StoredObjects } from '../policies/stored-objects.ts';
+import type { SweepProgress } from './sweep.ts';
 
 /** How a reconcile of restores writes. */
 export interface RestoreWriter {
@@ -52,37 +54,28 @@ export function withConditions(
   return updates.reduce((all, next) => setCondition(all, { ...next, ...observed }, now), before);
 }
 
-/** The condition `Ready`. An open window is ready: a restore can start when `kubectl wait` returns. */
+/** The condition `Ready`, and why it is false. An open window is ready: a restore can start when `kubectl wait` returns. */
 function windowReadiness(
   phase: RestoreWindowStatus['phase'],
   updates: readonly ConditionUpdate[],
-): Pick<Condition, 'status' | 'reason' | 'message'> & { readonly why?: NotReady } {
+): readonly [ready: ConditionUpdate, why?: NotReady] {
   const message = (type: string, or: string) => updates.find((one) => one.type === type)?.message ?? or;
+  const found = (or: string) => message('IntegrityVerified', or);
   switch (phase) {
     case 'Open':
-      return { status: 'True', reason: 'Open', message: 'the window is open' };
+      return [condition('Ready', 'True', 'Open', 'the window is open')];
     case 'Completed':
-      return {
-        status: 'True',
-        reason: 'Completed',
-        message: message('IntegrityVerified', 'no violation is left'),
-      };
-    case 'CompletedWithViolations': {
-      const found = message('IntegrityVerified', 'violations are left');
-      return { status: 'False', reason: 'ViolationsFound', message: found, why: 'Stalled' };
-    }
-    case 'Refused': {
-      const problem = message('Open', 'the spec is not valid');
-      return { status: 'False', reason: 'InvalidSpec', message: problem, why: 'Stalled' };
-    }
+      return [condition('Ready', 'True', 'Completed', found('no violation is left'))];
+    case 'CompletedWithViolations':
+      return [condition('Ready', 'False', 'ViolationsFound', found('violations are left')), 'Stalled'];
+    case 'Refused':
+      return [
+        condition('Ready', 'False', 'InvalidSpec', message('Open', 'the spec is not valid')),
+        'Stalled',
+      ];
     case 'Settling':
     case undefined:
-      return {
-        status: 'False',
-        reason: 'Settling',
-        message: 'stored objects are being swept',
-        why: 'Reconciling',
-      };
+      return [condition('Ready', 'False', 'Settling', 'stored objects are being swept'), 'Reconciling'];
   }
 }
 
@@ -97,7 +90,7 @@ export async function updateStatus(
   const before = window.status?.conditions ?? [];
   const { generation } = window.metadata;
   const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const { why, ...ready } = windowReadiness(change.phase ?? window.status?.phase, updates);
+  const [ready, why] = windowReadiness(change.phase ?? window.status?.phase, updates);
   const withReady = setReady(before, { ...ready, ...observed }, why, now());
   const after = withConditions(withReady, updates, generation, now());
   // Only plain values are compared: a new sweep always counts as a change.
@@ -247,4 +240,63 @@ function toReport({ metadata: { name = '', uid = '' } }: RestoreWindow, spec: Re
     },
     spec,
   };
+}
+
+export interface SweepProgressOptions extends Pick<RestoreWriter, 'now' | 'log'> {
+  readonly client: Pick<RestoreWriter['client'], 'replaceStatus'>;
+  readonly stored: Pick<StoredObjects, 'count'>;
+}
+
+/** Delay before the first write and between writes, in milliseconds. Most sweeps end before the first write. */
+const EVERY_MS = 3_000;
+
+/** Receives the progress of a sweep and writes it. A failed write is only logged: it must not end the sweep. */
+export function followSweep(judged: RestoreWindow, { client, stored, now, log }: SweepProgressOptions) {
+  let window = judged;
+  let writtenAt: number | undefined;
+  let total: Promise<number | undefined> | undefined;
+  let isOutdated = false;
+  const write = async (progress: SweepProgress, signal: AbortSignal) => {
+    total ??= totalOf(progress.resources, stored, signal);
+    const { startedAt, objectsScanned, resource } = progress;
+    const objectsTotal = await total;
+    const currentSweep = {
+      startedAt: startedAt.toISOString(),
+      objectsScanned,
+      ...(objectsTotal === undefined ? {} : { objectsTotal: Math.max(objectsTotal, objectsScanned) }),
+      resource: groupResourceName(resource),
+    };
+    const next = { ...window, status: { ...window.status, currentSweep } };
+    window = await client.replaceStatus(RESTORE_WINDOWS, next, { signal });
+  };
+  return {
+    /** The window as last written: the next write must start from it, because its resourceVersion has changed. */
+    window: () => window,
+    onProgress: async (progress: SweepProgress, signal: AbortSignal): Promise<void> => {
+      const time = now().getTime();
+      if (isOutdated || time - (writtenAt ?? progress.startedAt.getTime()) < EVERY_MS) return;
+      writtenAt = time;
+      try {
+        await write(progress, signal);
+      } catch (error) {
+        // Usually the window has changed. The report then fails with the same conflict and is retried.
+        isOutdated = true;
+        log.debug({ window: judged.metadata.name, err: error }, 'could not write the progress of the sweep');
+      }
+    },
+  };
+}
+
+async function totalOf(
+  resources: readonly GroupResource[],
+  stored: SweepProgressOptions['stored'],
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const counts = await Promise.all(
+    resources.map((resource) => stored.count(resource, signal).catch(() => undefined)),
+  );
+  return counts.reduce<number | undefined>(
+    (sum, one) => (sum === undefined || one === undefined ? undefined : sum + one),
+    0,
+  );
 }

@@ -6,13 +6,14 @@ import {
   planRelease,
   planAcquire,
   servedWebhooks,
+  devSessionOf,
   type DevTarget,
   type LiveWebhookConfiguration,
   type LiveWebhook,
+  type DevSession,
 } from '../../admission/webhooks/dev-entries.ts';
-import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
-import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
+import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import { isConflict } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';

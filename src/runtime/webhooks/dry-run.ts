@@ -1,9 +1,10 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { LiveWebhook } from '../../admission/webhooks/dev-entries.ts';
-import { rulesIn, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import {
+  rulesIn,
   webhookConfigurations,
   WEBHOOK_CONFIGURATION_NAME,
+  type InstalledRules,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
 import { shorten } from '../../json/printable.ts';
@@ -18,7 +19,7 @@ const LONGEST_MESSAGE = 4_096;
  * Why the API server finds the written object invalid; undefined if it accepts the write.
  * @throws other errors
  */
-export async function objectionTo(write: () => Promise<unknown>): Promise<string | undefined> {
+async function objectionTo(write: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await write();
     return undefined;

@@ -17,7 +17,7 @@ import {
   validatingWebhookConfigurations,
 } from '../../kube/well-known.ts';
 import type { EndpointSlice } from '../endpoints/slices.ts';
-import { createFirstInstallation, servingObstacle } from './first-installation.ts';
+import { createFirstInstallation, servingObstacle } from './installation.ts';
 
 const PLACE = { namespace: OWN_NAMESPACE, service: 'gatehouse' };
 const TARGET = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };

@@ -2,22 +2,33 @@
  * On the leader: the owner of what it writes for admission in the whole cluster, and whether Gatehouse is being removed.
  * Both are read live before each write.
  */
-import { INSTALLATION_ROLE, installationOwner } from '../../admission/webhooks/installation-owner.ts';
+import {
+  INSTALLATION_ROLE,
+  installationOwner,
+  roleReferences,
+} from '../../admission/webhooks/installation-owner.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
-import { isForbidden } from '../../kube/api-error.ts';
+import { isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { clusterRoles, namespaces, services } from '../../kube/well-known.ts';
+import { clusterRoles, namespaces, services, endpointSlices } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
-import { missingService } from './first-installation.ts';
+import type { Context } from '../context.ts';
+import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { SERVICE_NAME_LABEL, type EndpointSlice } from '../endpoints/slices.ts';
+import { type configurationTarget, readConfigurations } from './installed-webhooks.ts';
 
-export interface InstallationOptions {
-  readonly client: Pick<KubeClient, 'get'>;
+interface Place {
   readonly namespace: string;
   /** The name of the Service. */
   readonly service: string;
+}
+
+export interface InstallationOptions extends Place {
+  readonly client: Pick<KubeClient, 'get'>;
   readonly monotonic: () => number;
   readonly log: Log;
 }
@@ -125,3 +136,133 @@ async function readRole(
     return `could not read ClusterRole ${INSTALLATION_ROLE}: permit it (${CLUSTER_ROLE}). ${messageOf(error)}`;
   }
 }
+
+/** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
+const RECHECK_MS = 60_000;
+
+export interface LinkInstallationOptions {
+  readonly client: Pick<KubeClient, 'get' | 'patchMerge'>;
+  readonly namespace: string;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+export function createLinkInstallationReconciler(options: LinkInstallationOptions): Reconcile {
+  const { now, log } = options;
+  let isTold = false;
+  return async (_key, signal) => {
+    try {
+      await link(options, signal);
+      isTold = false;
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      const problem = `permit get, patch and delete of ClusterRole ${INSTALLATION_ROLE} (${CLUSTER_ROLE}). ${error.message}`;
+      if (!isTold)
+        log.warn(
+          { problem },
+          'the webhook configurations would stay if the namespace of Gatehouse were deleted',
+        );
+      isTold = true;
+    }
+    return requeueIn(RECHECK_MS, now());
+  };
+}
+
+async function link({ client, namespace, log }: LinkInstallationOptions, signal: AbortSignal): Promise<void> {
+  const ref = { name: INSTALLATION_ROLE };
+  const role = await client.get<KubeObject>(clusterRoles, ref, { signal });
+  const own = await client.get<KubeObject>(namespaces, { name: namespace }, { signal });
+  if (role === undefined || own === undefined) return;
+  const ownerReferences = roleReferences(role, own);
+  if (ownerReferences === undefined) return;
+  const { uid, resourceVersion } = role.metadata ?? {};
+  const patch = { metadata: { uid, resourceVersion, ownerReferences } };
+  await client.patchMerge(clusterRoles, ref, patch, { signal });
+  log.info(
+    { role: INSTALLATION_ROLE, owners: ownerReferences.map(({ kind, name }) => `${kind} ${name}`) },
+    'wrote the owner of the installation',
+  );
+}
+
+/** On the leader: makes the namespace of Gatehouse the owner of the ClusterRole that owns the webhook configurations. */
+export function startLinkInstallation(
+  context: Context,
+  installation: Pick<Installation, 'onChange'>,
+  signal: AbortSignal,
+): RunningController {
+  const { client, config, log } = context;
+  const now = () => new Date();
+  const reconcile = createLinkInstallationReconciler({ client, namespace: config.namespace, now, log });
+  const on = [installation.onChange];
+  const options = { name: 'installation', key: INSTALLATION_ROLE, on, reconcile };
+  return startController(context, options, signal);
+}
+
+interface OwnService extends KubeObject {
+  readonly spec?: { readonly type?: string; readonly selector?: Readonly<Record<string, string>> };
+}
+
+type Client = Pick<KubeClient, 'get' | 'listAll'>;
+
+export const missingService = ({ namespace, service }: Place): string =>
+  `Service ${namespace}/${service} does not exist: create it, or name another one with --service`;
+
+/** Why no replica can serve; undefined: one can, or a Service without selector leads elsewhere. */
+export async function servingObstacle(
+  client: Client,
+  place: Place,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { namespace, service: name } = place;
+  const service = await client.get<OwnService>(services, { namespace, name }, { signal });
+  if (service === undefined) return missingService(place);
+  const { type, selector = {} } = service.spec ?? {};
+  if (type === 'ExternalName' || Object.keys(selector).length === 0) return undefined;
+  const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
+  try {
+    const options = { namespace, labelSelector, signal };
+    const { items } = await client.listAll<EndpointSlice>(endpointSlices, options);
+    const isReady = items.some(({ endpoints }) =>
+      (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
+    );
+    return isReady ? undefined : `Service ${namespace}/${name} has no ready endpoint yet`;
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    return `the leader may not list the EndpointSlices of namespace ${namespace}: permit it (${CLUSTER_ROLE})`;
+  }
+}
+
+type Target = ReturnType<typeof configurationTarget>['service'];
+
+/**
+ * Webhook entries with failurePolicy Fail are installed only once a replica can serve them. Without this, an installation
+ * without its Service, or with replicas that do not start, would refuse the writes of the whole cluster.
+ *
+ * Returns a function that says why the entries must wait; undefined: install them. Once entries lead to the target, it never
+ * holds a write back: they must not disappear when the replicas do. Entries that lead elsewhere stay until the target
+ * serves: after a wrong `--service` they would refuse all writes.
+ */
+export function createFirstInstallation(
+  client: Client,
+  target: Target,
+  obstacle: (signal: AbortSignal) => Promise<string | undefined>,
+) {
+  let isOver = false;
+  return async (signal: AbortSignal): Promise<string | undefined> => {
+    if (isOver) return undefined;
+    const found = await Promise.allSettled(readConfigurations(client, signal));
+    const isInstalled = found.some((one) => one.status === 'fulfilled' && failsClosed(one.value, target));
+    const problem = isInstalled ? undefined : await obstacle(signal);
+    isOver = problem === undefined;
+    return problem;
+  };
+}
+
+const failsClosed = (configuration: LiveWebhookConfiguration | undefined, target: Target): boolean =>
+  (configuration?.webhooks ?? []).some(
+    ({ failurePolicy, clientConfig: { service } }) =>
+      failurePolicy !== 'Ignore' &&
+      service?.namespace === target.namespace &&
+      service.name === target.name &&
+      service.port === target.port,
+  );

@@ -1,14 +1,21 @@
 /** On every replica: watches the two webhook configurations named `gatehouse`. */
-import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
-import { rulesIn, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
-import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
+import {
+  type DevSession,
+  type LiveWebhookConfiguration,
+  devSessionOf,
+} from '../../admission/webhooks/dev-entries.ts';
+import {
+  rulesIn,
+  WEBHOOK_CONFIGURATION_NAME,
+  type InstalledRules,
+} from '../../admission/webhooks/webhook-configurations.ts';
 import { tokensIn } from '../../admission/webhooks/path-tokens.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createListeners } from '../listeners.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { watch, type WatchContext } from '../watch.ts';
+import type { KubeClient } from '../../kube/client.ts';
 
 export const WEBHOOK_CONFIGURATIONS = {
   mutatingwebhookconfigurations: mutatingWebhookConfigurations,
@@ -16,6 +23,12 @@ export const WEBHOOK_CONFIGURATIONS = {
 } as const;
 
 export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
+
+/** Reads both from the API server, which may have none. */
+export const readConfigurations = (client: Pick<KubeClient, 'get'>, signal: AbortSignal) =>
+  Object.values(WEBHOOK_CONFIGURATIONS).map((kind) =>
+    client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
+  );
 
 /** The Service that the entries of a cluster name, and the namespace that they exclude. */
 export function configurationTarget({ config }: Pick<Context<ControllersConfig>, 'config'>) {
@@ -30,10 +43,10 @@ export function configurationTarget({ config }: Pick<Context<ControllersConfig>,
 export type InstalledWebhooks = ReturnType<typeof watchInstalledWebhooks>;
 
 export function watchInstalledWebhooks(context: WatchContext, signal: AbortSignal) {
-  const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
+  const name = WEBHOOK_CONFIGURATION_NAME;
   const listeners = createListeners<[]>();
   const watches = Object.values(WEBHOOK_CONFIGURATIONS).map((resource) =>
-    watch<LiveWebhookConfiguration>(context, { resource, fieldSelector }, signal),
+    watch<LiveWebhookConfiguration>(context, { resource, name }, signal),
   );
   let rules: InstalledRules | undefined;
   let tokens: readonly string[] = [];

@@ -10,7 +10,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import { INSTALLATION_ROLE } from '../../admission/webhooks/installation-owner.ts';
 import { clusterRoles, namespaces } from '../../kube/well-known.ts';
-import { createLinkInstallationReconciler, type LinkInstallationOptions } from './link-installation.ts';
+import { createLinkInstallationReconciler, type LinkInstallationOptions } from './installation.ts';
 
 let cluster: Cluster;
 let warnings: string[];
@@ -48,7 +48,7 @@ test('without the role nothing is written', async () => {
 
 test('a role that changes at the same moment is read again', async () => {
   const patchMerge: LinkInstallationOptions['client']['patchMerge'] = (kind, ref, patch) => {
-    roles().edit(INSTALLATION_ROLE, (role) => ({ ...role, metadata: { ...role.metadata, uid: 's' } }));
+    roles().patch(INSTALLATION_ROLE, { metadata: { uid: 's' } });
     return cluster.client.patchMerge(kind, ref, patch);
   };
   await expect(reconciler({ patchMerge })('', NEVER)).rejects.toMatchObject({ code: 409 });

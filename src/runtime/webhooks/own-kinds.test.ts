@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ALLOWED } from '../../admission/review/decision.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
+import { containing } from '../../../test/support/runtime/fixtures.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import { createOwnKinds } from './own-kinds.ts';
 
@@ -18,16 +19,20 @@ const warn = {
 
 const SOURCES = { windows: none, detectors: none, records: RECORDS, ownNamespace: 'gatehouse-system' };
 
-/** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
-function scene() {
+/** Records the questions. By default, the user may open windows in every single namespace, but not for the whole cluster. */
+function scene(
+  mayUser: (question: AccessQuestion) => Promise<boolean> = ({ namespace }) =>
+    Promise.resolve(namespace !== undefined),
+  isOurs: (username: string) => boolean = () => false,
+) {
   const asked: AccessQuestion[] = [];
-  const mayUser = (_user: unknown, question: AccessQuestion) => {
+  const recording = (_user: unknown, question: AccessQuestion) => {
     asked.push(question);
-    return Promise.resolve(question.namespace !== undefined);
+    return mayUser(question);
   };
   return {
     asked,
-    ...createOwnKinds({ mayUser, ...SOURCES, owners: { isOurs: () => false } }, warn, () => NOW),
+    ...createOwnKinds({ mayUser: recording, ...SOURCES, owners: { isOurs } }, warn, () => NOW),
   };
 }
 
@@ -65,14 +70,14 @@ test.each([
   expect(await validate(request, live)).toMatchObject({
     kind: 'deny',
     code: 403,
-    message: expect.stringContaining(message) as string,
+    message: containing(message),
   });
   expect(asked).toEqual([]);
 });
 
 test('a window in more namespaces than one user may name causes one SubjectAccessReview', async () => {
   const { validate, asked } = scene();
-  const denied = { kind: 'deny', message: expect.stringContaining('at most 64') as string };
+  const denied = { kind: 'deny', message: containing('at most 64') };
   expect(await validate(windowIn(namespaces(65)), live)).toMatchObject(denied);
   expect(asked).toHaveLength(1);
 });
@@ -87,12 +92,7 @@ test('the record of what the opener may open comes from one SubjectAccessReview 
 });
 
 test('a window is not stored while its opener cannot be checked', async () => {
-  const mayUser = () => Promise.reject(new Error('connection refused'));
-  const { mutate } = createOwnKinds(
-    { mayUser, ...SOURCES, owners: { isOurs: () => false } },
-    warn,
-    () => NOW,
-  );
+  const { mutate } = scene(() => Promise.reject(new Error('connection refused')));
   expect(await mutate(windowIn(['ns-0']), live)).toMatchObject({ kind: 'retry' });
 });
 
@@ -105,13 +105,10 @@ test('a policy that breaks the schema causes no SubjectAccessReview: the API ser
 
 test('only Gatehouse writes a status, whatever a SubjectAccessReview would say', async () => {
   const ours = 'system:serviceaccount:gatehouse-system:gatehouse';
-  const asked: AccessQuestion[] = [];
-  const mayUser = (_user: unknown, question: AccessQuestion) => {
-    asked.push(question);
-    return Promise.resolve(true);
-  };
-  const isOurs = (username: string) => username === ours;
-  const { validate } = createOwnKinds({ mayUser, ...SOURCES, owners: { isOurs } }, warn, () => NOW);
+  const { validate, asked } = scene(
+    () => Promise.resolve(true),
+    (username) => username === ours,
+  );
   const created = windowIn(['ns-0']);
   const write = (username: string) =>
     validate(
@@ -128,7 +125,7 @@ test('only Gatehouse writes a status, whatever a SubjectAccessReview would say',
   expect(asked).toEqual([]);
   expect(await write('alice')).toMatchObject({
     kind: 'deny',
-    message: expect.stringContaining('only Gatehouse writes restorewindows/status') as string,
+    message: containing('only Gatehouse writes restorewindows/status'),
   });
   expect(asked).toEqual([]);
 });

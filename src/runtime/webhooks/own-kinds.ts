@@ -2,6 +2,8 @@
  * Decides requests for Gatehouse's own kinds: restorers write none of them, only permitted users open windows, and
  * policies read only what their authors may read.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
@@ -10,13 +12,11 @@ import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
 import { restoreDetectorSchema, type RestoreDetector } from '../../api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../../api/restore-window.ts';
-import { completeWindow } from '../../restore/complete-window.ts';
-import { objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
-import { isClusterWide } from '../../restore/opener.ts';
-import { windowState } from '../../restore/window.ts';
+import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
+import { isClusterWide, windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { createAuthorReview, refusal } from '../policies/author-review.ts';
-import type { createExceptionWarnings } from '../policies/exception-warnings.ts';
+import type { createExceptionWarnings } from '../policies/policy-exceptions.ts';
 import type { createPolicyWarnings } from '../policies/policy-warnings.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
@@ -24,6 +24,23 @@ import { compileJsonSchema } from '../../admission/policy/schema/json-schema.ts'
 import type { SchemaCheck } from '../../admission/policy/compiled-policy.ts';
 import { admissionPolicySchema } from '../../api/admission-policy.ts';
 import { policyExceptionSchema } from '../../api/policy-exception.ts';
+import {
+  ownKindsPolicy,
+  OWN_KINDS_POLICY_NAME,
+  type OwnKindsPolicy,
+} from '../../admission/webhooks/protect-own-kinds.ts';
+import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
+import type { OwnerReference } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Log } from '../../log.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { Store } from '../../kube/store.ts';
+import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
+import type { Context } from '../context.ts';
+import { requeueIn, startController, type Reconcile } from '../controller.ts';
+import type { Installation } from './installation.ts';
+import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
+import type { AccessQuestion } from '../../kube/access.ts';
 
 export type OwnKinds = ReturnType<typeof createOwnKinds>;
 
@@ -51,17 +68,20 @@ export function createOwnKinds(
       .filter((window) => isClusterWide(window) && windowState(window, now()).kind === 'open');
     return [...detectors.store.list(), ...open].flatMap(({ spec }) => spec.principals);
   };
-  const mayOpen = async (
+  /** @param namespaces none: in all */
+  const mayEverywhere = async (
     user: UserInfo,
-    name: string | undefined,
+    question: AccessQuestion,
     namespaces: readonly string[],
     signal: AbortSignal,
   ): Promise<boolean> => {
-    const question = { verb: 'open', group: GROUP, resource: 'restorewindows', name };
     const ask = (namespace?: string) => mayUser(user, { ...question, namespace }, signal);
     if (namespaces.length === 0) return await ask();
     return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
   };
+  const opening = (name: string | undefined) => ({
+    ...{ verb: 'open', group: GROUP, resource: 'restorewindows', name },
+  });
   return {
     mutate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       const { object, operation, userInfo, name } = request;
@@ -74,7 +94,7 @@ export function createOwnKinds(
         const mayOpenAll =
           operation === 'CREATE' &&
           !owners.isOurs(userInfo.username) &&
-          (await mayOpen(userInfo, name, [], signal));
+          (await mayEverywhere(userInfo, opening(name), [], signal));
         const completed = completeWindow(toOwnRequest(request), now(), mayOpenAll);
         if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
         return { ...ALLOWED, patch: verifiedDiff(object, completed) };
@@ -83,22 +103,19 @@ export function createOwnKinds(
       }
     },
     validate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
+      const { userInfo } = request;
       try {
         // The API server validates before it asks. A client that imitates it does not.
-        const flaws = owners.isOurs(request.userInfo.username) ? [] : schemaFlaws(request);
+        const flaws = owners.isOurs(userInfo.username) ? [] : schemaFlaws(request);
         if (flaws.length > 0) return refusal(flaws);
         // Restorers may write them: they belong to the tenants.
         if (request.resource.resource === 'policyexceptions') return warn.ofException(request);
         const objections = await objectionsTo(toOwnRequest(request), {
           restorers: restorers(),
           isOurs: ({ username }) => owners.isOurs(username),
-          mayOpen: (name, namespaces) => mayOpen(request.userInfo, name, namespaces, signal),
-          mayPatch: async ({ group, resource }, namespaces) => {
-            const ask = (namespace?: string) =>
-              mayUser(request.userInfo, { verb: 'patch', group, resource, namespace }, signal);
-            if (namespaces.length === 0) return await ask();
-            return (await Promise.all(namespaces.map((one) => ask(one)))).every(Boolean);
-          },
+          mayOpen: (name, namespaces) => mayEverywhere(userInfo, opening(name), namespaces, signal),
+          mayPatch: ({ group, resource }, namespaces) =>
+            mayEverywhere(userInfo, { verb: 'patch', group, resource }, namespaces, signal),
           now: now(),
         });
         if (objections.length > 0) return refusal(objections);
@@ -155,3 +172,95 @@ const withoutExtensions = (schema: object): object =>
   JSON.parse(
     JSON.stringify(schema, (key, value: unknown) => (key.startsWith('x-kubernetes-') ? undefined : value)),
   ) as object;
+
+type Part = keyof OwnKindsPolicy;
+type PartObject = OwnKindsPolicy[Part];
+
+const RESOURCES: Readonly<Record<Part, Resource>> = {
+  policy: validatingAdmissionPolicies,
+  binding: validatingAdmissionPolicyBindings,
+};
+
+/** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
+const RECHECK_MS = 60_000;
+/** The same while the garbage collector may delete them. */
+const CHANGING_MS = 1_000;
+
+interface ProtectOwnKindsOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
+  readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
+  readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner' | 'isChanging'>;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+/**
+ * On the leader: writes the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds. It applies
+ * even while no replica runs.
+ */
+export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions): Reconcile {
+  const { client, detectors, installation, now, log } = options;
+  const ensure = async (
+    part: Part,
+    desired: PartObject,
+    owner: OwnerReference | undefined,
+    signal: AbortSignal,
+  ) => {
+    const kind = RESOURCES[part];
+    const name = OWN_KINDS_POLICY_NAME;
+    const live = await client.get<PartObject>(kind, { name }, { signal });
+    if (live === undefined) {
+      const reason = await installation.obstacle(signal);
+      if (reason !== undefined) {
+        log.debug({ part, name, reason }, 'the policy that protects our own kinds is not created');
+        return;
+      }
+      await client.create(kind, ownedBy(desired, owner), { signal });
+      log.info({ part, name }, 'created the policy that protects our own kinds from restorers');
+      return;
+    }
+    await installation.withOwner(owner, async (by) => {
+      const next = ownedBy({ ...live, spec: desired.spec }, by);
+      if (isDeepStrictEqual(live, next)) return;
+      await client.replace(kind, next, { signal });
+      log.info({ part, name }, 'replaced the policy that protects our own kinds from restorers');
+    });
+  };
+  const remove = async (part: Part, signal: AbortSignal): Promise<void> => {
+    const ref = { name: OWN_KINDS_POLICY_NAME };
+    const live = await client.get<PartObject>(RESOURCES[part], ref, { signal });
+    if (live === undefined) return;
+    const { uid, resourceVersion } = live.metadata ?? {};
+    await client.delete(RESOURCES[part], ref, { preconditions: { uid, resourceVersion }, signal });
+  };
+  return async (_key, signal) => {
+    const restorers = restorersOf(detectors);
+    const owner = await installation.owner(signal);
+    const desired = restorers.length === 0 ? undefined : ownKindsPolicy(restorers);
+    for (const part of ['policy', 'binding'] as const) {
+      if (desired === undefined) await remove(part, signal);
+      else await ensure(part, desired[part], owner, signal);
+    }
+    return requeueIn(installation.isChanging() ? CHANGING_MS : RECHECK_MS, now());
+  };
+}
+
+export function startProtectOwnKinds(
+  context: Context,
+  detectors: RestoreKinds['detectors'],
+  installation: Installation,
+  signal: AbortSignal,
+): { readonly stopped: Promise<void> } {
+  const { client, config, serverClock, log } = context;
+  if (config.without.includes('restores')) return { stopped: Promise.resolve() };
+  const { now } = serverClock;
+  const reconcile = createProtectOwnKindsReconciler({
+    ...{ client, detectors: detectors.store, installation, now, log },
+  });
+  const on = [detectors.onChange, installation.onChange];
+  return startController(
+    context,
+    { name: 'guard-policy', key: OWN_KINDS_POLICY_NAME, on, reconcile },
+    signal,
+  );
+}

@@ -1,7 +1,6 @@
 /** The path tokens of the webhooks: every replica follows the Secret that holds them, and the leader rotates them. */
 import { createHash, randomBytes } from 'node:crypto';
 
-import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import {
   firstPathTokens,
   isAnyToken,
@@ -12,13 +11,8 @@ import {
   withPathTokens,
   type PathTokens,
 } from '../../admission/webhooks/path-tokens.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import {
-  mutatingWebhookConfigurations,
-  secrets,
-  validatingWebhookConfigurations,
-} from '../../kube/well-known.ts';
+import { secrets } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
 import { SERVING_SECRET, TLS_CERT_KEY } from '../../pki/annotations.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
@@ -34,11 +28,14 @@ import {
 } from '../controller.ts';
 import { createListeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
+import { readConfigurations } from './installed-webhooks.ts';
 
 export const PATH_SECRET = 'gatehouse-webhook-path';
 
 /** In milliseconds. The API server learns of new webhook entries by a watch. */
 const LEAST_GRACE_MS = 10_000;
+
+type LearntTokens = Pick<PathTokens, 'current'> & Partial<PathTokens>;
 
 export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
 
@@ -57,7 +54,7 @@ export function createAcceptedPaths(
   grace: 'all' | 'used' = 'all',
 ) {
   const graceMs = Math.max(overlapMs, LEAST_GRACE_MS);
-  let known: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined;
+  let known: LearntTokens | undefined;
   let inUse: readonly string[] = [];
   const used = new Set<string>();
   /** Each token with the end of its acceptance. */
@@ -77,7 +74,7 @@ export function createAcceptedPaths(
     /** Undefined until the Secret exists. */
     current: (): string | undefined => known?.current,
     /** Undefined: the Secret is missing or unreadable, and the known tokens stay accepted. */
-    learn: (tokens: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined): void => {
+    learn: (tokens: LearntTokens | undefined): void => {
       known = tokens ?? known;
       accept();
       listeners.tell();
@@ -106,11 +103,7 @@ export function createAcceptedPaths(
 /** From the Secret. */
 export function followPathTokens(context: Context, signal: AbortSignal): AcceptedPaths {
   const { namespace, caPropagationWaitMs } = context.config;
-  const watched = watch<Secret>(
-    context,
-    { resource: secrets, namespace, fieldSelector: `metadata.name=${PATH_SECRET}` },
-    signal,
-  );
+  const watched = watch<Secret>(context, { resource: secrets, namespace, name: PATH_SECRET }, signal);
   const paths = createAcceptedPaths(watched.hasSynced, caPropagationWaitMs, () => performance.now());
   watched.onChange((key) => {
     paths.learn(parsePathTokens(watched.store.get(key)?.data));
@@ -123,11 +116,7 @@ export async function readTokensInUse(
   client: Pick<KubeClient, 'get'>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const found = await Promise.all(
-    [mutatingWebhookConfigurations, validatingWebhookConfigurations].map((kind) =>
-      client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
-    ),
-  );
+  const found = await Promise.all(readConfigurations(client, signal));
   return tokensIn(found.flatMap((configuration) => configuration?.webhooks ?? []));
 }
 
@@ -136,7 +125,7 @@ const RECHECK_MS = 60_000;
 
 const again = (ms: number): ReconcileResult => requeueIn(ms, new Date());
 
-export interface PathRotation {
+interface PathRotation {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   /** How long all replicas and API servers take to learn a token, in milliseconds. */

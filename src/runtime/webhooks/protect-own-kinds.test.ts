@@ -9,7 +9,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
-import { createProtectOwnKindsReconciler } from './protect-own-kinds.ts';
+import { createProtectOwnKindsReconciler } from './own-kinds.ts';
 
 let { client, objects } = createCluster();
 let writes: string[];

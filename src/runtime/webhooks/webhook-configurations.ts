@@ -3,15 +3,20 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { ReleaseOf } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
-import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
+import {
+  devSessionOf,
+  withoutDevSession,
+  type LiveWebhook,
+  type LiveWebhookConfiguration,
+  type DevSession,
+} from '../../admission/webhooks/dev-entries.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
 import {
   webhookConfigurations,
   WEBHOOK_CONFIGURATION_NAME,
+  type InstalledRules,
 } from '../../admission/webhooks/webhook-configurations.ts';
-import type { InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
@@ -23,16 +28,18 @@ import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import { writeAccepted } from './dry-run.ts';
-import { restorersOf } from './restorers.ts';
-import { createFirstInstallation, servingObstacle } from './first-installation.ts';
-import type { Installation } from './installation.ts';
-import { WEBHOOK_CONFIGURATIONS, configurationTarget, type WebhookResource } from './installed-webhooks.ts';
+import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
+import { createFirstInstallation, servingObstacle, type Installation } from './installation.ts';
+import {
+  WEBHOOK_CONFIGURATIONS,
+  configurationTarget,
+  type InstalledWebhooks,
+  type WebhookResource,
+} from './installed-webhooks.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Releases } from '../native/releases.ts';
 import type { Handlers } from '../handlers/handlers.ts';
-import type { RestoreKinds } from '../restores/restore-kinds.ts';
 import type { AcceptedPaths } from './path-tokens.ts';
-import type { InstalledWebhooks } from './installed-webhooks.ts';
 
 export interface WebhookConfigurationsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
@@ -171,9 +178,7 @@ const writtenOf = ({ webhooks = [], metadata }: LiveWebhookConfiguration) => [
   metadata?.ownerReferences ?? [],
 ];
 
-type Reported = Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>;
-
-export interface ConfigurationSources {
+interface ConfigurationSources {
   readonly registry: PolicyRegistry;
   readonly releases: Releases;
   readonly handlers: Handlers;
@@ -182,11 +187,15 @@ export interface ConfigurationSources {
   readonly webhooks: InstalledWebhooks;
 }
 
+interface ConfigurationParts extends Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'> {
+  readonly certificates: Certificates;
+  readonly installation: Installation;
+}
+
 export function startWebhookConfigurations(
   context: Context<ControllersConfig>,
   { registry, releases, handlers, detectors, paths, webhooks }: ConfigurationSources,
-  certificates: Certificates,
-  { installation, onRefused, onWaiting }: Reported & { readonly installation: Installation },
+  { certificates, installation, onRefused, onWaiting }: ConfigurationParts,
   signal: AbortSignal,
 ): RunningController {
   const { client, config, serverClock, log } = context;

@@ -9,7 +9,7 @@ import {
   sign,
   type QuiesceCluster,
 } from '../../../../test/support/quiesce-world.ts';
-import { encodeRecord, QUIESCE_ANNOTATION } from '../../../restore/quiesce/record.ts';
+import { encodeRecord, QUIESCE_ANNOTATION } from '../../../restore/quiesce/plan.ts';
 import { quiescePass } from './quiesce-pass.ts';
 
 const CLUSTERS = { group: 'cluster.x-k8s.io', resource: 'clusters' };
@@ -34,6 +34,16 @@ const start = async () => {
   await pass();
   return await pass();
 };
+/** The window `drill` opens, and pauses. */
+const begin = async (...more: [rules?: Parameters<typeof openWindow>[2], spec?: object]) => {
+  openWindow(cluster, 'drill', ...more);
+  return await start();
+};
+/** The window is over, after its final sweep. */
+const end = async (name = 'drill') => {
+  closeWindow(cluster, name);
+  return await pass();
+};
 const replicas = (name = 'app', namespace?: string) =>
   cluster.get(DEPLOYMENTS, name, namespace)?.spec?.replicas;
 const state = (name = 'drill') =>
@@ -42,15 +52,13 @@ const marks = () => cluster.get(DEPLOYMENTS, 'app')?.metadata?.annotations;
 
 test('an open window pauses in order, and its end undoes it in reverse order', async () => {
   cluster.put(CLUSTERS, { name: 'fleet', labels }, {});
-  openWindow(cluster, 'drill', [PAUSE, SCALE]);
-  expect(await start()).toBe('open');
+  expect(await begin([PAUSE, SCALE])).toBe('open');
   expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec]).toEqual([0, { paused: true }]);
   expect(state()).toMatchObject({ status: 'True', reason: 'Paused', message: '2 objects are paused' });
   closeWindow(cluster, 'drill', false);
   await pass();
   expect(replicas()).toBe(0); // until the final sweep
-  closeWindow(cluster, 'drill');
-  expect(await pass()).toBe('idle');
+  expect(await end()).toBe('idle');
   expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec, marks()]).toEqual([3, {}, {}]);
   expect(cluster.writes).toEqual(['pause fleet', 'pause app', 'undo app', 'undo fleet']);
   expect(state()).toMatchObject({ status: 'False', reason: 'Undone' });
@@ -63,8 +71,7 @@ test('nothing is written before the status says so', async () => {
 });
 
 test('without a final sweep, objects do not stay paused for ever', async () => {
-  openWindow(cluster, 'drill');
-  await start();
+  await begin();
   closeWindow(cluster, 'drill', false);
   cluster.time = new Date('2026-11-21T12:20:00Z');
   await pass();
@@ -100,15 +107,13 @@ describe('never outside of the window', () => {
     ],
   ])('%s', async (_what, namespace, change, rule) => {
     cluster.put(DEPLOYMENTS, { name: 'far', namespace, labels }, { replicas: 2 });
-    openWindow(cluster, 'drill', [{ ...SCALE, ...rule }], change);
-    await start();
+    await begin([{ ...SCALE, ...rule }], change);
     expect([replicas(), replicas('far', namespace)]).toEqual([0, 2]);
   });
 
   test('and not without the labels, nor for a window that was closed from the start', async () => {
     cluster.put(DEPLOYMENTS, { name: 'plain' }, { replicas: 2 });
-    openWindow(cluster, 'drill', [SCALE], { close: true });
-    await start();
+    await begin([SCALE], { close: true });
     expect([replicas(), replicas('plain'), cluster.writes]).toEqual([3, 2, []]);
   });
 });
@@ -117,18 +122,15 @@ test('two windows: the first end undoes nothing', async () => {
   openWindow(cluster, 'drill');
   openWindow(cluster, 'other');
   await start();
-  closeWindow(cluster, 'drill');
-  await pass();
+  await end();
   expect([replicas(), state()?.reason, state('other')?.reason]).toEqual([0, 'Undone', 'Paused']);
-  closeWindow(cluster, 'other');
-  await pass();
+  await end('other');
   expect(replicas()).toBe(3);
 });
 
 describe('others change the field', () => {
   test('their value is restored at the end, and after three pauses they win', async () => {
-    openWindow(cluster, 'drill');
-    await start();
+    await begin();
     for (const wanted of [4, 5]) {
       cluster.set(DEPLOYMENTS, 'app', 'replicas', wanted);
       await pass();
@@ -138,27 +140,22 @@ describe('others change the field', () => {
     await pass();
     expect([replicas(), state()?.reason]).toEqual([6, 'Overridden']);
     expect(state()?.message).toContain('ops/app');
-    closeWindow(cluster, 'drill');
-    await pass();
+    await end();
     expect([replicas(), marks()]).toEqual([6, {}]);
   });
 
   test('an object that was paused before stays as it is', async () => {
     cluster.set(DEPLOYMENTS, 'app', 'replicas', 0);
-    openWindow(cluster, 'drill');
-    await start();
-    closeWindow(cluster, 'drill');
-    await pass();
+    await begin();
+    await end();
     expect([replicas(), cluster.writes]).toEqual([0, []]);
   });
 
   test('a label that a user removes does not prevent the undo', async () => {
-    openWindow(cluster, 'drill');
-    await start();
+    await begin();
     const { metadata, spec } = cluster.get(DEPLOYMENTS, 'app') ?? {};
     cluster.put(DEPLOYMENTS, { ...metadata, labels }, spec ?? {});
-    closeWindow(cluster, 'drill');
-    await pass();
+    await end();
     expect(replicas()).toBe(3);
   });
 });
@@ -192,10 +189,8 @@ describe('a record that is', () => {
 
   test('forged is replaced when a window pauses the object', async () => {
     cluster.annotate(DEPLOYMENTS, 'app', { [QUIESCE_ANNOTATION]: forged('x') });
-    openWindow(cluster, 'drill');
-    await start();
-    closeWindow(cluster, 'drill');
-    await pass();
+    await begin();
+    await end();
     expect([replicas(), marks()]).toEqual([3, {}]);
   });
 
@@ -210,35 +205,30 @@ describe('a record that is', () => {
   test('of another cluster is reported, and the object stays paused', async () => {
     const annotations = { [QUIESCE_ANNOTATION]: record('app').replace(/"mac":"../, '"mac":"xx') };
     cluster.put(DEPLOYMENTS, { name: 'app', labels, annotations }, { replicas: 0 });
-    openWindow(cluster, 'drill');
-    await start();
+    await begin();
     expect([replicas(), state()?.reason]).toEqual([0, 'ForeignRecord']);
   });
 });
 
 test('a missing permission prints the rule, and the pause follows the grant', async () => {
   cluster.forbidden = new Set(['deployments.apps']);
-  openWindow(cluster, 'drill');
-  expect(await start()).toBe('failed');
+  expect(await begin()).toBe('failed');
   expect(state()).toMatchObject({ status: 'False', reason: 'Forbidden' });
   expect(state()?.message).toMatch(/403[^]*grant deployments\.apps$/);
   cluster.forbidden = new Set();
   await pass();
   expect(replicas()).toBe(0);
   cluster.forbidden = new Set(['deployments.apps']);
-  closeWindow(cluster, 'drill');
-  expect(await pass()).toBe('failed');
+  expect(await end()).toBe('failed');
   expect(state()).toMatchObject({ status: 'Unknown', reason: 'UndoForbidden' });
 });
 
 test('an object that is created or replaced during the window is paused too', async () => {
-  openWindow(cluster, 'drill');
-  await start();
+  await begin();
   cluster.remove(DEPLOYMENTS, 'app');
   cluster.put(DEPLOYMENTS, { name: 'app', labels }, { replicas: 8 });
   await pass();
   expect(replicas()).toBe(0);
-  closeWindow(cluster, 'drill');
-  await pass();
+  await end();
   expect(replicas()).toBe(8);
 });

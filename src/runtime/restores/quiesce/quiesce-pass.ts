@@ -14,8 +14,7 @@ import {
 } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { uniqueBy } from '../../../json/objects.ts';
-import { planQuiesce, type QuiescePlan } from '../../../restore/quiesce/plan.ts';
-import { QUIESCE_LABEL, type Sign } from '../../../restore/quiesce/record.ts';
+import { planQuiesce, QUIESCE_LABEL, type QuiescePlan, type Sign } from '../../../restore/quiesce/plan.ts';
 import {
   activeRules,
   appliesTo,
@@ -65,14 +64,22 @@ interface Outcome {
   readonly forbidden: GroupResource[];
 }
 
+interface Pass {
+  readonly world: QuiesceWorld;
+  /** The rules of open windows. */
+  readonly active: readonly ActiveRule[];
+  readonly sign: Sign;
+  readonly signal: AbortSignal;
+}
+
 /** @throws the first failed write of a status, after all windows */
 export async function quiescePass(world: QuiesceWorld, signal: AbortSignal): Promise<PassResult> {
   const windows = world.windows();
   const active = windows.flatMap((window) => activeRules(window, world.now(), world.settleMs(window)));
   if (world.rules().length === 0 && windows.every(({ spec }) => spec.quiesce === undefined)) return 'idle';
-  const sign = await world.sign(signal);
+  const pass: Pass = { world, active, sign: await world.sign(signal), signal };
   const ended = windows.filter((window) => isPaused(window) && !active.some((one) => one.window === window));
-  const undone = await undoAll(world, active, ended, sign, signal);
+  const undone = await undoAll(ended, pass);
   const outcomes = [undone];
   const errors: unknown[] = [];
   const each = async (some: readonly RestoreWindow[], act: (window: RestoreWindow) => Promise<void>) => {
@@ -87,18 +94,14 @@ export async function quiescePass(world: QuiesceWorld, signal: AbortSignal): Pro
   await each(pausing, async (window) => {
     if (!isPaused(window)) {
       // Before the first write: a deleted window then stays until it is undone. The written window arrives as a change.
-      await world.report(
-        window,
-        condition(QUIESCED, 'Unknown', 'Pausing', 'objects are being paused'),
-        signal,
-      );
+      const begun = condition(QUIESCED, 'Unknown', 'Pausing', 'objects are being paused');
+      await world.report(window, begun, signal);
       outcomes.push({ ...emptyOutcome(), failures: ['not started'] });
       return;
     }
     const outcome = emptyOutcome();
     outcomes.push(outcome);
-    for (const rule of active.filter((one) => one.window === window))
-      await pauseRule(rule, active, outcome, world, sign, signal);
+    for (const rule of active.filter((one) => one.window === window)) await pauseRule(rule, outcome, pass);
     await world.report(window, pauseCondition(outcome, world), signal);
   });
   if (errors.length > 0) throw errors[0];
@@ -108,65 +111,50 @@ export async function quiescePass(world: QuiesceWorld, signal: AbortSignal): Pro
 
 const emptyOutcome = (): Outcome => ({ paused: 0, overridden: [], foreign: [], failures: [], forbidden: [] });
 
+/** Objects to look at: of one kind, with these labels, in these namespaces (undefined: in all). */
+interface Selection {
+  readonly kind: GroupResource;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly places: readonly string[] | undefined;
+}
+
 /** In reverse order: the last rule that paused is undone first. */
-async function undoAll(
-  world: QuiesceWorld,
-  active: readonly ActiveRule[],
-  ended: readonly RestoreWindow[],
-  sign: Sign,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function undoAll(ended: readonly RestoreWindow[], pass: Pass): Promise<Outcome> {
+  const { world } = pass;
   const outcome = emptyOutcome();
   const rulesOf = (window: RestoreWindow) =>
     (window.spec.quiesce ?? []).map((rule) => ({ rule, places: placesOfRule({ rule, window }) }));
-  const past = ended.flatMap(rulesOf).toReversed();
   // By their labels, because a user may have removed ours.
-  for (const { rule, places } of past)
-    await undoKind(kindOf(rule), rule.matchLabels, places, active, outcome, world, sign, signal);
+  for (const { rule, places } of ended.flatMap(rulesOf).toReversed())
+    await undoSelected({ kind: kindOf(rule), labels: rule.matchLabels, places }, outcome, pass);
   const named = [
     ...world.windows().flatMap(rulesOf),
     ...world.rules().map((rule) => ({ rule, places: rule.namespaces })),
-  ];
-  const kinds = uniqueBy(named.toReversed(), ({ rule, places }) => JSON.stringify([kindOf(rule), places]));
-  for (const { rule, places } of kinds)
-    await undoKind(kindOf(rule), { [QUIESCE_LABEL]: 'true' }, places, active, outcome, world, sign, signal);
+  ].map(({ rule, places }) => ({ kind: kindOf(rule), labels: { [QUIESCE_LABEL]: 'true' }, places }));
+  for (const one of uniqueBy(named.toReversed(), ({ kind, places }) => JSON.stringify([kind, places])))
+    await undoSelected(one, outcome, pass);
   return outcome;
 }
 
-async function undoKind(
-  kind: GroupResource,
-  labels: Readonly<Record<string, string>>,
-  places: readonly string[] | undefined,
-  active: readonly ActiveRule[],
-  outcome: Outcome,
-  world: QuiesceWorld,
-  sign: Sign,
-  signal: AbortSignal,
-): Promise<void> {
-  const objects = await listed(kind, labels, places, outcome, world, signal);
-  await mapConcurrent(objects, AT_ONCE, async (object) => {
-    const plan = planQuiesce(kind, object, rulesFor(kind, object, active, world), sign);
-    if (plan.kind === 'undo') await apply(kind, object, plan, outcome, world, signal);
+async function undoSelected(selection: Selection, outcome: Outcome, pass: Pass): Promise<void> {
+  const { kind } = selection;
+  await mapConcurrent(await listed(selection, outcome, pass), AT_ONCE, async (object) => {
+    const plan = planQuiesce(kind, object, rulesFor(kind, object, pass), pass.sign);
+    if (plan.kind === 'undo') await apply(kind, object, plan, outcome, pass);
   });
 }
 
-async function pauseRule(
-  rule: ActiveRule,
-  active: readonly ActiveRule[],
-  outcome: Outcome,
-  world: QuiesceWorld,
-  sign: Sign,
-  signal: AbortSignal,
-): Promise<void> {
-  const objects = await listed(rule, rule.rule.matchLabels, placesOfRule(rule), outcome, world, signal);
-  const own = objects.filter((object) => appliesTo(rule, object, world.ownNamespace));
+async function pauseRule(rule: ActiveRule, outcome: Outcome, pass: Pass): Promise<void> {
+  const { group, resource } = rule;
+  const kind = { group, resource };
+  const selection = { kind, labels: rule.rule.matchLabels, places: placesOfRule(rule) };
+  const objects = await listed(selection, outcome, pass);
+  const own = objects.filter((object) => appliesTo(rule, object, pass.world.ownNamespace));
   await mapConcurrent(own, AT_ONCE, async (object) => {
-    const { group, resource } = rule;
-    const kind = { group, resource };
     // This rule first, then those that other windows have paused the object with.
-    const plan = planQuiesce(kind, object, [rule, ...rulesFor(kind, object, active, world)], sign);
+    const plan = planQuiesce(kind, object, [rule, ...rulesFor(kind, object, pass)], pass.sign);
     if (plan.kind === 'pause') {
-      if (await apply(kind, object, plan, outcome, world, signal)) outcome.paused += 1;
+      if (await apply(kind, object, plan, outcome, pass)) outcome.paused += 1;
     } else if (plan.kind === 'none') note(plan.state, object, outcome);
   });
 }
@@ -185,27 +173,24 @@ function note(
 const rulesFor = (
   { group, resource }: GroupResource,
   object: KubeObject,
-  active: readonly ActiveRule[],
-  { ownNamespace }: QuiesceWorld,
+  { active, world }: Pass,
 ): readonly ActiveRule[] =>
   active.filter(
-    (rule) => rule.group === group && rule.resource === resource && appliesTo(rule, object, ownNamespace),
+    (rule) =>
+      rule.group === group && rule.resource === resource && appliesTo(rule, object, world.ownNamespace),
   );
 
 async function listed(
-  { group, resource }: GroupResource,
-  labels: Readonly<Record<string, string>>,
-  places: readonly string[] | undefined,
+  { kind, labels, places }: Selection,
   outcome: Outcome,
-  { list }: QuiesceWorld,
-  signal: AbortSignal,
+  { world, signal }: Pass,
 ): Promise<readonly KubeObject[]> {
   try {
-    return await list({ group, resource }, labels, places, signal);
+    return await world.list(kind, labels, places, signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (isForbidden(error)) outcome.forbidden.push({ group, resource });
-    outcome.failures.push(`${groupResourceName({ group, resource })}: ${messageOf(error)}`);
+    if (isForbidden(error)) outcome.forbidden.push(kind);
+    outcome.failures.push(`${groupResourceName(kind)}: ${messageOf(error)}`);
     return [];
   }
 }
@@ -216,13 +201,12 @@ async function apply(
   object: KubeObject,
   { operations }: Extract<QuiescePlan, { kind: 'pause' | 'undo' }>,
   outcome: Outcome,
-  { patch }: QuiesceWorld,
-  signal: AbortSignal,
+  { world, signal }: Pass,
 ): Promise<boolean> {
   const { namespace, name = '' } = object.metadata ?? {};
   const self = `${groupResourceName(kind)} ${objectKey({ namespace, name })}`;
   try {
-    const written = await patch({ ...kind, namespace, name }, operations, signal);
+    const written = await world.patch({ ...kind, namespace, name }, operations, signal);
     if (written.kind === 'patched') return true;
     if (written.kind === 'forbidden') outcome.forbidden.push(kind);
     outcome.failures.push(`${self}: ${written.message}`);

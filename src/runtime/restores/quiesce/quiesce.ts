@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto';
 
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import type { KubeObject } from '../../../json/kube-object.ts';
+import { type KubeObject, groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import { secrets } from '../../../kube/well-known.ts';
-import type { Sign } from '../../../restore/quiesce/record.ts';
+import type { Sign } from '../../../restore/quiesce/plan.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import {
   AWAIT_CHANGE,
@@ -18,7 +18,6 @@ import { served } from '../../policies/world.ts';
 import { READS_SECRET } from '../../policies/read-records.ts';
 import { createPatch } from '../relink-owners.ts';
 import { updateStatus } from '../window-status.ts';
-import { permissionsFor } from './permissions.ts';
 import { quiescePass, type QuiesceWorld } from './quiesce-pass.ts';
 import type { RestoreKinds } from '../restore-kinds.ts';
 
@@ -31,7 +30,7 @@ const IDLE_MS = 10 * 60_000;
 
 const FIELD_MANAGER = 'gatehouse-quiesce';
 
-export function createQuiesceReconciler(world: QuiesceWorld): Reconcile {
+function createQuiesceReconciler(world: QuiesceWorld): Reconcile {
   return async (_key, signal) => {
     switch (await quiescePass(world, signal)) {
       case 'open':
@@ -99,4 +98,37 @@ async function signWith(
     throw new Error(`Secret ${READS_SECRET} has no key yet: nothing is paused or undone`);
   const bytes = Buffer.from(key, 'base64');
   return (text) => createHmac('sha256', bytes).update(`quiesce\n${text}`).digest('base64url');
+}
+
+/** For the account of the leader only: the webhook replicas pause nothing. @param user the name of that account */
+export function permissionsFor(kinds: readonly GroupResource[], user: string): string {
+  const rules = kinds.flatMap(({ group, resource }) => [
+    `  - apiGroups: [${JSON.stringify(group)}]`,
+    `    resources: [${resource}]`,
+    '    verbs: [list, patch]',
+    // The backstop (deploy/components/backstop) lets Gatehouse pause only these workloads.
+    '  - apiGroups: [gatehouse.dev]',
+    '    resources: [quiescedkinds]',
+    `    resourceNames: [${groupResourceName({ group, resource })}]`,
+    '    verbs: [pause]',
+  ]);
+  const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user) ?? [];
+  const subject =
+    namespace === undefined || name === undefined
+      ? `{ kind: User, apiGroup: rbac.authorization.k8s.io, name: ${JSON.stringify(user)} }`
+      : `{ kind: ServiceAccount, namespace: ${namespace}, name: ${name} }`;
+  return [
+    `Gatehouse may not list, patch and pause ${kinds.map(groupResourceName).join(', ')}. Apply:`,
+    'apiVersion: rbac.authorization.k8s.io/v1',
+    'kind: ClusterRole',
+    'metadata: { name: gatehouse-quiesce }',
+    'rules:',
+    ...rules,
+    '---',
+    'apiVersion: rbac.authorization.k8s.io/v1',
+    'kind: ClusterRoleBinding',
+    'metadata: { name: gatehouse-quiesce }',
+    'roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gatehouse-quiesce }',
+    `subjects: [${subject}]`,
+  ].join('\n');
 }
