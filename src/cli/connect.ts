@@ -2,52 +2,38 @@
 import { ApiError } from '../kube/api-error.ts';
 import { createClient } from '../kube/client.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
-import { createDiscovery } from '../kube/discovery.ts';
-import { refuseOlder } from '../kube/supported-version.ts';
+import { createDiscovery, refuseOlder } from '../kube/discovery.ts';
 import { createRest, type RestOptions } from '../kube/rest.ts';
 import { createServerClock, systemClock } from '../kube/clock.ts';
 import { VERSION } from '../config/version.ts';
+import type { ClusterFlags } from './terminal/options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-interface ConnectionFlags {
-  readonly kubeconfig?: string | undefined;
-  readonly context?: string | undefined;
+interface ConnectOptions {
+  /** Parses JSON responses; default: JSON.parse. */
+  readonly parse?: RestOptions['parse'];
+  /** Whether an API server that is too old will do, too. */
+  readonly anyVersion?: boolean;
 }
 
 /**
  * Connects to a cluster for the duration of `use`.
  *
  * @param command appears in the user agent, and so in the audit log of the API server
- * @param parse parses JSON responses; default: JSON.parse
  * @throws when the kubeconfig has no cluster, or the API server does not respond or is too old
  */
-export const withCluster = <T>(
-  flags: ConnectionFlags,
+export async function withCluster<T>(
+  flags: ClusterFlags,
   command: string,
   use: (cluster: UserCluster) => Promise<T>,
-  parse?: RestOptions['parse'],
-): Promise<T> =>
-  withAnyCluster(
-    flags,
-    command,
-    (cluster) => {
-      refuseOlder(cluster.version);
-      return use(cluster);
-    },
-    parse,
-  );
-
-/** As `withCluster`, also for an API server that is too old. */
-export async function withAnyCluster<T>(
-  flags: ConnectionFlags,
-  command: string,
-  use: (cluster: UserCluster) => Promise<T>,
-  parse?: RestOptions['parse'],
+  { parse, anyVersion = false }: ConnectOptions = {},
 ): Promise<T> {
   const connection = await loadConnection(flags);
   try {
-    return await use(await reach(connection, command, parse));
+    const cluster = await reach(connection, command, parse);
+    if (!anyVersion) refuseOlder(cluster.version);
+    return await use(cluster);
   } finally {
     await connection.close();
   }

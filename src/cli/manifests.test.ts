@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { defineController } from '../controllers/define-controller.ts';
-import type { ControllerDefinition } from '../controllers/controller.ts';
+import { defineController, type ControllerDefinition } from '../controllers/controller.ts';
 import { controllerRoles } from './manifests.ts';
 
 interface Rule {

@@ -11,7 +11,7 @@ import {
   NOTHING,
   type LoadedController,
 } from '../runtime/handlers/load-handlers.ts';
-import { toYaml } from './terminal/yaml.ts';
+import { toYaml } from './terminal/output.ts';
 
 /**
  * As YAML: a ClusterRole for the kinds that handlers read, which `gatehouse-references` aggregates by its label, and one
@@ -19,11 +19,8 @@ import { toYaml } from './terminal/yaml.ts';
  *
  * @throws InvalidHandlers with all problems of the handlers
  */
-export async function manifests(
-  { handlers, namespace }: ConfigOf<'manifests'>,
-  from: string,
-): Promise<string> {
-  const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, from);
+export async function manifests({ handlers, namespace }: ConfigOf<'manifests'>): Promise<string> {
+  const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, process.cwd());
   const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace });
   const role = readingRole(compiled);
   const parts = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { settingsOf } from '../config/config.ts';
-import { commandTree } from './completion/scripts.ts';
+import { commandTree } from './completion/completion.ts';
 import { createProgram, programName } from './program.ts';
 
 test.each([

@@ -6,11 +6,10 @@ import { Command } from 'commander';
 
 import { VERSION } from '../config/version.ts';
 import { messageWithCauses } from '../json/error-message.ts';
-import { addCompletion } from './completion/command.ts';
+import { addCompletion } from './completion/completion.ts';
 import { addInit } from './init/command.ts';
-import { addDoctor } from './inspect/doctor/command.ts';
-import { addStatus } from './inspect/status/command.ts';
-import { addControllers, addManifests, addServe, addWebhook } from './replica-commands.ts';
+import { addDoctor, addStatus } from './inspect/commands.ts';
+import { addManifests, addProcesses } from './replica-commands.ts';
 import { addRestore } from './restore/command.ts';
 import { addRefs } from './refs/command.ts';
 import { addReview } from './review/command.ts';
@@ -41,18 +40,16 @@ export function createProgram(name: string): Command {
       // A replica starts once, often from a read-only file system.
       if (!['serve', 'webhook', 'controllers'].includes(command.name())) useCompileCache();
     });
-  const processes = [addServe, addWebhook, addControllers];
-  const commands = [
-    addCompletion,
-    addDoctor,
-    addInit,
-    addManifests,
-    addRefs,
-    addRestore,
-    addReview,
-    addSandbox,
-  ];
-  for (const add of [...processes, ...commands, addStatus]) add(program);
+  addProcesses(program);
+  addCompletion(program);
+  addDoctor(program);
+  addInit(program);
+  addManifests(program);
+  addRefs(program);
+  addRestore(program);
+  addReview(program);
+  addSandbox(program);
+  addStatus(program);
   completeUsage(program, name);
   return program;
 }

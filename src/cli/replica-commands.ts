@@ -51,19 +51,12 @@ ${EXIT_CODES}`;
 const PROCESSES = ['webhook', 'controllers', 'serve'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
-export const addServe = (program: Command): void =>
+export function addProcesses(program: Command): void {
   addProcess(program, 'serve', 'run the webhooks and the controllers in one process', SERVE_HELP);
-
-export const addWebhook = (program: Command): void =>
   addProcess(program, 'webhook', 'run one replica of the webhooks', WEBHOOK_HELP);
-
-export const addControllers = (program: Command): void =>
-  addProcess(
-    program,
-    'controllers',
-    'run one replica of the controllers, of which one leads',
-    CONTROLLERS_HELP,
-  );
+  const description = 'run one replica of the controllers, of which one leads';
+  addProcess(program, 'controllers', description, CONTROLLERS_HELP);
+}
 
 function addProcess(program: Command, process: ProcessName, description: string, help: string): void {
   const command = program
@@ -131,8 +124,8 @@ export function addManifests(program: Command): void {
       const config = configFrom('manifests', flagsOf(options), command);
       if (vap === true) {
         if (policies === undefined) return command.error('error: --vap needs -p: it compiles policies');
-        const { nativeManifests } = await import('./review/native-manifests.ts');
-        const { minorOf } = await import('./restore/rehearse/flags.ts');
+        const { nativeManifests } = await import('./review/policy-manifests.ts');
+        const { minorOf } = await import('./restore/rehearse/input.ts');
         const { WrongUsage } = await import('./restore/new-window.ts');
         const wanted = { ownNamespace: config.namespace, map: map === true };
         try {
@@ -152,7 +145,7 @@ export function addManifests(program: Command): void {
         process.stdout.write('---\n');
       }
       const { manifests } = await import('./manifests.ts');
-      process.stdout.write(await manifests(config, process.cwd()));
+      process.stdout.write(await manifests(config));
       // A handler may have started timers or connections when it was loaded.
       process.exit(0);
     });

@@ -11,14 +11,14 @@ type Options = Omit<ServeOptions, 'statusPage' | 'devSession'>;
 type Processes = {
   readonly [Name in 'webhook' | 'controllers' | 'serve']: (
     config: ConfigOf<Name>,
-    options?: Options,
+    options: Options,
   ) => Promise<void>;
 };
 
 /** Each runs until a signal stops the process, and rejects when it cannot start or continue. */
 export const processes: Processes = {
-  webhook: (config, options = {}) => runWebhook(config, options),
-  controllers: (config, options = {}) => runControllers(config, { ...options, statusPage: createStatusPage }),
-  serve: (config, options = {}) =>
+  webhook: runWebhook,
+  controllers: (config, options) => runControllers(config, { ...options, statusPage: createStatusPage }),
+  serve: (config, options) =>
     runBoth(config, { ...options, statusPage: createStatusPage, devSession: runDevSession }),
 };

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { Argument, Command, Option } from 'commander';
 import { expect, test } from 'vitest';
 
-import { commandTree, fishCompletion, bashCompletion, zshCompletion } from './scripts.ts';
+import { commandTree, fishCompletion, bashCompletion, zshCompletion } from './completion.ts';
 
 const output = () => new Option('-o, --output <format>', 'how to print it').choices(['table', 'json']);
 

@@ -9,13 +9,12 @@ import type { DevUrl } from '../../config/dev-url.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
+import { issueSessionCert } from '../../pki/serving-certs/issue.ts';
 import { startControllers } from '../../runtime/controllers/start-controllers.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';
-import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import type { Webhooks } from '../../processes/webhooks.ts';
 import type { Replica } from '../../processes/replica.ts';
 import {
@@ -26,8 +25,8 @@ import {
 } from '../../runtime/webhooks/dev-session.ts';
 import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
 import { readTokensInUse } from '../../runtime/webhooks/path-tokens.ts';
-import { restorersOf } from '../../runtime/webhooks/restorers.ts';
-import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
+import { restorersOf } from '../../runtime/restores/restore-kinds.ts';
+import { probeWebhook } from '../inspect/read-cluster/probe.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */
 const RESTORE_TIMEOUT_MS = 10_000;
@@ -51,6 +50,7 @@ export async function runDevSession(
   // Listen before any webhook entry points here.
   await parts.listener.present({ chain, key });
   const ended = new AbortController();
+  const running = AbortSignal.any([draining, ended.signal]);
   const holder = userAtHost();
   const session = createDevSession({
     ...sessionAccess(context, parts.replica),
@@ -73,11 +73,10 @@ export async function runDevSession(
     await session.take('own', draining);
     await checkReachable(context, parts.admission.wasAsked, url.origin, draining);
     await session.take('all', draining);
-    ofUsers = startControllersHere(context, parts.replica, AbortSignal.any([draining, ended.signal]));
+    ofUsers = startControllersHere(context, parts.replica, running);
     log.info({ url: url.origin, holder }, 'this machine now serves the webhooks; press Ctrl+C to stop');
     const lifeMs = notAfter.getTime() - serverClock.now().getTime() - CERTIFICATE_MARGIN_MS;
-    const renewing = AbortSignal.any([draining, ended.signal]);
-    await Promise.all([renewSession(context, session, parts.replica, lifeMs, renewing), ofUsers.stopped]);
+    await Promise.all([renewSession(context, session, parts.replica, lifeMs, running), ofUsers.stopped]);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -180,22 +179,17 @@ async function checkReachable(
         `the API server does not reach ${url}: ${last}. Check that the name resolves to this machine from the network of the ` +
           'API server, and that no firewall blocks the connection. The webhook entries are restored',
       );
-    try {
-      const window = probeWindow(config.namespace, serverClock.now());
-      await client.create(RESTORE_WINDOWS, window, { dryRun: true, signal });
-    } catch (error) {
-      signal.throwIfAborted();
-      const result = probeResult(error);
-      if (result.kind === 'unread' && result.reason === 'Forbidden') {
-        log.warn(
-          { url },
-          'cannot check whether the API server reaches this machine: no permission to create RestoreWindows as a dry run',
-        );
-        return;
-      }
-      if (result.kind === 'unread') last = result.message;
-      else if (result.value.kind === 'unreachable') last = result.value.message;
+    const result = await probeWebhook(client, config.namespace, serverClock.now(), signal);
+    signal.throwIfAborted();
+    if (result.kind === 'unread' && result.reason === 'Forbidden') {
+      log.warn(
+        { url },
+        'cannot check whether the API server reaches this machine: no permission to create RestoreWindows as a dry run',
+      );
+      return;
     }
+    if (result.kind === 'unread') last = result.message;
+    else if (result.value.kind === 'unreachable') last = result.value.message;
     if (!wasAsked()) await sleep(RETRY_MS, undefined, { signal });
   }
 }

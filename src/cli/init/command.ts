@@ -16,6 +16,6 @@ export function addInit(program: Command): void {
     .addHelpText('after', HELP)
     .action(async (folder: string) => {
       const { init } = await import('./init.ts');
-      init(folder, process.cwd());
+      init(folder);
     });
 }

@@ -30,8 +30,8 @@ const TSCONFIG = {
 };
 
 /** @throws Error when a file exists already: nothing is written then */
-export function init(folder: string, from: string): void {
-  const root = resolve(from, folder);
+export function init(folder: string): void {
+  const root = resolve(folder);
   const files = projectFiles(basename(root));
   const existing = [...files.keys()].filter((path) => existsSync(join(root, path)));
   if (existing.length > 0) throw new Error(`${folder} already contains ${existing.join(', ')}`);
@@ -39,7 +39,7 @@ export function init(folder: string, from: string): void {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text, { flag: 'wx' });
   }
-  const place = relative(from, root);
+  const place = relative(process.cwd(), root);
   console.log(`Created ${[...files.keys()].join(', ')}.\n\nNext:`);
   if (place !== '') console.log(`  cd ${place}`);
   console.log(`  npm install

@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import { addClusterFlags, namespaceName } from '../terminal/options.ts';
-import type { RefsFlags } from './input.ts';
+import type { RefsFlags } from './refs.ts';
 
 export function addRefs(program: Command): void {
   const command = program

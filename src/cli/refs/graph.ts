@@ -1,4 +1,4 @@
-/** Which objects refer to which: the references of policies, and owner references. */
+/** Which objects refer to which: the references of policies, and owner references. One object of the graph as a tree. */
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -10,10 +10,13 @@ import {
   type GroupResource,
   type KubeObject,
   type ObjectRef,
+  objectKey,
 } from '../../json/kube-object.ts';
+import { escapeControls, printable } from '../../json/printable.ts';
+import { paint, type Cell } from '../terminal/output.ts';
 
 /** One field that names another object. */
-export interface Link {
+interface Link {
   readonly from: ObjectRef;
   readonly to: ObjectRef;
   /** e.g. `spec.disks[1].class`; `metadata.ownerReferences` for an owner. */
@@ -33,31 +36,13 @@ export type ReadKind = GroupResource & {
 };
 
 /** Why the answer may be incomplete. */
-export interface Gap {
+interface Gap {
   readonly kind: GroupResource;
   /** The only namespace that could be read; undefined: none. */
   readonly readNamespace: string | undefined;
 }
 
-export interface RefsGraph {
-  readonly kinds: readonly ReadKind[];
-  readonly gaps: readonly Gap[];
-  /** Undefined: the kind of the object could not be read, so whether it exists is not known. */
-  readonly exists: (object: ObjectRef) => boolean | undefined;
-  /** Whether the link names an earlier object, with another uid than the object that has the name now. */
-  readonly isFormer: (link: Link) => boolean;
-  /** In the order of fields. */
-  readonly from: (object: ObjectRef) => readonly Link[];
-  /** In the order of reading. */
-  readonly to: (object: ObjectRef) => readonly Link[];
-}
-
-export interface GraphBuilder extends RefsGraph {
-  /** The pages of a kind. Keeps no objects, only the links between them. */
-  readonly add: (kind: ReadKind, objects: readonly KubeObject[]) => void;
-  /** The objects of the kind could not be read. @param readNamespace the only namespace in which they could */
-  readonly addUnread: (kind: GroupResource, readNamespace?: string) => void;
-}
+export type RefsGraph = ReturnType<typeof createGraph>;
 
 /**
  * @param policies with references
@@ -67,36 +52,44 @@ export function createGraph(
   policies: readonly CompiledPolicy[],
   kinds: readonly ReadKind[],
   namespaces: NamespaceLabels | undefined,
-): GraphBuilder {
+) {
   /** The uids of all objects; undefined in files. */
   const known = new Map<string, string | undefined>();
   const gaps: Gap[] = [];
   const forward = new Map<string, Link[]>();
   const backward = new Map<string, Link[]>();
   const byKind = new Map(kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
-  const put = (link: Link) => {
-    push(forward, targetKey(link.from), link);
-    push(backward, targetKey(link.to), link);
-  };
   return {
     ...{ kinds, gaps },
-    exists: (object) =>
+    /** Undefined: the kind of the object could not be read, so whether it exists is not known. */
+    exists: (object: ObjectRef): boolean | undefined =>
       known.has(targetKey(object)) || (gaps.some((gap) => isIn(gap, object)) ? undefined : false),
-    isFormer: ({ to, uid }) => {
+    /** Whether the link names an earlier object, with another uid than the object that has the name now. */
+    isFormer: ({ to, uid }: Link): boolean => {
       const now = known.get(targetKey(to));
       return uid !== undefined && now !== undefined && uid !== now;
     },
-    from: (object) => forward.get(targetKey(object)) ?? [],
-    to: (object) => backward.get(targetKey(object)) ?? [],
-    addUnread: ({ group, resource }, readNamespace) => {
+    /** In the order of fields. */
+    from: (object: ObjectRef): readonly Link[] => forward.get(targetKey(object)) ?? [],
+    /** In the order of reading. */
+    to: (object: ObjectRef): readonly Link[] => backward.get(targetKey(object)) ?? [],
+    /** The objects of the kind could not be read. @param readNamespace the only namespace in which they could */
+    addUnread: ({ group, resource }: GroupResource, readNamespace?: string): void => {
       gaps.push({ kind: { group, resource }, readNamespace });
     },
-    add: (kind, objects) => {
+    /** The pages of a kind. Keeps no objects, only the links between them. */
+    add: (kind: ReadKind, objects: readonly KubeObject[]): void => {
       for (const object of objects) {
         const from = refOf(kind, object);
         known.set(targetKey(from), object.metadata?.uid);
-        for (const link of policyLinks(policies, kind, from, object, namespaces)) put(link);
-        for (const link of ownerLinks(from, object, byKind)) put(link);
+        const links = [
+          ...policyLinks(policies, kind, from, object, namespaces),
+          ...ownerLinks(from, object, byKind),
+        ];
+        for (const link of links) {
+          push(forward, targetKey(link.from), link);
+          push(backward, targetKey(link.to), link);
+        }
       }
     },
   };
@@ -148,3 +141,195 @@ function ownerLinks(
     return [{ from, to, field: 'metadata.ownerReferences', by: undefined, uid }];
   });
 }
+
+type Direction = 'refersTo' | 'referredBy';
+
+interface Branch {
+  readonly object: ObjectRef;
+  /** The fields that connect it with the object above. */
+  readonly links: readonly Link[];
+  /**
+   * `missing`: it does not exist; `former`: it does not exist, and another object has its name; `unknown`: it may not be
+   * read.
+   */
+  readonly state: 'exists' | 'missing' | 'former' | 'unknown';
+  /** The fields name an earlier object, with another uid than the object that has the name now. */
+  readonly isFormer: boolean;
+  /** Why there is nothing below, although there may be: it is above in the tree, or the tree ends at this depth. */
+  readonly end: 'cycle' | 'depth' | undefined;
+  readonly below: readonly Branch[];
+}
+
+type Tree = Omit<ReturnType<typeof walk>, 'cut'>;
+
+/** No more objects are shown, so that a wide graph ends. */
+export const MOST_BRANCHES = 10_000;
+
+/** @param depth of the tree in both directions, at least 1 */
+export function walk(graph: RefsGraph, object: ObjectRef, depth: number) {
+  const budget = { left: MOST_BRANCHES };
+  const inDirection = (direction: Direction) =>
+    branches(graph, direction, object, [targetKey(object)], depth, budget);
+  const refersTo = inDirection('refersTo');
+  const referredBy = inDirection('referredBy');
+  return { object, refersTo, referredBy, gaps: graph.gaps, cut: budget.left < 0 };
+}
+
+/** By kind, namespace, name and field. */
+const bySource = (left: Link, right: Link): number =>
+  compareText(targetKey(left.from), targetKey(right.from)) || compareText(left.field, right.field);
+
+const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
+
+function branches(
+  graph: RefsGraph,
+  direction: Direction,
+  object: ObjectRef,
+  above: readonly string[],
+  depth: number,
+  budget: { left: number },
+): readonly Branch[] {
+  const links = direction === 'refersTo' ? graph.from(object) : graph.to(object).toSorted(bySource);
+  const otherOf = ({ from, to }: Link): ObjectRef => (direction === 'refersTo' ? to : from);
+  const byObject = Map.groupBy(links, (link) =>
+    JSON.stringify([targetKey(otherOf(link)), graph.isFormer(link) ? link.uid : null]),
+  );
+  return [...byObject.values()].flatMap((same) => {
+    const [first] = same;
+    budget.left -= 1;
+    if (first === undefined || budget.left < 0) return [];
+    const other = otherOf(first);
+    const key = targetKey(other);
+    const isFormer = graph.isFormer(first);
+    const exists = graph.exists(other);
+    const named = exists === undefined ? 'unknown' : exists ? 'exists' : 'missing';
+    const state = isFormer && direction === 'refersTo' ? 'former' : named;
+    // What the object with this name refers to now is no matter of the former one.
+    const hasMore = !isFormer && (direction === 'refersTo' ? graph.from(other) : graph.to(other)).length > 0;
+    const end = !isFormer && above.includes(key) ? 'cycle' : depth <= 1 && hasMore ? 'depth' : undefined;
+    const below =
+      end === undefined && hasMore
+        ? branches(graph, direction, other, [...above, key], depth - 1, budget)
+        : [];
+    return [{ object: other, links: same, state, isFormer, end, below }];
+  });
+}
+
+/** `servers.infra.example.com shop/web` */
+const nameOf = (object: ObjectRef): string => `${groupResourceName(object)} ${objectKey(object)}`;
+
+function describeLink({ field, by, uid = '' }: Link, isFormer: boolean): string {
+  if (by !== undefined) return `${field} (policy ${by.policy}, reference ${by.reference})`;
+  return isFormer ? `owner reference to an earlier object with this name (uid ${uid})` : 'owner reference';
+}
+
+const STATES: Readonly<Record<Branch['state'], Cell | undefined>> = {
+  exists: undefined,
+  missing: { text: 'does not exist', tone: 'bad' },
+  former: { text: 'does not exist', tone: 'bad' },
+  unknown: { text: 'unknown: its kind could not be read', tone: 'warn' },
+};
+
+const ENDS = { cycle: 'see above', depth: '… more with a larger --depth' } as const;
+
+export function formatTree({ object, refersTo, referredBy, gaps }: Tree, colours: boolean): string {
+  const part = (title: string, none: string, branches: readonly Branch[]) =>
+    branches.length === 0 ? [none] : [title, ...linesOf(branches, '', colours)];
+  return [
+    printable(nameOf(object)),
+    '',
+    ...part('refers to', 'refers to nothing', refersTo),
+    '',
+    ...part(
+      'is referred to by',
+      gaps.length === 0 ? 'nothing refers to it' : 'nothing that could be read refers to it',
+      referredBy,
+    ),
+  ].join('\n');
+}
+
+function linesOf(branches: readonly Branch[], indent: string, colours: boolean): readonly string[] {
+  return branches.flatMap((branch, index) => {
+    const isLast = index === branches.length - 1;
+    const state = STATES[branch.state];
+    const notes = [
+      printable(branch.links.map((link) => describeLink(link, branch.isFormer)).join(', ')),
+      ...(state === undefined ? [] : [paint(state, colours)]),
+      ...(branch.end === undefined ? [] : [ENDS[branch.end]]),
+    ];
+    return [
+      `${indent}${isLast ? '└── ' : '├── '}${paint(nameOf(branch.object), colours)}   ${notes.join('   ')}`,
+      ...linesOf(branch.below, `${indent}${isLast ? '    ' : '│   '}`, colours),
+    ];
+  });
+}
+
+/** Each object with its kind as `<plural>.<group>`; `namespace` is absent for cluster-scoped objects. */
+export const treeJson = ({ object, refersTo, referredBy, gaps }: Tree): object => ({
+  object: objectJson(object),
+  refersTo: refersTo.map(branchJson),
+  referredBy: referredBy.map(branchJson),
+  ...(gaps.length === 0 ? {} : { gaps: gaps.map(gapJson) }),
+});
+
+/** Without `readNamespace`, no object of the kind could be read. */
+const gapJson = ({ kind, readNamespace }: Gap): object => ({
+  resource: groupResourceName(kind),
+  ...(readNamespace === undefined ? {} : { readNamespace }),
+});
+
+const branchJson = ({ object, links, state, isFormer, end, below }: Branch): object => ({
+  ...objectJson(object),
+  state,
+  fields: links.map(({ field, by, uid }) => ({ field, ...by, ...(isFormer ? { uid } : {}) })),
+  ...(end === undefined ? {} : { end }),
+  ...(below.length === 0 ? {} : { below: below.map(branchJson) }),
+});
+
+const objectJson = (object: ObjectRef): object => ({
+  resource: groupResourceName(object),
+  ...(object.namespace === undefined ? {} : { namespace: object.namespace }),
+  name: object.name,
+});
+
+/** @see https://graphviz.org/doc/info/lang.html */
+export function formatDot(tree: Tree): string {
+  const nodes = new Map([[targetKey(tree.object), line(tree.object, 'style=bold')]]);
+  const edges = new Set<string>();
+  const put = (key: string, object: ObjectRef, state: Branch['state']): void => {
+    if (!nodes.has(key)) nodes.set(key, line(object, STYLES[state], key));
+  };
+  const visit = (branches: readonly Branch[]): void => {
+    for (const { object, state, isFormer, links, below } of branches) {
+      if (state !== 'former') put(targetKey(object), object, state);
+      for (const { from, to, field, by, uid } of links) {
+        const key = isFormer ? `${targetKey(to)}#${uid ?? ''}` : targetKey(to);
+        if (isFormer) put(key, to, 'former');
+        const label = quoted(by === undefined ? 'owner' : field);
+        edges.add(`  ${quoted(targetKey(from))} -> ${quoted(key)} [label=${label}];`);
+      }
+      visit(below);
+    }
+  };
+  visit(tree.refersTo);
+  visit(tree.referredBy);
+  return ['digraph refs {', '  rankdir=LR;', '  node [shape=box];', ...nodes.values(), ...edges, '}'].join(
+    '\n',
+  );
+}
+
+const STYLES: Readonly<Record<Branch['state'], string>> = {
+  exists: '',
+  missing: 'color=red, style=dashed',
+  former: 'color=red, style=dashed',
+  unknown: 'style=dashed',
+};
+
+function line(object: ObjectRef, style: string, key = targetKey(object)): string {
+  const label = quoted(`${groupResourceName(object)}\n${objectKey(object)}`);
+  return `  ${quoted(key)} [${[`label=${label}`, style].filter((part) => part !== '').join(', ')}];`;
+}
+
+/** In a quoted string of DOT, only quotes end it; a backslash starts an escape of the label. */
+const quoted = (text: string): string =>
+  `"${escapeControls(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;

@@ -3,10 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
-import { formatDot, formatTree, treeJson } from './format.ts';
-import { createGraph, type ReadKind } from './graph.ts';
-import { versionInForce } from './version-in-force.ts';
-import { walk } from './walk.ts';
+import { formatDot, formatTree, treeJson, createGraph, type ReadKind, walk } from './graph.ts';
+import { versionInForce } from './refs.ts';
 
 const GROUP = 'infra.example.com';
 const NODES: ReadKind = { group: GROUP, resource: 'servers', kind: 'Server', namespaced: true };

@@ -8,11 +8,18 @@ import { printable } from '../../json/printable.ts';
 import { readObjects, refuse, UnusableInput } from '../review/input.ts';
 import { compilePolicies, readExceptions } from '../review/policies.ts';
 import { createSnapshot } from '../review/snapshot.ts';
+import type { ClusterFlags } from '../terminal/options.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
-import { formatDot, formatTree, treeJson } from './format.ts';
-import { createGraph, type GraphBuilder, type ReadKind } from './graph.ts';
-import { connecting, kindsOf, OWN_NAMESPACE, readOptions, type Loaded, type RefsFlags } from './input.ts';
-import { walk, MOST_BRANCHES } from './walk.ts';
+import {
+  formatDot,
+  formatTree,
+  treeJson,
+  createGraph,
+  type RefsGraph,
+  type ReadKind,
+  walk,
+  MOST_BRANCHES,
+} from './graph.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { parseJson } from '../../json/json.ts';
 import { isForbidden } from '../../kube/api-error.ts';
@@ -21,7 +28,10 @@ import { storedObjects } from '../../runtime/policies/stored-objects.ts';
 import { withCluster, type UserCluster } from '../connect.ts';
 import { loadClusterPolicies, NEVER } from '../review/cluster/load.ts';
 import { withProgress, type ProgressLine } from '../terminal/progress.ts';
-import { versionInForce } from './version-in-force.ts';
+import { uniqueBy } from '../../json/objects.ts';
+import { governed } from '../../runtime/policies/policy-kinds.ts';
+import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { conditionOf } from '../inspect/status/report/policies.ts';
 
 /** Prints the result. @returns the exit code */
 export async function refs(object: string, flags: RefsFlags): Promise<0 | 1 | 2> {
@@ -56,7 +66,7 @@ function ofFiles({
   recursive = false,
   namespace = 'default',
 }: RefsFlags): Promise<Loaded> {
-  const options = readOptions(recursive);
+  const options = { recursive };
   const existing = readObjects([...policies, ...filename], options);
   const { kinds, contents, notes } = createSnapshot({ existing, reviewed: [], namespace });
   const grants = grantsIn(readExceptions(existing, kinds.registry, namespace));
@@ -79,7 +89,7 @@ function ofFiles({
 }
 
 /** @throws UnusableInput if the text names no kind that policies connect, or more than one */
-function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds }: GraphBuilder): ObjectRef {
+function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds }: RefsGraph): ObjectRef {
   const [, kindName = '', name = ''] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
   refuse(name === '' ? [`"${text}" is not an object: write <kind>/<name>, such as Server/web`] : []);
   const wanted = kindName.toLowerCase();
@@ -104,7 +114,7 @@ const readClusterGraph = (flags: RefsFlags): Promise<Loaded> =>
     flags,
     'refs',
     async (cluster) => {
-      const options = readOptions(flags.recursive === true);
+      const options = { recursive: flags.recursive === true };
       const notes: string[] = [];
       const versionOf = (policy: Parameters<typeof versionInForce>[0]) => versionInForce(policy, notes);
       const { policies, broken } = await loadClusterPolicies(
@@ -123,7 +133,7 @@ const readClusterGraph = (flags: RefsFlags): Promise<Loaded> =>
       const graph = await withProgress((line) => readGraph(cluster, connecting(policies), scope, line));
       return { graph, notes };
     },
-    parseJson,
+    { parse: parseJson },
   );
 
 interface Scope {
@@ -137,7 +147,7 @@ async function readGraph(
   policies: readonly CompiledPolicy[],
   scope: Scope,
   line: ProgressLine,
-): Promise<GraphBuilder> {
+): Promise<RefsGraph> {
   const { kinds, failed } = await resolveKinds(cluster, kindsOf(policies), scope);
   const graph = createGraph(policies, kinds, await readNamespaces(cluster, scope));
   for (const kind of failed) graph.addUnread(kind);
@@ -145,11 +155,7 @@ async function readGraph(
   return graph;
 }
 
-async function resolveKinds(
-  { discovery }: UserCluster,
-  names: readonly GroupResource[],
-  { notes }: Scope,
-): Promise<{ readonly kinds: readonly Resource[]; readonly failed: readonly GroupResource[] }> {
+async function resolveKinds({ discovery }: UserCluster, names: readonly GroupResource[], { notes }: Scope) {
   const kinds: Resource[] = [];
   const failed: GroupResource[] = [];
   for (const name of names) {
@@ -179,7 +185,7 @@ async function readNamespaces({ client, discovery }: UserCluster, { notes }: Sco
 async function readKind(
   { client, discovery }: UserCluster,
   kind: Resource,
-  graph: GraphBuilder,
+  graph: RefsGraph,
   { namespace, notes }: Scope,
   line: ProgressLine,
 ): Promise<void> {
@@ -210,4 +216,55 @@ async function readKind(
     );
     graph.addUnread(kind, mayReadOne ? namespace : undefined);
   }
+}
+
+export interface RefsFlags extends ClusterFlags {
+  readonly namespace?: string;
+  readonly filename?: readonly string[];
+  readonly policies?: readonly string[];
+  readonly recursive?: boolean;
+  readonly depth: number;
+  readonly output: 'tree' | 'json' | 'dot';
+}
+
+interface Loaded {
+  readonly graph: RefsGraph;
+  readonly notes: string[];
+}
+
+/** The namespace of Gatehouse decides only what policies may govern there: nothing. */
+const OWN_NAMESPACE = 'gatehouse-system';
+
+/** @throws UnusableInput if no policy has a reference */
+function connecting(policies: readonly CompiledPolicy[]): readonly CompiledPolicy[] {
+  const found = policies.filter(({ references }) => references.length > 0);
+  refuse(found.length === 0 ? ['no AdmissionPolicy has a reference: pass policies with -p'] : []);
+  return found;
+}
+
+const kindsOf = (policies: readonly CompiledPolicy[]): readonly GroupResource[] =>
+  uniqueBy(
+    policies.flatMap((policy) => [...governed(policy), ...policy.references.map(({ target }) => target)]),
+    groupResourceName,
+  );
+
+/** @param notes receives a line for each policy whose newest version is not in force */
+export function versionInForce(policy: AdmissionPolicy, notes: string[]): AdmissionPolicy {
+  const { metadata, status } = policy;
+  const { status: ready, message } = conditionOf(policy, 'Ready');
+  if (ready === 'True') return policy;
+  const { inForce } = status ?? {};
+  const [why] = message.split('\n');
+  const newest = `AdmissionPolicy ${metadata.name ?? ''}: generation ${metadata.generation ?? 0}`;
+  if (inForce === undefined) {
+    notes.push(`${newest} is not in force, and no other is: its references are not enforced: ${why ?? ''}`);
+    return policy;
+  }
+  notes.push(`${newest} is not ready; generation ${inForce.generation} is in force: ${why ?? ''}`);
+  return {
+    ...policy,
+    metadata: { ...metadata, generation: inForce.generation },
+    // The API server has validated status.inForce against the schema of the policy.
+    spec: inForce.spec as AdmissionPolicySpec,
+  };
 }

@@ -1,10 +1,10 @@
 /** The command line of `gatehouse restore`. */
 import { Option, type Command } from 'commander';
 
-import { addClusterFlags, outputOption, type ClusterFlags } from '../terminal/options.ts';
+import { addClusterFlags, outputOption, reportOption, type ClusterFlags } from '../terminal/options.ts';
 import type { OpenFlags } from './new-window.ts';
-import type { RehearseFlags } from './rehearse/flags.ts';
-import type { RestoreCommand, StatusFlags, WaitFlags } from './restore.ts';
+import type { RehearseFlags } from './rehearse/input.ts';
+import type * as Restore from './restore.ts';
 
 export function addRestore(program: Command): void {
   const restore = program
@@ -46,7 +46,10 @@ function addOpen(restore: Command): void {
     .option('--wait', 'wait until the window is open (default)')
     .option('--no-wait', 'do not wait')
     .option('--timeout <duration>', 'maximum time to wait', '30s')
-    .action((name: string | undefined, flags: WaitFlags & OpenFlags) => run({ kind: 'open', name, flags }));
+    .action(async (name: string | undefined, flags: Restore.WaitFlags & OpenFlags) => {
+      const { openWindow, explained } = await import('./restore.ts');
+      process.exit(await explained('open', 1, () => openWindow(name, flags)));
+    });
 }
 
 function addClose(restore: Command): void {
@@ -54,7 +57,10 @@ function addClose(restore: Command): void {
     .description('close a window now; Gatehouse then sweeps the existing objects')
     .option('--wait', 'wait for the final report and print it; exit with 1 when violations remain')
     .option('--timeout <duration>', 'maximum time to wait', '15m')
-    .action((name: string, flags: WaitFlags) => run({ kind: 'close', name, flags }));
+    .action(async (name: string, flags: Restore.WaitFlags) => {
+      const { closeWindow, explained } = await import('./restore.ts');
+      process.exit(await explained('close', 1, () => closeWindow(name, flags)));
+    });
 }
 
 function addStatus(restore: Command): void {
@@ -66,13 +72,19 @@ function addStatus(restore: Command): void {
       'wait for the final report, with progress on a terminal; exit with 1 when violations remain',
     )
     .option('--timeout <duration>', 'maximum time to wait', '15m')
-    .action((name: string | undefined, flags: StatusFlags) => run({ kind: 'status', name, flags }));
+    .action(async (name: string | undefined, flags: Restore.StatusFlags) => {
+      const { showStatus, explained } = await import('./restore.ts');
+      process.exit(await explained('status', 1, () => showStatus(name, flags)));
+    });
 }
 
 function addApprove(restore: Command): void {
   addClusterFlags(restore.command('approve <name>'))
     .description('approve the owner references that a window with --require-approval lists')
-    .action((name: string, flags: ClusterFlags) => run({ kind: 'approve', name, flags }));
+    .action(async (name: string, flags: ClusterFlags) => {
+      const { approveWindow, explained } = await import('./restore.ts');
+      process.exit(await explained('approve', 1, () => approveWindow(name, flags)));
+    });
 }
 
 function addRehearse(restore: Command): void {
@@ -110,11 +122,7 @@ function addRehearse(restore: Command): void {
       'keep the result in the cluster, for metrics and alerts: deploy/components/restore-rehearsal',
     )
     .option('--no-window', 'rehearse a restore for which no RestoreWindow opens')
-    .addOption(
-      new Option('-o, --output <format>', 'output format')
-        .choices(['table', 'json', 'junit'])
-        .default('table'),
-    )
+    .addOption(reportOption())
     .action(async (path: string | undefined, flags: RehearseFlags) => {
       const [{ rehearse: work }, { explained }] = await Promise.all([
         import('./rehearse/rehearse.ts'),
@@ -150,8 +158,3 @@ const list = (value: string, before: readonly string[] = []): readonly string[] 
 ];
 
 const add = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
-
-async function run(command: RestoreCommand): Promise<void> {
-  const { restore } = await import('./restore.ts');
-  process.exit(await restore(command));
-}

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
-import { hintFor } from './restore.ts';
+import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
+import { describeClosing, hintFor, isFinal, whyNothingToApprove } from './restore.ts';
 
 const WINDOWS = '/apis/gatehouse.dev/v1alpha1/restorewindows';
 
@@ -52,4 +53,40 @@ test('a refusal by Gatehouse gets no hint: its message says what to do', () => {
   const message = 'admission webhook "…" denied the request: ask for the verb "open"';
   expect(hintFor(refusal('POST', WINDOWS, 403, 'Forbidden', message))).toBeUndefined();
   expect(hintFor(new Error('no cluster'))).toBeUndefined();
+});
+
+const window = (
+  status: RestoreWindowStatus = {},
+  spec: Partial<RestoreWindow['spec']> = {},
+): RestoreWindow => ({
+  metadata: { name: 'drill' },
+  spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T12:00:00Z', ...spec },
+  status,
+});
+
+test('close reports whether the window was open', () => {
+  expect(describeClosing(window())).toContain('is closed: all checks are enforced again');
+  expect(describeClosing(window({}, { close: true }))).toContain('is already closing');
+  expect(describeClosing(window({ closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }))).toBe(
+    'RestoreWindow "drill" was closed at 2026-11-21T11:00:00Z (Expired).',
+  );
+});
+
+test('only a window that requires approval can be approved', () => {
+  expect(whyNothingToApprove(window())).toContain('without approval');
+  expect(
+    whyNothingToApprove(window({}, { sweep: { relinkOwners: 'Off', requireApprovalToLink: true } })),
+  ).toContain('links no owners');
+  expect(whyNothingToApprove(window({}, { sweep: { requireApprovalToLink: true } }))).toBeUndefined();
+});
+
+const sweep = (interim: boolean): RestoreWindowStatus => ({
+  lastSweep: { startedAt: '', finishedAt: '', objectsScanned: 0, interim },
+});
+
+test('a report is final after the final sweep', () => {
+  expect(isFinal(window())).toBe(false);
+  expect(isFinal(window({ ...sweep(true), phase: 'Settling' }))).toBe(false);
+  expect(isFinal(window({ ...sweep(true), phase: 'Completed' }))).toBe(false);
+  expect(isFinal(window({ ...sweep(false), phase: 'CompletedWithViolations' }))).toBe(true);
 });

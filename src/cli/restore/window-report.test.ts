@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import type { RestoreReport } from '../../api/restore-report.ts';
+import type { RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, RestoreWindowStatus, Violation } from '../../api/restore-window.ts';
 import { detailsOf, formatDetails, formatList } from './window-report.ts';
 

@@ -1,65 +1,37 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md documents the fields of JSON and YAML. */
 import { counted } from '../../json/counted.ts';
-import { objectKey, type Condition } from '../../json/kube-object.ts';
-import type { RelinkItem } from '../../api/restore-findings.ts';
-import type { RestoreReport } from '../../api/restore-report.ts';
+import { objectKey } from '../../json/kube-object.ts';
+import type { RelinkItem, RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
-import { OPENED_BY } from '../../restore/opener.ts';
+import { OPENED_BY } from '../../restore/window.ts';
 import type { OutputFormat } from '../terminal/options.ts';
-import { formatData, formatTable } from '../terminal/output.ts';
+import { formatData, formatTable, type Row } from '../terminal/output.ts';
 import { printable } from '../../json/printable.ts';
-import { adviceFor, describeRelink, describeViolation } from './advice.ts';
 
-export interface WindowSummary {
-  readonly name: string;
-  /** `Manual`, or the detector and the object that it has detected, e.g. `velero: Restore velero/r1`. */
-  readonly source: string;
-  readonly phase: string;
-  /** RFC 3339. */
-  readonly since: string | undefined;
-  readonly expiresAt: string;
-  readonly closedAt: string | undefined;
-  readonly closeReason: string | undefined;
-  /** Undefined before the first sweep. */
-  readonly violations: number | undefined;
-  /** Number of owner references that the sweep has linked again; undefined before the first sweep. */
-  readonly relinked: number | undefined;
-}
+export type WindowSummary = ReturnType<typeof summaryOf>;
+export type WindowDetails = ReturnType<typeof detailsOf>;
 
-export interface WindowDetails extends WindowSummary {
-  readonly openedBy: string | undefined;
-  readonly principals: RestoreWindow['spec']['principals'];
-  readonly operations: readonly string[];
-  readonly namespaces: readonly string[];
-  readonly reason: string | undefined;
-  /** The running sweep, if it takes long. */
-  readonly currentSweep: NonNullable<RestoreWindow['status']>['currentSweep'];
-  readonly lastSweep: NonNullable<RestoreWindow['status']>['lastSweep'];
-  readonly conditions: readonly Condition[];
-  /** The violations that the window and its RestoreReports list; `violations` is the total number. */
-  readonly violationItems: readonly Violation[];
-  readonly relinkItems: readonly RelinkItem[];
-  readonly advice: readonly string[];
-}
-
-export function summaryOf({ metadata, spec, status }: RestoreWindow): WindowSummary {
+export function summaryOf({ metadata, spec, status }: RestoreWindow) {
   const { type = 'Manual', detector, ref } = spec.source ?? {};
-  const place = ref?.namespace === undefined ? '' : `${ref.namespace}/`;
   return {
     name: metadata.name ?? '',
-    source: ref === undefined ? type : `${detector ?? type}: ${ref.kind} ${place}${ref.name}`,
+    /** `Manual`, or the detector and the object that it has detected, e.g. `velero: Restore velero/r1`. */
+    source: ref === undefined ? type : `${detector ?? type}: ${ref.kind} ${objectKey(ref)}`,
     phase: status?.phase ?? 'Pending',
+    /** RFC 3339, like the other times. */
     since: status?.openedAt ?? metadata.creationTimestamp,
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
     closeReason: status?.closeReason,
+    /** Undefined before the first sweep. */
     violations: status?.violations?.total,
+    /** Number of owner references that the sweep has linked again; undefined before the first sweep. */
     relinked: status?.relink?.linked,
   };
 }
 
 /** @param reports the RestoreReports of this window */
-export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport[]): WindowDetails {
+export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport[]) {
   const { metadata, spec, status } = window;
   const parts = reports.toSorted((a, b) => a.spec.part - b.spec.part).map((report) => report.spec);
   return {
@@ -69,9 +41,11 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
     operations: spec.match?.operations ?? ['CREATE', 'UPDATE'],
     namespaces: spec.match?.namespaces?.include ?? [],
     reason: spec.reason,
+    /** The running sweep, if it takes long. */
     currentSweep: status?.currentSweep,
     lastSweep: status?.lastSweep,
     conditions: status?.conditions ?? [],
+    /** The violations that the window and its RestoreReports list; `violations` is the total number. */
     violationItems: distinct(
       [...(status?.violations?.items ?? []), ...parts.flatMap(({ violations = [] }) => violations)],
       ({ policy, reference, check, object, field, reason, target }) => [
@@ -136,15 +110,30 @@ export function formatDetails(details: WindowDetails, format: OutputFormat): str
   const table = violationsTable(details);
   const blocks = [
     [`RestoreWindow ${details.name}: ${details.phase}`, ...facts(details)].map(printable).join('\n'),
-    ...conditions(details),
+    ...tableOf(
+      ['CONDITION', 'STATUS', 'REASON', 'MESSAGE'],
+      details.conditions.map(({ type, status, reason, message }) => ({
+        cells: [type, status, reason],
+        lines: [message],
+      })),
+    ),
     ...(table === undefined ? [] : [table]),
-    ...relinked(details),
+    ...tableOf(
+      ['OWNERS OF', 'OWNER AND RESULT'],
+      details.relinkItems.map((item) => ({
+        cells: [identity(item.object)],
+        lines: [describeRelink(item)],
+      })),
+    ),
     ...(details.advice.length === 0
       ? []
       : [['What to do:', ...details.advice.map((line) => `  - ${line}`)].map(printable).join('\n')]),
   ];
   return `${blocks.join('\n\n')}\n`;
 }
+
+const tableOf = (headings: readonly string[], rows: readonly Row[]): readonly string[] =>
+  rows.length === 0 ? [] : [formatTable(headings, rows, false)];
 
 function facts(details: WindowDetails): readonly string[] {
   const { source, openedBy, since, expiresAt, closedAt } = details;
@@ -176,14 +165,14 @@ function describeSweep({
   return `${objectsScanned}${of} ${objectsScanned === 1 && of === '' ? 'object' : 'objects'} since ${brief(startedAt)}, at ${resource}`;
 }
 
-function conditions({ conditions: all }: WindowDetails): readonly string[] {
-  if (all.length === 0) return [];
-  const rows = all.map(({ type, status, reason, message }) => ({
-    cells: [type, status, reason],
-    lines: [message],
-  }));
-  return [formatTable(['CONDITION', 'STATUS', 'REASON', 'MESSAGE'], rows, false)];
-}
+/** The violations by object; only the first of an object has to show its name. */
+export const violationRows = (items: readonly Violation[]) =>
+  [...Map.groupBy(items, ({ object }) => identity(object))].flatMap(([object, same]) =>
+    same.map((item, index) => ({
+      ...{ object, isFirst: index === 0, field: item.field, policy: item.policy },
+      what: `${item.reason}: ${describeViolation(item)}`,
+    })),
+  );
 
 /** A table; undefined without violations. */
 export function violationsTable({
@@ -191,27 +180,15 @@ export function violationsTable({
   violationItems,
 }: WindowDetails): string | undefined {
   if (total === 0) return undefined;
-  const byObject = Map.groupBy(violationItems, ({ object }) => identity(object));
-  const rows = [...byObject].flatMap(([object, items]) =>
-    items.map((item, index) => ({
-      cells: [index === 0 ? object : '', item.field, item.policy],
-      lines: [`${item.reason}: ${describeViolation(item)}`],
-    })),
-  );
+  const rows = violationRows(violationItems).map(({ object, isFirst, field, policy, what }) => ({
+    cells: [isFirst ? object : '', field, policy],
+    lines: [what],
+  }));
   const unlisted = total - violationItems.length;
   const table = formatTable(['VIOLATION IN', 'FIELD', 'POLICY', 'WHAT'], rows, false);
   return unlisted > 0
     ? `${table}\nand ${unlisted} more: gatehouse review --cluster lists everything that violates a policy`
     : table;
-}
-
-function relinked({ relinkItems }: WindowDetails): readonly string[] {
-  if (relinkItems.length === 0) return [];
-  const rows = relinkItems.map((item) => ({
-    cells: [identity(item.object)],
-    lines: [describeRelink(item)],
-  }));
-  return [formatTable(['OWNERS OF', 'OWNER AND RESULT'], rows, false)];
 }
 
 export const identity = (object: Violation['object']): string => `${object.kind} ${objectKey(object)}`;
@@ -227,3 +204,82 @@ export function describeDeferral({ principals, operations, namespaces }: WindowD
 const brief = (time: string | undefined): string => (time ?? '–').replace(/\.\d+Z$/, 'Z');
 
 const count = (number: number | undefined): string => number?.toString() ?? '–';
+
+function adviceFor(window: RestoreWindow): readonly string[] {
+  const { metadata, spec, status } = window;
+  const { name = '' } = metadata;
+  const refused = messageOf(window, 'Open', 'InvalidSpec');
+  if (refused !== undefined)
+    return [`the window is invalid and never opens: ${refused}. Open another one: gatehouse restore open`];
+  if (status?.phase === undefined)
+    return [
+      'Gatehouse has not processed the window yet: if this persists, check its pods (namespace gatehouse-system by default)',
+    ];
+  const unread = messageOf(window, 'SweepComplete', 'KindUnreadable');
+  const advice: string[] = [];
+  if (status.phase === 'Open') advice.push(whileOpen(spec, name));
+  if (status.phase === 'Settling')
+    advice.push(
+      'all checks are enforced again; the final sweep starts when no admitted write can be in flight any more',
+    );
+  if (status.closeReason === 'Expired')
+    advice.push(
+      `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
+    );
+  const unchecked = messageOf(window, 'CheckedAtAdmission', 'Unobserved');
+  if (unchecked !== undefined) advice.push(unchecked);
+  if (unread !== undefined)
+    advice.push(
+      `the sweep could not read all kinds, so more violations are possible: ${unread}. Fix this; Gatehouse then sweeps again`,
+    );
+  if ((status.violations?.total ?? 0) > 0)
+    advice.push(
+      'fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the ' +
+        'next check (after one minute at first, later after up to one hour)',
+    );
+  const results = (status.relink?.items ?? []).map(({ result }) => result);
+  const { requireApprovalToLink = false, approved = false } = spec.sweep ?? {};
+  if (requireApprovalToLink && !approved && results.includes('WouldLink'))
+    advice.push(`approve the owner references: gatehouse restore approve ${name}`);
+  if (results.some((result) => result !== 'WouldLink' && result !== 'Linked'))
+    advice.push('docs/owner-references.md explains the results of owner references');
+  return advice;
+}
+
+function whileOpen({ source, closeWithSource }: RestoreWindow['spec'], name: string): string {
+  const { ref } = source ?? {};
+  return ref === undefined || closeWithSource === false
+    ? `after the restore, close the window: gatehouse restore close ${name} --wait`
+    : `the window closes when ${ref.kind} ${ref.name} has finished; to close it earlier: gatehouse restore close ${name}`;
+}
+
+/** What is wrong with the object, and what to do. */
+function describeViolation({ reason, message, target }: Violation): string {
+  if (message !== undefined) return message;
+  const place = target?.namespace === undefined ? '' : ` in namespace "${target.namespace}"`;
+  const group = (target?.group ?? '') === '' ? '' : `.${target?.group ?? ''}`;
+  const named = target === undefined ? 'the target' : `${target.resource}${group} "${target.name}"${place}`;
+  switch (reason) {
+    case 'TargetMissing':
+      return `${named} does not exist: restore or create it, or correct the field`;
+    case 'TargetTerminating':
+      return `${named} is being deleted: create it again after the deletion, or correct the field`;
+    case 'Duplicate':
+      return 'another object has the same value: change one of the two';
+    case 'DefaultWouldChange':
+      return 'a default is missing: update the object once, and Gatehouse adds the default';
+    case 'CheckFailed':
+      return 'the policy rejects the object: correct it';
+    case 'CrossesNamespaceMapping':
+      return `the copy still refers to ${named}: refer to the copy of that object if this is intended`;
+  }
+}
+
+export function describeRelink({ owner, field, result, message }: RelinkItem): string {
+  return `${field === undefined ? '' : `${field}: `}${owner.kind} ${owner.name}: ${result}${message === undefined ? '' : `: ${message}`}`;
+}
+
+function messageOf({ status }: RestoreWindow, type: string, reason: string): string | undefined {
+  return status?.conditions?.find((condition) => condition.type === type && condition.reason === reason)
+    ?.message;
+}

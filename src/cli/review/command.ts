@@ -1,7 +1,7 @@
 /** The command line of `gatehouse review`. */
 import { Option, type Command } from 'commander';
 
-import { addClusterFlags } from '../terminal/options.ts';
+import { addClusterFlags, reportOption } from '../terminal/options.ts';
 import type { ReviewFlags } from './flags.ts';
 
 export function addReview(program: Command): void {
@@ -31,11 +31,7 @@ export function addReview(program: Command): void {
       'review the existing objects of a cluster, with its policies or those of -p; read-only',
     );
   addClusterFlags(command)
-    .addOption(
-      new Option('-o, --output <format>', 'output format')
-        .choices(['table', 'json', 'junit'])
-        .default('table'),
-    )
+    .addOption(reportOption())
     .option('--show-patch', 'also print the changes that policies and handlers make')
     .addHelpText('after', HELP)
     .action(async (flags: ReviewFlags) => {

@@ -1,8 +1,9 @@
 /** The flags of `gatehouse review`, and the mode that they select. */
 import type { UserInfo } from '../../admission/review/request.ts';
+import type { ClusterFlags, ReportFormat } from '../terminal/options.ts';
 import { refuse } from './input.ts';
 
-export interface ReviewFlags {
+export interface ReviewFlags extends ClusterFlags {
   readonly policies?: readonly string[];
   readonly filename?: readonly string[];
   readonly old?: readonly string[];
@@ -17,9 +18,7 @@ export interface ReviewFlags {
   readonly suite?: readonly string[];
   readonly allowHandlers?: boolean;
   readonly cluster?: boolean;
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  readonly output: 'table' | 'json' | 'junit';
+  readonly output: ReportFormat;
   readonly showPatch?: boolean;
 }
 

@@ -1,4 +1,17 @@
-/** Reads and compiles the AdmissionPolicies of the input. */
+/** Reads the objects of the kinds of Gatehouse, and compiles AdmissionPolicies. */
+import { validateCreate } from '../../machinery/objects/validate.ts';
+import { isEqual, textIn } from '../../json/json.ts';
+import { GROUP, VERSION } from '../../api/group.ts';
+import { typeAt } from '../../admission/policy/fields/field-flaw.ts';
+import { objectType } from '../../cel/types/schema-type.ts';
+import { tryParsePath } from '../../json/field-path.ts';
+import { schemaToJson } from '../../machinery/schema/schema.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import { decodeObject } from '../../machinery/objects/decode.ts';
+import type { ResourceRegistry, ResourceType } from '../../machinery/resource-type.ts';
+import { SILENT } from './api-server.ts';
+import { refuse, describePlace, joined, type Parsed, type PlacedObject } from './input.ts';
+import type { Locate } from './yaml.ts';
 import { asksAuthorizer, compileMatchCondition } from '../../cel/match-condition.ts';
 import {
   compilePolicy,
@@ -15,10 +28,104 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';
-import { joined, type Parsed, type PlacedObject } from './documents.ts';
-import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
-import { readOwn, type Labelled } from './read-own.ts';
+import type { CompiledExpression } from '../../admission/policy/expressions/expression.ts';
+
+/** An object of a kind of Gatehouse, and its label in messages. */
+export interface Labelled<T> {
+  /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
+  readonly label: string;
+  readonly object: T;
+  /** The label with the place of a field. */
+  readonly labelOf: (...field: Parameters<Locate>) => string;
+}
+
+const API_VERSION = `${GROUP}/${VERSION}`;
+
+/**
+ * Reads the objects of a kind with defaults and validation, like the API server. Stricter in one point: an unknown
+ * field is an error.
+ *
+ * @typeParam T from which the CRD of the kind is generated
+ */
+export function readOwn<T>(
+  kind: string,
+  objects: readonly PlacedObject[],
+  registry: Pick<ResourceRegistry, 'findKind'>,
+): Parsed<Labelled<T>> {
+  const type = registry.findKind(API_VERSION, kind);
+  if (type === undefined) throw new Error(`${kind} is not a kind of Gatehouse`);
+  const all = objects.filter(({ object }) => isOwn(object) && textIn(object, 'kind') === kind);
+  // The same file may be passed as a policy and as an object.
+  const given = all.filter(
+    ({ object }, index) => all.findIndex((other) => isEqual(other.object, object)) === index,
+  );
+  const { found, problems } = joined(given.map((placed) => readOne<T>(placed, type)));
+  return { found, problems: [...namesTwice(kind, given), ...problems] };
+}
+
+/** As `readOwn`, if it finds no problem. @throws UnusableInput with all problems */
+export function usableOwn<T>(...input: Parameters<typeof readOwn>): readonly Labelled<T>['object'][] {
+  const { found, problems } = readOwn<T>(...input);
+  refuse(problems);
+  return found.map(({ object }) => object);
+}
+
+/** Whether the object configures Gatehouse: policies do not apply to such objects. */
+export const isOwn = (object: PlacedObject['object']): boolean =>
+  textIn(object, 'apiVersion').startsWith(`${GROUP}/`);
+
+function namesTwice(kind: string, given: readonly PlacedObject[]): readonly string[] {
+  const keyOf = ({ object }: PlacedObject) =>
+    [textIn(object, 'metadata', 'namespace'), textIn(object, 'metadata', 'name')].join('/');
+  return [...Map.groupBy(given, keyOf)].flatMap(([key, same]) => {
+    const name = key.startsWith('/') ? key.slice(1) : key;
+    const places = same.map(({ place }) => describePlace(place)).join(' and ');
+    return same.length < 2 ? [] : [`${places}: both are ${kind} ${name}: leave one out`];
+  });
+}
+
+function readOne<T>(
+  { object, place, locate = () => undefined }: PlacedObject,
+  type: ResourceType,
+): Parsed<Labelled<T>> {
+  const labelOf: Labelled<T>['labelOf'] = (...field) =>
+    `${describePlace({ ...place, ...locate(...field) })}: ${type.kind} ${textIn(object, 'metadata', 'name')}`;
+  const label = `${describePlace(place)}: ${type.kind} ${textIn(object, 'metadata', 'name')}`;
+  const wrong = (messages: readonly string[]) => ({
+    found: [],
+    problems: messages.map((message) => `${labelOf(fieldIn(message))}: ${message}`),
+  });
+  if (textIn(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: must be ${API_VERSION}`]);
+  const unknown: string[] = [];
+  const warn = (text: string) => unknown.push(unknownField(text, type));
+  try {
+    const decoded = decodeObject(object, type, 'Warn', { ...SILENT, warn });
+    validateCreate(decoded, type);
+    if (unknown.length > 0) return wrong(unknown);
+    return { found: [{ label, labelOf, object: decoded as unknown as T }], problems: [] }; // validated by its CRD
+  } catch (error) {
+    if (!(error instanceof ApiFailure)) throw error;
+    return wrong([...unknown, ...messagesOf(error)]);
+  }
+}
+
+/** Says which field was probably meant, if the text of the API server names one that does not exist. */
+function unknownField(text: string, { schema }: ResourceType): string {
+  const [, path] = /^unknown field "(.*)"$/.exec(text) ?? [];
+  const segments = path === undefined ? undefined : tryParsePath(path)?.segments;
+  const at = segments && typeAt(objectType(schemaToJson(schema)), segments);
+  return at?.kind === 'flaw' ? `${path ?? ''}: ${at.message}` : `${text}: correct its name, or remove it`;
+}
+
+/** The field that a message of the API server names first. */
+const fieldIn = (message: string): string => /^(?:unknown field ")?([\w.[\]-]+)/.exec(message)?.[1] ?? '';
+
+function messagesOf({ message, status }: ApiFailure): readonly string[] {
+  const causes = status.details?.causes ?? [];
+  if (causes.length === 0) return [message];
+  return causes.map(({ field = '', message: what }) => (field === '' ? what : `${field}: ${what}`));
+}
 
 /** @throws UnusableInput with all problems, by field */
 export function compilePolicies(
@@ -38,16 +145,13 @@ export function readExceptions(
   registry: Kinds['registry'],
   namespace: string,
 ): readonly PolicyException[] {
-  const { found, problems } = readOwn<PolicyException>('PolicyException', objects, registry);
-  refuse(problems);
-  return found.map(({ object }) => ({
-    ...object,
-    metadata: { ...object.metadata, namespace: object.metadata.namespace ?? namespace },
+  return usableOwn<PolicyException>('PolicyException', objects, registry).map((exception) => ({
+    ...exception,
+    metadata: { ...exception.metadata, namespace: exception.metadata.namespace ?? namespace },
   }));
 }
 
-export interface LabelledEnvironment
-  extends Omit<CompileEnvironment, 'schemas'>, Pick<Kinds, 'schemas' | 'groups'> {
+interface LabelledEnvironment extends Omit<CompileEnvironment, 'schemas'>, Pick<Kinds, 'schemas' | 'groups'> {
   readonly servedIn: ServedInGroup;
 }
 
@@ -145,3 +249,26 @@ export function conditionProblems(label: string, conditions: readonly MatchCondi
       : [],
   );
 }
+
+const asks = (expression: CompiledExpression | undefined): boolean => expression?.reads.authorizer === true;
+
+/** The policy without the expressions that ask. */
+export const withoutQuestions = (policy: CompiledPolicy): CompiledPolicy => ({
+  ...policy,
+  rules: policy.rules.filter(
+    ({ expression, messageExpression }) => ![expression, messageExpression].some(asks),
+  ),
+  warnings: policy.warnings.filter(
+    ({ condition, messageExpression }) => ![condition, messageExpression].some(asks),
+  ),
+  auditAnnotations: policy.auditAnnotations.filter(({ value }) => !asks(value)),
+});
+
+export const questionNotes = (policies: readonly CompiledPolicy[]): readonly string[] =>
+  policies.flatMap((policy) => {
+    const { rules } = withoutQuestions(policy);
+    const left = policy.rules.filter((rule) => !rules.includes(rule)).map(({ name }) => name);
+    if (left.length === 0) return [];
+    const what = left.length === 1 ? `rule ${left.join()} is` : `rules ${left.join(', ')} are`;
+    return [`AdmissionPolicy ${policy.name}: ${what} not reviewed: only an API server can answer authorizer`];
+  });

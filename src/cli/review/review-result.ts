@@ -1,9 +1,8 @@
 /** The result of the review of one object. */
 import type { AuditAnnotations, Cause, Decision } from '../../admission/review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
-import type { Operation } from '../../admission/review/request.ts';
-import type { Place } from './documents.ts';
 import { diff } from '../../json/json-diff.ts';
 import { toJson, type ApiObject } from '../../machinery/api-object.ts';
 import type { ApiFailure } from '../../machinery/failure.ts';
@@ -30,13 +29,6 @@ export interface ReviewResult {
   readonly object: JsonObject | undefined;
 }
 
-export interface ReviewedObject {
-  readonly identity: Identity;
-  readonly place: Place;
-  readonly operation: Operation;
-  readonly result: ReviewResult;
-}
-
 export interface Identity {
   readonly apiVersion: string;
   readonly kind: string;
@@ -47,7 +39,7 @@ export interface Identity {
 
 /** e.g. `Server shop/db` */
 export function describeIdentity({ kind, namespace, name }: Identity): string {
-  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name === '' ? '(no name)' : name}`;
+  return `${kind} ${objectKey({ namespace, name: name === '' ? '(no name)' : name })}`;
 }
 
 /** Records the decisions of policies and handlers while one object is reviewed. */

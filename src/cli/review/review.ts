@@ -1,24 +1,29 @@
 /** `gatehouse review`: checks objects against policies and handlers, from files or in a cluster. */
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import { stringifyJson, textIn, type JsonObject } from '../../json/json.ts';
+import { counted } from '../../json/counted.ts';
+import { pick } from '../../json/objects.ts';
 import { ownNamespace } from '../../config/config.ts';
 import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { modeOf, userOf, type ReviewFlags } from './flags.ts';
-import { readInputs, refuse, type ReadOptions } from './input.ts';
-import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
+import { readInputs, refuse, type ReadOptions, describePlace, type PlacedObject } from './input.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
 import { formatJunit, type JunitSuite } from './report/junit.ts';
-import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
-import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
-import { runSuites } from './suite/run-suites.ts';
+import {
+  objectsJson,
+  objectsJunit,
+  objectsTable,
+  suitesJson,
+  suitesJunit,
+  suitesText,
+} from './report/objects.ts';
+import { runSuites } from './suite/suite.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
-import { describePlace, type PlacedObject } from './documents.ts';
 import { groupOf } from './kinds.ts';
-import { isOwn } from './read-own.ts';
+import { isOwn } from './policies.ts';
 import { createReviewer, type ReviewRequest } from './reviewer.ts';
 import type { ReviewContext } from './stage.ts';
 
@@ -39,8 +44,7 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
   if (mode === undefined) return 2;
   try {
     const runs = { objects: runObjects, policies: runPolicies, suites: runTests, cluster: runCluster };
-    const standardInput = () => readFileSync(0, 'utf8');
-    const result = await runs[mode](flags, { recursive: flags.recursive === true, standardInput });
+    const result = await runs[mode](flags, { recursive: flags.recursive === true });
     const text = {
       table: result.table,
       json: () => formatJson(result.json()),
@@ -90,7 +94,7 @@ async function runPolicies(flags: ReviewFlags, options: ReadOptions): Promise<Re
   const notes = [...compiled.notes, ...compiled.unchecked];
   return {
     table: () => compiledText(compiled),
-    json: () => compiledJson(compiled, notes),
+    json: () => ({ kind: 'PolicyReview', ...pick(compiled, 'policies', 'handlers'), notes }),
     junit: () => compiledJunit(compiled),
     notes,
     exitCode: 0,
@@ -117,7 +121,8 @@ const tableOptions = ({ showPatch = false }: ReviewFlags) => ({ colours: hasColo
 
 async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
   // Load the Kubernetes client only if needed.
-  const { reviewCluster } = await import('./cluster/review-cluster.ts');
+  const { clusterJson, clusterJunit, clusterTable, reviewCluster } =
+    await import('./cluster/review-cluster.ts');
   const result = await reviewCluster(flags, options, ownNamespace());
   const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
   const isViolated = result.policies.some(({ violators }) => violators.length > 0);
@@ -206,27 +211,15 @@ function keyOf(object: JsonObject, namespace: string): string {
 }
 
 /** Policies and handlers that compile, when there is nothing to review. docs/review.md documents the JSON. */
-interface Compiled {
-  readonly policies: readonly string[];
-  readonly handlers: readonly string[];
-}
+type Compiled = Pick<ReturnType<typeof createReviewer>, 'policies' | 'handlers'>;
 
 function compiledText({ policies, handlers }: Compiled): string {
   const parts = [
-    ...(policies.length > 0 ? [counted(policies.length, 'policy', 'policies')] : []),
-    ...(handlers.length > 0 ? [counted(handlers.length, 'handler', 'handlers')] : []),
+    ...(policies.length > 0 ? [counted(policies.length, 'policy')] : []),
+    ...(handlers.length > 0 ? [counted(handlers.length, 'handler')] : []),
   ];
   return `${parts.join(' and ')} ${policies.length + handlers.length === 1 ? 'compiles' : 'compile'}\n`;
 }
-
-const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
-
-const compiledJson = ({ policies, handlers }: Compiled, notes: readonly string[]): object => ({
-  kind: 'PolicyReview',
-  policies,
-  handlers,
-  notes,
-});
 
 function compiledJunit({ policies, handlers }: Compiled): readonly JunitSuite[] {
   const cases = [...policies, ...handlers.map((name) => `${name} (handler)`)].map((name) => ({

@@ -5,19 +5,18 @@ import type { ResourceType } from '../../machinery/resource-type.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
 import { SILENT, type Mutated, type Write } from './api-server.ts';
 import { refOf } from '../../json/kube-object.ts';
-import { type Place } from './documents.ts';
-import { indexGoverned, createContents, handlerWorldOf, worldOf, type Contents } from './world.ts';
-import type { Kinds } from './kinds.ts';
+import type { Place } from './input.ts';
 import {
-  createRecording,
-  toReviewResult,
-  type Identity,
-  type Recording,
-  type ReviewedObject,
-} from './review-result.ts';
-import { questionNotes } from './authorizer-rules.ts';
-import { coverageNotes, uncheckedNotes } from './policies.ts';
-import type { SnapshotInput } from './snapshot.ts';
+  createGovernedIndex,
+  createContents,
+  handlerWorldOf,
+  worldOf,
+  type Contents,
+  type SnapshotInput,
+} from './snapshot.ts';
+import type { Kinds } from './kinds.ts';
+import { createRecording, toReviewResult, type Identity, type Recording } from './review-result.ts';
+import { questionNotes, coverageNotes, uncheckedNotes } from './policies.ts';
 import { createStage, type ReviewContext, type Stage } from './stage.ts';
 
 export interface ReviewRequest {
@@ -36,7 +35,7 @@ export function createReviewer(input: SnapshotInput, context: ReviewContext) {
   const { snapshot, policies, handlers } = stage;
   return {
     /** The objects of one call can refer to each other. */
-    review: (requests: readonly ReviewRequest[]) => reviewAll({ ...stage, now: context.now }, requests),
+    review: (requests: readonly ReviewRequest[]) => reviewAll(stage, requests),
     /** Assumptions of the review. */
     notes: [...snapshot.notes, ...coverageNotes(policies), ...questionNotes(policies)],
     /** The names of what compiles. */
@@ -47,10 +46,6 @@ export function createReviewer(input: SnapshotInput, context: ReviewContext) {
     /** Whether the input has no policy and no handler. */
     isEmpty: policies.length + handlers.length === 0,
   };
-}
-
-interface Environment extends Pick<Stage, 'snapshot' | 'api' | 'calls'> {
-  readonly now: Date;
 }
 
 /** One write and its recorded decisions. Each phase of the review fills in a field. */
@@ -65,25 +60,25 @@ interface Case {
   failure?: ApiFailure;
 }
 
+export type ReviewedObject = Awaited<ReturnType<typeof reviewAll>>[number];
+
 /** Mutates all objects before it validates any, so that each object sees the final state of the others. */
-async function reviewAll(
-  env: Environment,
-  requests: readonly ReviewRequest[],
-): Promise<readonly ReviewedObject[]> {
-  const contents = createContents(env.snapshot.contents);
+async function reviewAll(stage: Stage, requests: readonly ReviewRequest[]) {
+  const contents = createContents(stage.snapshot.contents);
   const cases = requests.map((request): Case => ({ request, record: createRecording() }));
   await eachCase(cases, async (one) => {
-    one.write = await writeOf(env, one);
+    one.write = await writeOf(stage, one);
   });
   for (const { write } of cases) put(contents, write, write?.object ?? write?.old);
-  const callAs = callsIn(env, contents);
+  const callAs = callsIn(stage, contents);
   await eachCase(cases, async (one) => {
-    if (one.write !== undefined) one.result = await env.api.mutate(one.write, callAs(one.write, one.record));
+    if (one.write !== undefined)
+      one.result = await stage.api.mutate(one.write, callAs(one.write, one.record));
   });
   for (const { write, result } of cases) put(contents, write, result?.prepared);
-  const callFinally = callsIn(env, contents);
+  const callFinally = callsIn(stage, contents);
   await eachCase(cases, async ({ write, result, record }) => {
-    if (write !== undefined) await env.api.validate(write, result?.prepared, callFinally(write, record));
+    if (write !== undefined) await stage.api.validate(write, result?.prepared, callFinally(write, record));
   });
   return cases.map((one) => ({
     identity: identityOf(one),
@@ -106,7 +101,7 @@ async function eachCase(cases: readonly Case[], phase: (one: Case) => Promise<vo
   }
 }
 
-async function writeOf({ snapshot, api }: Environment, { request, record }: Case): Promise<Write> {
+async function writeOf({ snapshot, api }: Stage, { request, record }: Case): Promise<Write> {
   const { object, old, operation, user } = request;
   const { kinds, decode } = snapshot;
   const type = typeFor(object, kinds);
@@ -131,8 +126,8 @@ function put(contents: Contents, write: Write | undefined, object: Write['object
 }
 
 /** Admission sees the old state of the written object; a new object does not exist yet. */
-function callsIn({ snapshot, calls, now }: Environment, contents: Contents) {
-  const governed = indexGoverned(contents);
+function callsIn({ snapshot, policies, calls, now }: Stage, contents: Contents) {
+  const governed = createGovernedIndex(policies, contents);
   return (write: Write, record: Recording) => {
     const seen = createContents(contents);
     const subject = write.object ?? write.old;

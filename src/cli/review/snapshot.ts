@@ -1,4 +1,4 @@
-/** A snapshot of a cluster, made from the input: kinds, Namespaces and objects. */
+/** A snapshot of a cluster, made from the input: kinds, Namespaces, objects, and what policies and handlers see of them. */
 import type { JsonObject } from '../../json/json.ts';
 import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
 import { ofJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
@@ -7,10 +7,28 @@ import { decodeObject } from '../../machinery/objects/decode.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { createStorage } from '../../machinery/storage/storage.ts';
 import { SILENT } from './api-server.ts';
-import { refOf } from '../../json/kube-object.ts';
-import { describePlace, type PlacedObject } from './documents.ts';
+import {
+  refOf,
+  groupResourceName,
+  keyOf,
+  objectKey,
+  type GroupResource,
+  type KubeObject,
+  type ObjectRef,
+} from '../../json/kube-object.ts';
+import { describePlace, type PlacedObject } from './input.ts';
 import { createKinds } from './kinds.ts';
-import { createContents } from './world.ts';
+import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
+import type { GovernedIndex, World, Claims } from '../../admission/policy/world.ts';
+import { uniqueBy } from '../../json/objects.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { evidenceOfWindows } from '../../restore/evidence.ts';
+import { openedForCluster } from '../../restore/window.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
+import { needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
+import { governed } from '../../runtime/policies/policy-kinds.ts';
+import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
 
 export interface SnapshotInput {
   /** The existing objects. */
@@ -37,7 +55,12 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
     contents.put({ ...NAMESPACES, namespace: undefined, name: key.name }, object);
   };
   const decode = (object: JsonObject, type: ResourceType, warn: (text: string) => void): ApiObject => {
-    const decoded = decodeIn(namespace, object, type, warn);
+    const parsed = decodeObject(object, type, 'Warn', { ...SILENT, warn });
+    const isPlaced = (parsed.metadata.namespace ?? '') !== '';
+    const decoded =
+      isPlaced === type.namespaced
+        ? parsed
+        : withMeta(parsed, { namespace: type.namespaced ? namespace : undefined });
     const { namespace: name = '' } = decoded.metadata;
     if (type.namespaced && storage.get(NAMESPACES, { namespace: '', name }) === undefined) {
       const metadata = { name, labels: { [NAMESPACE_NAME_LABEL]: name } };
@@ -67,7 +90,7 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
     storage,
     contents,
     /**
-     * Decodes an object like the API server, and creates its namespace.
+     * Decodes an object like the API server: prunes it, sets the defaults of its CRD, and creates its namespace.
      * @param warn called for each field that is dropped
      * @throws ApiFailure when the object does not fit the type
      */
@@ -79,18 +102,136 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
   };
 }
 
-/** Prunes an object, and sets the defaults of its CRD. @param namespace of namespaced objects without one */
-function decodeIn(
-  namespace: string,
-  object: JsonObject,
-  type: ResourceType,
-  warn: (text: string) => void,
-): ApiObject {
-  const decoded = decodeObject(object, type, 'Warn', { ...SILENT, warn });
-  const isPlaced = (decoded.metadata.namespace ?? '') !== '';
-  if (isPlaced === type.namespaced) return decoded;
-  return withMeta(decoded, { namespace: type.namespaced ? namespace : undefined });
-}
-
 const isNamespace = (type: ResourceType | string): boolean =>
   typeof type !== 'string' && type.group === '' && type.resource === 'namespaces';
+
+export interface Contents {
+  readonly find: (ref: ObjectRef) => KubeObject | undefined;
+  readonly list: (kind: GroupResource) => readonly KubeObject[];
+  /** Creates or replaces an object; undefined: removes it. */
+  readonly put: (ref: ObjectRef, object: KubeObject | undefined) => void;
+}
+
+/** @param base objects that these contents overlay; it does not change */
+export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
+  const kinds = new Map<string, Map<string, KubeObject | undefined>>();
+  return {
+    find: (ref) => {
+      const own = kinds.get(groupResourceName(ref));
+      return own?.has(objectKey(ref)) === true ? own.get(objectKey(ref)) : base?.find(ref);
+    },
+    list: (kind) => {
+      const own = kinds.get(groupResourceName(kind));
+      const below = base?.list(kind) ?? [];
+      if (own === undefined) return below;
+      const others = below.filter((object) => !own.has(keyOf(object)));
+      return [...others, ...own.values()].filter((object) => object !== undefined);
+    },
+    put: (ref, object) => {
+      const name = groupResourceName(ref);
+      const objects = kinds.get(name) ?? new Map<string, KubeObject | undefined>();
+      kinds.set(name, objects.set(objectKey(ref), object));
+    },
+  };
+}
+
+/** The contents as policies see them: complete, so no read can be stale or fail. */
+export function worldOf(
+  { find, list }: Pick<Contents, 'find' | 'list'>,
+  governed: GovernedIndex,
+  now: Date,
+): World {
+  const read = (ref: ObjectRef) => Promise.resolve(find(ref));
+  return {
+    find,
+    confirm: read,
+    read,
+    claims: NO_CLAIMS,
+    governed,
+    restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
+      const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // validated by their CRD
+      const open = evidenceOfWindows(
+        windows.map(openedForCluster),
+        userInfo,
+        { group, resource, namespace },
+        now,
+      );
+      return Promise.resolve(open.length === 0 ? undefined : { windows: open });
+    },
+  };
+}
+
+/** The contents as handlers see them. */
+export function handlerWorldOf(
+  { find, list }: Pick<Contents, 'find' | 'list'>,
+  resolve: (kind: GroupResource) => { readonly namespaced: boolean } | undefined,
+): HandlerWorld {
+  return {
+    isNamespaced: (kind) => {
+      const resolved = resolve(kind);
+      if (resolved !== undefined) return Promise.resolve(resolved.namespaced);
+      const message = `the CustomResourceDefinition of ${groupResourceName(kind)} is missing: add it with --crds`;
+      return Promise.reject(new Error(message));
+    },
+    find: () => undefined,
+    select: () => undefined,
+    read: (kind, place) => Promise.resolve(find({ ...kind, ...place })),
+    query: (kind, { namespace }) =>
+      Promise.resolve(
+        list(kind).filter(({ metadata }) => namespace === undefined || metadata?.namespace === namespace),
+      ),
+  };
+}
+
+/** Who refers to a target, and who holds a unique value: of the existing objects, and of those that are added. */
+export function createGovernedIndex(
+  policies: readonly CompiledPolicy[],
+  { list }: Pick<Contents, 'list'>,
+): GovernedIndex & { readonly add: (kind: GroupResource, object: KubeObject) => void } {
+  const indexes = new Map(
+    policies.filter(needsSummary).map((policy) => [policy.name, indexOf(policy, list)]),
+  );
+  return {
+    add: (kind, object) => {
+      for (const { add } of indexes.values()) add(kind, object);
+    },
+    referrers: (target, some) => {
+      const found = some.flatMap(({ name }) => indexes.get(name)?.withKey(ofTarget(targetKey(target))) ?? []);
+      return uniqueBy(found, targetKey);
+    },
+    holders: (claim, { name }) => indexes.get(name)?.withKey(ofClaim(claim)) ?? [],
+  };
+}
+
+const ofTarget = (key: string): string => `target ${key}`;
+const ofClaim = (key: string): string => `claim ${key}`;
+
+function indexOf(policy: CompiledPolicy, list: Contents['list']) {
+  const kinds = new Set(governed(policy).map(groupResourceName));
+  const objects = new Map<string, Map<string, ObjectRef>>();
+  const keysOf = new Map<string, readonly string[]>();
+  const add = (kind: GroupResource, object: KubeObject): void => {
+    if (!kinds.has(groupResourceName(kind))) return;
+    const ref = refOf(kind, object);
+    const self = targetKey(ref);
+    for (const key of keysOf.get(self) ?? []) objects.get(key)?.delete(self);
+    const { targets, claims } = summarise([policy], kind, object);
+    const keys = [...targets.map(ofTarget), ...claims.map(ofClaim)];
+    keysOf.set(self, keys);
+    for (const key of keys)
+      objects.set(key, (objects.get(key) ?? new Map<string, ObjectRef>()).set(self, ref));
+  };
+  for (const kind of governed(policy)) for (const object of list(kind)) add(kind, object);
+  return { add, withKey: (key: string): readonly ObjectRef[] => [...(objects.get(key)?.values() ?? [])] };
+}
+
+/** Claims are not needed: the objects themselves show who holds a value. */
+const NO_CLAIMS: Claims = {
+  read: () => Promise.resolve(undefined),
+  create: (claim) => Promise.resolve(claim),
+  replace: (claim) => Promise.resolve(claim),
+  remove: () => Promise.resolve('removed'),
+  settleMs: 0,
+  reserve: () => ({ refused: [], written: () => undefined }),
+  hasNamespace: () => Promise.resolve(true),
+};

@@ -4,9 +4,15 @@ import { grantsIn } from '../../admission/policy/exceptions/grants.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { createApiServer } from './api-server.ts';
-import { withoutQuestions } from './authorizer-rules.ts';
-import { refuse } from './input.ts';
-import { compilePolicies, conditionProblems, readExceptions } from './policies.ts';
+import {
+  withoutQuestions,
+  compilePolicies,
+  conditionProblems,
+  readExceptions,
+  readOwn,
+  type Labelled,
+} from './policies.ts';
+import { refuse, joined, type Parsed, type PlacedObject } from './input.ts';
 import { createSnapshot, type SnapshotInput } from './snapshot.ts';
 import { compileConversion } from '../../admission/conversion/compile.ts';
 import type { Converter } from '../../admission/conversion/converter.ts';
@@ -22,8 +28,6 @@ import { DEFINITIONS } from '../../machinery/crd/definition.ts';
 import { createDefinedView } from '../../machinery/objects/decode.ts';
 import { apiVersionOf, type ResourceRegistry, type ResourceType } from '../../machinery/resource-type.ts';
 import type { Storage } from '../../machinery/storage/stored.ts';
-import { joined, type Parsed, type PlacedObject } from './documents.ts';
-import { readOwn, type Labelled } from './read-own.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
@@ -77,9 +81,7 @@ export function createStage(input: SnapshotInput, { ownNamespace, now, ...contex
   const target = { ...environment, service: SERVICE, caBundle: '' };
   const webhooks = webhookConfigurations(policies, target, handlers);
   return {
-    snapshot,
-    policies,
-    handlers,
+    ...{ snapshot, policies, handlers, now },
     api: createApiServer(
       kinds.registry,
       storage,

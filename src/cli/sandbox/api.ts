@@ -1,10 +1,14 @@
-/** Starts the API server of the sandbox, and creates credentials for it. */
+/** Starts the API server of the sandbox, and creates its certificate and the credentials for it. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+
 import { createConnection, type Connection } from '../../kube/connection.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
-import { createSandboxTls } from './tls.ts';
+import { createAuthority, activeGeneration } from '../../pki/authority/authority.ts';
+import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
+import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 
 export const NAMESPACE = 'gatehouse-system';
 /** May see the status page, with a binding to the ClusterRole `gatehouse-status-viewer`. */
@@ -77,4 +81,22 @@ function kubeconfigOf(server: string, ca: string, token: string): string {
     contexts: [{ name, context: { cluster: name, user: 'admin' } }],
   };
   return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+/** Creates a CA, and a certificate for `localhost` and the names of the API server in a cluster. All are PEM. */
+export async function createSandboxTls(now: Date) {
+  const [caKeys, keys] = await Promise.all([
+    generateKeyPair(DEFAULT_KEY_ALGORITHM),
+    generateKeyPair(DEFAULT_KEY_ALGORITHM),
+  ]);
+  const authority = await createAuthority({ keyPair: caKeys, serial: randomSerial(), now });
+  const { chain } = await issueServingCert({
+    authority,
+    dnsNames: ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'],
+    keyPair: keys,
+    serial: randomSerial(),
+    now,
+    lifetimeMs: DEFAULT_SERVING_CERT_LIFETIME,
+  });
+  return { ca: activeGeneration(authority).certificate, cert: chain, key: keys.privateKey };
 }

@@ -1,6 +1,6 @@
 /** `gatehouse sandbox`: an in-memory Kubernetes API, a replica of Gatehouse, and a guided tour. */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, watch } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { isSea } from 'node:sea';
@@ -15,13 +15,14 @@ import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery } from '../../kube/discovery.ts';
 import { createRest } from '../../kube/rest.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
 import { NAMESPACE, STATUS_VIEWER, startApi } from './api.ts';
 import { applyManifests, DEPLOY, readManifests, withSingleAccount } from '../deploy-manifests.ts';
-import { localService } from './tour-objects.ts';
-import { allowReads, followHandlers } from './follow-handlers.ts';
+import { localService, roleBinding } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { compileHandlers, loadModules, reloadHandlers } from '../../runtime/handlers/load-handlers.ts';
+import { controllerRoles, readingRole } from '../manifests.ts';
 
 export interface SandboxFlags {
   /** The port of the API. 0: any free port. */
@@ -81,11 +82,11 @@ async function run(given: SandboxFlags, place: Place, signal: AbortSignal): Prom
   const config = configFor(port, operationsPort, flags);
   const failure = Promise.withResolvers<never>();
   const start = () => startReplica(config, place, failure.reject);
-  let replica = start();
+  let stop = start();
   const unlessStopped = (work: Promise<unknown>) => Promise.race([work, failure.promise, aborted(signal)]);
   const restart = async (): Promise<void> => {
-    await replica.stop();
-    replica = start();
+    await stop();
+    stop = start();
     await whenReady(operationsPort, signal);
   };
   try {
@@ -103,11 +104,11 @@ async function run(given: SandboxFlags, place: Place, signal: AbortSignal): Prom
     await unlessStopped(aborted(signal));
     say('\nStopping …');
   } finally {
-    await replica.stop();
+    await stop();
   }
 }
 
-/** @param failed called when the replica ends before it is stopped */
+/** Returns what stops the replica. @param failed called when the replica ends before it is stopped */
 function startReplica(config: Config, { api, folder }: Place, failed: (error: unknown) => void) {
   const ending = new AbortController();
   const logFile = join(folder, 'gatehouse.log');
@@ -115,11 +116,9 @@ function startReplica(config: Config, { api, folder }: Place, failed: (error: un
   const ended = processes.serve(config, options).then(() => {
     if (!ending.signal.aborted) failed(new Error(`Gatehouse has stopped; see its log: ${logFile}`));
   }, failed);
-  return {
-    stop: async (): Promise<void> => {
-      ending.abort(new Error('the sandbox stops'));
-      await ended;
-    },
+  return async (): Promise<void> => {
+    ending.abort(new Error('the sandbox stops'));
+    await ended;
   };
 }
 
@@ -158,17 +157,7 @@ const withTourController = (flags: SandboxFlags): SandboxFlags =>
 /** Installs the component of the status page for a user who may do nothing else. */
 async function allowStatusPage({ apply }: Cluster): Promise<void> {
   await apply(withSingleAccount(readManifests(join(DEPLOY, 'components', 'status-page'))));
-  const roleRef = {
-    apiGroup: 'rbac.authorization.k8s.io',
-    kind: 'ClusterRole',
-    name: 'gatehouse-status-viewer',
-  };
-  const subjects = [{ apiGroup: roleRef.apiGroup, kind: 'User', name: STATUS_VIEWER }];
-  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
-    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding' },
-    ...{ metadata: { name: 'gatehouse-status-viewer' }, roleRef, subjects },
-  };
-  await apply([binding]);
+  await apply([roleBinding('gatehouse-status-viewer', 'gatehouse-status-viewer', STATUS_VIEWER)]);
 }
 
 function configFor(
@@ -259,4 +248,56 @@ async function freePort(): Promise<number> {
   await once(server.close(), 'close');
   if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
   return address.port;
+}
+
+/** After a change, in milliseconds. An editor writes several files at once. */
+const SETTLED_MS = 200;
+
+/** Until the signal: restarts the replica after each change of the folder that leaves the handlers valid. */
+async function followHandlers(
+  folder: string,
+  cluster: Pick<Cluster, 'apply'>,
+  restart: () => Promise<void>,
+  say: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  await followChanges(folder, signal, async (file) => {
+    reloadHandlers();
+    const problem = await allowReads(cluster, folder).then(() => undefined, messageOf);
+    if (problem === undefined) await restart();
+    const what = problem ?? `${file} was changed`;
+    say(`\nThe ${problem === undefined ? 'handlers are reloaded' : 'former handlers stay'}: ${what}`);
+  });
+}
+
+/**
+ * Until the signal: calls `follow` with a changed file, one call at a time. A change during a call causes another call; the
+ * iterator of `node:fs/promises` would lose it.
+ */
+export async function followChanges(
+  folder: string,
+  signal: AbortSignal,
+  follow: (file: string) => Promise<void>,
+): Promise<void> {
+  let change = Promise.withResolvers<string>();
+  const watcher = watch(folder, { recursive: true, signal }, (_, file) => {
+    change.resolve(file ?? folder);
+  });
+  const closed = once(watcher, 'close').then(() => undefined);
+  for (;;) {
+    const file = await Promise.race([change.promise, closed]);
+    if (file === undefined) return;
+    await sleep(SETTLED_MS);
+    change = Promise.withResolvers();
+    await follow(file);
+  }
+}
+
+/** Applies the output of `gatehouse manifests` for these handlers. */
+async function allowReads({ apply }: Pick<Cluster, 'apply'>, handlers: string | undefined): Promise<void> {
+  if (handlers === undefined) return;
+  const loaded = await loadModules(handlers, process.cwd());
+  const compiled = compileHandlers(loaded.handlers, { ownNamespace: NAMESPACE });
+  const role = readingRole(compiled);
+  await apply([...(role === undefined ? [] : [role]), ...controllerRoles(loaded.controllers, NAMESPACE)]);
 }

@@ -5,12 +5,8 @@ import type { Resource } from '../../kube/object.ts';
 const example = { group: 'infra.example.com', version: 'v1' };
 export const SERVERS: Resource = { ...example, resource: 'servers', kind: 'Server', namespaced: true };
 export const DATACENTERS: Resource = {
-  ...example,
-  resource: 'datacenters',
-  kind: 'Datacenter',
-  namespaced: false,
+  ...{ ...example, resource: 'datacenters', kind: 'Datacenter', namespaced: false },
 };
-
 export const USERS: Resource = {
   ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
 };
@@ -65,10 +61,13 @@ export function localService(
   return { apiVersion: 'v1', kind: 'Service', metadata, ...{ spec } };
 }
 
-export function clusterAdmin(name: string, user: string): KubeObject {
+export const clusterAdmin = (name: string, user: string): KubeObject =>
+  roleBinding(name, 'cluster-admin', user);
+
+export function roleBinding(name: string, role: string, user: string): KubeObject {
   const apiGroup = 'rbac.authorization.k8s.io';
   const binding = {
-    roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
+    roleRef: { apiGroup, kind: 'ClusterRole', name: role },
     subjects: [{ apiGroup, kind: 'User', name: user }],
   };
   return { apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name }, ...binding };

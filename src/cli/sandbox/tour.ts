@@ -64,12 +64,20 @@ async function waitFor<T extends KubeObject>(
   ref: NamedRef,
   accept: (object: T) => boolean,
 ): Promise<T> {
+  const read = async () => {
+    const object = await client.get<T>(resource, ref);
+    return object !== undefined && accept(object) ? object : undefined;
+  };
+  return await poll(read, `${resource.kind} ${ref.name} is not as it should be by now`);
+}
+
+/** Calls `attempt` until its result is defined. @throws Error with the message if that takes too long */
+async function poll<T>(attempt: () => Promise<T | undefined>, late: string): Promise<T> {
   const deadline = performance.now() + TIMEOUT_MS;
   for (;;) {
-    const object = await client.get<T>(resource, ref);
-    if (object !== undefined && accept(object)) return object;
-    if (performance.now() > deadline)
-      throw new Error(`${resource.kind} ${ref.name} is not as it should be by now`);
+    const result = await attempt();
+    if (result !== undefined) return result;
+    if (performance.now() > deadline) throw new Error(late);
     await sleep(10);
   }
 }
@@ -133,7 +141,7 @@ const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
 async function admission(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await cluster.apply(readManifests(cluster.examples));
-  await waitFor<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
+  await waitFor<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, has('WebhooksInstalled'));
   report(
     'The policy "servers" is in force: a Server must reference an existing Datacenter, and its tier defaults to standard',
   );
@@ -157,7 +165,7 @@ async function admission(cluster: Cluster, report: Report): Promise<void> {
 async function controllers(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await client.create(USERS, user('ada'));
-  const ready = await waitFor<User>(cluster, USERS, { name: 'ada' }, isReady);
+  const ready = await waitFor<User>(cluster, USERS, { name: 'ada' }, has('Ready'));
   const namespace = await waitFor(cluster, namespaces, { name: 'ada' }, () => true);
   const [owner] = namespace.metadata?.ownerReferences ?? [];
   report(
@@ -166,30 +174,19 @@ async function controllers(cluster: Cluster, report: Report): Promise<void> {
     `the Namespace ada belongs to ${owner?.kind ?? ''} ${owner?.name ?? ''}`,
   );
   await client.delete(USERS, { name: 'ada' });
-  const deadline = performance.now() + TIMEOUT_MS;
-  while ((await client.get(USERS, { name: 'ada' })) !== undefined) {
-    if (performance.now() > deadline) throw new Error('the User ada should be gone by now');
-    await sleep(10);
-  }
+  const isGone = async () => (await client.get(USERS, { name: 'ada' })) === undefined || undefined;
+  await poll(isGone, 'the User ada should be gone by now');
   report('The User ada is deleted; its finalizer waited until the Namespace was gone');
 }
 
-const isReady = ({ status }: User): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
-
-const isInstalled = ({ status }: AdmissionPolicy): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === 'WebhooksInstalled' && is === 'True') ?? false;
+const has =
+  (condition: string) =>
+  ({ status }: User | AdmissionPolicy): boolean =>
+    status?.conditions?.some(({ type, status: is }) => type === condition && is === 'True') ?? false;
 
 /** The API server learns of new webhook configurations through a watch, so a request may be admitted at first. */
-async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  for (;;) {
-    const refusal = await refusalOf(attempt());
-    if (refusal !== undefined) return refusal;
-    if (performance.now() > deadline) throw new Error('this should have been refused by now');
-    await sleep(10);
-  }
-}
+const firstRefusal = (attempt: () => Promise<unknown>): Promise<string> =>
+  poll(() => refusalOf(attempt()), 'this should have been refused by now');
 
 async function restore(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;

@@ -22,6 +22,11 @@ export function namespaceName(text: string): string {
 }
 
 export type OutputFormat = 'table' | 'json' | 'yaml';
+/** For CI systems. */
+export type ReportFormat = 'table' | 'json' | 'junit';
 
-export const outputOption = (): Option =>
-  new Option('-o, --output <format>', 'output format').choices(['table', 'json', 'yaml']).default('table');
+export const outputOption = (): Option => formatOption(['table', 'json', 'yaml']);
+export const reportOption = (): Option => formatOption(['table', 'json', 'junit']);
+
+const formatOption = (formats: readonly string[]): Option =>
+  new Option('-o, --output <format>', 'output format').choices(formats).default('table');

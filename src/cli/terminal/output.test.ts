@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { formatData, formatTable, type Row } from './output.ts';
+import { formatData, formatTable, type Row, toYaml } from './output.ts';
+import { jsonOfYaml, parseYamlDocuments } from '../review/yaml.ts';
 
 const HOSTILE = 'a\u001b[2J\u0085b\u009b31m\u202ec\u007f\r\nd';
 
@@ -22,8 +23,8 @@ test('without control characters, YAML needs no quotes', () => {
 });
 
 const rows: readonly Row[] = [
-  { cells: [{ text: 'a' }, { text: 'denied', colour: 'red' }], lines: ['first', 'second'] },
-  { cells: [{ text: 'longer' }, { text: 'ok' }], lines: [] },
+  { cells: ['a', { text: 'denied', tone: 'bad' }], lines: ['first', 'second'] },
+  { cells: ['longer', 'ok'], lines: [] },
 ];
 
 test('columns fit their content, and further lines are below the first', () => {
@@ -41,8 +42,29 @@ test('colours do not count as width', () => {
 });
 
 test('text from users cannot control the terminal', () => {
-  const hostile: Row = { cells: [{ text: '\u001b[2Ja\u202e' }], lines: ['one\ntwo\u009b1m'] };
+  const hostile: Row = { cells: ['\u001b[2Ja\u202e'], lines: ['one\ntwo\u009b1m'] };
   expect(formatTable(['NAME', 'WHY'], [hostile], true)).toBe(
     'NAME     WHY\n\ufffd[2Ja\ufffd   one two\ufffd1m',
   );
+});
+
+test.each([
+  'Off',
+  'on',
+  'yes',
+  'No',
+  'y',
+  'null',
+  '~',
+  '1:30',
+  '0o17',
+  '017',
+  '1_000',
+  '2026-01-01',
+  '<<',
+  '=',
+])('kubectl reads the text %s as text', (text) => {
+  const value = { [text]: text, list: [text] };
+  const [document] = parseYamlDocuments(toYaml(value)).documents;
+  expect(jsonOfYaml(document?.node.toJS())).toEqual(value);
 });

@@ -1,10 +1,10 @@
 /** Output to a terminal, a file or a pipe: tables with colours for people, JSON and YAML for programs. */
 import { styleText } from 'node:util';
+import { stringify, type CreateNodeOptions, type DocumentOptions, type ToStringOptions } from 'yaml';
 
 import { stringifyJson } from '../../json/json.ts';
 import { escapeControls, printable } from '../../json/printable.ts';
 import type { OutputFormat } from './options.ts';
-import { toYaml } from './yaml.ts';
 
 /** Resolves when all of the text is written: a process that exits earlier truncates it. */
 export const print = (text: string): Promise<void> =>
@@ -19,10 +19,13 @@ export const print = (text: string): Promise<void> =>
 export const hasColours = (stream: { readonly isTTY?: boolean | undefined } = process.stdout): boolean =>
   stream.isTTY === true && (process.env.NO_COLOR ?? '') === '';
 
-export type Colour = 'green' | 'yellow' | 'red' | 'grey';
+/** A judgement of a state. The terminal has a colour for each, the status page a style. */
+export type Tone = keyof typeof COLOURS;
 
-/** Text, with or without a colour. */
-export type Cell = string | { readonly text: string; readonly colour?: Colour | undefined };
+const COLOURS = { good: 'green', warn: 'yellow', bad: 'red', rest: 'grey' } as const;
+
+/** Text, with or without a judgement. */
+export type Cell = string | { readonly text: string; readonly tone: Tone };
 
 export interface Row {
   /** The cells of all columns except the last. */
@@ -33,9 +36,9 @@ export interface Row {
 
 /** Control characters in the text cannot reach the terminal. */
 export function paint(cell: Cell, colours: boolean): string {
-  const { text, colour } = typeof cell === 'string' ? { text: cell } : cell;
-  const shown = printable(text);
-  return colours && colour !== undefined ? styleText(colour, shown, { validateStream: false }) : shown;
+  if (typeof cell === 'string') return printable(cell);
+  const shown = printable(cell.text);
+  return colours ? styleText(COLOURS[cell.tone], shown, { validateStream: false }) : shown;
 }
 
 /** Between two columns. */
@@ -75,3 +78,9 @@ function formatYaml(data: object): string {
   // YAML has escapes in double quotes only.
   return escapeControls(toYaml(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
 }
+
+type Options = DocumentOptions & CreateNodeOptions & ToStringOptions;
+
+/** YAML for kubectl and Helm. They parse YAML 1.1, in which `Off` without quotes is a Boolean, and 1:30 is a number. */
+export const toYaml = (value: unknown, options: Options = {}): string =>
+  stringify(value, { ...options, compat: 'yaml-1.1' });

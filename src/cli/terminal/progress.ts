@@ -66,7 +66,7 @@ export function formatProgress({ what, done, total }: Progress, width: number, c
   const percent = `${Math.floor(share * 100)}%`.padStart(5);
   const words = `${percent}  ${number(done)} of ${number(total)} objects  ${name}`;
   if (width < BAR_WIDTH + 2 + words.length / 2) return words.trimStart().slice(0, width);
-  const shownBar = paint({ text: bar, colour: 'green' }, colours);
+  const shownBar = paint({ text: bar, tone: 'good' }, colours);
   return `[${shownBar}]${words.slice(0, width - BAR_WIDTH - 2)}`;
 }
 

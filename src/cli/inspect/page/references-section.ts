@@ -1,9 +1,9 @@
 /** The section about references between kinds: a picture, and a table with the violations of each. */
-import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import type { AdmissionPolicy, AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { html, type Html } from '../../../server/status-page/html.ts';
-import { referencesOf, type KindReference } from './kind-references.ts';
 import { badge, nothing, section, table } from './parts.ts';
 import { counted } from '../../../json/counted.ts';
+import { groupResourceName } from '../../../json/kube-object.ts';
 
 export function referencesSection(policies: readonly AdmissionPolicy[]): Html {
   const references = policies.flatMap(referencesOf).toSorted(byKinds);
@@ -48,13 +48,7 @@ const MOST_KINDS = 60;
 
 const MOST_LANES = 8;
 
-/** All references from one kind to another. */
-interface Arc {
-  readonly from: number;
-  readonly to: number;
-  readonly references: readonly KindReference[];
-  readonly lane: number;
-}
+type Arc = ReturnType<typeof placeArcs>[number];
 
 /** A graph of kinds as an SVG: one row for each kind, and at its left an arc for each pair of kinds with references. */
 function referencesPicture(references: readonly KindReference[]): Html | undefined {
@@ -134,8 +128,11 @@ function orderKinds(references: readonly KindReference[]): readonly string[] {
   return ordered.toReversed();
 }
 
-/** Short arcs are next to the kinds; arcs in the same lane do not touch. */
-function placeArcs(references: readonly KindReference[], kinds: readonly string[]): readonly Arc[] {
+/**
+ * All references from one kind to another are one arc. Short arcs are next to the kinds; arcs in the same lane do not
+ * touch.
+ */
+function placeArcs(references: readonly KindReference[], kinds: readonly string[]) {
   const pairs = Map.groupBy(references, ({ from, to }) => `${from} ${to}`);
   const arcs = [...pairs.values()].flatMap((same) => {
     const [first] = same;
@@ -152,4 +149,24 @@ function placeArcs(references: readonly KindReference[], kinds: readonly string[
       (lanes[lane] ??= []).push([low, high]);
       return { ...arc, lane };
     });
+}
+
+type KindReference = ReturnType<typeof referencesOf>[number];
+
+/** The references of the version in force, once for each kind that has them. */
+function referencesOf({ metadata, spec: newest, status }: AdmissionPolicy) {
+  // The API server has validated status.inForce against the schema of the policy.
+  const spec = (status?.inForce?.spec as AdmissionPolicySpec | undefined) ?? newest;
+  return (spec.validate?.references ?? []).flatMap(
+    ({ name, path, target, onTargetDelete = 'Allow', guarantee = 'BestEffort' }) =>
+      spec.match.apiGroups.flatMap((group) =>
+        spec.match.resources.map((resource) => ({
+          ...{ policy: metadata.name ?? '', reference: name, path, onTargetDelete, guarantee },
+          from: groupResourceName({ group, resource }),
+          to: groupResourceName({ group: target.apiGroup, resource: target.resource }),
+          // Undefined before the first audit.
+          violations: status?.violations?.byReference?.[name],
+        })),
+      ),
+  );
 }

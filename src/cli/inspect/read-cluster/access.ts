@@ -1,14 +1,25 @@
 /** Reads which of their permissions the ServiceAccounts of Gatehouse have. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
-import { groupResourceName, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
+import { groupResourceName, type KubeObject, keyOf } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
-import { tryToRead, type Permission, type Reading } from './reading.ts';
+import {
+  createReader,
+  joinReadings,
+  mapReading,
+  orEmpty,
+  tryToRead,
+  type Permission,
+  type Reading,
+} from './reading.ts';
+import type { Resource } from '../../../kube/object.ts';
+import { daemonSets, deployments, pods, replicaSets, statefulSets } from '../../../kube/well-known.ts';
+import { RESTART_ON_RENEWAL } from '../../../pki/annotations.ts';
 
-export interface ServiceAccount {
+interface ServiceAccount {
   readonly namespace: string;
   readonly serviceAccount: string;
 }
@@ -21,7 +32,7 @@ export interface Access<Missing = AccessQuestion> {
 
 type Client = Pick<KubeClient, 'create'>;
 
-export const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
+const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
 /** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
@@ -42,10 +53,10 @@ export async function readAccess(
       reason: 'Failed',
       message: 'the folder deploy/, which lists the required permissions, is not part of this installation',
     };
-  return await tryToRead(REVIEWS, async () => {
-    const allowed = await areAllowed(client, account, questions);
-    return { checked: questions.length, missing: questions.filter((_question, index) => !allowed[index]) };
-  });
+  return mapReading(await deniedOf(client, account, questions), (missing) => ({
+    checked: questions.length,
+    missing,
+  }));
 }
 
 interface Rule {
@@ -104,13 +115,7 @@ function questionsOf({
   );
 }
 
-/** A kind that a policy governs or refers to. */
-export interface GovernedKind extends GroupResource {
-  /** The first policy that needs the kind. */
-  readonly policy: string;
-  /** Whether the policy cannot be enforced without it. Otherwise only the audit of existing objects needs it. */
-  readonly needed: boolean;
-}
+export type GovernedKind = ReturnType<typeof governedKinds>[number];
 
 const READ_VERBS = ['get', 'list', 'watch'];
 
@@ -121,16 +126,12 @@ export async function readGovernedAccess(
 ): Promise<Reading<Access<GovernedKind>>> {
   if (policies.kind === 'unread') return policies;
   const kinds = governedKinds(policies.value);
-  return await tryToRead(REVIEWS, async () => {
-    const questions = kinds.flatMap(({ group, resource }) =>
-      READ_VERBS.map((verb) => ({ verb, group, resource })),
-    );
-    const allowed = await areAllowed(client, account, questions);
-    const verbs = READ_VERBS.length;
-    const missing = kinds.filter((_kind, index) =>
-      allowed.slice(index * verbs, (index + 1) * verbs).includes(false),
-    );
-    return { checked: kinds.length, missing };
+  const questions = kinds.flatMap(({ group, resource }) =>
+    READ_VERBS.map((verb) => ({ verb, group, resource })),
+  );
+  return mapReading(await deniedOf(client, account, questions), (denied) => {
+    const names = new Set(denied.map(groupResourceName));
+    return { checked: kinds.length, missing: kinds.filter((kind) => names.has(groupResourceName(kind))) };
   });
 }
 
@@ -138,10 +139,11 @@ export async function readGovernedAccess(
  * Each kind that policies govern or refer to, once. Without policies whose scope is refused, and without kinds that are not
  * served: a permission would help neither.
  */
-export function governedKinds(policies: readonly AdmissionPolicy[]): readonly GovernedKind[] {
+export function governedKinds(policies: readonly AdmissionPolicy[]) {
   const all = policies.filter(isHelpedByAccess).flatMap(({ metadata, spec }) => {
     const { references = [], unique = [] } = spec.validate ?? {};
     const policy = metadata.name ?? '';
+    // Otherwise the policy can be enforced, and only the audit of existing objects needs the kinds.
     const needed = references.length > 0 || unique.length > 0;
     return [
       ...governed(spec).map((kind) => ({ ...kind, policy, needed })),
@@ -159,17 +161,66 @@ function isHelpedByAccess({ status }: AdmissionPolicy): boolean {
   return ready?.status !== 'False' || !HOPELESS.includes(ready.reason);
 }
 
-/** The answers in the order of the questions. */
-export function areAllowed(
+/** What the account may not do. */
+function deniedOf(
   client: Client,
   { namespace, serviceAccount }: ServiceAccount,
   questions: readonly AccessQuestion[],
-): Promise<readonly boolean[]> {
+): Promise<Reading<readonly AccessQuestion[]>> {
   const subject = {
     username: `system:serviceaccount:${namespace}:${serviceAccount}`,
     uid: '',
     groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
     extra: {},
   };
-  return mapConcurrent(questions, MAX_CONCURRENT_REVIEWS, (question) => mayUser(client, subject, question));
+  return tryToRead(REVIEWS, async () => {
+    const allowed = await mapConcurrent(questions, MAX_CONCURRENT_REVIEWS, (question) =>
+      mayUser(client, subject, question),
+    );
+    return questions.filter((_question, index) => allowed[index] !== true);
+  });
+}
+
+const WORKLOADS = [deployments, statefulSets, daemonSets];
+
+/** `missing`: the namespaces with such workloads where Gatehouse lacks a permission. */
+export async function readRestartAccess(
+  client: Pick<KubeClient, 'create' | 'get' | 'listAll'>,
+  account: ServiceAccount,
+) {
+  const { list } = createReader(client);
+  const lists = await Promise.all(
+    WORKLOADS.map(async (resource) =>
+      mapReading(orEmpty(await list(resource, { metadataOnly: true })), (items) =>
+        items.filter(asksForRestarts).map((object) => ({ resource, object })),
+      ),
+    ),
+  );
+  const found = joinReadings(lists);
+  if (found.kind === 'unread') return found;
+  const places = [...Map.groupBy(found.value, ({ object }) => object.metadata?.namespace ?? '')];
+  const missing = await Promise.all(
+    places.map(async ([namespace, asking]) => {
+      const resources = new Set(asking.map(({ resource }) => resource));
+      // E.g. `Deployment shop/api`.
+      const workloads = asking.map(({ resource, object }) => `${resource.kind} ${keyOf(object)}`);
+      return mapReading(await deniedOf(client, account, questionsIn(namespace, resources)), (denied) =>
+        denied.length > 0 ? [{ namespace, workloads }] : [],
+      );
+    }),
+  );
+  return mapReading(joinReadings(missing), (all) => ({ checked: found.value.length, missing: all }));
+}
+
+const asksForRestarts = ({ metadata }: KubeObject): boolean =>
+  metadata?.annotations?.[RESTART_ON_RENEWAL] === 'true';
+
+/** As in deploy/components/restarts. */
+function questionsIn(namespace: string, resources: ReadonlySet<Resource>): readonly AccessQuestion[] {
+  const may = (verb: string, { group, resource }: Resource) => ({ verb, group, resource, namespace });
+  return [
+    may('get', pods),
+    ...(resources.has(deployments) ? [may('get', replicaSets)] : []),
+    ...[...resources].flatMap((resource) => [may('get', resource), may('patch', resource)]),
+  ];
 }

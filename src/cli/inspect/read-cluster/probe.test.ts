@@ -1,44 +1,68 @@
 import { expect, test } from 'vitest';
 
 import { ApiError } from '../../../kube/api-error.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import { windowProblems } from '../../../restore/window.ts';
-import { probeResult, resultOf, probeWindow } from './probe.ts';
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import { probeWebhook } from './probe.ts';
 
-const refused = (code: number, message: string) =>
-  probeResult(new ApiError({ method: 'POST', path: '/apis/x' }, { code, status: { message } }));
+/** Probes an API server that answers so to the dry run of a window. */
+const probed = (answer: (window: RestoreWindow) => RestoreWindow) => {
+  const create = (_resource: unknown, window: RestoreWindow) => Promise.resolve(window).then(answer);
+  const client = { create: create as unknown as KubeClient['create'] };
+  return probeWebhook(client, 'gatehouse-system', new Date('2026-11-22T12:00:00Z'));
+};
 
-test('a denial by Gatehouse shows that it is reached; a denial by another webhook shows nothing', () => {
-  const denied = (webhook: string) => refused(403, `admission webhook "${webhook}" denied the request: no`);
-  expect(denied('own-opening.mutate.gatehouse.dev')).toEqual({ kind: 'read', value: { kind: 'reached' } });
-  expect(denied('kyverno.svc')).toMatchObject({ kind: 'unread', reason: 'Failed' });
+const REACHED = { kind: 'read', value: { kind: 'reached' } };
+const FAILED = { kind: 'unread', reason: 'Failed' };
+
+test.each([
+  [
+    'a denial by Gatehouse',
+    403,
+    'admission webhook "own-opening.mutate.gatehouse.dev" denied the request: no',
+    REACHED,
+  ],
+  ['a denial by another webhook', 403, 'admission webhook "kyverno.svc" denied the request: no', FAILED],
+  [
+    'a failed call, without the request line',
+    500,
+    'Internal error occurred: failed calling webhook "own-opening.mutate.gatehouse.dev": EOF',
+    {
+      kind: 'read',
+      value: {
+        kind: 'unreachable',
+        message: 'failed calling webhook "own-opening.mutate.gatehouse.dev": EOF',
+      },
+    },
+  ],
+  ['a failed call of another webhook', 500, 'failed calling webhook "kyverno.svc": EOF', FAILED],
+  [
+    'a missing permission',
+    403,
+    'restorewindows is forbidden',
+    {
+      kind: 'unread',
+      reason: 'Forbidden',
+      permission: { verb: 'create', resource: 'restorewindows.gatehouse.dev' },
+    },
+  ],
+])('an error tells apart %s', async (_what, code, message, expected) => {
+  const error = new ApiError({ method: 'POST', path: '/apis/x' }, { code, status: { message } });
+  const result = await probed(() => {
+    throw error;
+  });
+  expect(result).toMatchObject(expected);
 });
 
-test('a failed call keeps the message of the API server', () => {
-  const message = 'failed calling webhook "own-opening.mutate.gatehouse.dev": EOF';
-  expect(refused(500, `Internal error occurred: ${message}`)).toEqual({
-    kind: 'read',
-    value: { kind: 'unreachable', message },
-  });
-  expect(refused(500, 'failed calling webhook "kyverno.svc": EOF')).toMatchObject({
-    kind: 'unread',
-    reason: 'Failed',
-  });
-});
-
-test('a missing permission is distinguished', () => {
-  expect(refused(403, 'restorewindows is forbidden')).toMatchObject({
-    kind: 'unread',
-    reason: 'Forbidden',
-    permission: { verb: 'create', resource: 'restorewindows.gatehouse.dev' },
-  });
-});
-
-test('the window is valid, and the annotation of Gatehouse shows that it was called', () => {
-  const window = probeWindow('gatehouse-system', new Date('2026-11-22T12:00:00Z'));
-  expect(windowProblems(window)).toEqual([]);
-  expect(resultOf(window)).toEqual({ kind: 'not-called' });
+test('the window is valid, and the annotation of Gatehouse shows that it was called', async () => {
   const annotations = { 'gatehouse.dev/opened-by': 'admin' };
-  expect(resultOf({ ...window, metadata: { ...window.metadata, annotations } })).toEqual({
-    kind: 'reached',
+  const unchanged = await probed((window) => {
+    expect(windowProblems(window)).toEqual([]);
+    return window;
   });
+  expect(unchanged).toEqual({ kind: 'read', value: { kind: 'not-called' } });
+  expect(await probed((window) => ({ ...window, metadata: { ...window.metadata, annotations } }))).toEqual(
+    REACHED,
+  );
 });

@@ -1,8 +1,10 @@
 /** Probes whether the API server reaches the webhooks of Gatehouse, with the dry run of a RestoreWindow. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ApiError } from '../../../kube/api-error.ts';
-import { OPENED_BY } from '../../../restore/opener.ts';
+import { OPENED_BY } from '../../../restore/window.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { newWindow } from '../../restore/new-window.ts';
 import { read, unreadable, type Reading } from './reading.ts';
 
@@ -14,23 +16,39 @@ export type ProbeResult =
   /** The API server did not call Gatehouse. */
   | { readonly kind: 'not-called' };
 
+/** @param now by the clock of the API server */
+export async function probeWebhook(
+  client: Pick<KubeClient, 'create'>,
+  namespace: string,
+  now: Date,
+  signal?: AbortSignal,
+): Promise<Reading<ProbeResult>> {
+  try {
+    const window = probeWindow(namespace, now);
+    const { metadata } = await client.create<RestoreWindow>(RESTORE_WINDOWS, window, {
+      dryRun: true,
+      signal,
+    });
+    // The mutating webhook annotates each window with the user who opens it.
+    return read({ kind: metadata.annotations?.[OPENED_BY] === undefined ? 'not-called' : 'reached' });
+  } catch (error) {
+    return probeResult(error);
+  }
+}
+
 /** A window of one minute for a user that does not exist, in one namespace. Sent only as a dry run. */
-export function probeWindow(namespace: string, now: Date): RestoreWindow {
+function probeWindow(namespace: string, now: Date): RestoreWindow {
   const flags = { user: ['gatehouse-doctor-probe'], namespace: [namespace], for: '1m' };
   const window = newWindow(undefined, flags, now);
   const { name, ...metadata } = window.metadata;
   return { ...window, metadata: { ...metadata, generateName: `doctor-${name ?? ''}-` } };
 }
 
-/** The mutating webhook annotates each window with the user who opens it. */
-export const resultOf = ({ metadata }: RestoreWindow): ProbeResult =>
-  metadata.annotations?.[OPENED_BY] === undefined ? { kind: 'not-called' } : { kind: 'reached' };
-
 const DENIED = /admission webhook "[^"]+\.gatehouse\.dev" denied the request/;
 const FAILED = /failed calling webhook "[^"]+\.gatehouse\.dev"/;
 
 /** What the error of a dry run says about the webhook. */
-export function probeResult(error: unknown): Reading<ProbeResult> {
+function probeResult(error: unknown): Reading<ProbeResult> {
   const message = messageWithCauses(error);
   if (error instanceof ApiError) {
     if (DENIED.test(message)) return read({ kind: 'reached' });

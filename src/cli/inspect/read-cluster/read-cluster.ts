@@ -4,16 +4,18 @@ import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
-import type { Resource } from '../../../kube/object.ts';
-import type { KubeObject } from '../../../json/kube-object.ts';
-import { configMaps, leases, secrets, services as SERVICES } from '../../../kube/well-known.ts';
+import type { Resource, NamedRef } from '../../../kube/object.ts';
+import { type KubeObject, keyOf, objectKey } from '../../../json/kube-object.ts';
+import { configMaps, leases, secrets, services as SERVICES, certificates } from '../../../kube/well-known.ts';
 import {
   AUTHORITY_SECRET,
   CABUNDLE_CONFIGMAP,
   SERVING_CERT_SELECTOR,
   SERVING_SECRET,
+  INJECT_CABUNDLE,
+  TRUST_BUNDLE,
 } from '../../../pki/annotations.ts';
-import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
+import { toStoredSecret } from '../../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import {
   propagationWaitOf,
@@ -22,43 +24,38 @@ import {
 } from '../../../runtime/leadership/own-lease.ts';
 import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
 import { placesOf } from '../../../runtime/namespaces.ts';
-import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import {
-  isTarget,
-  readSources,
-  readTargets,
-  readTrustBundle,
-  type Scope,
-  type SourceReadings,
-  type TargetsReading,
-} from './injection-targets.ts';
-import { createReader, mapReading, read, valueOf, type Reading } from './reading.ts';
+  ADMISSION_POLICIES,
+  RESTORE_WINDOWS,
+  CLUSTER_TRUST_BUNDLES,
+  INJECTION_TARGETS,
+  OWN_TARGETS,
+} from '../../../runtime/resources.ts';
+import {
+  createReader,
+  joinReadings,
+  mapReading,
+  read,
+  valueOf,
+  type Reader,
+  type Reading,
+  orEmpty,
+  presentAmong,
+} from './reading.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
+import {
+  injectionRequest,
+  sourceName,
+  sourcesOf,
+  type Compat,
+  type InjectionRequest,
+  type SourceRef,
+} from '../../../pki/injection/request.ts';
+import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
+import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
 
-/** The parts that `gatehouse doctor` reads too. */
-export interface SharedReadings {
-  readonly lease: Reading<LeaseObject | undefined>;
-  /** The ConfigMap with the published CA bundle. */
-  readonly caBundle: Reading<ConfigMap | undefined>;
-  readonly policies: Reading<readonly AdmissionPolicy[]>;
-  readonly windows: Reading<readonly RestoreWindow[]>;
-}
-
-export interface ClusterReadings extends SharedReadings {
-  /** As the leader noted them on the Lease. */
-  readonly restrictions: Restrictions;
-  /** How long a CA that all targets hold waits before it signs, in milliseconds. */
-  readonly propagationWaitMs: number;
-  readonly pods: Reading<readonly Pod[]>;
-  /** Contains private keys: show only what {@link parseAuthority} makes public. */
-  readonly authority: Reading<Secret | undefined>;
-  /** The ConfigMap with the certificates that servers present. */
-  readonly servedCerts: Reading<ConfigMap | undefined>;
-  readonly servingSecrets: Reading<readonly StoredSecret[]>;
-  /** Only their metadata. */
-  readonly services: Reading<readonly KubeObject[]>;
-  readonly targets: readonly TargetsReading[];
-  readonly sources: SourceReadings;
-}
+export type ClusterReadings = Awaited<ReturnType<typeof readCluster>>;
 
 /** The fields of a Pod that are shown. */
 export interface Pod extends KubeObject {
@@ -106,12 +103,10 @@ const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod'
 /** The pods of both Deployments, and of the one of `gatehouse serve`. */
 const POD_SELECTOR = 'app.kubernetes.io/name in (gatehouse,gatehouse-controllers)';
 
-export async function readCluster(
-  client: Pick<KubeClient, 'get' | 'listAll'>,
-  scope: Scope,
-): Promise<ClusterReadings> {
+export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, scope: Scope) {
   const { namespace } = scope;
-  const { get, list } = createReader(client, TIMEOUT_MS);
+  const reader = createReader(client, TIMEOUT_MS);
+  const { get, list } = reader;
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   const restrictions = restrictionsOf(valueOf(lease));
   const { without, namespaces } = restrictions;
@@ -134,32 +129,149 @@ export async function readCluster(
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
     listIn<Secret>(list, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
-    isOff ? read([]) : listIn(list, SERVICES, namespaces, { metadataOnly: true }),
-    readTargets(client, isTarget(scope), TIMEOUT_MS, restrictions, namespace),
-    without.includes('injection') ? undefined : readTrustBundle(client, TIMEOUT_MS),
-    list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
-    without.includes('restores') ? read([]) : list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
+    isOff ? read<readonly KubeObject[]>([]) : listIn(list, SERVICES, namespaces, { metadataOnly: true }),
+    readTargets(reader, scope, restrictions),
+    without.includes('injection') ? undefined : readTrustBundle(reader),
+    list<AdmissionPolicy>(ADMISSION_POLICIES),
+    without.includes('restores') ? read<readonly RestoreWindow[]>([]) : list<RestoreWindow>(RESTORE_WINDOWS),
   ]);
   const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
-    ...{ restrictions, lease, pods, authority, caBundle, servedCerts, services, targets, policies, windows },
+    /** As the leader noted them on the Lease. */
+    restrictions,
+    /** How long a CA that all targets hold waits before it signs, in milliseconds. */
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
+    /** Contains private keys: show only what {@link parseAuthority} makes public. */
+    authority,
+    /** The ConfigMaps with the published CA bundle, and with the certificates that servers present. */
+    ...{ caBundle, servedCerts },
+    /** Of Services, only their metadata. */
+    ...{ lease, pods, services, targets, policies, windows },
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
-    sources: await readSources(client, targets, scope, TIMEOUT_MS),
+    sources: await readSources(reader, targets, scope),
   };
 }
 
-type List = ReturnType<typeof createReader>['list'];
-
-/** One failed list fails all: a part of the objects would look like all. */
 async function listIn<T extends KubeObject>(
-  list: List,
+  list: Reader['list'],
   resource: Resource,
   namespaces: Restrictions['namespaces'],
-  options: Parameters<List>[1],
+  options: Parameters<Reader['list']>[1],
 ): Promise<Reading<readonly T[]>> {
   const places = options?.namespace === undefined ? placesOf(resource, namespaces) : [options.namespace];
-  const lists = await Promise.all(places.map((namespace) => list<T>(resource, { ...options, namespace })));
-  return lists.find(({ kind }) => kind === 'unread') ?? read(lists.flatMap((one) => valueOf(one) ?? []));
+  return joinReadings(
+    await Promise.all(places.map((namespace) => list<T>(resource, { ...options, namespace }))),
+  );
+}
+
+export interface Scope {
+  /** The namespace of Gatehouse. */
+  readonly namespace: string;
+  /** As in the settings of `gatehouse serve`. */
+  readonly compat: readonly Compat[];
+}
+
+/** The objects of one kind that request a CA bundle, including those of Gatehouse itself. */
+export interface TargetsReading {
+  readonly kind: TargetKind;
+  readonly objects: Reading<readonly RawTarget[]>;
+}
+
+/** The sources of bundles other than the authority, by {@link sourceName}. */
+export type SourceReadings = ReadonlyMap<string, Reading<SourceObject | undefined>>;
+
+const MAX_CONCURRENT_READS = 8;
+
+/** Clusters can have many large ConfigMaps and CRDs: list the metadata of all, and get only the targets. */
+function readTargets(
+  { get, list }: Reader,
+  scope: Scope,
+  { without, namespaces }: Restrictions,
+): Promise<readonly TargetsReading[]> {
+  const isOff = without.includes('injection');
+  const kinds = INJECTION_TARGETS.filter(([{ kind }]) => !isOff || OWN_TARGETS.has(kind));
+  const readKind = async ([kind, resource]: (typeof kinds)[number]): Promise<TargetsReading> => {
+    const ofConfigMap = resource.namespaced;
+    const own = ofConfigMap ? CABUNDLE_CONFIGMAP : WEBHOOK_CONFIGURATION_NAME;
+    const places = isOff && ofConfigMap ? [scope.namespace] : placesOf(resource, namespaces);
+    const fieldSelector = isOff ? `metadata.name=${own}` : undefined;
+    const all = joinReadings(
+      await Promise.all(
+        places.map((namespace) => list(resource, { namespace, fieldSelector, metadataOnly: true })),
+      ),
+    );
+    if (all.kind === 'unread') return { kind, objects: all };
+    const wanted = all.value.filter((object) => requestOf(kind, object, scope).kind !== 'none');
+    const found = await mapConcurrent(wanted, MAX_CONCURRENT_READS, ({ metadata = {} }) => {
+      const { namespace, name = '' } = metadata;
+      return get<RawTarget & KubeObject>(resource, { namespace, name });
+    });
+    // An object may have been deleted since the list.
+    const objects = mapReading(presentAmong(found), (some) =>
+      some.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
+    );
+    return { kind, objects };
+  };
+  return Promise.all(kinds.map(readKind));
+}
+
+/** Gatehouse's ClusterTrustBundle, in the newest version that the API server serves, if any. */
+async function readTrustBundle({ list }: Reader): Promise<TargetsReading> {
+  const fieldSelector = `metadata.name=${TRUST_BUNDLE}`;
+  let objects: Reading<readonly RawTarget[]> = read([]);
+  for (const resource of CLUSTER_TRUST_BUNDLES) {
+    const found = await list<RawTarget & KubeObject>(resource, { fieldSelector });
+    objects = orEmpty(found);
+    if (found.kind === 'read' || found.reason !== 'NotInstalled') break;
+  }
+  return { kind: TARGET_KINDS.clusterTrustBundle, objects };
+}
+
+async function readSources(
+  reader: Reader,
+  targets: readonly TargetsReading[],
+  scope: Scope,
+): Promise<SourceReadings> {
+  const refs = new Map<string, SourceRef>();
+  for (const { kind, objects } of targets)
+    for (const object of valueOf(objects) ?? [])
+      for (const ref of sourcesOf(requestOf(kind, object, scope))) refs.set(sourceName(ref), ref);
+  const sources = new Map<string, Reading<SourceObject | undefined>>();
+  for (const [key, ref] of refs) sources.set(key, await readSource(reader, ref));
+  return sources;
+}
+
+type Certificate = KubeObject & { readonly spec?: { readonly secretName?: string } };
+
+async function readSource(
+  { get, list }: Reader,
+  { kind, namespace, name }: SourceRef,
+): Promise<Reading<SourceObject | undefined>> {
+  const readObject = async (resource: Resource, ref: NamedRef) =>
+    mapReading(await get<SourceObject & KubeObject>(resource, ref), (source) =>
+      source === undefined ? undefined : toSourceObject(source),
+    );
+  if (kind !== 'Certificate')
+    return await readObject(kind === 'Secret' ? secrets : configMaps, { namespace, name });
+  // By a list: Gatehouse itself, which serves the status page, may only list Certificates.
+  const found = await list<Certificate>(certificates, { namespace, fieldSelector: `metadata.name=${name}` });
+  const secretName = valueOf(found)?.[0]?.spec?.secretName;
+  return secretName === undefined
+    ? mapReading(found, () => undefined)
+    : await readObject(secrets, { namespace, name: secretName });
+}
+
+const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
+  injectionRequest(kind.kind, withOwnRequest(kind, object, scope).metadata, scope.compat);
+
+/** Gatehouse injects its own objects without an annotation: add the annotation to them. */
+export function withOwnRequest<T extends KubeObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
+  const { metadata = {} } = object;
+  const own = kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;
+  const isOwn =
+    (kind.kind === 'ConfigMap' || kind.kind.endsWith('WebhookConfiguration')) && objectKey(metadata) === own;
+  return isOwn
+    ? { ...object, metadata: { ...metadata, annotations: { [INJECT_CABUNDLE]: 'true' } } }
+    : object;
 }

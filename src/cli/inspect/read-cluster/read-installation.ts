@@ -1,5 +1,4 @@
 /** Reads the further parts of a cluster that `gatehouse doctor` checks. Dry runs and access reviews change nothing. */
-import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import { customResourceDefinitions as shippedDefinitions } from '../../../api/crds.ts';
 import { GROUP } from '../../../api/group.ts';
@@ -8,13 +7,10 @@ import type { Condition, KubeObject, ObjectMeta } from '../../../json/kube-objec
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
-import type { KubeClient } from '../../../kube/client.ts';
-import type { ServerVersion } from '../../../kube/discovery.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import {
   apiServices,
-  configMaps,
   customResourceDefinitions,
   endpointSlices,
   leases,
@@ -22,38 +18,32 @@ import {
   secrets,
   services,
   validatingWebhookConfigurations,
+  deployments,
 } from '../../../kube/well-known.ts';
-import {
-  CABUNDLE_CONFIGMAP,
-  SERVING_CERT_SELECTOR,
-  SERVING_SECRET,
-  TLS_CERT_KEY,
-} from '../../../pki/annotations.ts';
+import { SERVING_CERT_SELECTOR, SERVING_SECRET, TLS_CERT_KEY } from '../../../pki/annotations.ts';
 import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
-import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
-import { restrictionsOf, type Restrictions } from '../../../runtime/leadership/own-lease.ts';
+import type { Workload } from '../../../runtime/endpoints/restart-plan.ts';
+import { SERVICE_NAME_LABEL, type EndpointSlice } from '../../../runtime/endpoints/slices.ts';
+import type { Restrictions } from '../../../runtime/leadership/own-lease.ts';
 import {
-  ADMISSION_POLICIES,
   CONVERSION_POLICIES,
   POLICY_EXCEPTIONS,
   RESTORE_DETECTORS,
   RESTORE_WINDOWS,
 } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
-import { readAccess, readGovernedAccess, type Access, type GovernedKind } from './access.ts';
-import { accountsOf, controllersAmong, readDeployments, type Deployments } from './processes.ts';
-import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
-import { INSTALLATION_NAME, readCluster, type ClusterReadings, type SharedReadings } from './read-cluster.ts';
-import { readRestartAccess, type RestartPlace } from './restart-access.ts';
+import { readAccess, readGovernedAccess, readRestartAccess } from './access.ts';
+import { probeWebhook } from './probe.ts';
+import { INSTALLATION_NAME, readCluster } from './read-cluster.ts';
 import {
   createReader,
   mapReading,
   orEmpty,
-  permissionTo,
+  presentAmong,
   read,
-  tryToRead,
   valueOf,
+  type Reader,
   type Reading,
 } from './reading.ts';
 
@@ -78,15 +68,6 @@ export interface LiveService extends KubeObject {
   };
 }
 
-export interface EndpointSlice extends KubeObject {
-  readonly endpoints?: readonly {
-    readonly addresses: readonly string[];
-    /** Absent: ready. */
-    readonly conditions?: { readonly ready?: boolean };
-  }[];
-  readonly ports?: readonly { readonly port?: number }[];
-}
-
 export interface LiveConfiguration extends RawTarget {
   readonly webhooks?: readonly (NonNullable<RawTarget['webhooks']>[number] & {
     readonly failurePolicy?: 'Fail' | 'Ignore';
@@ -99,73 +80,34 @@ export interface Managed {
   readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
 }
 
-/** What the account of a process may do. */
-export interface AccountReadings {
-  readonly serviceAccount: string;
-  readonly access: Reading<Access>;
-  readonly governed: Reading<Access<GovernedKind>>;
-}
-
-export interface InstallationReadings extends SharedReadings {
-  /** What `gatehouse status` reads too. */
-  readonly cluster: ClusterReadings;
-  readonly version: ServerVersion;
-  readonly namespace: string;
-  /** By the clock of the API server. */
-  readonly now: Date;
-  /** As the leader noted them on the Lease. */
-  readonly restrictions: Restrictions;
-  /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
-  readonly skewMs: number | undefined;
-  /** The CRDs of Gatehouse, by name. */
-  readonly definitions: Reading<ReadonlyMap<string, Definition>>;
-  /** None with `--namespaces`: RoleBindings grant then what ClusterRoleBindings grant otherwise. */
-  readonly accounts: readonly AccountReadings[];
-  /** The account of the controllers. */
-  readonly controllers: string;
-  readonly restarts: Reading<Access<RestartPlace>>;
-  readonly service: Reading<LiveService | undefined>;
-  readonly slices: Reading<readonly EndpointSlice[]>;
-  readonly deployments: Reading<Deployments>;
-  readonly mutating: Reading<LiveConfiguration | undefined>;
-  readonly validating: Reading<LiveConfiguration | undefined>;
-  readonly probe: Reading<ProbeResult>;
-  /** The serving certificate of Gatehouse with its intermediates, PEM. */
-  readonly chain: Reading<string | undefined>;
-  /** The CRDs that ConversionPolicies name. */
-  readonly converted: Reading<readonly Definition[]>;
-  /** Services, CRDs, APIServices, webhook configurations and serving Secrets. */
-  readonly managed: readonly Reading<readonly Managed[]>[];
-  readonly conversions: Reading<readonly ConversionPolicy[]>;
-  readonly detectors: Reading<readonly RestoreDetector[]>;
-  readonly exceptions: Reading<readonly PolicyException[]>;
-}
+/** What `gatehouse status` reads, and more. */
+export type InstallationReadings = Awaited<ReturnType<typeof readInstallation>>;
 
 /** @param manifests the objects of `deploy/base` */
 export async function readInstallation(
   cluster: Pick<UserCluster, 'client' | 'version' | 'now' | 'skewMs'>,
   { namespace, serviceAccount: named }: { readonly namespace: string; readonly serviceAccount?: string },
   manifests: readonly KubeObject[],
-): Promise<InstallationReadings> {
+) {
   const { client } = cluster;
-  const { get, list } = createReader(client);
-  const restrictions = restrictionsOf(
-    valueOf(await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME })),
-  );
-  const [policies, conversions, detectors, windows, exceptions] = await Promise.all([
-    list<AdmissionPolicy>(ADMISSION_POLICIES).then(orEmpty),
+  const reader = createReader(client);
+  const { get, list } = reader;
+  const readings = await readCluster(client, { namespace, compat: [] });
+  const { restrictions } = readings;
+  const policies = orEmpty(readings.policies);
+  const [conversions, detectors, windows, exceptions] = await Promise.all([
     list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
     list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
     list<RestoreWindow>(RESTORE_WINDOWS).then(orEmpty),
     list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
-  const running = await readDeployments(get, namespace);
+  const running = await readDeployments(reader, namespace);
   const processes = accountsOf(running, named);
   const controllers = controllersAmong(processes);
   const [definitions, accounts, service, slices, mutating, validating, probe] = await Promise.all([
     readDefinitions(
-      client,
+      reader,
       shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
     ),
     Promise.all(
@@ -179,45 +121,52 @@ export async function readInstallation(
       }),
     ),
     get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
-    readSlices(cluster, namespace),
+    list<EndpointSlice>(endpointSlices, {
+      namespace,
+      labelSelector: `${SERVICE_NAME_LABEL}=${INSTALLATION_NAME}`,
+    }),
     get<LiveConfiguration>(mutatingWebhookConfigurations, configuration),
     get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
-    probeWebhook(cluster, namespace),
+    probeWebhook(client, namespace, cluster.now()),
   ]);
-  const [caBundle, serving, converted, restarts, managed] = await Promise.all([
-    get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
+  const [serving, converted, restarts, managed] = await Promise.all([
     get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
-    readConverted(client, conversions),
+    readConverted(reader, conversions),
     readRestartAccess(client, { namespace, serviceAccount: controllers }),
     Promise.all(
-      MANAGED.map(([resource, labelSelector]) =>
-        tryToRead(permissionTo('list', resource), async () => {
-          const { items } = await client.listAll(resource, { metadataOnly: true, labelSelector });
-          return items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata }));
-        }),
+      MANAGED.map(async ([resource, labelSelector]) =>
+        mapReading(await list(resource, { metadataOnly: true, labelSelector }), (items): readonly Managed[] =>
+          items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata })),
+        ),
       ),
     ),
   ]);
-  const readings = await readCluster(client, { namespace, compat: [] });
   // Last: its age is compared with the current time.
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
-    cluster: readings,
+    ...readings,
+    namespace,
     version: cluster.version,
-    ...{ namespace, restrictions, now: cluster.now(), skewMs: cluster.skewMs() },
-    ...{
-      policies,
-      conversions,
-      detectors,
-      windows,
-      exceptions,
+    /** By the clock of the API server. */
+    now: cluster.now(),
+    /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
+    skewMs: cluster.skewMs(),
+    ...{ policies, conversions, detectors, windows, exceptions, lease, deployments: running },
+    /** The CRDs of Gatehouse, by name. */
+    definitions: mapReading(
       definitions,
-      accounts,
-      controllers,
-      service,
-      slices,
-    },
-    ...{ mutating, validating, probe, caBundle, converted, restarts, managed, lease, deployments: running },
+      (all): ReadonlyMap<string, Definition> => new Map(all.map((one) => [one.metadata?.name ?? '', one])),
+    ),
+    /** None with `--namespaces`: RoleBindings grant then what ClusterRoleBindings grant otherwise. */
+    accounts,
+    /** The account of the controllers. */
+    controllers,
+    ...{ restarts, service, slices, mutating, validating, probe },
+    /** The CRDs that ConversionPolicies name. */
+    converted,
+    /** Services, CRDs, APIServices, webhook configurations and serving Secrets. */
+    managed,
+    /** The serving certificate of Gatehouse with its intermediates, PEM. */
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;
@@ -226,34 +175,26 @@ export async function readInstallation(
 }
 
 /** Leaves out the roles of parts that do not run. */
-export const withoutParts = (
+const withoutParts = (
   manifests: readonly KubeObject[],
   without: Restrictions['without'],
 ): readonly KubeObject[] =>
   manifests.filter(({ metadata }) => !without.some((part) => metadata?.labels?.[PART_LABEL] === part));
 
-/** The CRDs that exist, by name. */
-const readDefinitions = (
-  client: Pick<KubeClient, 'get'>,
+/** The CRDs that exist. */
+const readDefinitions = async (
+  { get }: Reader,
   names: readonly string[],
-): Promise<Reading<ReadonlyMap<string, Definition>>> =>
-  tryToRead(permissionTo('get', customResourceDefinitions), async () => {
-    const found = await Promise.all(
-      names.map(async (name) => {
-        const definition = await client.get<Definition>(customResourceDefinitions, { name });
-        return definition === undefined ? [] : [[name, definition] as const];
-      }),
-    );
-    return new Map(found.flat());
-  });
+): Promise<Reading<readonly Definition[]>> =>
+  presentAmong(await Promise.all(names.map((name) => get<Definition>(customResourceDefinitions, { name }))));
 
 async function readConverted(
-  client: Pick<KubeClient, 'get'>,
+  reader: Reader,
   conversions: Reading<readonly ConversionPolicy[]>,
 ): Promise<Reading<readonly Definition[]>> {
   if (conversions.kind === 'unread') return conversions;
   const names = conversions.value.map(({ spec }) => `${spec.target.resource}.${spec.target.apiGroup}`);
-  return mapReading(await readDefinitions(client, names), (found) => [...found.values()]);
+  return await readDefinitions(reader, names);
 }
 
 /** Without ConfigMaps: clusters have too many of them, and their `data` legitimately has many writers. */
@@ -266,24 +207,71 @@ const MANAGED: readonly (readonly [resource: Resource, labelSelector?: string])[
   [secrets, SERVING_CERT_SELECTOR],
 ];
 
-async function readSlices(
-  { client }: Pick<UserCluster, 'client'>,
-  namespace: string,
-): Promise<Reading<readonly EndpointSlice[]>> {
-  return await tryToRead(permissionTo('list', endpointSlices, namespace), async () => {
-    const labelSelector = `kubernetes.io/service-name=${INSTALLATION_NAME}`;
-    return (await client.listAll<EndpointSlice>(endpointSlices, { namespace, labelSelector })).items;
-  });
+export interface Deployment extends Workload {
+  readonly spec?: NonNullable<Workload['spec']> & {
+    readonly template: {
+      readonly spec: {
+        readonly serviceAccountName?: string;
+        readonly containers: readonly {
+          readonly args?: readonly string[];
+          readonly env?: readonly { readonly name: string }[];
+        }[];
+      };
+    };
+  };
+  readonly status?: NonNullable<Workload['status']> & {
+    readonly conditions?: readonly (Pick<Condition, 'type' | 'status'> & Partial<Condition>)[];
+  };
 }
 
-async function probeWebhook(
-  { client, now }: Pick<UserCluster, 'client' | 'now'>,
-  namespace: string,
-): Promise<Reading<ProbeResult>> {
-  try {
-    const window = probeWindow(namespace, now());
-    return read(resultOf(await client.create<RestoreWindow>(RESTORE_WINDOWS, window, { dryRun: true })));
-  } catch (error) {
-    return probeResult(error);
+const WEBHOOK = 'gatehouse-webhook';
+const CONTROLLERS = 'gatehouse-controllers';
+/** The Deployment of `gatehouse serve`, which runs both processes, and its account. */
+const SINGLE = 'gatehouse';
+
+/** Each process as the accounts of deploy/base whose permissions it needs, by the name of its Deployment. */
+const NEEDS = {
+  [WEBHOOK]: [WEBHOOK],
+  [CONTROLLERS]: [CONTROLLERS],
+  [SINGLE]: [WEBHOOK, CONTROLLERS],
+} as const;
+
+export type DeploymentName = keyof typeof NEEDS;
+
+const NAMES: readonly DeploymentName[] = [WEBHOOK, CONTROLLERS, SINGLE];
+
+/** The Deployments that exist. None if Gatehouse runs elsewhere, for example on a laptop. */
+export type Deployments = ReadonlyMap<DeploymentName, Deployment>;
+
+async function readDeployments({ get }: Reader, namespace: string): Promise<Reading<Deployments>> {
+  const found = new Map<DeploymentName, Deployment>();
+  for (const name of NAMES) {
+    const reading = await get<Deployment>(deployments, { namespace, name });
+    if (reading.kind === 'unread') return reading;
+    if (reading.value !== undefined) found.set(name, reading.value);
   }
+  return read(found);
+}
+
+/** A ServiceAccount, and the accounts of deploy/base whose permissions it needs. */
+interface ProcessAccount {
+  readonly serviceAccount: string;
+  readonly needs: readonly string[];
+}
+
+/** The account of the controllers, which restart workloads. */
+const controllersAmong = (accounts: readonly ProcessAccount[]): string =>
+  accounts.find(({ needs }) => needs.includes(CONTROLLERS))?.serviceAccount ?? CONTROLLERS;
+
+/** @param named the account that the user names, for a Gatehouse that runs elsewhere */
+function accountsOf(running: Reading<Deployments>, named: string | undefined): readonly ProcessAccount[] {
+  if (named !== undefined) return [{ serviceAccount: named, needs: NEEDS[SINGLE] }];
+  const found = valueOf(running);
+  if (found === undefined)
+    return [WEBHOOK, CONTROLLERS].map((name) => ({ serviceAccount: name, needs: [name] }));
+  if (found.size === 0) return [{ serviceAccount: SINGLE, needs: NEEDS[SINGLE] }];
+  return [...found].map(([name, { spec }]) => ({
+    serviceAccount: spec?.template.spec.serviceAccountName ?? 'default',
+    needs: NEEDS[name],
+  }));
 }

@@ -54,6 +54,16 @@ export const orEmpty = <T>(reading: Reading<readonly T[]>): Reading<readonly T[]
 export const mapReading = <T, U>(reading: Reading<T>, change: (value: T) => U): Reading<U> =>
   reading.kind === 'read' ? read(change(reading.value)) : reading;
 
+/** One failed list fails all: a part of the objects would look like all. */
+export const joinReadings = <T>(lists: readonly Reading<readonly T[]>[]): Reading<readonly T[]> =>
+  lists.find(({ kind }) => kind === 'unread') ?? read(lists.flatMap((one) => valueOf(one) ?? []));
+
+/** The objects that exist. */
+export const presentAmong = <T>(readings: readonly Reading<T | undefined>[]): Reading<readonly T[]> =>
+  joinReadings(readings.map((reading) => mapReading(reading, (one) => (one === undefined ? [] : [one]))));
+
+export type Reader = ReturnType<typeof createReader>;
+
 /** @param timeoutMs of each request, in milliseconds; default: that of the client */
 export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number) {
   return {
@@ -73,7 +83,7 @@ export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeou
   };
 }
 
-export const permissionTo = (
+const permissionTo = (
   verb: string,
   resource: Pick<Resource, 'group' | 'resource'>,
   namespace?: string,

@@ -1,22 +1,17 @@
-/** The cells of the report that terminal and status page show alike. */
+/** What terminal and status page show alike: cells of the report, times, and lifetimes on a common scale. */
 import type { ServedCertsReport, StaleRow } from '../../../runtime/endpoints/report.ts';
 import type { GenerationRow } from './report/authority.ts';
 import type { InjectionTargetRow } from './report/injection-targets.ts';
-import type { PolicyRow } from './report/policies.ts';
-import type { HandlerRow } from './report/handlers.ts';
-import { namedPods } from './report/served-certs.ts';
-import type { ServingCertRow } from './report/serving-certs.ts';
-import { minute, relative } from './time-line.ts';
+import type { PolicyRow, HandlerRow } from './report/policies.ts';
+import type { Cell, Tone } from '../../terminal/output.ts';
+import type { StatusReport } from './report/status-report.ts';
+import { namedPods, type ServingCertRow } from './report/serving-certs.ts';
 
-/** A judgement of a state. The terminal has a colour for each, the status page a style. */
-export type Tone = 'good' | 'warn' | 'bad' | 'rest';
-
-export interface StatusCell {
-  readonly text: string;
-  readonly tone?: Tone;
-}
-
-export const plain = (text: string): StatusCell => ({ text });
+/** One line for each setting that restricts Gatehouse. */
+export const describeRestrictions = ({ without, namespaces }: StatusReport): readonly string[] => [
+  ...(without.length === 0 ? [] : [`Off (--without): ${without.join(', ')}`]),
+  ...(namespaces === undefined ? [] : [`Only in namespaces (--namespaces): ${namespaces.join(', ')}`]),
+];
 
 const GENERATION_TONES = { pending: 'warn', active: 'good', retiring: 'rest', trusted: 'good' } as const;
 
@@ -24,17 +19,13 @@ export const generationTone = ({ state, expired }: GenerationRow): Tone =>
   expired ? 'bad' : GENERATION_TONES[state];
 
 /** @param daysOnly without the time of day */
-export function generationCells(
-  generation: GenerationRow,
-  now: Date,
-  daysOnly = false,
-): readonly StatusCell[] {
+export function generationCells(generation: GenerationRow, now: Date, daysOnly = false): readonly Cell[] {
   const { id, state, expired, notBefore, notAfter } = generation;
   return [
-    plain(id),
+    id,
     { text: expired ? `${state}, expired` : state, tone: generationTone(generation) },
-    ...[notBefore, notAfter].map((time) => plain(daysOnly ? time.slice(0, 10) : minute(time))),
-    plain(relative(notAfter, now)),
+    ...[notBefore, notAfter].map((time) => (daysOnly ? time.slice(0, 10) : minute(time))),
+    relative(notAfter, now),
   ];
 }
 
@@ -68,14 +59,14 @@ export const CERT_TONES = {
   Missing: 'bad',
 } as const;
 
-export function servingCertCells(cert: ServingCertRow, now: Date): readonly StatusCell[] {
+export function servingCertCells(cert: ServingCertRow, now: Date): readonly Cell[] {
   const { namespace, name, service, purpose, state, notAfter, renewAt } = cert;
   return [
-    plain(`${namespace}/${name}`),
-    plain(purpose === 'client' ? `${service} (client)` : service),
+    `${namespace}/${name}`,
+    purpose === 'client' ? `${service} (client)` : service,
     { text: state, tone: CERT_TONES[state] },
-    plain(relative(notAfter, now)),
-    plain(renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now)),
+    relative(notAfter, now),
+    renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now),
   ];
 }
 
@@ -85,15 +76,15 @@ export const endpointCounts = (endpoints: ServedCertsReport['endpoints']): strin
     .map(([state, count]) => `${count} ${state}`)
     .join(', ');
 
-export const staleCells = (row: StaleRow, now: Date): readonly StatusCell[] => [
-  plain(`${row.namespace}/${row.service}`),
-  plain(row.secret),
+export const staleCells = (row: StaleRow, now: Date): readonly Cell[] => [
+  `${row.namespace}/${row.service}`,
+  row.secret,
   { text: relative(row.since, now), tone: 'bad' },
-  plain(relative(row.notAfter, now)),
-  plain(namedPods(row)),
+  relative(row.notAfter, now),
+  namedPods(row),
 ];
 
-const TARGET_TONES = {
+export const TARGET_TONES = {
   Current: 'good',
   Stale: 'bad',
   Invalid: 'bad',
@@ -101,9 +92,9 @@ const TARGET_TONES = {
   Unknown: 'warn',
 } as const;
 
-export const targetCells = ({ state, source }: InjectionTargetRow): readonly StatusCell[] => [
+export const targetCells = ({ state, source }: InjectionTargetRow): readonly Cell[] => [
   { text: state, tone: TARGET_TONES[state] },
-  plain(source),
+  source,
 ];
 
 /** E.g. `quota (validates), team (mutates, validates)`. */
@@ -117,8 +108,80 @@ export const describeHandlers = (handlers: readonly HandlerRow[]): string =>
 
 const CONDITION_TONES = { True: 'good', False: 'bad', Unknown: 'warn' } as const;
 
-export const policyCells = (policy: PolicyRow): readonly StatusCell[] => [
-  plain(policy.name),
+export const policyCells = (policy: PolicyRow): readonly Cell[] => [
+  policy.name,
   ...[policy.ready, policy.webhooksInstalled].map((is) => ({ text: is, tone: CONDITION_TONES[is] })),
-  plain(policy.enforcement),
+  policy.enforcement,
 ];
+
+/** Durations and times as kubectl shows them, and lifetimes as bars on a common time scale. */
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A duration as kubectl shows ages: `45s`, `12m`, `30h`, `89d`. Rounded down. */
+export function span(milliseconds: number): string {
+  const length = Math.abs(milliseconds);
+  if (length < 2 * MINUTE) return `${Math.floor(length / SECOND)}s`;
+  if (length < 2 * HOUR) return `${Math.floor(length / MINUTE)}m`;
+  return length < 2 * DAY ? `${Math.floor(length / HOUR)}h` : `${Math.floor(length / DAY)}d`;
+}
+
+/** `in 89d` or `5m ago`; a dash if unknown. @param time RFC 3339 */
+export function relative(time: string | undefined, now: Date): string {
+  const difference = new Date(time ?? Number.NaN).getTime() - now.getTime();
+  if (Number.isNaN(difference)) return '–';
+  return difference >= 0 ? `in ${span(difference)}` : `${span(difference)} ago`;
+}
+
+/** The time since; a dash if unknown. @param time RFC 3339 */
+export function age(time: string | undefined, now: Date): string {
+  const length = now.getTime() - new Date(time ?? Number.NaN).getTime();
+  // Zero at least: the clock of the writer may be slightly ahead.
+  return Number.isNaN(length) ? '–' : span(Math.max(0, length));
+}
+
+/** To the minute, in UTC; a dash if unknown. @param time RFC 3339 */
+export const minute = (time: string | undefined): string =>
+  time === undefined ? '–' : time.replace(/T(\d\d:\d\d).*$/, ' $1Z');
+
+interface Lifetime {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** The scale from the first to the last of these times. */
+export function timeScale(...times: readonly [Date, ...Date[]]) {
+  const start = Math.min(...times.map(Number));
+  const end = Math.max(...times.map(Number));
+  /** The position of a time on the scale: 0 at the start, 1 at the end. */
+  const shareOf = (time: Date): number =>
+    end === start ? 0 : Math.min(1, Math.max(0, (Number(time) - start) / (end - start)));
+  return { from: new Date(start), to: new Date(end), shareOf };
+}
+
+/**
+ * Bars over all lifetimes and the current time, all of the same length: `.` outside of the lifetime, `|` at the current
+ * time.
+ *
+ * @param lifetimes `stroke` is the character of the bar
+ * @param width in characters, at least 2
+ */
+export function timeLine(
+  lifetimes: readonly (Lifetime & { readonly stroke: string })[],
+  now: Date,
+  width: number,
+) {
+  const scale = timeScale(now, ...lifetimes.flatMap(({ from, to }) => [from, to]));
+  const columnOf = (time: Date): number => Math.min(width - 1, Math.floor(scale.shareOf(time) * width));
+  const at = columnOf(now);
+  const bars = lifetimes.map(({ from, to, stroke }) => {
+    const [first, last] = [columnOf(from), columnOf(to)];
+    return Array.from({ length: width }, (_none, column) => {
+      if (column === at) return '|';
+      return column >= first && column <= last ? stroke : '.';
+    }).join('');
+  });
+  return { bars, from: scale.from, to: scale.to };
+}

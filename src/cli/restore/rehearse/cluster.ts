@@ -16,10 +16,11 @@ import { ApiError } from '../../../kube/api-error.ts';
 import type { Resource } from '../../../kube/object.ts';
 import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
 import type { UserCluster } from '../../connect.ts';
-import type { PlacedObject } from '../../review/documents.ts';
-import { isOwn } from '../../review/read-own.ts';
-import type { Finding } from './findings.ts';
-import { describeOutcome, type Outcome } from './replay.ts';
+import type { PlacedObject } from '../../review/input.ts';
+import { isDefinition } from '../../review/kinds.ts';
+import { isOwn } from '../../review/policies.ts';
+import { note, problem, type Finding } from './findings.ts';
+import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
 /** An object of a backup. */
 export interface BackedUpObject extends PlacedObject {
@@ -116,7 +117,6 @@ export async function readPolicies(cluster: UserCluster) {
     await resolved(cluster, [...OWN_KINDS, ...definitions]),
   );
   if (notes.length > 0) throw new Error(notes.join('; '));
-  const isDefinition = ({ object }: PlacedObject) => textIn(object, 'kind') === 'CustomResourceDefinition';
   return {
     policies: objects.filter((one) => !isDefinition(one)),
     definitions: objects.filter(isDefinition),
@@ -180,12 +180,13 @@ export async function dryRun(
   hasNamespace: (name: string) => boolean,
   names: RestoreNames,
 ): Promise<readonly Finding[]> {
-  const created = outcomes.filter(
-    ({ result, item, namespace }) =>
-      (result === 'restored' || result === 'incomplete') &&
-      groupResourceName(item.resource) !== 'namespaces' &&
-      (namespace === undefined || hasNamespace(namespace)),
-  );
+  const created = outcomes
+    .filter(isRestored)
+    .filter(
+      ({ item, namespace }) =>
+        groupResourceName(item.resource) !== 'namespaces' &&
+        (namespace === undefined || hasNamespace(namespace)),
+    );
   const found = await mapConcurrent(created, AT_ONCE, async (outcome): Promise<readonly Finding[]> => {
     const object: JsonObject = restoredObject(outcome.item, names);
     const wanted = { ...splitApiVersion(textIn(object, 'apiVersion')), kind: textIn(object, 'kind') };
@@ -204,13 +205,7 @@ export async function dryRun(
 
 function refusalOf(object: string, { code, reason, message }: ApiError): readonly Finding[] {
   if (reason === 'AlreadyExists' || / webhook "[^"]*gatehouse\.dev"/.test(message)) return [];
-  const isNotAllowed = code === 403 && message.includes(' cannot create resource ');
-  return [
-    {
-      severity: isNotAllowed ? 'note' : 'problem',
-      reason: isNotAllowed ? 'NotTried' : 'Refused',
-      object,
-      message: `${isNotAllowed ? 'no dry run' : 'a dry run is refused'}: ${message}`,
-    },
-  ];
+  return code === 403 && message.includes(' cannot create resource ')
+    ? [note('NotTried', object, `no dry run: ${message}`)]
+    : [problem('Refused', object, `a dry run is refused: ${message}`)];
 }

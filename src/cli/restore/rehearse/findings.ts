@@ -11,15 +11,16 @@ import {
 } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
-import { describeOutcome, type Outcome } from './replay.ts';
-import type { Target } from './target.ts';
-import { unpausedWriters } from './writers.ts';
+import { describeOutcome, isRestored, type Outcome, type Target } from './replay.ts';
 import { isInScope, type NamespaceLabels } from '../../../admission/policy/match/object-scope.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
 import { listIn, objectIn, textIn } from '../../../json/json.ts';
 import { planLinks, type OwnerState } from '../../../restore/owner-links.ts';
 import { createSweep } from '../../../runtime/restores/sweep.ts';
 import type { ApiObject } from '../../../machinery/api-object.ts';
+import { toGroupResource } from '../../../api/policy-match.ts';
+import type { BackupItem } from '../../../restore/backup/backup.ts';
+import { mappedNamespace, type RestoreNames } from '../../../restore/backup/restored-object.ts';
 
 export interface Finding {
   /** `problem`: the restore loses or breaks something. `note`: it works, and the user should know. */
@@ -30,7 +31,7 @@ export interface Finding {
   readonly message: string;
 }
 
-export type Reason =
+type Reason =
   | Violation['reason']
   | 'Refused'
   | 'NotServed'
@@ -43,69 +44,35 @@ export type Reason =
   | 'NotPaused'
   | 'NotTried';
 
-export interface Findings {
-  /** Problems first. */
-  readonly findings: readonly Finding[];
-  /** What the RestoreWindow of this restore would report. */
-  readonly violations: readonly Violation[];
-}
-
-export async function findingsOf(
-  target: Target,
-  outcomes: readonly Outcome[],
-  options: AfterOptions,
-): Promise<Findings> {
-  const { unlinked, unrecorded } = lostOwnersOf(target, outcomes);
+/** Problems come first. The violations are what the RestoreWindow of this restore would report. */
+export async function findingsOf(target: Target, outcomes: readonly Outcome[], options: AfterOptions) {
   const swept = await violationsOf(target, outcomes, options);
   const backedUp = new Set(outcomes.map(({ item }) => groupResourceName(item.resource)));
-  const writers = unpausedWriters(
-    outcomes.map(({ item }) => item),
-    uniqueBy(target.policies.flatMap(governed), groupResourceName),
-    options.quiesce,
-    options,
-  );
-  const found = [
+  const findings = problemsFirst([
     ...outcomes.flatMap(ofOutcome),
     ...swept.map(({ name, violation }) =>
       problem(violation.reason, name, describeViolation(violation, target, backedUp)),
     ),
-    ...unlinked.map(({ outcome, message }) => problem('OwnerNotLinked', describeOutcome(outcome), message)),
-    ...unrecorded.map(({ outcome, message }) => note('OwnerNotRecorded', describeOutcome(outcome), message)),
-    ...foreignWebhooks(target).map(({ name, service, exists }) =>
-      exists
-        ? note(
-            'WebhookUnreachable',
-            name,
-            `while the Pods of the Service ${service} are not ready, the writes that it matches are refused: restore them first`,
-          )
-        : problem(
-            'WebhookUnreachable',
-            name,
-            `the Service ${service} is not restored, so the writes that it matches are refused: leave the configuration out, or restore the Service`,
-          ),
-    ),
-    ...writers.map(({ workload, writes }) =>
-      note(
-        'NotPaused',
-        `${groupResourceName(workload.resource)} ${objectKey(workload)}`,
-        `its account may create or delete ${writes.join(', ')}, also while other objects are still missing: name it in spec.quiesce of the RestoreDetector`,
-      ),
-    ),
-  ];
-  return {
-    findings: [...found.filter(isProblem), ...found.filter((one) => !isProblem(one))],
-    violations: swept.map(({ violation }) => violation),
-  };
+    ...lostOwners(target, outcomes),
+    ...foreignWebhooks(target),
+    ...unpausedWriters(outcomes, target.policies, options),
+  ]);
+  return { findings, violations: swept.map(({ violation }) => violation) };
 }
 
 export const isProblem = ({ severity }: Finding): boolean => severity === 'problem';
 
-const problem = (reason: Reason, object: string, message: string): Finding => ({
+export const problemsFirst = (findings: readonly Finding[]): Finding[] => [
+  ...findings.filter(isProblem),
+  ...findings.filter((one) => !isProblem(one)),
+];
+
+export const problem = (reason: Reason, object: string, message: string): Finding => ({
   severity: 'problem',
   ...{ reason, object, message },
 });
 
-const note = (reason: Reason, object: string, message: string): Finding => ({
+export const note = (reason: Reason, object: string, message: string): Finding => ({
   severity: 'note',
   ...{ reason, object, message },
 });
@@ -133,24 +100,6 @@ function ofOutcome(outcome: Outcome): readonly Finding[] {
 
 const deferredNote = (object: string, deferred: string): readonly Finding[] =>
   deferred === '' ? [] : [note('Deferred', object, `passes only while checks are deferred: ${deferred}`)];
-
-/** The violations of restored objects: those of older objects are not the restore's. */
-async function violationsOf(
-  target: Target,
-  outcomes: readonly Outcome[],
-  options: AfterOptions,
-): Promise<readonly { readonly name: string; readonly violation: Violation }[]> {
-  const restored = new Set(
-    outcomes.filter(({ result }) => result === 'restored' || result === 'incomplete').map(describeOutcome),
-  );
-  const swept = await sweepOf(target, options);
-  return swept
-    .map(({ resource, violation }) => ({
-      name: `${groupResourceName(resource)} ${objectKey(violation.object)}`,
-      violation,
-    }))
-    .filter(({ name }) => restored.has(name));
-}
 
 function describeViolation(
   { field, reason, message, policy, target: missing }: Violation,
@@ -182,11 +131,15 @@ interface AfterOptions {
   readonly now: Date;
 }
 
-/** The violations that the sweep of the restore would report, with the same code. */
-async function sweepOf(
+/**
+ * What the sweep of the restore would report, found by the same code. Only about restored objects: the violations of
+ * older objects are not the restore's.
+ */
+async function violationsOf(
   target: Target,
+  outcomes: readonly Outcome[],
   { namespaceMapping, now }: AfterOptions,
-): Promise<readonly { readonly resource: GroupResource; readonly violation: Violation }[]> {
+): Promise<readonly { readonly name: string; readonly violation: Violation }[]> {
   const { contents, kinds, inVersion, policies, world } = target;
   const sweep = createSweep({
     pages: async function* ({ group, resource, version }) {
@@ -206,42 +159,41 @@ async function sweepOf(
   });
   const { violations, unreadable } = await sweep({ interim: false, since: now, namespaceMapping }, NEVER);
   if (unreadable.length > 0) throw new Error(`could not check ${unreadable.join('; ')}`);
-  return violations;
-}
-
-/** An owner reference that is not there after the restore. */
-interface LostOwner {
-  readonly outcome: Outcome;
-  readonly message: string;
+  const restored = new Set(outcomes.filter(isRestored).map(describeOutcome));
+  return violations
+    .map(({ resource, violation }) => ({
+      name: `${groupResourceName(resource)} ${objectKey(violation.object)}`,
+      violation,
+    }))
+    .filter(({ name }) => restored.has(name));
 }
 
 /** The recorded owners that the sweep could not link, and the owners that no policy has recorded. */
-function lostOwnersOf(target: Target, outcomes: readonly Outcome[]) {
-  const unlinked: LostOwner[] = [];
-  const unrecorded: LostOwner[] = [];
+function lostOwners(target: Target, outcomes: readonly Outcome[]): readonly Finding[] {
   const namespaces = target.namespaceLabels();
-  for (const outcome of outcomes) {
+  return outcomes.filter(isRestored).flatMap((outcome) => {
     const { item, namespace } = outcome;
-    if (outcome.result !== 'restored' && outcome.result !== 'incomplete') continue;
+    const name = describeOutcome(outcome);
     const object = target.contents.find({ ...item.resource, namespace, name: item.name });
-    const refs = listIn(item.object, 'metadata', 'ownerReferences');
-    if (object === undefined) continue;
+    if (object === undefined) return [];
     if (preservesOwners(target.policies, item.resource, object, namespaces)) {
       const stateOf = (ref: OwnerReference) => ownerState(target, ref, namespace);
       const { verdicts } = planLinks(item.resource, object, stateOf);
-      for (const { ref, result, message = '' } of verdicts)
-        if (result !== 'Linked') unlinked.push({ outcome, message: `${describeOwner(ref)}: ${message}` });
-      if (verdicts.length > 0) continue;
+      if (verdicts.length > 0)
+        return verdicts
+          .filter(({ result }) => result !== 'Linked')
+          .map(({ ref, message = '' }) =>
+            problem('OwnerNotLinked', name, `owner ${ref.kind} "${ref.name}": ${message}`),
+          );
     }
-    const isCustom =
-      target.kinds.registry.stored(item.resource.group, item.resource.resource)?.custom === true;
-    if (isCustom && refs.length > 0)
-      unrecorded.push({
-        outcome,
-        message: `its owners are lost (${refs.map((ref) => `${textIn(ref, 'kind')} "${textIn(ref, 'name')}"`).join(', ')}): no policy with preserveOwners recorded them before the backup`,
-      });
-  }
-  return { unlinked, unrecorded };
+    const { group, resource } = item.resource;
+    const isCustom = target.kinds.registry.stored(group, resource)?.custom === true;
+    const refs = listIn(item.object, 'metadata', 'ownerReferences');
+    if (!isCustom || refs.length === 0) return [];
+    const owners = refs.map((ref) => `${textIn(ref, 'kind')} "${textIn(ref, 'name')}"`).join(', ');
+    const message = `its owners are lost (${owners}): no policy with preserveOwners recorded them before the backup`;
+    return [note('OwnerNotRecorded', name, message)];
+  });
 }
 
 const preservesOwners = (
@@ -274,22 +226,12 @@ function ownerState(
   return { kind: 'found', uid, apiVersion, isTerminating, isDoubtful: false };
 }
 
-const describeOwner = ({ kind, name }: OwnerReference): string => `owner ${kind} "${name}"`;
-
 const CONFIGURATIONS = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
 
 const REGISTRATION = 'admissionregistration.k8s.io';
 
-/** A webhook of others that refuses writes while its Service does not answer. */
-interface ForeignWebhook {
-  readonly name: string;
-  readonly service: string;
-  /** Whether the Service exists after the restore; its Pods may start later. */
-  readonly exists: boolean;
-}
-
-/** Webhooks with `failurePolicy: Fail`, except those of Gatehouse. */
-function foreignWebhooks({ contents }: Target): readonly ForeignWebhook[] {
+/** Webhooks of others that refuse writes while their Service does not answer: its Pods may start later. */
+function foreignWebhooks({ contents }: Target): readonly Finding[] {
   return CONFIGURATIONS.flatMap((resource) =>
     contents
       .list({ group: REGISTRATION, resource })
@@ -299,15 +241,105 @@ function foreignWebhooks({ contents }: Target): readonly ForeignWebhook[] {
           const service = objectIn(webhook, 'clientConfig', 'service');
           const [namespace, name] = [textIn(service, 'namespace'), textIn(service, 'name')];
           if (name === '' || textIn(webhook, 'failurePolicy') === 'Ignore') return [];
-          const ref = { group: '', resource: 'services', namespace, name };
-          return [
-            {
-              name: `${configuration.metadata?.name ?? ''} ${textIn(webhook, 'name')}`,
-              service: `${namespace}/${name}`,
-              exists: contents.find(ref) !== undefined,
-            },
-          ];
+          const object = `${configuration.metadata?.name ?? ''} ${textIn(webhook, 'name')}`;
+          const exists = contents.find({ group: '', resource: 'services', namespace, name }) !== undefined;
+          return exists
+            ? note(
+                'WebhookUnreachable',
+                object,
+                `while the Pods of the Service ${namespace}/${name} are not ready, the writes that it matches are refused: restore them first`,
+              )
+            : problem(
+                'WebhookUnreachable',
+                object,
+                `the Service ${namespace}/${name} is not restored, so the writes that it matches are refused: leave the configuration out, or restore the Service`,
+              );
         }),
       ),
+  );
+}
+
+const WORKLOADS = ['deployments.apps', 'statefulsets.apps', 'daemonsets.apps'];
+const RBAC = 'rbac.authorization.k8s.io';
+const VERBS = new Set(['create', 'delete', 'deletecollection', '*']);
+
+/** Workloads that may act on half a cluster: their accounts write to governed kinds, and nothing pauses them. */
+function unpausedWriters(
+  outcomes: readonly Outcome[],
+  policies: Target['policies'],
+  { quiesce, namespaceMapping }: AfterOptions,
+): readonly Finding[] {
+  const items = outcomes.map(({ item }) => item);
+  const rights = writableByAccount(items, uniqueBy(policies.flatMap(governed), groupResourceName));
+  return WORKLOADS.flatMap((resource) => ofResource(items, resource))
+    .filter((workload) => !quiesce.some((rule) => pauses(rule, workload, { namespaceMapping })))
+    .flatMap((workload) => {
+      const writes = rights.get(accountOf(workload));
+      if (writes === undefined) return [];
+      const kinds = [...writes].toSorted().join(', ');
+      return note(
+        'NotPaused',
+        `${groupResourceName(workload.resource)} ${objectKey(workload)}`,
+        `its account may create or delete ${kinds}, also while other objects are still missing: name it in spec.quiesce of the RestoreDetector`,
+      );
+    });
+}
+
+const ofResource = (items: readonly BackupItem[], name: string): readonly BackupItem[] =>
+  items.filter(({ resource }) => groupResourceName(resource) === name);
+
+/** Rules name the namespaces of the cluster, not of the backup. */
+const pauses = (
+  rule: QuiesceRule,
+  { resource, namespace, object }: BackupItem,
+  names: Pick<RestoreNames, 'namespaceMapping'>,
+): boolean =>
+  groupResourceName(toGroupResource(rule)) === groupResourceName(resource) &&
+  (rule.namespaces?.includes(mappedNamespace(namespace, names) ?? '') ?? true) &&
+  Object.entries(rule.matchLabels).every(
+    ([key, wanted]) => textIn(object, 'metadata', 'labels', key) === wanted,
+  );
+
+/** The account of a workload, as `namespace/name`. */
+function accountOf({ object, namespace = '' }: BackupItem): string {
+  const name = textIn(object, 'spec', 'template', 'spec', 'serviceAccountName');
+  return `${namespace}/${name === '' ? 'default' : name}`;
+}
+
+/** What each account that a binding names may create or delete. */
+function writableByAccount(
+  items: readonly BackupItem[],
+  written: readonly GroupResource[],
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const roles = new Map(
+    ['clusterroles', 'roles'].flatMap((resource) =>
+      ofResource(items, `${resource}.${RBAC}`).map(({ object, namespace = '', name }) => [
+        `${resource}/${namespace}/${name}`,
+        written.filter((kind) => listIn(object, 'rules').some((rule) => allows(rule, kind))),
+      ]),
+    ),
+  );
+  const found = new Map<string, Set<string>>();
+  for (const resource of ['clusterrolebindings', 'rolebindings'])
+    for (const { object, namespace = '' } of ofResource(items, `${resource}.${RBAC}`)) {
+      const isRole = textIn(object, 'roleRef', 'kind') === 'Role';
+      const role = `${isRole ? `roles/${namespace}` : 'clusterroles/'}/${textIn(object, 'roleRef', 'name')}`;
+      const kinds = (roles.get(role) ?? []).map(groupResourceName);
+      if (kinds.length === 0) continue;
+      for (const subject of listIn(object, 'subjects')) {
+        if (textIn(subject, 'kind') !== 'ServiceAccount') continue;
+        const account = `${textIn(subject, 'namespace')}/${textIn(subject, 'name')}`;
+        found.set(account, new Set([...(found.get(account) ?? []), ...kinds]));
+      }
+    }
+  return found;
+}
+
+function allows(rule: unknown, { group, resource }: GroupResource): boolean {
+  const has = (key: string, accept: (value: unknown) => boolean) => listIn(rule, key).some(accept);
+  return (
+    has('verbs', (verb) => typeof verb === 'string' && VERBS.has(verb)) &&
+    has('apiGroups', (one) => one === group || one === '*') &&
+    has('resources', (one) => one === resource || one === '*')
   );
 }

@@ -1,20 +1,109 @@
-/** Reads what a rehearsal needs: a backup or manifests, policies, CRDs, and objects of the target cluster. */
+/** The flags of `gatehouse restore rehearse`, and the objects that they name. */
 import { statSync } from 'node:fs';
 
+import type { NormalSelector } from '../../../json/label-selector.ts';
+import { type RestoreNames, stripped } from '../../../restore/backup/restored-object.ts';
+import { OLDEST_MINOR } from '../../../kube/discovery.ts';
+import type { SelectionOptions } from '../../../restore/backup/selection.ts';
+import { parseLabelRequirements } from '../../../machinery/selectors/selectors.ts';
+import { ApiFailure } from '../../../machinery/failure.ts';
+import type { ClusterFlags, ReportFormat } from '../../terminal/options.ts';
+import { WrongUsage } from '../new-window.ts';
 import { GROUP } from '../../../api/group.ts';
-import { textIn, type JsonObject } from '../../../json/json.ts';
-import { groupResourceName, splitApiVersion } from '../../../json/kube-object.ts';
+import { textIn } from '../../../json/json.ts';
+import { groupResourceName, objectKey, splitApiVersion } from '../../../json/kube-object.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
-import { stripped } from '../../../restore/backup/restored-object.ts';
-import { guessPlural } from '../../review/built-in-kinds.ts';
-import type { PlacedObject } from '../../review/documents.ts';
-import { readInputs, UnusableInput } from '../../review/input.ts';
-import type { Kinds } from '../../review/kinds.ts';
-import { isOwn } from '../../review/read-own.ts';
+import { guessPlural, isDefinition, type Kinds } from '../../review/kinds.ts';
+import { type PlacedObject, readInputs, UnusableInput } from '../../review/input.ts';
+import { isOwn } from '../../review/policies.ts';
 import type { BackedUpObject, ClusterObjects } from './cluster.ts';
-import { isVeleroBackup, readBackup } from '../backup/read-backup.ts';
+import { isVeleroBackup, readBackup } from '../backup.ts';
 
-export interface InputFlags {
+export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionOptions, 'selector'> {
+  readonly fromCluster?: boolean;
+  /** A folder with backups. */
+  readonly newestIn?: string;
+  readonly policiesFromCluster?: boolean;
+  /** Keep the result in the cluster. */
+  readonly record?: boolean;
+  /** The kubeconfig of the target. */
+  readonly against?: string;
+  /** E.g. `1.36`. */
+  readonly targetVersion?: string;
+  readonly selector?: string;
+  /** As `from:to`. */
+  readonly namespaceMappings: readonly string[];
+  readonly existingResourcePolicy: 'none' | 'update';
+  readonly veleroNamespace: string;
+  /** False: rehearse a restore for which no window opens. */
+  readonly window: boolean;
+  readonly output: ReportFormat;
+}
+
+/** @throws WrongUsage unless the flags name one backup, and the policies once */
+export function checkSources(
+  path: string | undefined,
+  { fromCluster, newestIn, policies, policiesFromCluster, against, record }: RehearseFlags,
+): void {
+  const backups = [path !== undefined, newestIn !== undefined, fromCluster === true];
+  if (backups.filter(Boolean).length !== 1)
+    throw new WrongUsage('name a backup, or use --newest-in or --from-cluster: one of the three');
+  if (policiesFromCluster === true && (policies !== undefined || against !== undefined))
+    throw new WrongUsage('--policies-from-cluster: not together with -p or --against');
+  if (record === true && newestIn === undefined) throw new WrongUsage('--record: only with --newest-in');
+}
+
+/** The names that Velero writes into labels. @throws WrongUsage */
+export const namesOf = ({ namespaceMappings }: RehearseFlags): RestoreNames => ({
+  backup: 'backup',
+  restore: 'rehearsal',
+  namespaceMapping: parseMapping(namespaceMappings),
+});
+
+/** The minor version of Kubernetes 1.x; undefined: the newest. @throws WrongUsage */
+export function minorOf(version: string | undefined): number | undefined {
+  if (version === undefined) return undefined;
+  const [, minor] = /^v?1\.(\d+)(?:[.+-].*)?$/.exec(version) ?? [];
+  if (minor === undefined) throw new WrongUsage(`--target-version ${version}: write it as 1.36`);
+  if (Number(minor) < OLDEST_MINOR)
+    throw new WrongUsage(
+      `--target-version ${version}: Gatehouse supports Kubernetes 1.${OLDEST_MINOR} and newer`,
+    );
+  return Number(minor);
+}
+
+/** @throws WrongUsage unless each pair has the form `from:to` */
+function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [from = '', to = '', ...more] = pair.split(':');
+      if (from === '' || to === '' || more.length > 0)
+        throw new WrongUsage(`--namespace-mappings ${pair}: write it as from:to`);
+      return [from, to];
+    }),
+  );
+}
+
+const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
+
+/** @throws WrongUsage for a selector that Velero would refuse */
+export function selectorOf(text: string | undefined): NormalSelector | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return {
+      matchExpressions: parseLabelRequirements(text).map(({ key, operator, values }) => {
+        if (operator === 'gt' || operator === 'lt')
+          throw new WrongUsage(`--selector ${text}: < and > are not supported`);
+        return { key, operator: OPERATORS[operator], values };
+      }),
+    };
+  } catch (error) {
+    if (error instanceof ApiFailure) throw new WrongUsage(`--selector ${text}: ${error.message}`);
+    throw error;
+  }
+}
+
+interface InputFlags {
   readonly policies?: readonly string[];
   readonly crds?: readonly string[];
   readonly existing?: readonly string[];
@@ -40,43 +129,35 @@ export async function readBackedUp(path: string): Promise<ClusterObjects> {
 
 const OPTIONS = { recursive: true, standardInput: () => '' };
 
-export interface Given {
-  readonly policies: readonly PlacedObject[];
-  readonly existing: readonly PlacedObject[];
-}
-
-/** The files that the flags name. @throws UnusableInput */
-export function readGiven({ policies, crds, existing }: InputFlags): Given {
-  const [own = [], ...others] = readInputs([policies, crds, existing], OPTIONS);
-  return { policies: own, existing: others.flat() };
+/** The files that the flags name. Without policies, those of the backup count. @throws UnusableInput */
+export function readGiven({ policies, crds, existing }: InputFlags) {
+  const [own, ...others] = readInputs([policies, crds, existing], OPTIONS);
+  return { policies: policies && own, existing: others.flat() };
 }
 
 /** The kinds of Gatehouse that decide about a restore. */
 const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'RestoreDetector'];
 
-/** @param flags without `policies`, those of the backup count */
 export function toInput(
   { objects, notes }: ClusterObjects,
-  { policies, existing }: Given,
-  flags: Pick<InputFlags, 'policies'>,
+  { policies, existing }: ReturnType<typeof readGiven>,
 ): RehearsalInput {
   const backedUp = objects
     .filter(({ object }) => isOwn(object) && DECIDING.includes(textIn(object, 'kind')))
-    .map((placed) => ({ ...placed, object: stripped(placed.object) }));
-  const isGiven = flags.policies !== undefined;
+    .map(asCreated);
   return {
     // The CRDs of Gatehouse are part of every rehearsal.
     objects: objects.filter(
       (placed) =>
         !isOwn(placed.object) && !(isDefinition(placed) && textIn(placed.object, 'spec', 'group') === GROUP),
     ),
-    own: isGiven ? policies : backedUp,
+    own: policies ?? backedUp,
     existing,
     notes: [
       ...notes,
-      ...(isGiven || backedUp.length === 0
-        ? []
-        : ['no -p: the policies and detectors of the backup are used']),
+      ...(policies === undefined && backedUp.length > 0
+        ? ['no -p: the policies and detectors of the backup are used']
+        : []),
     ],
   };
 }
@@ -85,9 +166,7 @@ async function objectsOfBackup(path: string): Promise<readonly BackedUpObject[]>
   const { items } = await readBackup(path);
   return items.map(({ resource, namespace, name, object }) => ({
     ...{ object, resource },
-    place: {
-      file: `${path}: ${groupResourceName(resource)}/${namespace === undefined ? '' : `${namespace}/`}${name}`,
-    },
+    place: { file: `${path}: ${groupResourceName(resource)}/${objectKey({ namespace, name })}` },
   }));
 }
 
@@ -109,12 +188,8 @@ export function itemOf(
   };
 }
 
-export const isDefinition = ({ object }: { readonly object: JsonObject }): boolean =>
-  textIn(object, 'kind') === 'CustomResourceDefinition' &&
-  textIn(object, 'apiVersion').startsWith('apiextensions.k8s.io/');
-
-/** A CRD as Velero creates it: without the status that the backup contains. */
-export const definitionOf = (placed: PlacedObject): PlacedObject => ({
+/** As Velero creates it: without the status that the backup contains. */
+export const asCreated = (placed: PlacedObject): PlacedObject => ({
   ...placed,
   object: stripped(placed.object),
 });

@@ -14,7 +14,7 @@ import {
   rehearsed,
   shop,
 } from '../../../../test/support/rehearsed-shops.ts';
-import { shippedDetector, windowOf } from './window.ts';
+import { shippedDetector, windowOf } from './rehearsal.ts';
 
 test('a CRD of the backup serves its objects; a reference to a later object is deferred', async () => {
   const { lines, restored } = await rehearsed({
@@ -32,8 +32,9 @@ test('without a detector in the input, the shipped one counts', () => {
   const file = join(import.meta.dirname, '../../../../deploy/detectors/velero/detector.yaml');
   const shipped = parse(readFileSync(file, 'utf8')) as RestoreDetector;
   const detector = { ...shipped, spec: { ...shipped.spec, namespaces: ['velero'] } };
-  const restore = { name: 'r', namespace: 'velero', namespaceMapping: { east: 'copy' } };
-  const windows = [detector, shippedDetector('velero')].map((one) => windowOf([one], restore, new Date(0)));
+  const windows = [detector, shippedDetector('velero')].map((one) =>
+    windowOf([one], 'velero', { east: 'copy' }, new Date(0)),
+  );
   expect(windows[0]).toBeDefined();
   expect(windows[1]).toEqual(windows[0]);
 });

@@ -1,26 +1,34 @@
 /** Rehearses a restore: replays the objects of a backup, and collects the findings. */
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
-import { GROUP } from '../../../api/group.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
-import { restoreOrder } from '../../../restore/backup/restore-order.ts';
-import { createSelection, type Skipped } from '../../../restore/backup/selection.ts';
-import type { PlacedObject } from '../../review/documents.ts';
+import { restoreOrder, createSelection } from '../../../restore/backup/selection.ts';
+import { type PlacedObject, UnusableInput } from '../../review/input.ts';
 import { userOf } from '../../review/flags.ts';
-import { refuse, UnusableInput } from '../../review/input.ts';
-import { createKinds } from '../../review/kinds.ts';
-import { readOwn } from '../../review/read-own.ts';
+import { createKinds, isDefinition } from '../../review/kinds.ts';
+import { isOwn, usableOwn } from '../../review/policies.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
-import { groupResourceName } from '../../../json/kube-object.ts';
+import { groupResourceName, toTimestamp } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/error-message.ts';
 import { listIn, objectIn, textIn } from '../../../json/json.ts';
-import { definitionOf, isDefinition, itemOf, type RehearsalInput } from './input.ts';
-import { findingsOf, type Finding } from './findings.ts';
-import { minorOf, namesOf, selectorOf, type RehearseFlags } from './flags.ts';
-import type { Rehearsal } from './report.ts';
-import { namespacesIn, replay } from './replay.ts';
-import { createTarget } from './target.ts';
-import { shippedDetector, windowOf } from './window.ts';
+import {
+  asCreated,
+  itemOf,
+  type RehearsalInput,
+  minorOf,
+  namesOf,
+  selectorOf,
+  type RehearseFlags,
+} from './input.ts';
+import { findingsOf, problem } from './findings.ts';
+import { namespacesIn, replay, createTarget } from './replay.ts';
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import { ACCOUNTS_OF } from '../../../api/principals.ts';
+import { detectedWindow } from '../../../restore/detected-window.ts';
+import { veleroDetector } from '../../../restore/detector.ts';
+import { sha256 } from '../../../runtime/restores/restore-evidence.ts';
+
+export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
 
 /** @throws UnusableInput with all problems of CRDs and policies */
 export async function rehearseRestore(
@@ -28,15 +36,17 @@ export async function rehearseRestore(
   flags: RehearseFlags,
   now: Date,
   onProgress: (done: number, total: number, what: string) => void = () => undefined,
-): Promise<Rehearsal> {
-  const { names, selection, context } = settingsOf(flags, now);
-  const select = createSelection(selection);
+) {
+  const names = namesOf(flags);
+  const select = createSelection({ ...flags, selector: selectorOf(flags.selector) });
   const isRestored = (item: BackupItem) => select(item) === undefined;
   const definitions = input.objects
     .filter(isDefinition)
     .filter((placed) => isRestored(itemOf(placed, NO_KINDS)))
-    .filter((placed) => flags.existingResourcePolicy === 'update' || !isInstalled(placed, input.existing))
-    .map(definitionOf);
+    .filter(
+      (placed) => flags.existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)),
+    )
+    .map(asCreated);
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const kept = [...input.existing, ...usable];
   const existing = [...kept, ...input.own.filter((placed) => !isWithoutKind(placed, kept))];
@@ -45,7 +55,7 @@ export async function rehearseRestore(
   const assumed = new Set<string>();
   const target = createTarget(
     { existing, reviewed: [], namespace: 'default' },
-    { ...context, assumeConverted: (name) => assumed.add(name) },
+    { handlers: [], logFor, ownNamespace: ownNamespace(), now, assumeConverted: (name) => assumed.add(name) },
     user,
     window,
   );
@@ -68,7 +78,12 @@ export async function rehearseRestore(
   const { findings, violations } = await findingsOf(target, outcomes, options);
   return {
     ...{ outcomes, violations },
-    skipped: countSkipped(all, select),
+    /** The number of objects that Velero does not restore, by reason. */
+    skipped: new Map(
+      [...Map.groupBy(all, select)].flatMap(([reason, same]) =>
+        reason === undefined ? [] : [[reason, same.length] as const],
+      ),
+    ),
     findings: [...refused, ...findings],
     notes: [
       ...input.notes,
@@ -86,7 +101,7 @@ export async function rehearseRestore(
 /** A policy or detector of a cluster that has no effect there, although it exists. */
 function notReady({ object }: PlacedObject): readonly string[] {
   const kind = textIn(object, 'kind');
-  if (!textIn(object, 'apiVersion').startsWith(`${GROUP}/`)) return [];
+  if (!isOwn(object)) return [];
   const isFalse = (type: string) =>
     listIn(object, 'status', 'conditions').some(
       (one) => textIn(one, 'type') === type && textIn(one, 'status') === 'False',
@@ -99,39 +114,24 @@ function notReady({ object }: PlacedObject): readonly string[] {
     : [];
 }
 
-/** Whether the target has this CRD: Velero leaves it as it is. */
-const isInstalled = ({ object }: PlacedObject, existing: readonly PlacedObject[]): boolean =>
-  existing.some(
-    (one) =>
-      isDefinition(one) && textIn(one.object, 'metadata', 'name') === textIn(object, 'metadata', 'name'),
-  );
+const nameOf = ({ object }: PlacedObject): string => textIn(object, 'metadata', 'name');
+
+const hasDefinition = (objects: readonly PlacedObject[], name: string): boolean =>
+  objects.some((one) => isDefinition(one) && nameOf(one) === name);
 
 /** Whether this is a ConversionPolicy for a kind that the restore does not bring. */
 const isWithoutKind = ({ object }: PlacedObject, kept: readonly PlacedObject[]): boolean => {
   const target = objectIn(object, 'spec', 'target');
   const name = groupResourceName({ group: textIn(target, 'apiGroup'), resource: textIn(target, 'resource') });
-  return (
-    textIn(object, 'kind') === 'ConversionPolicy' &&
-    !kept.some((one) => isDefinition(one) && textIn(one.object, 'metadata', 'name') === name)
-  );
+  return textIn(object, 'kind') === 'ConversionPolicy' && !hasDefinition(kept, name);
 };
 
 /** Before the kinds are known: only the plural of CRDs is needed. */
 const NO_KINDS = { typeOf: () => '' };
 
-function settingsOf(flags: RehearseFlags, now: Date) {
-  const silent = {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: () => undefined,
-    error: () => undefined,
-  };
-  return {
-    names: namesOf(flags),
-    selection: { ...flags, selector: selectorOf(flags.selector) },
-    context: { handlers: [], logFor: () => silent, ownNamespace: ownNamespace(), now },
-  };
-}
+/** A rehearsal runs no handlers. */
+const silent = () => undefined;
+const logFor = () => ({ debug: silent, info: silent, warn: silent, error: silent });
 
 /** The CRDs that the API server would accept, and a finding for each other one. */
 function usableDefinitions(definitions: readonly PlacedObject[], existing: readonly PlacedObject[]) {
@@ -148,18 +148,10 @@ function usableDefinitions(definitions: readonly PlacedObject[], existing: reado
   const judged = definitions.map((placed) => ({ placed, message: accepted([placed]) }));
   return {
     usable: judged.filter(({ message }) => message === undefined).map(({ placed }) => placed),
-    refused: judged.flatMap(({ placed, message }): readonly Finding[] =>
-      message === undefined
-        ? []
-        : [
-            {
-              severity: 'problem',
-              reason: 'Refused',
-              object: `customresourcedefinitions.apiextensions.k8s.io ${itemOf(placed, NO_KINDS).name}`,
-              message,
-            },
-          ],
-    ),
+    refused: judged.flatMap(({ placed, message }) => {
+      const object = `customresourcedefinitions.apiextensions.k8s.io ${itemOf(placed, NO_KINDS).name}`;
+      return message === undefined ? [] : problem('Refused', object, message);
+    }),
   };
 }
 
@@ -170,12 +162,9 @@ function windowFor(
   now: Date,
 ) {
   const { registry } = createKinds([], createStorage());
-  const { found, problems } = readOwn<RestoreDetector>('RestoreDetector', existing, registry);
-  refuse(problems);
-  const given = found.map(({ object }) => object);
+  const given = usableOwn<RestoreDetector>('RestoreDetector', existing, registry);
   const detectors = given.length > 0 ? given : [shippedDetector(namespace)];
-  const restore = { name: 'rehearsal', namespace, namespaceMapping };
-  const window = wanted ? windowOf(detectors, restore, now) : undefined;
+  const window = wanted ? windowOf(detectors, namespace, namespaceMapping, now) : undefined;
   const notes =
     given.length === 0 && wanted
       ? [`no RestoreDetector in the input: the one of deploy/detectors/velero is assumed for ${namespace}`]
@@ -185,14 +174,35 @@ function windowFor(
   return { window, notes };
 }
 
-function countSkipped(
-  all: readonly BackupItem[],
-  select: (item: BackupItem) => Skipped | undefined,
-): ReadonlyMap<Skipped, number> {
-  const counts = new Map<Skipped, number>();
-  for (const item of all) {
-    const reason = select(item);
-    if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  }
-  return counts;
+/** The window that a detector would open; undefined if none of them trusts the namespace of Velero. */
+export function windowOf(
+  detectors: readonly RestoreDetector[],
+  namespace: string,
+  namespaceMapping: Readonly<Record<string, string>>,
+  now: Date,
+): RestoreWindow | undefined {
+  const detector = veleroDetector(detectors, namespace);
+  if (detector === undefined) return undefined;
+  const source = {
+    ...{ name: 'rehearsal', namespace, namespaceMapping },
+    ...{ apiVersion: 'velero.io/v1', kind: 'Restore', uid: 'rehearsal', phase: 'InProgress' },
+    ...{ activity: 'active' as const, startedAt: now, createdAt: now },
+    ...{ allWritten: false, targetNamespace: undefined },
+  };
+  const window = detectedWindow(detector, source, now, sha256);
+  return { ...window, metadata: { ...window.metadata, creationTimestamp: toTimestamp(now) } };
 }
+
+/** The detector that deploy/detectors/velero contains, for Velero in this namespace. */
+export const shippedDetector = (namespace: string): RestoreDetector => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreDetector',
+  metadata: { name: 'velero' },
+  spec: {
+    namespaces: [namespace],
+    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+    phasePath: 'status.phase',
+    activeValues: ['InProgress'],
+    principals: [{ group: `${ACCOUNTS_OF}${namespace}` }],
+  },
+});

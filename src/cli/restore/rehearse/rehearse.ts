@@ -1,25 +1,30 @@
 /** `gatehouse restore rehearse`: what a restore of this backup would lose or break. */
 import { basename } from 'node:path';
 
-import { GROUP } from '../../../api/group.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import { parseJson, textIn } from '../../../json/json.ts';
 import { printable } from '../../../json/printable.ts';
 import { withCluster, type UserCluster } from '../../connect.ts';
-import type { PlacedObject } from '../../review/documents.ts';
-import { hasColours, print } from '../../terminal/output.ts';
+import { isOwn } from '../../review/policies.ts';
+import { hasColours, print, formatJson, formatTable, paint } from '../../terminal/output.ts';
 import { withProgress } from '../../terminal/progress.ts';
-import { newestBackup, type FoundBackup } from '../backup/newest-backup.ts';
+import { newestBackup, type FoundBackup } from '../backup.ts';
 import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects } from './cluster.ts';
-import { isProblem, type Finding } from './findings.ts';
-import { checkSources, namesOf, type RehearseFlags } from './flags.ts';
-import { readBackedUp, readGiven, toInput, type RehearsalInput } from './input.ts';
-import { rehearseRestore } from './rehearsal.ts';
-import { formatRehearsal, type Rehearsal } from './report.ts';
+import { isProblem, problemsFirst, type Finding } from './findings.ts';
+import {
+  checkSources,
+  namesOf,
+  type RehearseFlags,
+  readBackedUp,
+  readGiven,
+  toInput,
+  type RehearsalInput,
+} from './input.ts';
+import { rehearseRestore, type Rehearsal } from './rehearsal.ts';
 import { messageOf } from '../../../json/error-message.ts';
 import { createEventRecorder } from '../../../kube/events.ts';
 import { configMaps } from '../../../kube/well-known.ts';
-import type { KubeObject } from '../../../json/kube-object.ts';
+import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import {
   noteOf,
   parseData,
@@ -27,6 +32,9 @@ import {
   REHEARSAL_CONFIGMAP,
   toData,
 } from '../../../restore/rehearsal-result.ts';
+import { counted } from '../../../json/counted.ts';
+import { formatJunit } from '../../review/report/junit.ts';
+import { describeOutcome, type Outcome } from './replay.ts';
 
 /**
  * Prints the findings.
@@ -53,14 +61,14 @@ async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promis
   if (against !== undefined)
     return await connected({ kubeconfig: against }, (cluster) => rehearsedAgainst(cluster, backup, flags));
   const given = readGiven(flags);
-  if (policiesFromCluster !== true) return await replayed(toInput(backup, given, flags), flags);
+  if (policiesFromCluster !== true) return await replayed(toInput(backup, given), flags);
   const { policies, definitions } = await connected(flags, readPolicies);
   const existing = [...definitions, ...given.existing];
-  return await replayed(toInput(backup, { policies, existing }, { policies: [] }), flags);
+  return await replayed(toInput(backup, { policies, existing }), flags);
 }
 
 const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>
-  withCluster(flags, 'restore rehearse', use, parseJson);
+  withCluster(flags, 'restore rehearse', use, { parse: parseJson });
 
 const replayed = (input: RehearsalInput, flags: RehearseFlags): Promise<Rehearsal> =>
   withProgress((line) =>
@@ -76,11 +84,10 @@ async function rehearsedAgainst(
   flags: RehearseFlags,
 ): Promise<Rehearsal> {
   const given = readGiven(flags);
-  const target = await readTarget(cluster, backup.objects, given.policies);
-  const isOwn = ({ object }: PlacedObject) => textIn(object, 'apiVersion').startsWith(`${GROUP}/`);
-  const policies = flags.policies === undefined ? target.objects.filter(isOwn) : given.policies;
-  const existing = [...given.existing, ...target.objects.filter((one) => !isOwn(one))];
-  const input = toInput(backup, { policies, existing }, { policies: [] });
+  const target = await readTarget(cluster, backup.objects, given.policies ?? []);
+  const policies = given.policies ?? target.objects.filter(({ object }) => isOwn(object));
+  const existing = [...given.existing, ...target.objects.filter(({ object }) => !isOwn(object))];
+  const input = toInput(backup, { policies, existing });
   const { major, minor } = cluster.version;
   const targetVersion = flags.targetVersion ?? (major === 0 ? undefined : `${major}.${minor}`);
   const rehearsal = await replayed(
@@ -93,15 +100,7 @@ async function rehearsedAgainst(
       .map(({ object }) => textIn(object, 'metadata', 'name')),
   );
   const refused = await dryRun(cluster, rehearsal.outcomes, (name) => namespaces.has(name), namesOf(flags));
-  const findings = [...rehearsal.findings, ...refused];
-  return {
-    ...rehearsal,
-    findings: [...findings.filter(isProblem), ...findings.filter((one) => !isProblem(one))],
-  };
-}
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
+  return { ...rehearsal, findings: problemsFirst([...rehearsal.findings, ...refused]) };
 }
 
 const COMPONENT = 'deploy/components/restore-rehearsal';
@@ -138,4 +137,97 @@ async function recordResult(
   const { uid } = stored.metadata ?? {};
   record({ ...note, regarding: { apiVersion: 'v1', kind: 'ConfigMap', namespace, name, uid } });
   await flush();
+}
+
+function formatRehearsal(rehearsal: Rehearsal, format: RehearseFlags['output'], colours: boolean): string {
+  switch (format) {
+    case 'table':
+      return table(rehearsal, colours);
+    case 'json':
+      return formatJson(json(rehearsal));
+    case 'junit':
+      return junit(rehearsal);
+  }
+}
+
+/** The table shows so many notes of each reason; JSON has all. */
+const NOTES_SHOWN = 5;
+
+function table({ findings, ...rehearsal }: Rehearsal, colours: boolean): string {
+  const problems = findings.filter(isProblem);
+  const notes = [
+    ...Map.groupBy(
+      findings.filter((one) => !isProblem(one)),
+      ({ reason }) => reason,
+    ).values(),
+  ];
+  const shown = [...problems, ...notes.flatMap((same) => same.slice(0, NOTES_SHOWN))];
+  const rows = shown.map(({ severity, reason, object, message }) => ({
+    cells: [{ text: reason, tone: severity === 'problem' ? ('bad' as const) : ('warn' as const) }, object],
+    lines: [message],
+  }));
+  const more = notes
+    .filter(({ length }) => length > NOTES_SHOWN)
+    .map((same) => `${same.length - NOTES_SHOWN} more ${same[0]?.reason ?? ''}: -o json lists all`);
+  const parts = rows.length === 0 ? [] : [formatTable(['FINDING', 'OBJECT', 'MESSAGE'], rows, colours)];
+  const summary = paint(
+    { text: summaryOf(rehearsal.outcomes, problems), tone: problems.length === 0 ? 'good' : 'bad' },
+    colours,
+  );
+  return `${[...parts, ...more, ...skippedLines(rehearsal), summary].join('\n')}\n`;
+}
+
+function summaryOf(outcomes: readonly Outcome[], problems: readonly Finding[]): string {
+  const { restored, exists, lost } = countsOf(outcomes);
+  return [
+    `${counted(restored, 'object')} restored`,
+    ...(exists > 0 ? [`${exists} exist already`] : []),
+    ...(lost > 0 ? [`${lost} lost`] : []),
+    problems.length === 0 ? 'no problems' : counted(problems.length, 'problem'),
+  ].join(', ');
+}
+
+function countsOf(outcomes: readonly Outcome[]) {
+  const count = (...results: readonly Outcome['result'][]) =>
+    outcomes.filter(({ result }) => results.includes(result)).length;
+  return {
+    objects: outcomes.length,
+    restored: count('restored', 'incomplete'),
+    exists: count('exists', 'different'),
+    lost: count('refused', 'unserved'),
+  };
+}
+
+const skippedLines = ({ skipped }: Pick<Rehearsal, 'skipped'>): readonly string[] =>
+  [...skipped].map(([reason, count]) => `${counted(count, 'object')} left out: ${reason}`);
+
+function json({ outcomes, findings, skipped, notes }: Rehearsal): object {
+  const problems = findings.filter(isProblem).length;
+  return {
+    kind: 'Rehearsal',
+    summary: {
+      ...countsOf(outcomes),
+      ...{ problems, notes: findings.length - problems, leftOut: Object.fromEntries(skipped) },
+    },
+    findings,
+    notes,
+  };
+}
+
+/** One case for each object with findings, and one for all others together. */
+function junit({ outcomes, findings }: Rehearsal): string {
+  const byObject = Map.groupBy(findings, ({ object }) => object);
+  const clean = outcomes.filter((outcome) => !byObject.has(describeOutcome(outcome))).length;
+  const cases = [...byObject].map(([name, found]) => {
+    const problems = found.filter(isProblem);
+    const lines = (some: readonly Finding[]) => some.map(({ reason, message }) => `${reason}: ${message}`);
+    const [first] = lines(problems);
+    return {
+      ...{ name, className: 'restore' },
+      ...(first === undefined ? {} : { failure: { message: first, details: lines(problems).join('\n') } }),
+      output: lines(found.filter((one) => !isProblem(one))),
+    };
+  });
+  const others = { name: `${counted(clean, 'object')} without findings`, className: 'restore', output: [] };
+  return formatJunit([{ name: 'rehearsal', cases: [...cases, others] }]);
 }

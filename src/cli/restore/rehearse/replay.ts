@@ -1,4 +1,24 @@
-/** Writes the objects of a backup into the cluster of a rehearsal, in the order and in the way of Velero. */
+/** The cluster of a rehearsal, an API server in memory, and how Velero writes the objects of a backup into it. */
+import { randomUUID } from 'node:crypto';
+
+import type { UserInfo } from '../../../admission/review/request.ts';
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import { textIn, type JsonObject, isEqual, objectIn } from '../../../json/json.ts';
+import { refOf, toTimestamp, groupResourceName, objectKey } from '../../../json/kube-object.ts';
+import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
+import { withMeta, type ApiObject } from '../../../machinery/api-object.ts';
+import { ApiFailure } from '../../../machinery/failure.ts';
+import type { ResourceType } from '../../../machinery/resource-type.ts';
+import { SILENT, type Write } from '../../review/api-server.ts';
+import { createRecording, toReviewResult } from '../../review/review-result.ts';
+import {
+  createGovernedIndex,
+  handlerWorldOf,
+  NAMESPACES,
+  worldOf,
+  type SnapshotInput,
+} from '../../review/snapshot.ts';
+import { createStage, type ReviewContext } from '../../review/stage.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { isServedBuiltIn } from '../../../restore/backup/built-in-versions.ts';
 import {
@@ -9,13 +29,77 @@ import {
   stripped,
   type RestoreNames,
 } from '../../../restore/backup/restored-object.ts';
-import { isEqual, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
-import { groupResourceName, objectKey, refOf } from '../../../json/kube-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
-import type { ResourceType } from '../../../machinery/resource-type.ts';
-import type { Target, Written } from './target.ts';
 
-export interface ReplayOptions extends RestoreNames {
+/** What the API server answers to one write. */
+type Written =
+  | { readonly kind: 'stored'; readonly deferred: string }
+  | { readonly kind: 'refused'; readonly message: string };
+
+export type Target = ReturnType<typeof createTarget>;
+
+/**
+ * @param window of the restore; undefined: nothing is deferred
+ * @throws UnusableInput with all problems of CRDs and policies
+ */
+export function createTarget(
+  input: SnapshotInput,
+  context: ReviewContext,
+  user: UserInfo,
+  window: RestoreWindow | undefined,
+) {
+  const { snapshot, policies, api, calls } = createStage(input, context);
+  const { contents, kinds, storage, decode } = snapshot;
+  if (window !== undefined) contents.put(refOf(RESTORE_WINDOWS, window), window);
+  const index = createGovernedIndex(policies, contents);
+  const world = worldOf(contents, index, context.now);
+  const view = { world, handlerWorld: handlerWorldOf(contents, kinds.resolve) };
+  const hasNamespace = (name: string): boolean =>
+    storage.get(NAMESPACES, { namespace: '', name }) !== undefined;
+
+  const store = (type: ResourceType, object: ApiObject, old: ApiObject | undefined): void => {
+    const born = { uid: randomUUID(), creationTimestamp: toTimestamp(context.now) };
+    const stored = old === undefined ? withMeta(object, born) : object;
+    if (type.group === '' && type.resource === NAMESPACES.resource) snapshot.putNamespace(stored);
+    else contents.put(refOf(type, stored), stored);
+    index.add(type, stored);
+  };
+  return {
+    ...{ kinds, contents, policies, world, hasNamespace },
+    /** The labels of all Namespaces. */
+    namespaceLabels: () =>
+      new Map(
+        storage.list(NAMESPACES).items.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]),
+      ),
+    /** An object in the version of `type`. */
+    inVersion: api.inVersion,
+    notes: snapshot.notes,
+    /** Creates the object, or updates the one with its name. Throws nothing: a refusal is a result. */
+    write: async (object: JsonObject, type: ResourceType): Promise<Written> => {
+      const record = createRecording();
+      try {
+        const namespace = textIn(object, 'metadata', 'namespace');
+        if (namespace !== '' && !hasNamespace(namespace))
+          throw new ApiFailure(404, 'NotFound', `namespaces "${namespace}" not found`);
+        const decoded = decode(object, type, SILENT.warn);
+        const before = contents.find(refOf(type, decoded)) as ApiObject | undefined; // decoded by this machinery
+        const old = before === undefined ? undefined : await api.inVersion(before, type);
+        const operation = old === undefined ? 'CREATE' : 'UPDATE';
+        const write: Write = { type, operation, user, object: decoded, old };
+        const result = await api.mutate(write, calls(view, record));
+        await api.validate(write, result?.prepared, calls(view, record));
+        if (result !== undefined) store(type, result.prepared, old);
+        return { kind: 'stored', deferred: [...(record.annotations.get('deferred') ?? [])].join(', ') };
+      } catch (error) {
+        if (!(error instanceof ApiFailure)) throw error;
+        const { messages } = toReviewResult(record, error, undefined, undefined);
+        return { kind: 'refused', message: messages.join('; ') };
+      }
+    },
+  };
+}
+
+interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
   /** The minor version of the target's Kubernetes; undefined: the newest that is known here. */
   readonly minor?: number | undefined;
@@ -45,6 +129,9 @@ export interface Outcome {
   readonly deferred: string;
 }
 
+/** Whether the object is in the cluster because of the restore. */
+export const isRestored = ({ result }: Outcome): boolean => result === 'restored' || result === 'incomplete';
+
 /**
  * @param items in the order of Velero
  * @param onProgress called before each object with the number of objects before it
@@ -69,7 +156,9 @@ export async function replay(
       const name = describeOutcome(outcome);
       const first = written.get(name);
       if (first === undefined) written.set(name, item);
-      outcomes.push(first === undefined || isSameObject(first, item, options) ? outcome : collision(outcome));
+      outcomes.push(
+        first === undefined || isSameObject(first, item, options) ? outcome : { ...outcome, ...COLLISION },
+      );
     }
   }
   return outcomes;
@@ -83,13 +172,20 @@ function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames
   return isEqual(a, b);
 }
 
-const collision = ({ item, namespace }: Outcome): Outcome =>
-  outcomeOf(
-    item,
-    namespace,
-    'refused',
-    'another object of the backup has this name after the mapping of namespaces: one of the two is lost',
-  );
+/** What happens to an object, whatever its name. */
+type Answer = Omit<Outcome, 'item' | 'namespace'>;
+
+const answer = (result: Outcome['result'], message = ''): Answer => ({ result, message, deferred: '' });
+
+const ofWrite = (written: Written): Answer =>
+  written.kind === 'refused'
+    ? answer('refused', written.message)
+    : { ...answer('restored'), deferred: written.deferred };
+
+const COLLISION = answer(
+  'refused',
+  'another object of the backup has this name after the mapping of namespaces: one of the two is lost',
+);
 
 /** Velero creates a missing Namespace without labels of its own, also if the backup does not contain it. */
 async function writeNamespace(
@@ -108,40 +204,43 @@ async function writeNamespace(
     object: item?.object ?? object,
   };
   const type = target.kinds.typeOf(object);
-  if (target.hasNamespace(name) || typeof type === 'string') return outcomeOf(known, undefined, 'exists');
-  return ofWrite(known, undefined, await target.write(object, type));
+  const exists = target.hasNamespace(name) || typeof type === 'string';
+  const answered = exists ? answer('exists') : ofWrite(await target.write(object, type));
+  return { item: known, namespace: undefined, ...answered };
 }
 
 async function writeObject(target: Target, item: BackupItem, options: ReplayOptions): Promise<Outcome> {
   const namespace = mappedNamespace(item.namespace, options);
+  return { item, namespace, ...(await write(target, item, namespace, options)) };
+}
+
+async function write(
+  target: Target,
+  item: BackupItem,
+  namespace: string | undefined,
+  options: ReplayOptions,
+): Promise<Answer> {
   const type = target.kinds.typeOf(item.object);
   const served = builtInAnswer(item, options);
-  if (served === false) return outcomeOf(item, namespace, 'unserved', unservedIn(item, options));
+  if (served === false) return answer('unserved', unservedIn(item, options));
   if (typeof type === 'string')
     return served === true
-      ? outcomeOf(item, namespace, 'restored') // an old version, whose fields are not known here
-      : outcomeOf(item, namespace, 'unserved', type);
-  if (type.namespaced !== (item.namespace !== undefined))
-    return outcomeOf(item, namespace, 'unserved', otherScope(type));
+      ? answer('restored') // an old version, whose fields are not known here
+      : answer('unserved', type);
+  if (type.namespaced !== (item.namespace !== undefined)) return answer('unserved', otherScope(type));
   const wanted = restoredObject(item, options);
-  const ref = { ...item.resource, namespace, name: item.name };
-  const existing = target.contents.find(ref);
+  const existing = target.contents.find({ ...item.resource, namespace, name: item.name });
   if (existing !== undefined)
-    return await meetExisting(
-      target,
-      { item, namespace, type, wanted },
-      existing as unknown as JsonObject,
-      options,
-    );
+    return await meetExisting(target, type, wanted, existing as unknown as JsonObject, options);
   const { managedFields, ...others } = objectIn(wanted, 'metadata');
   const created = await target.write({ ...wanted, metadata: others }, type);
-  if (created.kind === 'refused' || managedFields === undefined) return ofWrite(item, namespace, created);
+  if (created.kind === 'refused' || managedFields === undefined) return ofWrite(created);
   const stored = target.contents.find(refOf(type, wanted)) as unknown as JsonObject; // just written
   const second = { ...stored, metadata: { ...objectIn(stored, 'metadata'), managedFields } };
   const patched = await target.write(second, type);
-  if (patched.kind === 'refused')
-    return { ...outcomeOf(item, namespace, 'incomplete', patched.message), deferred: created.deferred };
-  return ofWrite(item, namespace, created);
+  return patched.kind === 'refused'
+    ? { ...ofWrite(created), result: 'incomplete', message: patched.message }
+    : ofWrite(created);
 }
 
 const builtInAnswer = ({ object }: BackupItem, { minor }: ReplayOptions): boolean | undefined =>
@@ -158,44 +257,26 @@ const otherScope = ({ kind, namespaced }: ResourceType): string =>
     ? `${kind} is namespaced in the target, and the object has no namespace`
     : `${kind} is cluster-scoped in the target, and the object has a namespace`;
 
-interface Wanted {
-  readonly item: BackupItem;
-  readonly namespace: string | undefined;
-  readonly type: ResourceType;
-  readonly wanted: JsonObject;
-}
-
 /** Velero writes an object that exists only if the policy says so; if that is refused, it tries its labels alone. */
 async function meetExisting(
   target: Target,
-  { item, namespace, type, wanted }: Wanted,
+  type: ResourceType,
+  wanted: JsonObject,
   existing: JsonObject,
   options: ReplayOptions,
-): Promise<Outcome> {
+): Promise<Answer> {
   const current = stripped(existing);
   const labels = { metadata: { labels: restoreLabels(options) } };
   const isSame = mergeDiff(mergeInto(current, labels), wanted) === undefined;
   if (options.existingResourcePolicy === 'none')
     return isSame
-      ? outcomeOf(item, namespace, 'exists')
-      : outcomeOf(item, namespace, 'different', 'an object with this name exists, and stays as it is');
+      ? answer('exists')
+      : answer('different', 'an object with this name exists, and stays as it is');
   const patch = isSame ? labels : (mergeDiff(current, wanted) ?? labels);
   const patched = await target.write(mergeInto(existing, patch), type);
   if (patched.kind === 'refused') await target.write(mergeInto(existing, labels), type);
-  return ofWrite(item, namespace, patched);
+  return ofWrite(patched);
 }
-
-const ofWrite = (item: BackupItem, namespace: string | undefined, written: Written): Outcome =>
-  written.kind === 'refused'
-    ? outcomeOf(item, namespace, 'refused', written.message)
-    : { ...outcomeOf(item, namespace, 'restored'), deferred: written.deferred };
-
-const outcomeOf = (
-  item: BackupItem,
-  namespace: string | undefined,
-  result: Outcome['result'],
-  message = '',
-): Outcome => ({ item, namespace, result, message, deferred: '' });
 
 /** e.g. `servers.infra.example.com shop/db` */
 export const describeOutcome = ({ item: { resource, name }, namespace }: Outcome): string =>

@@ -1,8 +1,7 @@
 /** Loads what a review of a cluster needs: its policies, or others from files, and the objects to which they refer. */
-import type { Grants } from '../../../admission/policy/compiled-policy.ts';
+import type { Grants, CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { grantsIn } from '../../../admission/policy/exceptions/grants.ts';
 import { createReadGrants } from '../../../runtime/policies/policy-exceptions.ts';
-import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import {
@@ -14,18 +13,16 @@ import {
   type KubeObject,
 } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
-import { governed, namedKinds } from '../../../runtime/policies/policy-kinds.ts';
+import { governed, namedKinds, createCrdSchemas } from '../../../runtime/policies/policy-kinds.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
-import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { ReviewFlags } from '../flags.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
 import { createKinds } from '../kinds.ts';
-import { compileLabelled } from '../policies.ts';
-import { readOwn, type Labelled } from '../read-own.ts';
+import { compileLabelled, readOwn, type Labelled } from '../policies.ts';
 import type { World } from '../../../admission/policy/world.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';

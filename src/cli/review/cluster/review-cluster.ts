@@ -1,4 +1,4 @@
-/** `gatehouse review --cluster`: checks the existing objects of a cluster against policies. Read-only. */
+/** `gatehouse review --cluster`: checks existing objects against policies. Read-only. docs/review.md documents the JSON. */
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
@@ -25,21 +25,14 @@ import { exemptionOfStored } from '../../../admission/policy/exceptions/exceptio
 import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
 import { pick } from '../../../json/objects.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
+import { describeIdentity, type Identity } from '../review-result.ts';
+import type { JunitCase, JunitSuite } from '../report/junit.ts';
+import { counted } from '../../../json/counted.ts';
+import { printable } from '../../../json/printable.ts';
+import { formatTable, paint } from '../../terminal/output.ts';
 
-export interface PolicyReview {
-  readonly policy: string;
-  readonly enforcement: CompiledPolicy['enforcement'];
-  /** The number of objects that were checked. */
-  readonly checked: number;
-  readonly violators: readonly Violator[];
-  /** Why some objects were not checked; undefined if all were. */
-  readonly incomplete: string | undefined;
-}
-
-export interface ClusterReview {
-  readonly policies: readonly PolicyReview[];
-  readonly notes: readonly string[];
-}
+type PolicyReview = Awaited<ReturnType<typeof reviewPolicy>>;
+type ClusterReview = Awaited<ReturnType<typeof reviewAll>>;
 
 /** @throws UnusableInput for policies in files, and an Error when the API server does not respond */
 export const reviewCluster = (
@@ -54,7 +47,7 @@ export const reviewCluster = (
       const loaded = await loadClusterPolicies(cluster, flags, options, ownNamespace);
       return await withProgress((line) => reviewAll(cluster, loaded, ownNamespace, line));
     },
-    parseJson,
+    { parse: parseJson },
   );
 
 async function reviewAll(
@@ -62,7 +55,7 @@ async function reviewAll(
   loaded: Awaited<ReturnType<typeof loadClusterPolicies>>,
   ownNamespace: string,
   line: ProgressLine,
-): Promise<ClusterReview> {
+) {
   // The user has requested it: include policies without the hourly audit.
   const asked = loaded.policies.map((policy) => ({ ...policy, audit: true }));
   const auditable = asked.filter(hasAudit);
@@ -97,7 +90,7 @@ async function reviewAll(
   for (const policy of auditable) policies.push(await reviewPolicy(policy, sources));
   for (const { name, message } of loaded.broken)
     policies.push({
-      policy: name,
+      name,
       enforcement: 'Deny',
       checked: 0,
       violators: [],
@@ -106,7 +99,7 @@ async function reviewAll(
   return { policies, notes: [...notes] };
 }
 
-async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources): Promise<PolicyReview> {
+async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources) {
   const duplicates = collectDuplicates(policy, sources.now());
   const { pages, namespaceLabels } = sources.stored;
   /** The same pages; adds the objects that the policy selects to `duplicates`. */
@@ -128,10 +121,11 @@ async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources): Prom
     NEVER,
   );
   return {
-    policy: policy.name,
-    enforcement: policy.enforcement,
+    ...pick(policy, 'name', 'enforcement'),
+    /** The number of objects that were checked. */
     checked,
     violators: merged([...violators, ...duplicates.violators()]),
+    /** Why some objects were not checked; undefined if all were. */
     incomplete: message,
   };
 }
@@ -216,4 +210,106 @@ function violatorOf(
   const wanted = { ...key, policy, self };
   const violation = obstacleViolation({ kind: 'held', key: wanted, holder: other.self, beingDeleted: false });
   return violation === undefined ? [] : [{ resource, object, violations: [violation] }];
+}
+
+export function clusterTable({ policies }: ClusterReview, colours: boolean): string {
+  const rows = policies.flatMap((review) =>
+    review.violators.map((violator) => ({
+      cells: [describeIdentity(identityOf(violator)), review.name],
+      lines: linesOf(violator),
+    })),
+  );
+  const totals = policies.map(({ name, enforcement, checked, violators, incomplete }) => ({
+    cells: [
+      name,
+      enforcement,
+      String(checked),
+      violators.length > 0 ? { text: String(violators.length), tone: 'bad' as const } : '0',
+      String(violationsOf(violators)),
+    ],
+    lines: incomplete === undefined ? [] : [`incomplete: ${incomplete}`],
+  }));
+  return [
+    ...(rows.length === 0 ? [] : [formatTable(['OBJECT', 'POLICY', 'VIOLATION'], rows, colours), '']),
+    formatTable(['POLICY', 'ENFORCEMENT', 'CHECKED', 'OBJECTS', 'VIOLATIONS', ''], totals, colours),
+    '',
+    sentence(policies, colours),
+    '',
+  ].join('\n');
+}
+
+function sentence(policies: readonly PolicyReview[], colours: boolean): string {
+  const { objects, violations, incomplete } = summaryOf(policies);
+  const found = paint(
+    violations === 0
+      ? { text: 'no violations', tone: 'good' }
+      : { text: `${counted(violations, 'violation')} in ${counted(objects, 'object')}`, tone: 'bad' },
+    colours,
+  );
+  if (incomplete === 0) return found;
+  const text = `${incomplete} of ${counted(policies.length, 'policy')} incomplete`;
+  return `${found}; ${paint({ text, tone: 'warn' }, colours)}`;
+}
+
+function summaryOf(policies: readonly PolicyReview[]) {
+  const violators = policies.flatMap((review) => review.violators);
+  return {
+    policies: policies.length,
+    objects: new Set(violators.map((violator) => JSON.stringify(identityOf(violator)))).size,
+    violations: violationsOf(violators),
+    incomplete: policies.filter(({ incomplete }) => incomplete !== undefined).length,
+  };
+}
+
+const violationsOf = (violators: readonly Violator[]): number =>
+  violators.reduce((sum, { violations }) => sum + violations.length, 0);
+
+function identityOf({ object: { apiVersion = '', kind = '', metadata = {} } }: Violator): Identity {
+  const { name = '', namespace } = metadata;
+  return { apiVersion, kind, namespace, name };
+}
+
+const linesOf = ({ violations }: Violator): readonly string[] =>
+  violations.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+
+export function clusterJson({ policies, notes }: ClusterReview): object {
+  return {
+    kind: 'ClusterReview',
+    summary: summaryOf(policies),
+    notes,
+    policies: policies.map(({ violators, incomplete, ...policy }) => ({
+      ...policy,
+      objects: violators.length,
+      violations: violationsOf(violators),
+      incomplete,
+    })),
+    results: policies.flatMap(({ name: policy, violators }) =>
+      violators.map((violator) => ({
+        object: identityOf(violator),
+        policy,
+        violations: violator.violations.map(({ check, field, message }) => ({ check, field, message })),
+      })),
+    ),
+  };
+}
+
+export function clusterJunit({ policies }: ClusterReview): readonly JunitSuite[] {
+  return policies.map((review) => ({ name: `AdmissionPolicy ${review.name}`, cases: casesOf(review) }));
+}
+
+/** One case per object with violations, and one for all others. */
+function casesOf({ name: policy, checked, violators, incomplete }: PolicyReview): readonly JunitCase[] {
+  const base = { className: policy, output: [] };
+  return [
+    ...violators.map((violator) => {
+      const lines = linesOf(violator);
+      const failure = { message: lines.join('; '), details: lines.join('\n') };
+      return { ...base, name: describeIdentity(identityOf(violator)), failure };
+    }),
+    {
+      ...base,
+      name: `${counted(checked - violators.length, 'object')} without violations`,
+      ...(incomplete === undefined ? {} : { error: printable(incomplete) }),
+    },
+  ];
 }

@@ -1,17 +1,21 @@
-/** Reviewed objects as a table, JSON and JUnit XML. docs/review.md documents the JSON. */
+/** Reviewed objects and test suites as text, JSON and JUnit XML. docs/review.md documents the JSON. */
 import { stringifyJson } from '../../../json/json.ts';
-import { describePlace } from '../documents.ts';
-import { describeIdentity, type ReviewResult, type ReviewedObject, type Verdict } from '../review-result.ts';
+import { describePlace } from '../input.ts';
+import { describeIdentity, type ReviewResult, type Verdict } from '../review-result.ts';
+import type { ReviewedObject } from '../reviewer.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { formatTable, paint, type Row } from '../../terminal/output.ts';
+import type { SuiteResult } from '../suite/suite.ts';
+import type { Mismatch } from '../suite/expectation.ts';
+import { printable } from '../../../json/printable.ts';
 
-export interface TableOptions {
+interface TableOptions {
   readonly colours: boolean;
   readonly showPatch: boolean;
 }
 
 const VERDICTS = ['denied', 'warned', 'allowed', 'unchecked'] as const;
-const COLOURS = { denied: 'red', warned: 'yellow', allowed: 'green', unchecked: 'grey' } as const;
+const TONES = { denied: 'bad', warned: 'warn', allowed: 'good', unchecked: 'rest' } as const;
 
 export function objectsTable(reviewed: readonly ReviewedObject[], options: TableOptions): string {
   const rows = reviewed.map(({ identity, result }): Row => {
@@ -19,7 +23,7 @@ export function objectsTable(reviewed: readonly ReviewedObject[], options: Table
     return {
       cells: [
         describeIdentity(identity),
-        { text: verdict, colour: COLOURS[verdict] },
+        { text: verdict, tone: TONES[verdict] },
         [...policies, ...handlers.map((name) => `${name} (handler)`)].join(', '),
       ],
       lines: resultLines(result, options.showPatch),
@@ -30,7 +34,7 @@ export function objectsTable(reviewed: readonly ReviewedObject[], options: Table
 }
 
 /** The messages about an object, one per line. */
-export function resultLines(
+function resultLines(
   { messages, warnings, auditAnnotations, patch }: ReviewResult,
   showPatch: boolean,
 ): readonly string[] {
@@ -46,7 +50,7 @@ export function resultLines(
 function totals(reviewed: readonly ReviewedObject[], colours: boolean): string {
   const parts = VERDICTS.map((verdict) => ({ verdict, count: countOf(reviewed, verdict) }))
     .filter(({ count }) => count > 0)
-    .map(({ verdict, count }) => paint({ text: `${count} ${verdict}`, colour: COLOURS[verdict] }, colours));
+    .map(({ verdict, count }) => paint({ text: `${count} ${verdict}`, tone: TONES[verdict] }, colours));
   return `${reviewed.length} ${reviewed.length === 1 ? 'object' : 'objects'}: ${parts.join(', ')}`;
 }
 
@@ -59,7 +63,7 @@ export function objectsJson(reviewed: readonly ReviewedObject[], notes: readonly
   return { kind: 'Review', summary, notes, results: reviewed.map(resultJson) };
 }
 
-export function resultJson({ identity, place, operation, result }: ReviewedObject): object {
+function resultJson({ identity, place, operation, result }: ReviewedObject): object {
   const { verdict, policies, handlers, warnings, auditAnnotations, patch } = result;
   const { messages, refusal, causes } = result;
   return {
@@ -98,3 +102,90 @@ function toCase({ identity, place, result }: ReviewedObject): JunitCase {
     ...(verdict === 'unchecked' ? { skipped: 'no policy and no handler applies' } : {}),
   };
 }
+
+export function suitesText(suites: readonly SuiteResult[], { colours, showPatch }: TableOptions): string {
+  const lines = suites.flatMap(({ file, results }) => [
+    printable(file),
+    ...results.flatMap((result) => testLines(result, file, { colours, showPatch })),
+    '',
+  ]);
+  const { tests, passed, failed } = summaryOf(suites);
+  const counts = [
+    ...(failed > 0 ? [paint({ text: `${failed} failed`, tone: 'bad' }, colours)] : []),
+    ...(passed > 0 ? [paint({ text: `${passed} passed`, tone: 'good' }, colours)] : []),
+  ];
+  return [...lines, `${tests} ${tests === 1 ? 'test' : 'tests'}: ${counts.join(', ')}`, ''].join('\n');
+}
+
+function testLines(
+  { test, reviewed, mismatches }: SuiteResult['results'][number],
+  file: string,
+  { colours, showPatch }: TableOptions,
+): readonly string[] {
+  const details = showPatch
+    ? resultLines(reviewed.result, true).map((line) => `          ${printable(line)}`)
+    : [];
+  const [mark, place] =
+    mismatches.length === 0
+      ? [paint({ text: 'passed', tone: 'good' }, colours), '']
+      : [paint({ text: 'FAILED', tone: 'bad' }, colours), ` (${file}:${test.line})`];
+  return [
+    `  ${mark}  ${printable(`${test.name}${place}`)}`,
+    ...mismatches.flatMap(({ what, expected, received }) => [
+      `          ${printable(what)}`,
+      `            expected: ${printable(expected)}`,
+      `            received: ${printable(received)}`,
+    ]),
+    ...details,
+  ];
+}
+
+function summaryOf(suites: readonly SuiteResult[]) {
+  const results = suites.flatMap((suite) => suite.results);
+  const failed = results.filter(({ mismatches }) => mismatches.length > 0).length;
+  return { suites: suites.length, tests: results.length, passed: results.length - failed, failed };
+}
+
+export function suitesJson(suites: readonly SuiteResult[], notes: readonly string[]): object {
+  return {
+    kind: 'SuiteReview',
+    summary: summaryOf(suites),
+    notes,
+    suites: suites.map(({ file, results }) => ({
+      file,
+      tests: results.map(({ test: { name, line }, reviewed, mismatches }) => ({
+        name,
+        line,
+        passed: mismatches.length === 0,
+        failures: mismatches,
+        result: resultJson(reviewed),
+      })),
+    })),
+  };
+}
+
+export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite[] {
+  return suites.map(({ file, results }) => ({
+    name: file,
+    cases: results.map(({ test, reviewed, mismatches }): JunitCase => {
+      const [first] = mismatches;
+      return {
+        name: test.name,
+        className: file,
+        file,
+        output: resultLines(reviewed.result, false),
+        ...(first === undefined
+          ? {}
+          : {
+              failure: {
+                message: describe(first),
+                details: [...mismatches.map(describe), `at ${file}:${test.line}`].join('\n'),
+              },
+            }),
+      };
+    }),
+  }));
+}
+
+const describe = ({ what, expected, received }: Mismatch): string =>
+  `${what}: expected ${expected}, received ${received}`;

@@ -2,7 +2,6 @@
 import { messageOf } from '../../../json/error-message.ts';
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import {
-  type JsonObject,
   isEqual,
   isJsonArray,
   isJsonObject,
@@ -10,34 +9,21 @@ import {
   stringifyJson,
   type JsonValue,
 } from '../../../json/json.ts';
-import { readMap, readObject, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
+import { readMap, readObject, readText, readTexts, readWord, type YamlField } from '../yaml.ts';
 import type { ReviewResult, Verdict } from '../review-result.ts';
 
 type ExpectedDecision = (typeof DECISIONS)[number];
 
 const DECISIONS = ['allow', 'warn', 'deny', 'unchecked'] as const;
 
-export interface Expectation {
-  readonly decision: ExpectedDecision;
-  /** A part of the message of a denial. */
-  readonly message?: string | undefined;
-  readonly messageMatches?:
-    { readonly text: string; readonly test: (message: string) => boolean } | undefined;
-  /** The fields of all causes, in any order. */
-  readonly fields?: readonly string[] | undefined;
-  /** A part of each warning, in any order; empty: no warnings. */
-  readonly warnings?: readonly string[] | undefined;
-  /** A part of the object after mutation; null: the field is absent. */
-  readonly object?: JsonObject | undefined;
-  /** A part of each annotation; null: the annotation is absent. */
-  readonly auditAnnotations?: Readonly<Record<string, string | null>> | undefined;
-}
+type ReadExpectation = NonNullable<ReturnType<typeof readExpectation>>;
+export type Expectation = Pick<ReadExpectation, 'decision'> & Partial<ReadExpectation>;
 
 const DENIAL_KEYS = ['message', 'messageMatches', 'fields'];
 const EXPECT_KEYS = ['decision', ...DENIAL_KEYS, 'warnings', 'object', 'auditAnnotations'];
 
 /** Reports problems; undefined if the expectation cannot be used. */
-export function readExpectation(field: YamlField): Expectation | undefined {
+export function readExpectation(field: YamlField) {
   if (readMap(field, EXPECT_KEYS) === undefined) {
     if (field.value === undefined) field.report('a test needs expect: the expected result');
     return undefined;
@@ -46,11 +32,16 @@ export function readExpectation(field: YamlField): Expectation | undefined {
   if (field.at('decision').value === undefined)
     field.report(`decision is required: one of ${DECISIONS.join(', ')}`);
   const details = {
+    /** A part of the message of a denial. */
     message: readText(field.at('message')),
     messageMatches: patternOf(field.at('messageMatches')),
+    /** The fields of all causes, in any order. */
     fields: readTexts(field.at('fields')),
+    /** A part of each warning, in any order; empty: no warnings. */
     warnings: readTexts(field.at('warnings')),
+    /** A part of the object after mutation; null: the field is absent. */
     object: readObject(field.at('object')),
+    /** A part of each annotation; null: the annotation is absent. */
     auditAnnotations: annotationsOf(field.at('auditAnnotations')),
   };
   if (decision === undefined) return undefined;
@@ -63,19 +54,19 @@ export function readExpectation(field: YamlField): Expectation | undefined {
   return { decision, ...details };
 }
 
-function patternOf(field: YamlField): Expectation['messageMatches'] {
+function patternOf(field: YamlField) {
   const text = readText(field);
   if (text === undefined) return undefined;
   try {
     const pattern = compilePattern(text);
-    return { text, test: (message) => pattern.test(message) };
+    return { text, test: (message: string) => pattern.test(message) };
   } catch (error) {
     field.report(messageOf(error));
     return undefined;
   }
 }
 
-function annotationsOf(field: YamlField): Expectation['auditAnnotations'] {
+function annotationsOf(field: YamlField): Readonly<Record<string, string | null>> | undefined {
   const given = readObject(field);
   if (given === undefined) return undefined;
   const entries = Object.entries(given).filter((entry): entry is [string, string | null] => {

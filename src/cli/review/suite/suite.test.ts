@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import type { PlacedObject } from '../documents.ts';
+import type { PlacedObject } from '../input.ts';
 import { parseSuite } from './suite.ts';
 
 const stored: Readonly<Record<string, readonly PlacedObject[]>> = {
@@ -50,16 +50,16 @@ test('paths are relative to the suite, and missing fields have defaults', () => 
     existing: [],
     handlers: undefined,
   });
-  expect(suite.tests).toMatchObject([
+  expect(suite?.tests).toMatchObject([
     { name: 'one', line: 3, operation: 'CREATE', groups: [], object: { place: { line: 4 } } },
     { name: 'two', line: 6, operation: 'UPDATE', object: { object: { metadata: { name: 'b' } } } },
   ]);
-  expect(suite.tests[1]?.expect.messageMatches?.test('nooo')).toBe(true);
+  expect(suite?.tests[1]?.expect.messageMatches?.test('nooo')).toBe(true);
 });
 
 test('a suite names handlers only if the caller allows it', () => {
   const text = `policies: [p.yaml]\nhandlers: ../handlers\ntests:\n  - { name: one, object: ${POD}, expect: { decision: allow } }`;
-  expect(parseSuite(text, 'tests/suite.yaml', readStored, true).suite.handlers).toBe('../handlers');
+  expect(parseSuite(text, 'tests/suite.yaml', readStored, true).suite?.handlers).toBe('../handlers');
   expect(parseSuite(text, 'tests/suite.yaml', readStored, false).problems).toEqual([
     'tests/suite.yaml:2: handlers: handlers are code: read it, then pass --allow-handlers to run it',
   ]);

@@ -1,36 +1,38 @@
-/** Parses test suites in YAML. docs/review.md documents the format. */
-import { dirname, isAbsolute, join } from 'node:path';
+/** Parses and runs test suites. docs/review.md documents the format. */
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 
 import { messageOf } from '../../../json/error-message.ts';
 import { isJsonArray, textIn, type JsonObject } from '../../../json/json.ts';
-import { describePlace, objectsOf, type PlacedObject } from '../documents.ts';
-import { jsonOfYaml, parseYamlDocuments } from '../yaml-text.ts';
-import { createField, readMap, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
-import { readExpectation, type Expectation } from './expectation.ts';
+import {
+  describePlace,
+  objectsOf,
+  type PlacedObject,
+  parseDocuments,
+  filesAt,
+  readObjects,
+  refuse,
+  type ReadOptions,
+} from '../input.ts';
+import {
+  jsonOfYaml,
+  parseYamlDocuments,
+  createField,
+  readMap,
+  readText,
+  readTexts,
+  readWord,
+  type YamlField,
+} from '../yaml.ts';
+import { checkExpectation, readExpectation } from './expectation.ts';
+import type { LoadedHandler } from '../../../runtime/handlers/load-handlers.ts';
+import { userOf } from '../flags.ts';
+import { createReviewer } from '../reviewer.ts';
+import type { ReviewContext } from '../stage.ts';
 
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE'] as const;
 
-export interface SuiteTest {
-  readonly name: string;
-  readonly line: number;
-  readonly object: PlacedObject;
-  readonly old: PlacedObject | undefined;
-  readonly user: string | undefined;
-  readonly groups: readonly string[];
-  readonly operation: (typeof OPERATIONS)[number];
-  readonly expect: Expectation;
-}
-
-export interface Suite {
-  readonly file: string;
-  /** Resolved: the paths in the file are relative to its folder. */
-  readonly policies: readonly string[];
-  readonly crds: readonly string[];
-  readonly existing: readonly string[];
-  readonly handlers: string | undefined;
-  readonly namespace: string | undefined;
-  readonly tests: readonly SuiteTest[];
-}
+type Suite = NonNullable<ReturnType<typeof suiteOf>>;
 
 /** Reads the objects of a file. Throws UnusableInput. */
 type ReadFile = (path: string) => readonly PlacedObject[];
@@ -42,12 +44,7 @@ const TEST_KEYS = ['name', 'object', 'objectFrom', 'old', 'oldFrom', 'user', 'gr
  * Problems contain the line. A suite with problems must not run.
  * @param allowHandlers whether the suite may name handlers: code, which runs with the permissions of the caller
  */
-export function parseSuite(
-  text: string,
-  file: string,
-  readFile: ReadFile,
-  allowHandlers: boolean,
-): { readonly suite: Suite; readonly problems: readonly string[] } {
+export function parseSuite(text: string, file: string, readFile: ReadFile, allowHandlers: boolean) {
   const problems: string[] = [];
   const report = (line: number, path: string, message: string) => {
     problems.push(`${file}:${line}: ${path === '' ? '' : `${path}: `}${message}`);
@@ -59,7 +56,7 @@ export function parseSuite(
     report(second.line, '', 'a suite must be a single document: move the others to separate files');
   if (document === undefined)
     report(1, '', `the suite is empty: it must be a map of ${SUITE_KEYS.join(', ')}`);
-  if (document === undefined || problems.length > 0) return { suite: emptySuite(file), problems };
+  if (document === undefined || problems.length > 0) return { suite: undefined, problems };
   const { node } = document;
   const field = createField({ node, lineAt, report }, jsonOfYaml(node.toJS()));
   const handlers = field.at('handlers');
@@ -68,13 +65,8 @@ export function parseSuite(
   return { suite: suiteOf(field, file, readFile), problems };
 }
 
-const emptySuite = (file: string): Suite => ({
-  ...{ file, policies: [], crds: [], existing: [], tests: [] },
-  ...{ handlers: undefined, namespace: undefined },
-});
-
-function suiteOf(field: YamlField, file: string, readFile: ReadFile): Suite {
-  if (readMap(field, SUITE_KEYS) === undefined) return emptySuite(file);
+function suiteOf(field: YamlField, file: string, readFile: ReadFile) {
+  if (readMap(field, SUITE_KEYS) === undefined) return undefined;
   const relative = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
   const paths = (key: string) => (readTexts(field.at(key)) ?? []).map(relative);
   const tests = field.at('tests');
@@ -82,6 +74,7 @@ function suiteOf(field: YamlField, file: string, readFile: ReadFile): Suite {
   const count = isJsonArray(tests.value) ? tests.value.length : 0;
   return {
     file,
+    // Resolved: the paths in the file are relative to its folder.
     policies: paths('policies'),
     crds: paths('crds'),
     existing: paths('existing'),
@@ -93,7 +86,7 @@ function suiteOf(field: YamlField, file: string, readFile: ReadFile): Suite {
   };
 }
 
-function testOf(field: YamlField, file: string, read: ReadFile): SuiteTest | undefined {
+function testOf(field: YamlField, file: string, read: ReadFile) {
   if (readMap(field, TEST_KEYS) === undefined) return undefined;
   const name = readText(field.at('name'));
   if (name === undefined || name === '') field.report('a test needs a name');
@@ -163,4 +156,83 @@ function namedObject(source: string, field: YamlField, read: ReadFile): PlacedOb
 function namesOf(object: JsonObject): readonly string[] {
   const name = textIn(object, 'metadata', 'name');
   return [name, `${textIn(object, 'kind')}/${name}`];
+}
+
+export type SuiteResult = Awaited<ReturnType<typeof runSuite>>;
+
+interface SuitesContext extends Omit<ReviewContext, 'handlers'> {
+  /** Throws InvalidHandlers. Undefined: the caller does not allow suites to name code. */
+  readonly openHandlers: OpenHandlers | undefined;
+}
+
+type OpenHandlers = (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
+
+/** @throws UnusableInput and InvalidHandlers when a suite cannot run */
+export async function runSuites(
+  paths: readonly string[],
+  options: ReadOptions,
+  context: SuitesContext,
+): Promise<readonly SuiteResult[]> {
+  const suites = readSuites(paths, options, context.openHandlers !== undefined);
+  const results: SuiteResult[] = [];
+  for (const suite of suites) results.push(await runSuite(suite, options, context));
+  return results;
+}
+
+function readSuites(
+  paths: readonly string[],
+  options: ReadOptions,
+  allowHandlers: boolean,
+): readonly Suite[] {
+  const listed = paths.map((path) => ({ path, ...filesAt(path, options) }));
+  const problems = listed.flatMap((each) => each.problems);
+  const suites: Suite[] = [];
+  for (const { path, found: files } of listed) {
+    const isFolder = files[0] !== path;
+    const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
+    const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
+    if (texts.length > 0 && tests.length === 0)
+      problems.push(`${path}: the folder has no test suite, only objects`);
+    for (const { file, text } of tests) {
+      const readFile = (name: string) => readObjects([name], { ...options, recursive: false });
+      const parsed = parseSuite(text, file, readFile, allowHandlers);
+      problems.push(...parsed.problems);
+      if (parsed.suite !== undefined) suites.push(parsed.suite);
+    }
+  }
+  refuse(problems);
+  return suites;
+}
+
+/** A folder of suites may also contain objects. Any other file is treated as a suite, so that mistakes are reported. */
+function isFixture(text: string, file: string): boolean {
+  const { found, problems } = parseDocuments(text, file);
+  return (
+    problems.length === 0 && found.length > 0 && found.every((each) => objectsOf(each).problems.length === 0)
+  );
+}
+
+async function runSuite(
+  { file, policies, crds, existing, handlers, tests, namespace = 'default' }: Suite,
+  options: ReadOptions,
+  { openHandlers, ...context }: SuitesContext,
+) {
+  const opened = (await openHandlers?.(handlers, resolve(dirname(file)))) ?? [];
+  const input = {
+    namespace,
+    existing: readObjects([...crds, ...policies, ...existing], options),
+    reviewed: tests.flatMap(({ object, old }) => (old === undefined ? [object] : [object, old])),
+  };
+  const { review, notes, isEmpty } = createReviewer(input, { ...context, handlers: opened });
+  refuse(isEmpty ? [`${file}: no AdmissionPolicy and no handler to test: list them under policies`] : []);
+  const results = [];
+  for (const test of tests) {
+    const { object, old, operation } = test;
+    const user = userOf(test.user, test.groups);
+    const [reviewed] = await review([{ ...object, old: old?.object, operation, user }]);
+    if (reviewed === undefined) throw new Error('a review without a result');
+    // Without mismatches, the test has passed.
+    results.push({ test, reviewed, mismatches: checkExpectation(test.expect, reviewed.result) });
+  }
+  return { file, results, notes: notes.map((note) => `${file}: ${note}`) };
 }

@@ -6,13 +6,9 @@ import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { shorten } from '../../../../json/printable.ts';
-import { isUntested, UPGRADE, versionProblem } from '../../../../kube/supported-version.ts';
+import { isUntested, UPGRADE, versionProblem } from '../../../../kube/discovery.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
-import type {
-  AccountReadings,
-  Definition,
-  InstallationReadings,
-} from '../../read-cluster/read-installation.ts';
+import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { judgeReading, ok, orElse, problem, someOf, unknown, warning, type Results } from '../finding.ts';
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
@@ -97,7 +93,7 @@ function missingFields(wanted: unknown, live: unknown, path: string): readonly s
 /** What `judge` finds for each account; findings about the reading itself only once. */
 function eachAccount(
   { namespace, accounts }: InstallationReadings,
-  judge: (readings: AccountReadings, account: string) => Results,
+  judge: (readings: InstallationReadings['accounts'][number], account: string) => Results,
 ): Results {
   if (accounts.length === 0)
     return ok(

@@ -1,10 +1,10 @@
 /** Checks that policies and detectors are in force, and that no RestoreWindow is open for too long. */
 import { counted } from '../../../../json/counted.ts';
-import type { ObjectMeta, Condition } from '../../../../json/kube-object.ts';
+import { objectKey, type Condition, type ObjectMeta } from '../../../../json/kube-object.ts';
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import type { Reading } from '../../read-cluster/reading.ts';
-import { age } from '../../status/time-line.ts';
+import { age } from '../../status/cells.ts';
 import { judgeReading, ok, orElse, problem, warning, type Results } from '../finding.ts';
 
 interface Conditioned {
@@ -63,7 +63,7 @@ const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, creat
 function judgeConditions(kind: string, { metadata, status }: Conditioned, create: typeof problem): Results {
   const { namespace } = metadata;
   const place = namespace === undefined ? '' : ` -n ${namespace}`;
-  const name = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${metadata.name ?? ''}`;
+  const name = `${kind} ${objectKey(metadata)}`;
   const describe = `kubectl describe ${kind.toLowerCase()} ${metadata.name ?? ''}${place}`;
   const conditions = status?.conditions ?? [];
   const ready = conditions.find(({ type }) => type === 'Ready');

@@ -1,16 +1,20 @@
 /** Checks that the API server calls Gatehouse and gets a response. */
 import { WINDOW_ENTRY } from '../../../../admission/webhooks/protect-own-kinds.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
+import {
+  INSTALLATION_ROLE,
+  isOwnedByInstallation,
+} from '../../../../admission/webhooks/installation-owner.ts';
 import { environmentName } from '../../../../config/environment.ts';
+import type { EndpointSlice } from '../../../../runtime/endpoints/slices.ts';
 import type {
-  EndpointSlice,
   InstallationReadings,
   LiveConfiguration,
   LiveService,
 } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
 import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Results } from '../finding.ts';
-import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-session.ts';
+import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-entries.ts';
 
 /** Without webhook configurations, the API server calls no webhook. */
 export function checkConfigurations({ namespace, mutating, validating }: InstallationReadings): Results {
@@ -189,4 +193,24 @@ function judge(state: DevSessionState, { namespace, now }: InstallationReadings)
 function isRecent(end: Date, now: Date): boolean {
   const sinceMs = now.getTime() - end.getTime();
   return sinceMs >= 0 && sinceMs < OVERDUE_MS;
+}
+
+/**
+ * The owner shows it: the garbage collector has deleted everything whose owner is gone. A development session may have created
+ * a configuration without one.
+ */
+export function checkRemoval({ namespace, mutating, validating, now }: InstallationReadings): Results {
+  const judged = { MutatingWebhookConfiguration: mutating, ValidatingWebhookConfiguration: validating };
+  const found = Object.entries(judged).flatMap(([kind, reading]) => {
+    const live = valueOf(reading);
+    return live === undefined || devSessionOf(live, now).kind !== 'none' ? [] : [{ kind, live }];
+  });
+  if (found.length === 0) return [];
+  const unowned = found.filter(({ live }) => !isOwnedByInstallation(live)).map(({ kind }) => kind);
+  if (unowned.length === 0) return ok('the webhook configurations go when Gatehouse is removed');
+  return warning(
+    `${unowned.join(' and ')} "${WEBHOOK_CONFIGURATION_NAME}" would stay if Gatehouse were removed, and reject all governed requests`,
+    `apply the manifests, which include the ClusterRole ${INSTALLATION_ROLE} and the permissions for it: kubectl apply -k deploy. ` +
+      `If the warning is still there after a minute: ${logsOf(namespace)}`,
+  );
 }

@@ -71,8 +71,7 @@ export interface JudgedAuthority extends Judged<AuthorityPart> {
 
 /** Returns only data from certificates: no private key leaves this function. */
 export function authorityPart(
-  readings: Pick<ClusterReadings, 'authority' | 'caBundle'> &
-    Partial<Pick<ClusterReadings, 'propagationWaitMs'>>,
+  readings: Pick<ClusterReadings, 'authority' | 'caBundle' | 'propagationWaitMs'>,
   namespace: string,
   now: Date,
 ): JudgedAuthority {
@@ -104,12 +103,7 @@ function parseSecret({ data = {} }: Secret): Authority | string {
   }
 }
 
-function ofSecret(
-  authority: Authority,
-  object: string,
-  waitMs: number | undefined,
-  now: Date,
-): JudgedAuthority {
+function ofSecret(authority: Authority, object: string, waitMs: number, now: Date): JudgedAuthority {
   const { generations } = authority;
   const phase = rotationPhase({ authority, paused: undefined });
   const rows = generations.map((generation) => rowOf(generation, waitMs, now));
@@ -125,7 +119,7 @@ function ofSecret(
   };
 }
 
-function rowOf(generation: Generation, waitMs: number | undefined, now: Date): GenerationRow {
+function rowOf(generation: Generation, waitMs: number, now: Date): GenerationRow {
   const { id, state, createdAt, publishedAt, activatedAt } = generation;
   return {
     ...rowOfLife(id, state, lifeOf(generation), now),
@@ -133,9 +127,7 @@ function rowOf(generation: Generation, waitMs: number | undefined, now: Date): G
     publishedAt: publishedAt?.toISOString(),
     activatedAt: activatedAt?.toISOString(),
     signsAt:
-      state === 'pending' && publishedAt !== undefined && waitMs !== undefined
-        ? after(publishedAt, waitMs).toISOString()
-        : undefined,
+      state === 'pending' && publishedAt !== undefined ? after(publishedAt, waitMs).toISOString() : undefined,
     rotationAt:
       state === 'active' && isOwnGeneration(generation) ? rotationTime(generation).toISOString() : undefined,
     retiresAt: retirementTime(generation)?.toISOString(),

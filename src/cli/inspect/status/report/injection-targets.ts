@@ -9,8 +9,12 @@ import { bundleOfSource, type BundleState } from '../../../../pki/injection/sour
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
 import { objectKey } from '../../../../json/kube-object.ts';
-import { withOwnRequest, type Scope, type SourceReadings } from '../../read-cluster/injection-targets.ts';
-import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import {
+  withOwnRequest,
+  type Scope,
+  type SourceReadings,
+  type ClusterReadings,
+} from '../../read-cluster/read-cluster.ts';
 import { unreadOf, valueOf } from '../../read-cluster/reading.ts';
 import type { Judged, Listing, Problems } from './attention.ts';
 

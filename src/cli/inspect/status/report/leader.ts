@@ -19,18 +19,7 @@ export interface LeaderPart {
   readonly replicas: readonly Replica[];
 }
 
-interface Replica {
-  readonly name: string;
-  /** What it runs; `serve`: both. */
-  readonly process: 'webhook' | 'controllers' | 'serve';
-  readonly ready: boolean;
-  readonly leads: boolean;
-  readonly node?: string | undefined;
-  readonly image?: string | undefined;
-  readonly restarts: number;
-  /** Why its container does not run; absent: it does. */
-  readonly waiting?: string | undefined;
-}
+type Replica = ReturnType<typeof replicaOf>;
 
 /** @param now by the clock of the API server */
 export function leaderPart(
@@ -66,23 +55,25 @@ function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | '
   return now.getTime() <= end ? 'Held' : 'Expired';
 }
 
-function replicaOf(pod: Pod, leader: string | undefined): Replica {
+function replicaOf(pod: Pod, leader: string | undefined) {
   const { metadata, spec, status } = pod;
   const { name = '' } = metadata ?? {};
   const { nodeName, containers: [{ image } = {}] = [] } = spec ?? {};
   const { conditions = [], containerStatuses = [] } = status ?? {};
   return {
     name,
+    /** What it runs; `serve`: both. */
     process: processOf(metadata?.labels?.['app.kubernetes.io/component']),
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
     ...{ node: nodeName, image },
+    /** Why its container does not run; undefined: it does. */
     waiting: waitingFor(pod),
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };
 }
 
-const processOf = (component: string | undefined): Replica['process'] =>
+const processOf = (component: string | undefined): 'webhook' | 'controllers' | 'serve' =>
   component === 'webhook' || component === 'controllers' ? component : 'serve';
 
 /** A process without a pod. Without any pod, Gatehouse runs elsewhere. */

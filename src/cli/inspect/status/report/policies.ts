@@ -1,27 +1,15 @@
-/** AdmissionPolicies: whether they are in force, and the number of their violations. */
+/** AdmissionPolicies: whether they are in force, and the number of their violations. Handlers and what they do. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 import type { Judged, Listing } from './attention.ts';
+import { handlerOfEntry } from '../../../../admission/handlers/compile-handler.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 
-export interface PolicyRow {
-  readonly name: string;
-  readonly enforcement: 'Deny' | 'Warn' | 'Audit';
-  readonly ready: ConditionStatus;
-  readonly webhooksInstalled: ConditionStatus;
-  /** The number of existing objects that violate the policy; undefined before the first audit, and where it found none but could not read all. */
-  readonly violations?: number | undefined;
-  /** The number of existing objects that the policy governs; undefined before the first audit. */
-  readonly objects?: number | undefined;
-  /** The time of the audit (RFC 3339). */
-  readonly checkedAt?: string | undefined;
-  /** Why the audit could not read all objects. */
-  readonly incomplete?: string | undefined;
-  /** Why the policy is not in force, or what its actions after deletions wait for. */
-  readonly message?: string | undefined;
-}
+export type PolicyRow = ReturnType<typeof rowOf>;
 
 /** `Unknown` also if the leader has not processed the current generation yet. */
-export type ConditionStatus = 'True' | 'False' | 'Unknown';
+type ConditionStatus = 'True' | 'False' | 'Unknown';
 
 export function admissionPoliciesPart(
   policies: Reading<readonly AdmissionPolicy[]>,
@@ -36,10 +24,7 @@ export function admissionPoliciesPart(
 }
 
 /** A message may contain a ClusterRole to apply. It cannot be copied from a table, so a command prints it. */
-export function adviceOn(
-  name: string,
-  message: string,
-): { readonly message: string; readonly command?: string } {
+export function adviceOn(name: string, message: string) {
   const [first = '', ...further] = message.split('\n');
   if (!further.includes('kind: ClusterRole')) return { message };
   return {
@@ -55,7 +40,7 @@ export const matchesNothing = ({ objects, incomplete, message }: PolicyRow): boo
 /** Conditions about `onTargetDelete`; a policy has them only while they are false. */
 const ACTIONS: readonly string[] = ['ActionsPermitted', 'DeletionsFinished'];
 
-function rowOf(policy: AdmissionPolicy): PolicyRow {
+function rowOf(policy: AdmissionPolicy) {
   const { metadata, spec, status } = policy;
   const ready = conditionOf(policy, 'Ready');
   const webhooksInstalled = conditionOf(policy, 'WebhooksInstalled');
@@ -68,8 +53,16 @@ function rowOf(policy: AdmissionPolicy): PolicyRow {
     enforcement: spec.enforcement ?? 'Deny',
     ready: ready.status,
     webhooksInstalled: webhooksInstalled.status,
+    /** The number of existing objects that violate the policy; undefined before the first audit, and where it found none but could not read all. */
     violations: total === 0 && incomplete !== undefined ? undefined : total,
-    ...{ objects: checked, checkedAt, incomplete, message },
+    /** The number of existing objects that the policy governs; undefined before the first audit. */
+    objects: checked,
+    /** The time of the audit (RFC 3339). */
+    checkedAt,
+    /** Why the audit could not read all objects. */
+    incomplete,
+    /** Why the policy is not in force, or what its actions after deletions wait for. */
+    message,
   };
 }
 
@@ -85,4 +78,23 @@ export function conditionOf(
       message: 'the leader has not processed its current generation: check the leader',
     };
   return condition;
+}
+
+export type HandlerRow = ReturnType<typeof handlersIn>[number];
+
+export function handlersIn({ targets }: Pick<ClusterReadings, 'targets'>) {
+  const namesIn = (kind: string): ReadonlySet<string> =>
+    new Set(
+      targets
+        .filter((reading) => reading.kind.kind === kind)
+        .flatMap(({ objects }) => valueOf(objects) ?? [])
+        .filter(({ metadata }) => metadata?.name === WEBHOOK_CONFIGURATION_NAME)
+        .flatMap(({ webhooks = [] }) => webhooks)
+        .flatMap(({ name }) => handlerOfEntry(name.split('.')[0] ?? '') ?? []),
+    );
+  const mutating = namesIn('MutatingWebhookConfiguration');
+  const validating = namesIn('ValidatingWebhookConfiguration');
+  return [...new Set([...mutating, ...validating])]
+    .toSorted()
+    .map((name) => ({ name, mutates: mutating.has(name), validates: validating.has(name) }));
 }

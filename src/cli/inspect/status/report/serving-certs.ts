@@ -1,4 +1,4 @@
-/** Serving certificates, by expiry. */
+/** Serving certificates by expiry, and which of them servers present. */
 import { X509Certificate } from 'node:crypto';
 
 import type { KubeObject } from '../../../../json/kube-object.ts';
@@ -10,11 +10,18 @@ import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import type { LeafPurpose } from '../../../../pki/x509/certificate-fields.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
-import type { Scope } from '../../read-cluster/injection-targets.ts';
-import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import { unreadOf, valueOf } from '../../read-cluster/reading.ts';
+import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 import type { Judged, Listing, Problems } from './attention.ts';
 import type { KnownSigner } from './authority.ts';
+import {
+  parseReport,
+  REPORT_EVERY_MS,
+  SERVED_CERTS_CONFIGMAP,
+  type ServedCertsReport,
+  type StaleRow,
+} from '../../../../runtime/endpoints/report.ts';
+import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
 
 export interface ServingCertRow {
   readonly namespace: string;
@@ -124,7 +131,7 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
 }
 
 /** Verifies the signature: the issuer name in a certificate proves nothing. */
-export function signerAmong(signers: readonly KnownSigner[], leaf: string): KnownSigner | undefined {
+function signerAmong(signers: readonly KnownSigner[], leaf: string): KnownSigner | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
   return signers.find((signer) => certificate.verify(signer.certificate.publicKey));
 }
@@ -142,27 +149,63 @@ function bySoonest(a: ServingCertRow, b: ServingCertRow): number {
 
 function problemsOf(row: ServingCertRow): Problems {
   const { namespace, name, service, notAfter = '', renewAt = '', message = '' } = row;
-  const messages: Readonly<Record<ServingCertRow['state'], string | undefined>> = {
-    Valid: undefined,
-    RenewalDue: undefined,
-    Overdue: `it expires at ${notAfter} and was due for renewal at ${renewAt}`,
-    Expired: `it expired at ${notAfter}`,
-    UnknownSigner: 'no generation of the authority has signed it, so clients do not trust it',
-    Unusable: `it cannot be used: ${message}`,
-    Missing: message,
-  };
-  const what = messages[row.state];
-  if (what === undefined) return [];
   const next = `check the annotations of Service ${service} and its events`;
-  const separator = row.state === 'Unusable' ? ';' : ':';
-  const command = `kubectl -n ${namespace} describe service ${service}`;
-  if (row.state === 'Missing')
-    return [
-      {
-        object: `Service ${namespace}/${service}`,
-        message: `it has no certificate in Secret ${name}`,
-        command,
-      },
-    ];
-  return [{ object: `Secret ${namespace}/${name}`, message: `${what}${separator} ${next}` }];
+  const wrong = (what: string) => [{ object: `Secret ${namespace}/${name}`, message: `${what} ${next}` }];
+  switch (row.state) {
+    case 'Valid':
+    case 'RenewalDue':
+      return [];
+    case 'Overdue':
+      return wrong(`it expires at ${notAfter} and was due for renewal at ${renewAt}:`);
+    case 'Expired':
+      return wrong(`it expired at ${notAfter}:`);
+    case 'UnknownSigner':
+      return wrong('no generation of the authority has signed it, so clients do not trust it:');
+    case 'Unusable':
+      return wrong(`it cannot be used: ${message};`);
+    case 'Missing':
+      return [
+        {
+          object: `Service ${namespace}/${service}`,
+          message: `it has no certificate in Secret ${name}`,
+          command: `kubectl -n ${namespace} describe service ${service}`,
+        },
+      ];
+  }
+}
+
+export interface ServedCertsPart extends Listing<StaleRow> {
+  /** RFC 3339. This and `endpoints` are undefined if the leader maintains no report, or has found no endpoint. */
+  readonly checkedAt?: string | undefined;
+  readonly endpoints?: ServedCertsReport['endpoints'] | undefined;
+}
+
+export function servedCertsPart(
+  configMap: Reading<ConfigMap | undefined>,
+  namespace: string,
+  now: Date,
+): Judged<ServedCertsPart> {
+  const unread = unreadOf(`ConfigMap ${namespace}/${SERVED_CERTS_CONFIGMAP}`, configMap);
+  const report = parseReport(valueOf(configMap) ?? {});
+  const isMaintained = report !== undefined && after(new Date(report.checkedAt), 3 * REPORT_EVERY_MS) > now;
+  if (!isMaintained || Object.values(report.endpoints).every((count) => count === 0))
+    return { part: { unread, items: [] }, problems: [] };
+  const { checkedAt, endpoints, stale } = report;
+  return { part: { unread, checkedAt, endpoints, items: stale }, problems: stale.map(staleProblem) };
+}
+
+function staleProblem({ namespace, service, secret, notAfter, ...row }: StaleRow): Problems[number] {
+  const message =
+    `${podsOf(row)} still presenting an earlier certificate than Secret ${secret} contains; it ends at ${notAfter}: ` +
+    'restart the pods before';
+  return { object: `Service ${namespace}/${service}`, message };
+}
+
+const podsOf = ({ pods, count }: Pick<StaleRow, 'pods' | 'count'>): string =>
+  count === 1 ? `pod ${pods.join()} is` : `pods ${namedPods({ pods, count })} are`;
+
+/** For example `a, b and 3 more`. */
+export function namedPods({ pods, count }: Pick<StaleRow, 'pods' | 'count'>): string {
+  const left = count - pods.length;
+  return `${pods.join(', ')}${left > 0 ? ` and ${left} more` : ''}`;
 }

@@ -1,49 +1,18 @@
 /** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
-import type { Scope } from '../../read-cluster/injection-targets.ts';
-import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import type { Restrictions } from '../../../../runtime/leadership/own-lease.ts';
-import { PARTS, type Attention, type Listing, type Judged, type Problems } from './attention.ts';
-import { authorityPart, type AuthorityPart } from './authority.ts';
-import { handlersIn, type HandlerRow } from './handlers.ts';
-import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
-import { leaderPart, type LeaderPart } from './leader.ts';
-import { admissionPoliciesPart, type PolicyRow } from './policies.ts';
-import { servedCertsPart, type ServedCertsPart } from './served-certs.ts';
-import { servingCertsPart, type ServingCertRow } from './serving-certs.ts';
+import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import { PARTS, type Problems } from './attention.ts';
+import { authorityPart } from './authority.ts';
+import { handlersIn, admissionPoliciesPart } from './policies.ts';
+import { injectionTargetsPart } from './injection-targets.ts';
+import { leaderPart } from './leader.ts';
+import { servedCertsPart, servingCertsPart } from './serving-certs.ts';
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import { counted } from '../../../../json/counted.ts';
 import { windowState } from '../../../../restore/window.ts';
-import { summaryOf, type WindowSummary } from '../../../restore/window-report.ts';
+import { summaryOf } from '../../../restore/window-report.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 
-export interface StatusReport {
-  readonly server: string;
-  /** The version of the API server. */
-  readonly version: string;
-  readonly namespace: string;
-  /** RFC 3339, by the clock of the API server. */
-  readonly checkedAt: string;
-  /** Whether all parts could be read and none needs attention. */
-  readonly healthy: boolean;
-  readonly attention: readonly Attention[];
-  /** The parts that do not run: `--without` of the leader. Their sections contain only Gatehouse's own objects. */
-  readonly without: Restrictions['without'];
-  /** Where Gatehouse works: `--namespaces` of the leader and its own. Absent: everywhere. */
-  readonly namespaces?: Restrictions['namespaces'];
-  readonly leader: LeaderPart;
-  readonly authority: AuthorityPart;
-  /** Unusable certificates first, then by `notAfter`. */
-  readonly servingCerts: Listing<ServingCertRow>;
-  /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
-  readonly servedCerts: ServedCertsPart;
-  /** By kind and name. */
-  readonly injectionTargets: Listing<InjectionTargetRow>;
-  /** By name. */
-  readonly admissionPolicies: Listing<PolicyRow>;
-  readonly restoreWindows: RestoreWindowsPart;
-  /** The handlers with a webhook entry, by name. */
-  readonly handlers: readonly HandlerRow[];
-}
+export type StatusReport = ReturnType<typeof statusReport>;
 
 export interface ReportContext extends Scope {
   readonly server: string;
@@ -52,7 +21,7 @@ export interface ReportContext extends Scope {
   readonly now: Date;
 }
 
-export function statusReport(readings: ClusterReadings, context: ReportContext): StatusReport {
+export function statusReport(readings: ClusterReadings, context: ReportContext) {
   const { server, version, namespace, now } = context;
   const authority = authorityPart(readings, namespace, now);
   const judged = {
@@ -68,9 +37,13 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
   const parts = {
     leader: judged.leader.part,
     authority: authority.part,
+    /** Unusable certificates first, then by `notAfter`. */
     servingCerts: judged.servingCerts.part,
+    /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
     servedCerts: judged.servedCerts.part,
+    /** By kind and name. */
     injectionTargets: judged.injectionTargets.part,
+    /** By name. */
     admissionPolicies: judged.admissionPolicies.part,
     restoreWindows: judged.restoreWindows.part,
   };
@@ -80,37 +53,38 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
     leader.state !== 'Unknown' &&
     trust.source !== undefined &&
     Object.values(listings).every(({ unread }) => unread.length === 0);
+  const { without, namespaces } = readings.restrictions;
   return {
+    /** The version is that of the API server. */
     ...{ server, version, namespace },
+    /** RFC 3339. */
     checkedAt: now.toISOString(),
+    /** Whether all parts could be read and none needs attention. */
     healthy: attention.length === 0 && isComplete,
     attention,
-    ...readings.restrictions,
+    /** The parts that do not run: `--without` of the leader. Their sections contain only Gatehouse's own objects. */
+    without,
+    /** Where Gatehouse works: `--namespaces` of the leader and its own. Undefined: everywhere. */
+    namespaces,
     ...parts,
+    /** The handlers with a webhook entry, by name. */
     handlers: handlersIn(readings),
   };
-}
-
-/** Windows that are open, settling or have violations, newest first. */
-interface RestoreWindowsPart extends Listing<WindowSummary> {
-  /** The number of all windows. */
-  readonly total: number;
 }
 
 /** The leader closes an expired window within seconds. */
 const OVERDUE_MS = 60_000;
 
 /** RestoreWindows that are open, or whose restore has left violations. */
-function restoreWindowsPart(
-  windows: Reading<readonly RestoreWindow[]>,
-  now: Date,
-): Judged<RestoreWindowsPart> {
+function restoreWindowsPart(windows: Reading<readonly RestoreWindow[]>, now: Date) {
   const all = valueOf(windows) ?? [];
   const shown = all.filter((window) => isShown(window, now)).toSorted((a, b) => sinceOf(b) - sinceOf(a));
   return {
     part: {
       unread: unreadOf('RestoreWindows', windows),
+      /** Newest first. */
       items: shown.map(summaryOf),
+      /** The number of all windows. */
       total: all.length,
     },
     problems: shown.flatMap((window) => problemsOf(window, now)),

@@ -16,7 +16,7 @@ import {
 import { POLICIES } from '../../../../test/support/status-scene.ts';
 import { statusReport } from '../status/report/status-report.ts';
 import { MAX_ROWS } from './parts.ts';
-import { statusContent } from './status-content.ts';
+import { statusContent } from './status-page.ts';
 
 const HOUR = 3_600_000;
 

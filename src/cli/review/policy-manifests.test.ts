@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { nativeManifests } from './native-manifests.ts';
+import { nativeManifests } from './policy-manifests.ts';
 
 const policy = (expression: string, matchCondition = 'true') => ({
   ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'codes' } },

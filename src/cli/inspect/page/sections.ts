@@ -1,20 +1,180 @@
-/** The section about RestoreWindows: progress, findings of the sweep, and advice. */
+/** The sections about the leader, the authority, certificates, injection targets and RestoreWindows. */
+import { html, type Html, breakable, command, type Piece } from '../../../server/status-page/html.ts';
+import { objectKey } from '../../../json/kube-object.ts';
+import { pick } from '../../../json/objects.ts';
+import {
+  CERT_TONES,
+  generationCells,
+  generationTone,
+  nextGeneration,
+  endpointCounts,
+  servingCertCells,
+  staleCells,
+  TARGET_TONES,
+  targetCells,
+  age,
+  relative,
+  minute,
+} from '../status/cells.ts';
+import type { Tone } from '../../terminal/output.ts';
+import type { ServingCertRow } from '../status/report/serving-certs.ts';
+import type { StatusReport } from '../status/report/status-report.ts';
+import {
+  badge,
+  listSection,
+  mono,
+  pieces,
+  section,
+  table,
+  unreadParts,
+  timeLinePicture,
+  type DrawnLifetime,
+  nothing,
+  spanPicture,
+} from './parts.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { counted } from '../../../json/counted.ts';
-import { breakable, command, html, type Html, type Piece } from '../../../server/status-page/html.ts';
-import { describeRelink, describeViolation } from '../../restore/advice.ts';
 import {
+  describeRelink,
   describeDeferral,
   detailsOf,
   identity,
   sweptObjects,
+  violationRows,
   type WindowDetails,
 } from '../../restore/window-report.ts';
-import { minute, relative } from '../status/time-line.ts';
-import type { StatusReport } from '../status/report/status-report.ts';
-import type { Tone } from '../status/cells.ts';
-import { badge, nothing, section, table, unreadParts } from './parts.ts';
-import { spanPicture } from './time-line-picture.ts';
+
+export function leaderSection({ leader }: StatusReport, now: Date): Html {
+  const { state, holder = '', acquiredAt, renewedAt, replicas, unread } = leader;
+  const leads = {
+    Held: html`${mono(holder)} leads, for ${age(acquiredAt, now)}`,
+    Free: html`${badge('no leader', 'bad')}`,
+    Expired: html`${badge('no leader', 'bad')} ${mono(holder)} last renewed the Lease
+    ${relative(renewedAt, now)}`,
+    Unknown: undefined,
+  }[state];
+  const rows = replicas.map(({ name, process, ready, leads, node, image, restarts }) => ({
+    cells: [
+      mono(name),
+      process,
+      ready ? badge('ready', 'good') : badge('not ready', 'bad'),
+      leads ? 'leads' : '',
+      ...[restarts, node ?? '', image ?? ''],
+    ],
+    isProblem: !ready,
+  }));
+  return section(
+    'leader',
+    'Leader and replicas',
+    html`<p class="lead">${leads}</p>`,
+    unreadParts(unread),
+    table('Pods of Gatehouse', ['Replica', 'Process', 'State', 'Leads', 'Restarts', 'Node', 'Image'], rows),
+  );
+}
+
+export function authoritySection({ authority, servingCerts }: StatusReport, now: Date): Html {
+  const { source, phase, generations, unread } = authority;
+  const rows = generations.map((generation) => {
+    const [, ...cells] = pieces(generationCells(generation, now));
+    return { cells: [mono(generation.id), ...cells], isProblem: generation.expired };
+  });
+  const lifetimes = [
+    ...generations.map((generation) => ({
+      ...pick(generation, 'notBefore', 'notAfter'),
+      name: `Generation ${generation.id} · ${generation.state}`,
+      tone: generationTone(generation),
+      ...{ event: 'next generation', dueAt: generation.rotationAt },
+    })),
+    ...certLifetimes(servingCerts.items),
+  ];
+  return section(
+    'authority',
+    'Certificate authority',
+    html`<p class="lead">
+      ${
+        phase === undefined
+          ? source === 'ConfigMap'
+            ? 'From the published bundle; the Secret has the states of the generations.'
+            : 'Unknown.'
+          : `${phase}${nextGeneration(generations, now)}`
+      }
+    </p>`,
+    unreadParts(unread),
+    timeLinePicture(lifetimes, now),
+    table('Generations, newest first', ['Generation', 'State', 'From', 'To', 'Ends'], rows),
+  );
+}
+
+/** Of certificates in the picture; the table lists more. */
+const MAX_DRAWN = 8;
+
+const certLifetimes = (items: readonly ServingCertRow[]): readonly DrawnLifetime[] =>
+  items
+    .flatMap(({ namespace, name, notBefore, notAfter, renewAt, state }) =>
+      notBefore === undefined || notAfter === undefined
+        ? []
+        : {
+            ...{ name: `${namespace}/${name}`, notBefore, notAfter, tone: CERT_TONES[state] },
+            ...{ event: 'renewal', dueAt: renewAt },
+          },
+    )
+    .slice(0, MAX_DRAWN);
+
+export function servingCertsSection({ servingCerts: { unread, items } }: StatusReport, now: Date): Html {
+  const rows = items.map((item) => {
+    const { signedBy, message, state } = item;
+    const signer = html`signed by ${signedBy === undefined ? 'an unknown key' : mono(signedBy)}`;
+    return {
+      cells: [...pieces(servingCertCells(item, now)), message ?? signer],
+      isProblem: CERT_TONES[state] === 'bad',
+    };
+  });
+  return listSection(
+    'serving-certs',
+    'Serving certificates',
+    unread,
+    'No Service requests a certificate.',
+    rows,
+    'Serving certificates by expiry',
+    ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'],
+  );
+}
+
+/** Undefined if the leader has found no endpoint. */
+export function servedCertsSection({ servedCerts }: StatusReport, now: Date): Html | undefined {
+  const { unread, checkedAt, endpoints, items } = servedCerts;
+  if (endpoints === undefined && unread.length === 0) return undefined;
+  const rows = items.map((item) => ({ cells: pieces(staleCells(item, now)), isProblem: true }));
+  const counts =
+    endpoints === undefined ? '' : `${endpointCounts(endpoints)}, as of ${relative(checkedAt, now)}`;
+  return section(
+    'served-certs',
+    'Certificates that servers present',
+    html`<p class="lead">${counts}</p>`,
+    unreadParts(unread),
+    table(
+      'Servers that present an earlier certificate than their Secret contains',
+      ['Service', 'Secret', 'Stale since', 'Ends', 'Pods'],
+      rows,
+    ),
+  );
+}
+
+export function targetsSection({ injectionTargets: { unread, items } }: StatusReport): Html {
+  const rows = items.map((item) => ({
+    cells: [objectKey(item), item.kind, ...pieces(targetCells(item)), item.message ?? ''],
+    isProblem: TARGET_TONES[item.state] === 'bad',
+  }));
+  return listSection(
+    'targets',
+    'Injection targets',
+    unread,
+    'No object requests a CA bundle.',
+    rows,
+    'Objects into which Gatehouse injects a CA bundle',
+    ['Name', 'Kind', 'CA bundle', 'From', 'Why'],
+  );
+}
 
 /** `gatehouse restore status` lists older windows. */
 const MAX_WINDOWS = 20;
@@ -149,22 +309,16 @@ function report(details: WindowDetails): Html | undefined {
 
 /** The findings in the window itself; `gatehouse restore status` also shows those in RestoreReports. */
 function findings({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html {
-  const byObject = Map.groupBy(violationItems, ({ object }) => identity(object));
-  const violationRows = [...byObject].flatMap(([object, items]) =>
-    items.map((item, index) => ({
-      cells: [
-        index === 0 ? object : html`<span class="same">${object}</span>`,
-        ...[item.field, item.policy, `${item.reason}: ${describeViolation(item)}`],
-      ],
-      isProblem: true,
-    })),
-  );
+  const rows = violationRows(violationItems).map(({ object, isFirst, field, policy, what }) => ({
+    cells: [isFirst ? object : html`<span class="same">${object}</span>`, field, policy, what],
+    isProblem: true,
+  }));
   const ownerRows = relinkItems.map((item) => ({
     cells: [identity(item.object), describeRelink(item)],
     isProblem: true,
   }));
   const unlisted = violations - violationItems.length;
-  return html`${table('Policy violations since the restore', ['Object', 'Field', 'Policy', 'Violation and remedy'], violationRows)}${
+  return html`${table('Policy violations since the restore', ['Object', 'Field', 'Policy', 'Violation and remedy'], rows)}${
     unlisted > 0
       ? html`<p class="more">and ${unlisted} more: ${command(`gatehouse restore status ${name}`)}</p>`
       : undefined

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { followChanges } from './follow-handlers.ts';
+import { followChanges } from './sandbox.ts';
 
 test('a change during a reload causes another reload', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));

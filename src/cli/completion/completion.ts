@@ -1,49 +1,58 @@
-/** Completion scripts for bash, zsh and fish, generated from the commands and flags of the program. */
-import { Help, type Command } from 'commander';
+/** `gatehouse completion`: scripts for bash, zsh and fish, generated from the commands and flags of the program. */
+import { Argument, Help, type Command } from 'commander';
 
-interface ListedCommand {
-  /** Including the parent commands, e.g. `gatehouse restore open`. */
-  readonly path: string;
-  readonly commands: readonly { readonly name: string; readonly description: string }[];
-  readonly flags: readonly Flag[];
-  /** Allowed values of the first argument; empty: any value. */
-  readonly choices: readonly string[];
+const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
+
+/** The script contains all commands that the program has when this command runs. */
+export function addCompletion(program: Command): void {
+  program
+    .command('completion')
+    .description('print a completion script for a shell')
+    .addArgument(new Argument('<shell>', 'shell').choices(Object.keys(SHELLS)))
+    .addHelpText('after', HELP)
+    .action((shell: keyof typeof SHELLS) => {
+      process.stdout.write(SHELLS[shell](commandTree(program, 'gatehouse')));
+    });
 }
 
-interface Flag {
-  /** `--output` and, if it has one, `-o`. */
-  readonly names: readonly string[];
-  readonly description: string;
-  readonly takesValue: boolean;
-  /** Allowed values; empty: any value. */
-  readonly choices: readonly string[];
-}
+const HELP = `
+Examples:
+  source <(gatehouse completion bash)                                     in ~/.bashrc
+  source <(gatehouse completion zsh)                                      in ~/.zshrc
+  gatehouse completion fish > ~/.config/fish/completions/gatehouse.fish   once
 
-export type CommandTree = readonly ListedCommand[];
+Exit code: 0 success, 2 wrong usage.`;
+
+type ListedCommand = ReturnType<typeof listed>;
+type Flag = ListedCommand['flags'][number];
+type CommandTree = readonly ListedCommand[];
 
 /** The program, then all commands below it. @param path the name of the program, as the user types it */
-export function commandTree(command: Command, path: string): CommandTree {
-  const { commands } = command;
-  return [
-    {
-      path,
-      commands: commands.map((below) => ({
-        name: below.name(),
-        description: firstLine(below.description()),
-      })),
-      flags: new Help()
-        .visibleOptions(command)
-        .map(({ long, short, description, required, optional, argChoices = [] }) => ({
-          names: [long, short].filter((name) => name !== undefined),
-          description: firstLine(description),
-          takesValue: required || optional,
-          choices: argChoices,
-        })),
-      choices: command.registeredArguments[0]?.argChoices ?? [],
-    },
-    ...commands.flatMap((below) => commandTree(below, `${path} ${below.name()}`)),
-  ];
-}
+export const commandTree = (command: Command, path: string): CommandTree => [
+  listed(command, path),
+  ...command.commands.flatMap((below) => commandTree(below, `${path} ${below.name()}`)),
+];
+
+const listed = (command: Command, path: string) => ({
+  /** Including the parent commands, e.g. `gatehouse restore open`. */
+  path,
+  commands: command.commands.map((below) => ({
+    name: below.name(),
+    description: firstLine(below.description()),
+  })),
+  flags: new Help()
+    .visibleOptions(command)
+    .map(({ long, short, description, required, optional, argChoices = [] }) => ({
+      /** `--output` and, if it has one, `-o`. */
+      names: [long, short].filter((name) => name !== undefined),
+      description: firstLine(description),
+      takesValue: required || optional,
+      /** Allowed values; empty: any value. */
+      choices: argChoices,
+    })),
+  /** Allowed values of the first argument; empty: any value. */
+  choices: command.registeredArguments[0]?.argChoices ?? [],
+});
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createLocate } from './locate.ts';
+import { createLocate } from './yaml.ts';
 
 /** The text at the place in the expression that this file holds, and its line. */
 function textAt(text: string, expression: string, wanted: string): string {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { describePlace, objectsOf, parseDocuments } from './documents.ts';
+import { describePlace, objectsOf, parseDocuments } from './input.ts';
 
 const values = (text: string) => parseDocuments(text, 'f.yaml').found.map(({ value }) => value);
 

@@ -1,0 +1,162 @@
+/** Checks that the processes run, one leads, the clocks agree, and the leader may restart workloads. */
+import type {
+  Deployment,
+  DeploymentName,
+  InstallationReadings,
+} from '../../read-cluster/read-installation.ts';
+import { waitingFor, type Pod } from '../../read-cluster/read-cluster.ts';
+import { valueOf } from '../../read-cluster/reading.ts';
+import { WARN_SKEW_MS } from '../../../../runtime/clock-skew.ts';
+import {
+  judgeReading,
+  logsOf,
+  ok,
+  orElse,
+  podsOf,
+  problem,
+  someOf,
+  unknown,
+  warning,
+  type Results,
+} from '../finding.ts';
+
+/** What stops without a ready replica. */
+const WITHOUT: Readonly<Record<DeploymentName, string>> = {
+  'gatehouse-webhook': 'governed requests are refused',
+  'gatehouse-controllers': 'no certificate is renewed, no bundle is injected, and no restore is swept',
+  gatehouse: 'governed requests are refused, and no certificate is renewed',
+};
+
+/** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */
+export const checkDeployments = ({ namespace, deployments, pods }: InstallationReadings): Results =>
+  judgeReading(deployments, (live) => {
+    const [webhook, controllers] = ['gatehouse-webhook', 'gatehouse-controllers'] as const;
+    const single = live.has('gatehouse');
+    const separate = [webhook, controllers].filter((name) => live.has(name));
+    const missing =
+      separate.length === 1 && !single ? [webhook, controllers].filter((name) => !live.has(name)) : [];
+    return [
+      ...missing.map((name) =>
+        problem(
+          `Deployment ${namespace}/${name} does not exist: ${WITHOUT[name]}`,
+          'kubectl apply -k deploy',
+        ),
+      ),
+      ...[...live].flatMap(([name, deployment]) => judge(namespace, name, deployment)),
+      ...(valueOf(pods) ?? []).flatMap((pod) => judgePod(namespace, pod)),
+      ...(single && separate.length > 0 ? [leftOver(namespace)] : []),
+    ];
+  });
+
+function judge(
+  namespace: string,
+  name: DeploymentName,
+  { metadata, spec, status = {} }: Deployment,
+): Results {
+  const wanted = spec?.replicas ?? 1;
+  const { readyReplicas: ready = 0, updatedReplicas: updated = 0, observedGeneration = 0 } = status;
+  const what = `Deployment ${namespace}/${name}`;
+  if (wanted === 0)
+    return problem(
+      `${what} is scaled to 0, so ${WITHOUT[name]}`,
+      `kubectl -n ${namespace} scale deployment ${name} --replicas=2`,
+    );
+  const seen = `${what}: ${ready} of ${wanted} replicas are ready`;
+  if (ready === 0)
+    return problem(`${seen}, so ${WITHOUT[name]}`, `${podsOf(namespace)}; ${logsOf(namespace)}`);
+  const progress = status.conditions?.find(({ type }) => type === 'Progressing');
+  if (progress?.status === 'False')
+    return problem(
+      `${what}: the new version does not become ready: ${progress.message ?? progress.reason ?? ''}`,
+      `${podsOf(namespace)}; kubectl -n ${namespace} rollout undo deployment ${name} goes back to the version before`,
+    );
+  if (updated < wanted || observedGeneration < (metadata?.generation ?? 0))
+    return warning(
+      `${what}: the new version is not everywhere: ${updated} of ${wanted} replicas have it`,
+      `kubectl -n ${namespace} rollout status deployment ${name}`,
+    );
+  return ready < wanted ? warning(seen, podsOf(namespace)) : ok(seen);
+}
+
+function judgePod(namespace: string, pod: Pod): Results {
+  const why = waitingFor(pod);
+  const { name = '' } = pod.metadata ?? {};
+  return why === undefined
+    ? []
+    : problem(
+        `Pod ${namespace}/${name} does not start: ${why}`,
+        `kubectl -n ${namespace} describe pod ${name}`,
+      );
+}
+
+const leftOver = (namespace: string) =>
+  warning(
+    `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
+    'when the own Deployments are ready, end the upgrade: docs/upgrading.md',
+  );
+
+const DEFAULT_LEASE_S = 12;
+
+/** Checks that a leader renews the Lease, and that the clocks agree: windows and certificates depend on the time. */
+export const checkLeader = ({ lease, namespace, now }: InstallationReadings): Results =>
+  judgeReading(lease, (live) => {
+    const { holderIdentity = '', leaseDurationSeconds = DEFAULT_LEASE_S, renewTime } = live?.spec ?? {};
+    const name = `Lease ${namespace}/gatehouse`;
+    const next = `${podsOf(namespace)}; ${logsOf(namespace)}`;
+    if (live === undefined)
+      return problem(`${name} does not exist: no replica has ever led in this namespace`, next);
+    if (holderIdentity === '') return problem(`no replica holds the ${name}`, next);
+    const age = renewTime === undefined ? Number.NaN : (now.getTime() - Date.parse(renewTime)) / 1_000;
+    if (age < leaseDurationSeconds) return ok(`${holderIdentity} leads`);
+    const renewed = Number.isNaN(age) ? 'has never renewed it' : `last renewed it ${Math.round(age)} s ago`;
+    const seen = `${holderIdentity} holds the ${name} and ${renewed}: it has stopped, cannot reach the API server, or its clock is behind`;
+    return problem(seen, next);
+  });
+
+export const checkClocks = ({ skewMs, lease, now }: InstallationReadings): Results =>
+  [localClock(skewMs), leaderClock(valueOf(lease)?.spec?.renewTime, now)].flat();
+
+function localClock(skewMs: number | undefined): Results {
+  if (skewMs === undefined)
+    return unknown(
+      'the responses of the API server have no date',
+      'check whether a proxy removes the Date header',
+    );
+  if (Math.abs(skewMs) <= WARN_SKEW_MS) return ok('the clocks of this machine and the API server agree');
+  return warning(
+    `the clock of this machine is ${seconds(skewMs)} ${skewMs > 0 ? 'ahead of' : 'behind'} the API server`,
+    'synchronise it (timedatectl set-ntp true): client certificates and the times in reports depend on it',
+  );
+}
+
+/** Reports only a clock that is ahead. If it is behind, the Lease looks stale, which the check `leader` reports. */
+function leaderClock(renewTime: string | undefined, now: Date): Results {
+  const aheadMs = renewTime === undefined ? 0 : Date.parse(renewTime) - now.getTime();
+  if (aheadMs <= WARN_SKEW_MS) return [];
+  return warning(
+    `the clock of the leader is ${seconds(aheadMs)} ahead of the API server`,
+    'synchronise the clock of its node; the metric gatehouse_clock_skew_seconds shows the skew of each replica',
+  );
+}
+
+const seconds = (ms: number): string => `${Math.round(Math.abs(ms) / 1_000)} s`;
+
+/** Without the permissions, the leader does not even see the annotation, so no Event says that they are missing. */
+export const checkRestarts = ({ restarts, namespace, controllers }: InstallationReadings): Results =>
+  judgeReading(restarts, ({ checked, missing }) => {
+    const findings = missing.map((place) =>
+      warning(
+        `the ServiceAccount ${namespace}/${controllers} may not restart ${someOf(place.workloads)} after a renewal`,
+        `kubectl -n ${place.namespace} create rolebinding gatehouse-restarts --clusterrole=gatehouse-restarts ` +
+          `--serviceaccount=${namespace}:${controllers}; the ClusterRole is in deploy/components/restarts`,
+      ),
+    );
+    const all =
+      checked === 1
+        ? 'the workload that asks for restarts'
+        : `all ${checked} workloads that ask for restarts`;
+    return orElse(
+      findings,
+      ok(checked === 0 ? 'no workload asks for restarts' : `Gatehouse may restart ${all}`),
+    );
+  });
