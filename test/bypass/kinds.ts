@@ -4,7 +4,8 @@
  */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { SYSTEM_NAMESPACE } from '../support/cluster.ts';
-import { referencesRole } from '../support/objects.ts';
+import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { admissionPolicy, referencesRole } from '../support/objects.ts';
 
 export const GROUP = 'bypass.example.com';
 /** The label that a mutation sets on every Widget. */
@@ -43,40 +44,22 @@ const FIELDS: Readonly<Record<string, object>> = {
   v1: { ...shared, color: text, level: integer },
   v1beta1: { ...shared, colour: text },
 };
-const schemaOf = (properties: object) => ({
-  openAPIV3Schema: {
-    type: 'object',
-    properties: {
-      spec: { type: 'object', properties },
-      status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-    },
-  },
-});
+const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
 
-const definition = (plural: string, kind: string, conversion?: object): Manifest => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: {
-    name: `${plural}.${GROUP}`,
-    ...(conversion && { annotations: { 'gatehouse.dev/inject-cabundle': 'true' } }),
-  },
-  spec: {
-    group: GROUP,
-    scope: 'Namespaced',
-    names: { plural, singular: kind.toLowerCase(), kind },
-    ...(conversion && { conversion }),
-    versions: Object.entries(FIELDS).map(([name, fields]) => ({
-      name,
-      served: true,
+const definition = (resource: string, kind: string, conversion?: object): Manifest => {
+  const versions = Object.entries(FIELDS).map(([name, fields]) =>
+    versionOf(name, withSpec(fields, { status: ANY }), {
       storage: name === 'v1',
-      schema: schemaOf(fields),
-      subresources: {
-        status: {},
-        scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
-      },
-    })),
-  },
-});
+      subresources: { status: {}, scale },
+    }),
+  );
+  const { metadata, ...rest } = definitionOf(
+    { group: GROUP, version: 'v1', resource, kind, namespaced: true },
+    { ...(conversion && { conversion }), versions },
+  );
+  const annotations = { 'gatehouse.dev/inject-cabundle': 'true' };
+  return { ...rest, metadata: { ...metadata, ...(conversion && { annotations }) } };
+};
 
 /**
  * The CRDs, the conversion between the versions of Widgets, and the ClusterRole that lets Gatehouse read their objects.
@@ -121,12 +104,8 @@ export const handlerModules: Readonly<Record<string, string>> = {
     });`,
 };
 
-const policy = (name: string, rest: object): Manifest => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: `bypass-${name}` },
-  spec: { timeoutSeconds: 30, ...rest },
-});
+const policy = (name: string, rest: object): Manifest =>
+  admissionPolicy(`bypass-${name}`, { timeoutSeconds: 30, ...rest });
 
 const own = (resources: readonly string[], rest: object = {}) => ({
   match: { apiGroups: [GROUP], resources, ...rest },

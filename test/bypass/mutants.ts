@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'an object that is being deleted may be changed to anything',
     changes: [
       {
-        file: 'src/admission/policy/deletion/ratchet.ts',
+        file: 'src/admission/policy/deletion/deletion.ts',
         from: 'if (isFinalizerRemoval(request)) {',
         to: 'if (request !== undefined) {',
       },
@@ -56,7 +56,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/server/admission-routes.ts',
-        from: 'return sending(refuseUnread({ webhook, entry, started, ...received }, options));',
+        from: 'return sending(refuseUnread({ webhook, entry, started, ...read }, options));',
         to: `return sending({ code: 413, body: '{}' });`,
       },
     ],

@@ -11,6 +11,7 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { ADMISSION_POLICIES, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { isTrue, text, type Conditioned, type SecretObject } from '../support/objects.ts';
 import { MACHINES, type Machine } from './kinds.ts';
@@ -154,14 +155,6 @@ function distrust(port: number, ca: string): Promise<string | undefined> {
     });
   });
 }
-
-const UNIQUE_CLAIMS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'uniqueclaims',
-  kind: 'UniqueClaim',
-  namespaced: false,
-};
 
 interface Claim extends KubeObject {
   readonly spec: {

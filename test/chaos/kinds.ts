@@ -1,6 +1,8 @@
 /** The objects that the load of the chaos suite writes: Machines that refer to Racks, and the policy for Machines. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 const GROUP = 'chaos.example.com';
 
@@ -53,11 +55,8 @@ export const DEFAULT_TIER = 'standard';
 export const STAMP = 'stamp';
 
 /** @param timeoutSeconds another value changes the webhook entries */
-export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'machines' },
-  spec: {
+export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest =>
+  admissionPolicy('machines', {
     match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [MACHINES.resource] },
     timeoutSeconds,
     defaults: [{ path: 'spec.tier', value: DEFAULT_TIER }],
@@ -82,50 +81,23 @@ export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest => (
         },
       ],
     },
-  },
-});
+  });
 
 /** A policy with a different scope, so it has its own webhook entry. It accepts everything that the load writes. */
-export const rackPolicy: Manifest = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'racks' },
-  spec: {
-    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [RACKS.resource], operations: ['CREATE'] },
-    timeoutSeconds: 10,
-    validate: {
-      rules: [
-        { expression: '!object.metadata.name.startsWith("condemned-")', message: 'this rack is condemned' },
-      ],
-    },
-  },
-};
-
-export type Manifest = KubeObject & { readonly spec?: object; readonly rules?: readonly object[] };
-
-const definition = ({ resource, kind: name, namespaced }: Resource, spec: object): Manifest => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${resource}.${GROUP}` },
-  spec: {
-    group: GROUP,
-    scope: namespaced ? 'Namespaced' : 'Cluster',
-    names: { plural: resource, singular: name.toLowerCase(), kind: name },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: { spec: { type: 'object', properties: spec } },
-          },
-        },
-      },
+export const rackPolicy: Manifest = admissionPolicy('racks', {
+  match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [RACKS.resource], operations: ['CREATE'] },
+  timeoutSeconds: 10,
+  validate: {
+    rules: [
+      { expression: '!object.metadata.name.startsWith("condemned-")', message: 'this rack is condemned' },
     ],
   },
 });
+
+export type Manifest = KubeObject & { readonly spec?: object; readonly rules?: readonly object[] };
+
+const definition = (kind: Resource, spec: object): Manifest =>
+  definitionOf(kind, { versions: [versionOf('v1', withSpec(spec))] });
 
 const text = { type: 'string' };
 

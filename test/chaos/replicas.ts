@@ -6,8 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SettingName } from '../../src/config/settings.ts';
 import type { Cluster } from '../support/cluster.ts';
 import type { ControlPlane } from '../support/control-plane.ts';
-import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults.ts';
-import { startReplica, type Arrangement, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults/tcp.ts';
+import {
+  isLeading,
+  startReplica,
+  type Arrangement,
+  type Replica,
+  type ReplicaOptions,
+} from '../support/gatehouse.ts';
 import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
 import { eventually } from '../support/processes.ts';
 import type { Front } from './front.ts';
@@ -59,7 +65,7 @@ export async function startReplicas(
 ): Promise<Replicas> {
   const slots = arrangement === 'split' ? [...ANSWERING, ...CONTROLLERS] : ANSWERING;
   const links = new Map<Slot, TcpFaults>();
-  for (const slot of slots) links.set(slot, await startTcpFaults({ target: apiServerOf(plane) }));
+  for (const slot of slots) links.set(slot, await startTcpFaults(apiServerOf(plane)));
   const members = new Map<Slot, Member>();
   const kills: number[] = [];
   let started = 0;
@@ -105,7 +111,7 @@ export async function startReplicas(
     kills: () => kills,
     leader: async () => {
       const all = [...members.values()].filter(({ replica }) => replica.program.isRunning());
-      const leading = await Promise.all(all.map(({ replica }) => isLeading(replica)));
+      const leading = await Promise.all(all.map(({ replica }) => isLeading(replica).catch(() => false)));
       const leaders = all.filter((_member, index) => leading[index]);
       return leaders.length === 1 ? leaders[0] : undefined;
     },
@@ -122,9 +128,6 @@ function processOf(slot: Slot, arrangement: Arrangement): Pick<ReplicaOptions, '
   if (arrangement === 'single') return { arrangement };
   return { only: answersReviews(slot) ? 'webhook' : 'controllers' };
 }
-
-const isLeading = async (replica: Replica): Promise<boolean> =>
-  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics().catch(() => ''));
 
 const isReady = async ({ replica }: Member): Promise<boolean> =>
   replica.program.isRunning() &&

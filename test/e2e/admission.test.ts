@@ -1,7 +1,6 @@
 // suite: shared-plane, sandbox: yes
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
@@ -10,6 +9,7 @@ import {
   SERVERS,
   type Cluster,
 } from '../support/cluster.ts';
+import { definitionOf } from '../support/definitions.ts';
 import { enforceExamples, refusal, startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
@@ -36,10 +36,7 @@ beforeAll(async () => {
   await enforceExamples(cluster);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
   cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept, 20_000);
@@ -199,7 +196,7 @@ test('a policy that does not compile reports where and why, and its previous ver
 
 test('a policy whose kinds Gatehouse may not read names the ClusterRole to add, and comes into force when it exists', async () => {
   const widgets = { group: 'apps.example.com', resource: 'widgets' };
-  await cluster.apply(crd(widgets.group, 'Widget', 'widgets'));
+  await cluster.apply(definitionOf({ ...widgets, version: 'v1', kind: 'Widget', namespaced: false }));
   await cluster.apply(
     serversPolicy('widgets', {
       validate: {
@@ -233,24 +230,3 @@ test.each([
   expect(condition(refused, 'Ready')?.reason).toBe('LockoutScope');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
 });
-
-function crd(group: string, kind: string, plural: string): KubeObject {
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Cluster',
-      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-        },
-      ],
-    },
-  } as KubeObject;
-}

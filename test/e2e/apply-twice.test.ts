@@ -63,9 +63,7 @@ describe.skipIf(!HAS_KUBECTL)('applied again,', () => {
     for (const name of ['restoredetectors.gatehouse.dev', 'datacenters.infra.example.com'])
       await established(cluster, name);
   });
-  afterAll(async () => {
-    await cluster.stop();
-  });
+  afterAll(() => cluster.stop());
 
   const kubectl = async (...args: readonly string[]) => {
     const { stdout } = await run('kubectl', ['--kubeconfig', cluster.plane.kubeconfig('admin'), ...args]);

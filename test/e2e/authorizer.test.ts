@@ -8,59 +8,48 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import { configMaps } from '../../src/kube/well-known.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
+import { admissionPolicy, grant } from '../support/objects.ts';
 
 const NAMESPACE = 'asking';
 const NAME = 'release-managers';
 const MESSAGE = 'only release managers change the production channel';
-const RBAC = { apiVersion: 'rbac.authorization.k8s.io/v1' };
-const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
 /** `release` is a verb that no API has: a permission of the policy's own. */
-const POLICY: KubeObject = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: NAME },
-  ...{
-    spec: {
-      match: {
-        apiGroups: [''],
-        apiVersions: ['v1'],
-        resources: ['configmaps'],
-        objectSelector: { matchLabels: { suite: NAMESPACE } },
-      },
-      variables: [
-        { name: 'may', expression: "authorizer.requestResource.name(object.metadata.name).check('release')" },
-      ],
-      validate: {
-        rules: [
-          {
-            name: 'release',
-            expression: "object.data.?channel.orValue('') != 'production' || variables.may.allowed()",
-            message: MESSAGE,
-          },
-          {
-            name: 'health',
-            expression: "!has(object.data.health) || authorizer.path('/metrics').check('get').allowed()",
-          },
-        ],
-      },
-      auditAnnotations: [{ key: 'why', valueExpression: 'variables.may.reason()' }],
-    },
+const POLICY = admissionPolicy(NAME, {
+  match: {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    resources: ['configmaps'],
+    objectSelector: { matchLabels: { suite: NAMESPACE } },
   },
-};
+  variables: [
+    { name: 'may', expression: "authorizer.requestResource.name(object.metadata.name).check('release')" },
+  ],
+  validate: {
+    rules: [
+      {
+        name: 'release',
+        expression: "object.data.?channel.orValue('') != 'production' || variables.may.allowed()",
+        message: MESSAGE,
+      },
+      {
+        name: 'health',
+        expression: "!has(object.data.health) || authorizer.path('/metrics').check('get').allowed()",
+      },
+    ],
+  },
+  auditAnnotations: [{ key: 'why', valueExpression: 'variables.may.reason()' }],
+});
 
 let cluster: Cluster;
-let replica: Replica;
 let alice: KubeClient;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await createNamespace(cluster, NAMESPACE);
   await cluster.apply(
-    role('asking-writer', [{ apiGroups: [''], resources: ['configmaps'], verbs: ['create'] }]),
-    binding('asking-writer'),
+    ...grant('asking-writer', ['alice'], [{ apiGroups: [''], resources: ['configmaps'], verbs: ['create'] }]),
     POLICY,
   );
   alice = await cluster.as('alice');
@@ -68,27 +57,7 @@ beforeAll(async () => {
   await untilRefused('a ConfigMap of alice', MESSAGE, () => create(alice, { channel: 'production' }));
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
-
-const role = (name: string, rules: readonly object[]): KubeObject => ({
-  ...RBAC,
-  kind: 'ClusterRole',
-  metadata: { name },
-  ...{ rules },
-});
-
-const binding = (name: string): KubeObject => ({
-  ...RBAC,
-  kind: 'ClusterRoleBinding',
-  metadata: { name },
-  ...{
-    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
-    subjects: [{ apiGroup: RBAC_GROUP, kind: 'User', name: 'alice' }],
-  },
-});
+afterAll(() => cluster.stop());
 
 const create = (user: KubeClient, data: Readonly<Record<string, string>>, name = `c-${randomUUID()}`) =>
   user.create<KubeObject>(configMaps, {
@@ -108,7 +77,7 @@ test('a user who gets the permission passes at once, though a refusal is fresh',
   const rules = [{ apiGroups: [''], resources: ['configmaps'], resourceNames: ['ours'], verbs: ['release'] }];
   const refused = () => refusal(create(alice, { channel: 'production' }, 'ours'));
   expect((await refused()).message).toContain(MESSAGE);
-  await cluster.apply(role('asking-releaser', rules), binding('asking-releaser'));
+  await cluster.apply(...grant('asking-releaser', ['alice'], rules));
   // The authorizer of the API server has a cache of roles, but Gatehouse has none of refusals.
   await eventually('the release', async () => {
     try {

@@ -29,6 +29,7 @@ import {
 } from '../support/cluster.ts';
 import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
+import { grant } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -42,9 +43,7 @@ beforeAll(async () => {
   for (const account of ACCOUNTS) await makeAdministrator(HOME, account);
   await untilPoliciesEnforced(cluster);
 });
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 /** Resolves when the API server has seen it. */
 async function makeAdministrator(namespace: string, account: string): Promise<void> {
@@ -65,17 +64,8 @@ interface Rule {
 }
 
 /** Gives the account of the controllers one more role. */
-async function grant(name: string, rule: Rule): Promise<void> {
-  const rbac = 'rbac.authorization.k8s.io';
-  const subjects = [{ kind: 'ServiceAccount', name: 'gatehouse-controllers', namespace: HOME }];
-  await cluster.apply(
-    { apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name }, ...{ rules: [rule] } },
-    {
-      ...{ apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
-      ...{ roleRef: { apiGroup: rbac, kind: 'ClusterRole', name }, subjects },
-    },
-  );
-}
+const permit = (name: string, rule: Rule) =>
+  cluster.apply(...grant(name, [`system:serviceaccount:${HOME}:gatehouse-controllers`], [rule]));
 
 const thief = (account: string, namespace = HOME): KubeClient =>
   cluster.impersonate({
@@ -112,13 +102,13 @@ test('what a controller of users applied passes where its role grants the kind, 
   });
   const ours = { 'gatehouse.dev/controller': 'users' };
   const verbs = ['get', 'create', 'patch', 'delete'];
-  await grant('owns', { apiGroups: [''], resources: ['configmaps', 'secrets'], verbs });
+  await permit('owns', { apiGroups: [''], resources: ['configmaps', 'secrets'], verbs });
   const refused = async (attempt: Promise<unknown>, policy: string) =>
     expect((await refusal(attempt)).message).toContain(`gatehouse-backstop-${policy}`);
   await refused(account.create(configMaps, object('too-early', ours)), 'config-maps');
 
   const rule = { apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], resourceNames: ['configmaps'] };
-  await grant('owns-config-maps', { ...rule, verbs: ['write'] });
+  await permit('owns-config-maps', { ...rule, verbs: ['write'] });
   await account.create(configMaps, object('owned', ours));
   const place = { namespace: TENANT, name: 'owned' };
   await account.patchMerge(configMaps, place, { data: { a: 'b' } });
@@ -130,9 +120,9 @@ test('what a controller of users applied passes where its role grants the kind, 
   const foreign = { namespace: TENANT, name: 'foreign' };
   await refused(account.patchMerge(configMaps, foreign, { metadata: { labels: ours } }), 'config-maps');
 
-  await grant('owns-others', { ...rule, resourceNames: ['secrets.vault.example.com'], verbs: ['write'] });
+  await permit('owns-others', { ...rule, resourceNames: ['secrets.vault.example.com'], verbs: ['write'] });
   await refused(account.create(secrets, object('of-another-group', ours)), 'secrets');
-  await grant('owns-secrets', { ...rule, resourceNames: ['secrets'], verbs: ['write'] });
+  await permit('owns-secrets', { ...rule, resourceNames: ['secrets'], verbs: ['write'] });
   await account.create(secrets, object('granted', ours));
   const annotations = { 'kubernetes.io/service-account.name': 'default' };
   const { metadata } = object('token', ours);
@@ -162,12 +152,12 @@ test('a workload can be paused where a role grants the kind, and nothing else of
       'backstop-workloads',
     );
 
-  await grant('patches', { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'patch'] });
+  await permit('patches', { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'patch'] });
   await refused(pause);
   const rule = { apiGroups: ['gatehouse.dev'], resources: ['quiescedkinds'], verbs: ['pause'] };
-  await grant('pauses-others', { ...rule, resourceNames: ['statefulsets.apps'] });
+  await permit('pauses-others', { ...rule, resourceNames: ['statefulsets.apps'] });
   await refused(pause);
-  await grant('pauses', { ...rule, resourceNames: ['deployments.apps'] });
+  await permit('pauses', { ...rule, resourceNames: ['deployments.apps'] });
   await account.patchMerge(deployments, ref, pause);
   const other = { containers: [{ name: 'app', image: 'example.com/thief' }] };
   await refused({ spec: { template: { spec: other } } });

@@ -7,17 +7,15 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
-import type { Conditioned } from '../support/objects.ts';
+import { admissionPolicy, type Conditioned, type ConfigMap } from '../support/objects.ts';
 
 const RESTORER = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
 
 let cluster: Cluster;
-let replica: Replica;
 let restorer: KubeClient;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await createNamespace(cluster, 'shop');
   await cluster.apply(
     policy('parents', {
@@ -32,14 +30,7 @@ beforeAll(async () => {
   restorer = cluster.impersonate(RESTORER);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
+afterAll(() => cluster.stop());
 
 const configMap = (name: string, data: Readonly<Record<string, string>>): ConfigMap => ({
   metadata: { namespace: 'shop', name },
@@ -47,12 +38,7 @@ const configMap = (name: string, data: Readonly<Record<string, string>>): Config
 });
 
 function policy(name: string, validate: object): KubeObject & { readonly spec: object } {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: { match: { apiGroups: [''], resources: ['configmaps'] }, validate },
-  };
+  return admissionPolicy(name, { match: { apiGroups: [''], resources: ['configmaps'] }, validate });
 }
 
 test('the policy keeps the empty string as the user wrote it', async () => {

@@ -66,7 +66,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await client.stop();
-  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
   await cluster.stop();
   await balancer.stop();
   rmSync(handlers, { recursive: true });

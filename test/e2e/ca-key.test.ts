@@ -40,7 +40,6 @@ beforeAll(async () => {
   servingKey = await keyLines(SERVING_SECRET, (name) => name === 'tls.key');
 });
 afterAll(async () => {
-  await Promise.all(Object.values(processes).map(({ program }) => program.stop()));
   await cluster.stop();
   rmSync(folder, { recursive: true });
 });

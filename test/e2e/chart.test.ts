@@ -11,6 +11,7 @@ import { VERSION } from '../../src/config/version.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
+import { definitionOf } from '../support/definitions.ts';
 import {
   chartNotes,
   lintChart,
@@ -73,364 +74,187 @@ function inOneOrder(object: KubeObject): KubeObject {
 const DEPLOYMENT = 'Deployment gatehouse-webhook';
 const CONTROLLERS = 'Deployment gatehouse-controllers';
 const POD = 'spec.template.spec';
-const CONTAINER = `${POD}.containers.0`;
+/** A path may begin with one of these. */
+const PLACES: Readonly<Record<string, string>> = {
+  pod: POD,
+  container: `${POD}.containers.0`,
+  'job.pod': `spec.jobTemplate.${POD}`,
+  'job.container': `spec.jobTemplate.${POD}.containers.0`,
+};
+const fullPath = (path: string): string =>
+  path.replace(/^(job\.)?(pod|container)(?=\.)/, (place) => PLACES[place] ?? place);
 const VELERO = { restore: { velero: { enabled: true, namespace: 'backups' } } };
+const DETECTOR = 'RestoreDetector velero';
 const JOB = 'CronJob gatehouse-restore-rehearsal';
-const rehearsed = (more: object = {}) => ({ restore: { rehearsal: { enabled: true, ...more } } });
-const monitored = (what: string, more: object = {}) => ({ monitoring: { [what]: true, ...more } });
+const REHEARSED = { restore: { rehearsal: { enabled: true } } };
+const POLICY_CRD = 'CustomResourceDefinition admissionpolicies.gatehouse.dev';
+const monitored = (what: string) => ({ monitoring: { [what]: true } });
+const ACCOUNT = { kind: 'ServiceAccount', name: 'gatehouse', namespace: 'gatehouse-system' };
+const LARGE = { limits: { memory: '1Gi' } };
+const SURGE = { maxSurge: '50%', maxUnavailable: 0 };
+const DRAIN = '--drain-delay=20s';
+const LIFETIME = '--ca-lifetime=365d';
+const MOUNT = { name: 'v', mountPath: '/v' };
+const DASHBOARD = {
+  'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8'),
+};
 const taint = [{ key: 'gpu', operator: 'Exists' }];
 const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
 const spread = [{ maxSkew: 2, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }];
 const peers = [{ podSelector: {} }];
 const DIGEST = `sha256:${'0'.repeat(64)}`;
 
-/** For every chart value: the setting, and the expected value at a path of an object; undefined: absent. */
-const EFFECTS: readonly (readonly [
+/** The values of the chart with one more at a path. */
+function valuesWith(path: string, value: unknown, others: Readonly<Record<string, unknown>> = {}): object {
+  const [key = '', ...below] = path.split('.');
+  if (below.length === 0) return { ...others, [key]: value };
+  const inner = others[key] as Readonly<Record<string, unknown>> | undefined; // a group of values
+  return { ...others, [key]: valuesWith(below.join('.'), value, inner) };
+}
+
+/** What a value is set to, what then stands at a path of an object (undefined: nothing), and other values. */
+type Effect = [
   value: string,
-  values: object,
+  given: unknown,
   object: string,
   path: string,
   is: unknown,
-])[] = [
-  [
-    'image.repository',
-    { image: { repository: 'r.io:5000/g' } },
-    DEPLOYMENT,
-    `${CONTAINER}.image`,
-    'r.io:5000/g:0.1.0',
-  ],
-  ['image.tag', { image: { tag: '2024' } }, DEPLOYMENT, `${CONTAINER}.image`, 'gatehouse:2024'],
-  [
-    'image.digest',
-    { image: { tag: 'x', digest: DIGEST } },
-    DEPLOYMENT,
-    `${CONTAINER}.image`,
-    `gatehouse@${DIGEST}`,
-  ],
-  [
-    'image.pullPolicy',
-    { image: { pullPolicy: 'Always' } },
-    DEPLOYMENT,
-    `${CONTAINER}.imagePullPolicy`,
-    'Always',
-  ],
-  [
-    'imagePullSecrets',
-    { imagePullSecrets: [{ name: 's' }] },
-    DEPLOYMENT,
-    `${POD}.imagePullSecrets`,
-    [{ name: 's' }],
-  ],
-  ['replicas', { replicas: 5 }, DEPLOYMENT, 'spec.replicas', 5],
-  ['replicas', { replicas: 0 }, DEPLOYMENT, 'spec.replicas', 0],
-  ['replicas', { replicas: null }, DEPLOYMENT, 'spec.replicas', undefined],
-  ['processes', { processes: 'single' }, 'Deployment gatehouse', `${CONTAINER}.args`, ['serve']],
-  ['processes', { processes: 'single' }, CONTROLLERS, 'kind', undefined],
-  [
-    'processes',
-    { processes: 'single' },
-    'ClusterRoleBinding gatehouse-controllers',
-    'subjects',
-    [{ kind: 'ServiceAccount', name: 'gatehouse', namespace: 'gatehouse-system' }],
-  ],
-  ['controllers.replicas', { controllers: { replicas: 3 } }, CONTROLLERS, 'spec.replicas', 3],
-  ['controllers.replicas', { controllers: { replicas: null } }, CONTROLLERS, 'spec.replicas', undefined],
-  [
-    'controllers.resources',
-    { controllers: { resources: { limits: { memory: '1Gi' } } } },
-    CONTROLLERS,
-    `${CONTAINER}.resources.limits`,
-    { memory: '1Gi' },
-  ],
-  ['controllers.affinity', { controllers: { affinity } }, CONTROLLERS, `${POD}.affinity`, affinity],
-  [
-    'controllers.topologySpreadConstraints',
-    { controllers: { topologySpreadConstraints: spread } },
-    CONTROLLERS,
-    `${POD}.topologySpreadConstraints`,
-    spread,
-  ],
-  [
-    'strategy',
-    { strategy: { rollingUpdate: { maxSurge: '50%' } } },
-    DEPLOYMENT,
-    'spec.strategy.rollingUpdate',
-    { maxSurge: '50%', maxUnavailable: 0 },
-  ],
-  [
-    'resources',
-    { resources: { limits: { memory: '1Gi' } } },
-    DEPLOYMENT,
-    `${CONTAINER}.resources.limits`,
-    { memory: '1Gi' },
-  ],
-  ['priorityClassName', { priorityClassName: '' }, DEPLOYMENT, `${POD}.priorityClassName`, undefined],
-  ['nodeSelector', { nodeSelector: { disk: 'ssd' } }, DEPLOYMENT, `${POD}.nodeSelector`, { disk: 'ssd' }],
-  ['tolerations', { tolerations: taint }, DEPLOYMENT, `${POD}.tolerations`, taint],
-  ['affinity', { affinity }, DEPLOYMENT, `${POD}.affinity`, affinity],
-  [
-    'topologySpreadConstraints',
-    { topologySpreadConstraints: spread },
-    DEPLOYMENT,
-    `${POD}.topologySpreadConstraints`,
-    spread,
-  ],
-  [
-    'podAnnotations',
-    { podAnnotations: { a: 'true' } },
-    DEPLOYMENT,
-    'spec.template.metadata.annotations',
-    { a: 'true' },
-  ],
-  ['podLabels', { podLabels: { team: '7' } }, DEPLOYMENT, 'spec.template.metadata.labels.team', '7'],
-  ['logLevel', { logLevel: 'debug' }, DEPLOYMENT, `${CONTAINER}.args`, ['webhook', '--log-level=debug']],
-  [
-    'extraArgs',
-    { extraArgs: ['--drain-delay=20s'] },
-    DEPLOYMENT,
-    `${CONTAINER}.args`,
-    ['webhook', '--drain-delay=20s'],
-  ],
+  others?: Readonly<Record<string, unknown>>,
+];
+
+const without = (part: string): Effect => [
+  `parts.${part}.enabled`,
+  false,
+  CONTROLLERS,
+  'container.args',
+  ['controllers', `--without=${part}`],
+];
+const flag = (value: string, name: string): Effect => [
+  value,
+  true,
+  CONTROLLERS,
+  'container.args',
+  ['controllers', name],
+];
+
+/** Of every value of the chart. */
+const EFFECTS: readonly Effect[] = [
+  ['image.repository', 'r.io:5000/g', DEPLOYMENT, 'container.image', 'r.io:5000/g:0.1.0'],
+  ['image.tag', '2024', DEPLOYMENT, 'container.image', 'gatehouse:2024'],
+  ['image.digest', DIGEST, DEPLOYMENT, 'container.image', `gatehouse@${DIGEST}`, { image: { tag: 'x' } }],
+  ['image.pullPolicy', 'Always', DEPLOYMENT, 'container.imagePullPolicy', 'Always'],
+  ['imagePullSecrets', [{ name: 's' }], DEPLOYMENT, 'pod.imagePullSecrets', [{ name: 's' }]],
+  ['replicas', 5, DEPLOYMENT, 'spec.replicas', 5],
+  ['replicas', 0, DEPLOYMENT, 'spec.replicas', 0],
+  ['replicas', null, DEPLOYMENT, 'spec.replicas', undefined],
+  ['processes', 'single', 'Deployment gatehouse', 'container.args', ['serve']],
+  ['processes', 'single', CONTROLLERS, 'kind', undefined],
+  ['processes', 'single', 'ClusterRoleBinding gatehouse-controllers', 'subjects', [ACCOUNT]],
+  ['controllers.replicas', 3, CONTROLLERS, 'spec.replicas', 3],
+  ['controllers.replicas', null, CONTROLLERS, 'spec.replicas', undefined],
+  ['controllers.resources', LARGE, CONTROLLERS, 'container.resources.limits', LARGE.limits],
+  ['controllers.affinity', affinity, CONTROLLERS, 'pod.affinity', affinity],
+  ['controllers.topologySpreadConstraints', spread, CONTROLLERS, 'pod.topologySpreadConstraints', spread],
+  ['strategy', { rollingUpdate: { maxSurge: '50%' } }, DEPLOYMENT, 'spec.strategy.rollingUpdate', SURGE],
+  ['resources', LARGE, DEPLOYMENT, 'container.resources.limits', LARGE.limits],
+  ['priorityClassName', '', DEPLOYMENT, 'pod.priorityClassName', undefined],
+  ['nodeSelector', { disk: 'ssd' }, DEPLOYMENT, 'pod.nodeSelector', { disk: 'ssd' }],
+  ['tolerations', taint, DEPLOYMENT, 'pod.tolerations', taint],
+  ['affinity', affinity, DEPLOYMENT, 'pod.affinity', affinity],
+  ['topologySpreadConstraints', spread, DEPLOYMENT, 'pod.topologySpreadConstraints', spread],
+  ['podAnnotations', { a: 'true' }, DEPLOYMENT, 'spec.template.metadata.annotations', { a: 'true' }],
+  ['podLabels', { team: '7' }, DEPLOYMENT, 'spec.template.metadata.labels.team', '7'],
+  ['logLevel', 'debug', DEPLOYMENT, 'container.args', ['webhook', '--log-level=debug']],
+  ['extraArgs', [DRAIN], DEPLOYMENT, 'container.args', ['webhook', DRAIN]],
+  ['controllers.extraArgs', [LIFETIME], CONTROLLERS, 'container.args', ['controllers', LIFETIME]],
   [
     'controllers.extraArgs',
-    { controllers: { extraArgs: ['--ca-lifetime=365d'] } },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--ca-lifetime=365d'],
-  ],
-  [
-    'controllers.extraArgs',
-    {
-      processes: 'single',
-      extraArgs: ['--drain-delay=20s'],
-      controllers: { extraArgs: ['--ca-lifetime=365d'] },
-    },
+    [LIFETIME],
     'Deployment gatehouse',
-    `${CONTAINER}.args`,
-    ['serve', '--drain-delay=20s', '--ca-lifetime=365d'],
+    'container.args',
+    ['serve', DRAIN, LIFETIME],
+    { processes: 'single', extraArgs: [DRAIN] },
   ],
-  [
-    'extraEnv',
-    { extraEnv: [{ name: 'A', value: '1' }] },
-    DEPLOYMENT,
-    `${CONTAINER}.env.2`,
-    { name: 'A', value: '1' },
-  ],
-  [
-    'extraVolumes',
-    { extraVolumes: [{ name: 'v', emptyDir: {} }] },
-    DEPLOYMENT,
-    `${POD}.volumes`,
-    [{ name: 'v', emptyDir: {} }],
-  ],
-  [
-    'extraVolumeMounts',
-    { extraVolumeMounts: [{ name: 'v', mountPath: '/v' }] },
-    DEPLOYMENT,
-    `${CONTAINER}.volumeMounts`,
-    [{ name: 'v', mountPath: '/v' }],
-  ],
-  [
-    'compat.openshift',
-    { compat: { openshift: true } },
-    DEPLOYMENT,
-    `${CONTAINER}.securityContext.runAsUser`,
-    undefined,
-  ],
-  [
-    'compat.openshift',
-    { compat: { openshift: true } },
-    'ClusterRole gatehouse-openshift-compat',
-    'rules.0.resources',
-    ['services'],
-  ],
+  ['extraEnv', [{ name: 'A', value: '1' }], DEPLOYMENT, 'container.env.2', { name: 'A', value: '1' }],
+  ['extraVolumes', [{ name: 'v', emptyDir: {} }], DEPLOYMENT, 'pod.volumes', [{ name: 'v', emptyDir: {} }]],
+  ['extraVolumeMounts', [MOUNT], DEPLOYMENT, 'container.volumeMounts', [MOUNT]],
+  ['compat.openshift', true, DEPLOYMENT, 'container.securityContext.runAsUser', undefined],
+  ['compat.openshift', true, 'ClusterRole gatehouse-openshift-compat', 'rules.0.resources', ['services']],
   [
     'compat.certManager',
-    { compat: { openshift: true, certManager: true } },
+    true,
     CONTROLLERS,
-    `${CONTAINER}.args`,
+    'container.args',
     ['controllers', '--compat=openshift,cert-manager'],
+    { compat: { openshift: true } },
   ],
   [
     'compat.certManager',
-    { compat: { certManager: true } },
+    true,
     'ClusterRole gatehouse-cert-manager-compat',
     'rules.0.resources',
     ['certificates'],
   ],
-  [
-    'parts.certificates.enabled',
-    { parts: { certificates: { enabled: false } } },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--without=certificates'],
-  ],
-  [
-    'parts.conversions.enabled',
-    { parts: { conversions: { enabled: false } } },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--without=conversions'],
-  ],
-  [
-    'parts.injection.enabled',
-    { parts: { injection: { enabled: false } } },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--without=injection'],
-  ],
-  [
-    'parts.restores.enabled',
-    { parts: { restores: { enabled: false } } },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--without=restores'],
-  ],
-  ['statusPage', { statusPage: true }, CONTROLLERS, `${CONTAINER}.args`, ['controllers', '--status-page']],
-  [
-    'policyReports',
-    { policyReports: true },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--policy-reports'],
-  ],
-  [
-    'compilePolicies',
-    { compilePolicies: true },
-    CONTROLLERS,
-    `${CONTAINER}.args`,
-    ['controllers', '--compile-policies'],
-  ],
-  [
-    'compilePolicies',
-    { compilePolicies: true },
-    DEPLOYMENT,
-    `${CONTAINER}.args`,
-    ['webhook', '--compile-policies'],
-  ],
+  ...['certificates', 'conversions', 'injection', 'restores'].map(without),
+  flag('statusPage', '--status-page'),
+  flag('policyReports', '--policy-reports'),
+  flag('compilePolicies', '--compile-policies'),
+  ['compilePolicies', true, DEPLOYMENT, 'container.args', ['webhook', '--compile-policies']],
   [
     'distributeBundles',
-    { distributeBundles: true },
+    true,
     'ClusterRole gatehouse-distribute-bundles',
     'rules.1.verbs',
     ['create', 'update', 'delete'],
   ],
-  [
-    'deleteSecrets',
-    { deleteSecrets: true },
-    'ClusterRole gatehouse-delete-secrets',
-    'rules.0.verbs',
-    ['delete'],
-  ],
-  ['restarts', { restarts: true }, 'ClusterRole gatehouse-restarts', 'rules.0.resources', ['pods']],
+  ['deleteSecrets', true, 'ClusterRole gatehouse-delete-secrets', 'rules.0.verbs', ['delete']],
+  ['restarts', true, 'ClusterRole gatehouse-restarts', 'rules.0.resources', ['pods']],
   [
     'restore.velero.enabled',
-    VELERO,
+    true,
     'ClusterRole gatehouse-detector-velero',
     'rules.0.resources',
     ['restores'],
+    VELERO,
   ],
-  ['restore.velero.namespace', VELERO, 'RestoreDetector velero', 'spec.namespaces', ['backups']],
+  ['restore.velero.namespace', 'backups', DETECTOR, 'spec.namespaces', ['backups'], VELERO],
   [
     'restore.velero.namespace',
-    VELERO,
-    'RestoreDetector velero',
+    'backups',
+    DETECTOR,
     'spec.principals.0.group',
     'system:serviceaccounts:backups',
+    VELERO,
   ],
-  ['restore.rehearsal.enabled', rehearsed(), JOB, 'apiVersion', 'batch/v1'],
-  ['restore.rehearsal.schedule', rehearsed({ schedule: '0 5 * * 0' }), JOB, 'spec.schedule', '0 5 * * 0'],
+  ['restore.rehearsal.enabled', true, JOB, 'apiVersion', 'batch/v1'],
+  ['restore.rehearsal.schedule', '0 5 * * 0', JOB, 'spec.schedule', '0 5 * * 0', REHEARSED],
   [
     'restore.rehearsal.claimName',
-    rehearsed({ claimName: 'bucket' }),
+    'bucket',
     JOB,
-    `spec.jobTemplate.${POD}.volumes.0.persistentVolumeClaim`,
+    'job.pod.volumes.0.persistentVolumeClaim',
     { claimName: 'bucket', readOnly: true },
+    REHEARSED,
   ],
-  [
-    'restore.rehearsal.resources',
-    rehearsed({ resources: { limits: { memory: '2Gi' } } }),
-    JOB,
-    `spec.jobTemplate.${CONTAINER}.resources.limits.memory`,
-    '2Gi',
-  ],
-  [
-    'podDisruptionBudget.enabled',
-    { podDisruptionBudget: { enabled: false } },
-    'PodDisruptionBudget gatehouse',
-    'kind',
-    undefined,
-  ],
-  [
-    'podDisruptionBudget.minAvailable',
-    { podDisruptionBudget: { minAvailable: '50%' } },
-    'PodDisruptionBudget gatehouse',
-    'spec.minAvailable',
-    '50%',
-  ],
-  [
-    'backstop.enabled',
-    { backstop: { enabled: false } },
-    'ValidatingAdmissionPolicy gatehouse-backstop-secrets',
-    'kind',
-    undefined,
-  ],
-  [
-    'networkPolicy.enabled',
-    { networkPolicy: { enabled: false } },
-    'NetworkPolicy gatehouse',
-    'kind',
-    undefined,
-  ],
-  [
-    'networkPolicy.metricsFrom',
-    { networkPolicy: { metricsFrom: peers } },
-    'NetworkPolicy gatehouse',
-    'spec.ingress.1.from',
-    peers,
-  ],
-  [
-    'crds.enabled',
-    { crds: { enabled: false } },
-    'CustomResourceDefinition admissionpolicies.gatehouse.dev',
-    'kind',
-    undefined,
-  ],
-  [
-    'crds.keep',
-    { crds: { keep: false } },
-    'CustomResourceDefinition admissionpolicies.gatehouse.dev',
-    'metadata.annotations',
-    undefined,
-  ],
+  ['restore.rehearsal.resources', LARGE, JOB, 'job.container.resources.limits.memory', '1Gi', REHEARSED],
+  ['podDisruptionBudget.enabled', false, 'PodDisruptionBudget gatehouse', 'kind', undefined],
+  ['podDisruptionBudget.minAvailable', '50%', 'PodDisruptionBudget gatehouse', 'spec.minAvailable', '50%'],
+  ['backstop.enabled', false, 'ValidatingAdmissionPolicy gatehouse-backstop-secrets', 'kind', undefined],
+  ['networkPolicy.enabled', false, 'NetworkPolicy gatehouse', 'kind', undefined],
+  ['networkPolicy.metricsFrom', peers, 'NetworkPolicy gatehouse', 'spec.ingress.1.from', peers],
+  ['crds.enabled', false, POLICY_CRD, 'kind', undefined],
+  ['crds.keep', false, POLICY_CRD, 'metadata.annotations', undefined],
   [
     'monitoring.labels',
-    monitored('podMonitor', { labels: { release: 'p' } }),
+    { release: 'p' },
     'PodMonitor gatehouse',
     'metadata.labels.release',
     'p',
-  ],
-  [
-    'monitoring.podMonitor',
     monitored('podMonitor'),
-    'PodMonitor gatehouse',
-    'metadata.namespace',
-    'gatehouse-system',
   ],
-  [
-    'monitoring.prometheusRule',
-    monitored('prometheusRule'),
-    'PrometheusRule gatehouse',
-    'metadata.namespace',
-    'gatehouse-system',
-  ],
-  [
-    'monitoring.dashboard',
-    monitored('dashboard'),
-    'ConfigMap gatehouse-dashboard',
-    'data',
-    { 'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8') },
-  ],
+  ['monitoring.podMonitor', true, 'PodMonitor gatehouse', 'metadata.namespace', 'gatehouse-system'],
+  ['monitoring.prometheusRule', true, 'PrometheusRule gatehouse', 'metadata.namespace', 'gatehouse-system'],
+  ['monitoring.dashboard', true, 'ConfigMap gatehouse-dashboard', 'data', DASHBOARD],
 ];
 
 /** The other components are in the default output or in an overlay. */
@@ -443,7 +267,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
   ['status-page', { values: { statusPage: true } }],
   ['policy-reports', { values: { policyReports: true } }],
-  ['restore-rehearsal', { values: rehearsed() }],
+  ['restore-rehearsal', { values: REHEARSED }],
   ['compile-policies', { values: { compilePolicies: true } }],
 ];
 
@@ -482,13 +306,17 @@ describe('the chart as Helm renders it', () => {
       });
   });
 
-  test.each(EFFECTS)('shows the value %s (%j) in %s at %s', async (_value, values, object, path, is) => {
-    const found = byName(await renderChart({ values, apiVersions: [DETECTORS] }))[object];
-    expect(at(found, path)).toEqual(is);
-    // The default output must differ, otherwise this row of the table proves nothing.
-    byDefault ??= byName(await renderChart({ apiVersions: [DETECTORS] }));
-    expect(at(byDefault[object], path)).not.toEqual(is);
-  });
+  test.each<Effect>(EFFECTS)(
+    'shows the value %s (%j) in %s at %s',
+    async (value, given, object, path, is, others) => {
+      const values = valuesWith(value, given, others);
+      const found = byName(await renderChart({ values, apiVersions: [DETECTORS] }))[object];
+      expect(at(found, fullPath(path))).toEqual(is);
+      // The default output must differ, otherwise this row of the table proves nothing.
+      byDefault ??= byName(await renderChart({ apiVersions: [DETECTORS] }));
+      expect(at(byDefault[object], fullPath(path))).not.toEqual(is);
+    },
+  );
 
   test.each(readdirSync(VALUES))('equals the overlay of the same name with values/%s', async (name) => {
     if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
@@ -576,29 +404,17 @@ const everything = {
   image: { digest: DIGEST, pullPolicy: 'Always' },
   podDisruptionBudget: { minAvailable: '50%' },
   networkPolicy: { metricsFrom: peers },
-  restore: { ...VELERO.restore, ...rehearsed().restore },
+  restore: { ...VELERO.restore, ...REHEARSED.restore },
   monitoring: { podMonitor: true, prometheusRule: true, dashboard: true, labels: { release: 'p' } },
 };
 
 /** The Prometheus operator's kinds, with the fields that a dry run needs. */
-const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${kind.toLowerCase()}s.monitoring.coreos.com` },
-  spec: {
-    group: 'monitoring.coreos.com',
-    scope: 'Namespaced',
-    names: { kind, plural: `${kind.toLowerCase()}s` },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-}));
+const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) =>
+  definitionOf({
+    ...{ group: 'monitoring.coreos.com', version: 'v1', resource: `${kind.toLowerCase()}s`, kind },
+    namespaced: true,
+  }),
+);
 
 const CASES: readonly (readonly [string, ChartOptions])[] = [
   ['as it is', {}],
@@ -629,9 +445,7 @@ describe.skipIf(!HAS_KUBECTL)('the API server accepts the chart', () => {
     await established(cluster, 'restoredetectors.gatehouse.dev');
     for (const definition of operatorKinds) await cluster.apply(definition);
   });
-  afterAll(async () => {
-    await cluster.stop();
-  });
+  afterAll(() => cluster.stop());
 
   test.each(CASES)('%s', async (_how, options) => {
     const { version } = cluster.plane;

@@ -28,10 +28,7 @@ beforeAll(async () => {
   served = await createDiscovery(cluster.adminRest, systemClock).resolve(wanted);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 beforeEach((context) => {
   context.skip(served === undefined, 'this API server serves no ClusterTrustBundles');

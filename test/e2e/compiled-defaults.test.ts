@@ -27,6 +27,7 @@ import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import { arrangementOf, type Replica } from '../support/gatehouse.ts';
 import { permissionsOf, permissionsUsed, refusedTo, rolesIn } from '../support/grants.ts';
 import { eventually } from '../support/processes.ts';
+import { admissionPolicy, type ConfigMap } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
@@ -36,11 +37,6 @@ interface Compiled extends KubeObject {
   readonly spec: object;
 }
 
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
-const SOON = { timeoutMs: 60_000, everyMs: 100 };
 const NAME = 'tiers';
 const COMPILED = { name: `${NAME}.changes.gatehouse.dev` };
 const NAMESPACE = 'tiers';
@@ -63,10 +59,7 @@ beforeAll(async () => {
   await createNamespace(cluster, NAMESPACE);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const specOf = (tier: string) => ({
   match: {
@@ -83,13 +76,6 @@ const specOf = (tier: string) => ({
   ],
   restore: { mutations: 'Apply' },
   validate: { rules: [{ name: 'no-token', expression: '!("token" in object.?data.orValue({}))' }] },
-});
-
-const admissionPolicy = (spec: object, name = NAME): KubeObject => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name },
-  ...{ spec },
 });
 
 /** The tier of a new object, if all changes have been made. */
@@ -129,7 +115,7 @@ const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, 
 const enforcerOfDefaults = async () =>
   (await status())?.enforcedBy?.find(({ check }) => check === 'defaults');
 const seeCompiled = (count: string) =>
-  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count, SOON);
+  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count);
 const compiled = () => cluster.admin.get(POLICIES, COMPILED);
 
 const entries = async () => {
@@ -140,9 +126,9 @@ const entries = async () => {
 };
 
 test('the webhook fills before the API server does', async () => {
-  await cluster.apply(admissionPolicy(specOf('gold')));
+  await cluster.apply(admissionPolicy(NAME, specOf('gold')));
   await seeInForce(cluster, NAME);
-  await eventually('the default', async () => (await tierOfNew()) === 'gold', SOON);
+  await eventually('the default', async () => (await tierOfNew()) === 'gold');
 });
 
 test('an older API server leaves the changes to the webhook', async ({ skip }) => {
@@ -157,11 +143,7 @@ test('the API server takes the changes over, and the webhook is asked about what
   skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
     await seeCompiled('4/4');
-    await eventually(
-      'the entry for what is left',
-      async () => (await entries())[0]?.name.includes('.left.'),
-      SOON,
-    );
+    await eventually('the entry for what is left', async () => (await entries())[0]?.name.includes('.left.'));
     await sleep(1_000);
   });
   expect(tiers).toEqual(['gold']);
@@ -170,8 +152,8 @@ test('the API server takes the changes over, and the webhook is asked about what
 test('a new default follows, and no object is without one', async ({ skip }) => {
   skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
-    await cluster.apply(admissionPolicy(specOf('silver')));
-    await eventually('silver', async () => (await tierOfNew()) === 'silver', SOON);
+    await cluster.apply(admissionPolicy(NAME, specOf('silver')));
+    await eventually('silver', async () => (await tierOfNew()) === 'silver');
     await seeCompiled('4/4');
   });
   expect(tiers.filter((tier) => tier !== 'gold' && tier !== 'silver')).toEqual([]);
@@ -192,10 +174,10 @@ test('what others change is reverted, and a deleted policy is installed again', 
     await cluster.admin.replace(kind, { ...stored, spec: { ...stored?.spec, ...change } });
     const isReverted = async () =>
       isDeepStrictEqual((await cluster.admin.get<Compiled>(kind, ref))?.spec, stored?.spec);
-    await eventually(`the ${kind.kind}`, isReverted, SOON);
+    await eventually(`the ${kind.kind}`, isReverted);
   }
   await cluster.admin.delete(POLICIES, COMPILED);
-  await eventually('the policy', async () => (await compiled()) !== undefined, SOON);
+  await eventually('the policy', async () => (await compiled()) !== undefined);
   await seeCompiled('4/4');
 });
 
@@ -211,11 +193,11 @@ test('the webhook takes the defaults back before the order of two policies could
       expression: '{"data": {"tier": "some"}}',
     },
   ];
-  const other = admissionPolicy({ match, mutations }, 'zz-other');
+  const other = admissionPolicy('zz-other', { match, mutations });
   const tiers = await tiersDuring(async () => {
     await cluster.apply(other);
     await seeCompiled('1/4');
-    await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
+    await eventually('no compiled policy', async () => (await compiled()) === undefined);
     expect((await enforcerOfDefaults())?.reason).toContain('AdmissionPolicy zz-other');
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'zz-other' });
     await seeCompiled('4/4');
@@ -226,9 +208,9 @@ test('the webhook takes the defaults back before the order of two policies could
 test('a policy with compile: Never is removed', async ({ skip }) => {
   skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
-    await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Never' }));
-    await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
-    await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Auto' }));
+    await cluster.apply(admissionPolicy(NAME, { ...specOf('silver'), compile: 'Never' }));
+    await eventually('no compiled policy', async () => (await compiled()) === undefined);
+    await cluster.apply(admissionPolicy(NAME, { ...specOf('silver'), compile: 'Auto' }));
     await seeCompiled('4/4');
   });
   expect(tiers).toEqual(['silver']);
@@ -238,8 +220,8 @@ test('while every replica is down, the API server fills the defaults and applies
   skip,
 }) => {
   skip(!isServed, OLDER);
-  await cluster.apply(admissionPolicy({ ...specOf('bronze'), failurePolicy: 'Ignore' }));
-  await eventually('bronze', async () => (await tierOfNew()) === 'bronze', SOON);
+  await cluster.apply(admissionPolicy(NAME, { ...specOf('bronze'), failurePolicy: 'Ignore' }));
+  await eventually('bronze', async () => (await tierOfNew()) === 'bronze');
   await seeCompiled('4/4');
   replica.program.kill('SIGKILL');
   await replica.program.exited;

@@ -16,12 +16,12 @@ import { hasMutatingPolicies } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
 }
 
-const SOON = { timeoutMs: 60_000, everyMs: 50 };
 const NAME = 'downgrade';
 const COMPILED = { name: `${NAME}.changes.gatehouse.dev` };
 
@@ -67,21 +67,14 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-const POLICY: KubeObject = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: NAME },
-  ...{
-    spec: {
-      match: {
-        ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
-        objectSelector: { matchLabels: { suite: NAME } },
-      },
-      defaults: [{ path: 'data.tier', value: 'gold' }],
-      validate: { rules: [{ name: 'token', expression: '!("token" in object.?data.orValue({}))' }] },
-    },
+const POLICY = admissionPolicy(NAME, {
+  match: {
+    ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+    objectSelector: { matchLabels: { suite: NAME } },
   },
-};
+  defaults: [{ path: 'data.tier', value: 'gold' }],
+  validate: { rules: [{ name: 'token', expression: '!("token" in object.?data.orValue({}))' }] },
+});
 
 const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME }))?.status;
 
@@ -94,11 +87,11 @@ const isNarrow = async () => {
 test('the defaults return to the webhook, and the checks stay with the API server', async ({ skip }) => {
   skip(!isServed, OLDER);
   await cluster.apply(POLICY);
-  await eventually('the API server enforces both', async () => (await status())?.compiled === '2/2', SOON);
-  await eventually('the narrow entry', isNarrow, SOON);
+  await eventually('the API server enforces both', async () => (await status())?.compiled === '2/2');
+  await eventually('the narrow entry', isNarrow);
   isOlder = true;
   proxy.watches.harm({ kind: 'break' }, (path) => path.includes('/mutatingadmissionpolic'));
-  await eventually('the webhook fills', async () => (await status())?.compiled === '1/2', SOON);
+  await eventually('the webhook fills', async () => (await status())?.compiled === '1/2');
   expect((await status())?.enforcedBy).toEqual([
     { check: 'rule token', by: 'APIServer' },
     {
@@ -106,7 +99,7 @@ test('the defaults return to the webhook, and the checks stay with the API serve
       reason: 'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on',
     },
   ]);
-  await eventually('the whole entry', async () => !(await isNarrow()), SOON);
+  await eventually('the whole entry', async () => !(await isNarrow()));
   await cluster.admin.delete(mutatingAdmissionPolicies, COMPILED);
   await sleep(2_000); // the API server takes policies over once a second
   const object = {

@@ -23,12 +23,12 @@ import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } fr
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
 }
 
-const SOON = { timeoutMs: 60_000, everyMs: 50 };
 const SLOW_MS = 1_500;
 const NAME = 'handovers';
 const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
@@ -79,37 +79,27 @@ const WITH_PASSWORD = [
 const MISTYPED = [...RULES, { name: 'mistyped', expression: 'object.?data.number.orValue("a") != 5' }];
 const UNIQUE = { unique: [{ name: 'code', paths: ['data.code'] }] };
 
-const policyOf = (validate: object, more: object = {}): KubeObject => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: NAME },
-  ...{
-    spec: {
-      match: {
-        ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
-        objectSelector: { matchLabels: { suite: NAMESPACE } },
-      },
-      validate,
-      ...more,
+const policyOf = (validate: object, more: object = {}): KubeObject =>
+  admissionPolicy(NAME, {
+    match: {
+      ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+      objectSelector: { matchLabels: { suite: NAMESPACE } },
     },
-  },
-});
+    validate,
+    ...more,
+  });
 
 /** Replaces the policy, so that its lists lose what the new version does not have. */
 const write = (policy: KubeObject) =>
-  eventually(
-    'the write of the policy',
-    async () => {
-      const stored = await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME });
-      if (stored === undefined) return await cluster.admin.create(ADMISSION_POLICIES, policy);
-      return await cluster.admin.replace(ADMISSION_POLICIES, {
-        ...stored,
-        ...policy,
-        metadata: stored.metadata ?? {},
-      });
-    },
-    SOON,
-  );
+  eventually('the write of the policy', async () => {
+    const stored = await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME });
+    if (stored === undefined) return await cluster.admin.create(ADMISSION_POLICIES, policy);
+    return await cluster.admin.replace(ADMISSION_POLICIES, {
+      ...stored,
+      ...policy,
+      metadata: stored.metadata ?? {},
+    });
+  });
 
 const createForbidden = () =>
   cluster.admin.create<KubeObject>(configMaps, {
@@ -159,9 +149,9 @@ const entries = async () => {
 };
 
 const seeCompiled = (count: string) =>
-  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count, SOON);
+  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count);
 const seeEntries = (wanted: readonly string[]) =>
-  eventually(`entries ${wanted.join()}`, async () => (await entries()).join() === wanted.join(), SOON);
+  eventually(`entries ${wanted.join()}`, async () => (await entries()).join() === wanted.join());
 
 test('the policy is in force', async () => {
   await write(policyOf({ rules: RULES }));
@@ -177,7 +167,7 @@ test('updates, a rollback, and an update before the last one is confirmed', asyn
     await seeCompiled('2/2');
     await seeEntries(['left']);
     await write(policyOf({ rules: RULES, ...UNIQUE }));
-    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
+    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined);
     await write(policyOf({ rules: WITH_PASSWORD, ...UNIQUE }));
     await seeCompiled('2/3');
     await write(policyOf({ rules: RULES }));
@@ -194,17 +184,15 @@ test('checks go back to the webhook, and return', async () => {
     await eventually(
       'no compiled policy',
       async () => (await cluster.admin.get(POLICIES, COMPILED).catch(() => undefined)) === undefined,
-      SOON,
     );
     await seeEntries(['whole']);
     // The API server enforces the compiled policy for up to a second after its deletion.
-    await eventually('a refusal by the webhook', () => Promise.resolve(refusedBy.webhook > 0), SOON);
+    await eventually('a refusal by the webhook', () => Promise.resolve(refusedBy.webhook > 0));
     await write(policyOf({ rules: MISTYPED }));
     await seeCompiled('0/2');
     await eventually(
       'the reason',
       async () => (await status())?.enforcedBy?.[0]?.reason !== 'spec.compile is Never',
-      SOON,
     );
     await write(policyOf({ rules: RULES }));
     await seeCompiled('1/1');
@@ -218,7 +206,6 @@ test('a new version fails the type check of kube-controller-manager', async () =
     await eventually(
       'the warning',
       async () => (await status())?.enforcedBy?.[0]?.reason?.includes('no matching overload') === true,
-      SOON,
     );
     await seeEntries(['whole']);
     await write(policyOf({ rules: RULES }));
@@ -231,7 +218,7 @@ test('a new version fails the type check of kube-controller-manager', async () =
 test('kill -9 in the middle of an update', async () => {
   const { storedAt } = await whileTrying(async () => {
     await write(policyOf({ rules: WITH_PASSWORD }));
-    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
+    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined);
     replica.program.kill('SIGKILL');
     await replica.program.exited;
     await start();
@@ -253,21 +240,17 @@ const LAG_MS = SLOW_MS + 2_000;
 test('a compiled policy that is deleted or weakened by hand is missed briefly, and repaired', async () => {
   let changedAt = 0;
   const repaired = async (isAsBefore: (text: string) => boolean) => {
-    await eventually(
-      'the repair, and its confirmation',
-      async () => {
-        const policy = await cluster.admin.get<KubeObject>(POLICIES, COMPILED);
-        const binding = await cluster.admin.get<KubeObject>(BINDINGS, COMPILED);
-        if (policy === undefined || binding === undefined) return false;
-        const isOf = (pair: ConfirmedPair) =>
-          pair.policy === versionOf(policy) && pair.binding === versionOf(binding);
-        return (
-          isAsBefore(JSON.stringify([policy, binding])) &&
-          (await status())?.confirmed?.pairs.some(isOf) === true
-        );
-      },
-      SOON,
-    );
+    await eventually('the repair, and its confirmation', async () => {
+      const policy = await cluster.admin.get<KubeObject>(POLICIES, COMPILED);
+      const binding = await cluster.admin.get<KubeObject>(BINDINGS, COMPILED);
+      if (policy === undefined || binding === undefined) return false;
+      const isOf = (pair: ConfirmedPair) =>
+        pair.policy === versionOf(policy) && pair.binding === versionOf(binding);
+      return (
+        isAsBefore(JSON.stringify([policy, binding])) &&
+        (await status())?.confirmed?.pairs.some(isOf) === true
+      );
+    });
     await seeCompiled('1/1');
     await seeEntries(['left']);
   };
@@ -302,7 +285,6 @@ test('an API server that no longer serves the kinds', async () => {
     await eventually(
       'the reason',
       async () => (await status())?.enforcedBy?.[0]?.reason?.includes('serves no') === true,
-      SOON,
     );
     await sleep(LAG_MS); // until the API server calls the webhook
     await cluster.admin.delete(POLICIES, COMPILED);

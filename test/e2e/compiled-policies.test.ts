@@ -20,6 +20,7 @@ import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cl
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
+import { admissionPolicy, referencesRole } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly spec: { readonly compile?: string };
@@ -30,20 +31,9 @@ interface Compiled extends KubeObject {
   readonly spec: object;
 }
 
-const SOON = { timeoutMs: 60_000, everyMs: 100 };
 const NAME = 'passwords';
 const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
 const NAMESPACE = 'compiled';
-
-const READS_CONFIG_MAPS = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: {
-    name: 'gatehouse-references-passwords',
-    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-  },
-  ...{ rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] },
-};
 
 let cluster: Cluster;
 let replica: Replica;
@@ -54,16 +44,13 @@ beforeAll(async () => {
     settings: { 'compile-policies': 'true' },
     prepare: async (prepared) => {
       await prepared.applyFolder('components/compile-policies');
-      await prepared.apply(READS_CONFIG_MAPS);
+      await prepared.apply(referencesRole('passwords', '', ['configmaps']));
     },
   }));
   await createNamespace(cluster, NAMESPACE);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const rules = (word: string) => [
   { name: 'no-secret', expression: `!("${word}" in object.?data.orValue({}))`, message: `no ${word}` },
@@ -84,12 +71,8 @@ const specOf = (word: string) => ({
   },
 });
 
-const passwords = (word: string, more: object = {}): KubeObject => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: NAME },
-  ...{ spec: { ...specOf(word), ...more } },
-});
+const passwords = (word: string, more: object = {}): KubeObject =>
+  admissionPolicy(NAME, { ...specOf(word), ...more });
 
 const create = (name: string, data: Readonly<Record<string, string>>) =>
   cluster.admin.create<KubeObject>(configMaps, {
@@ -104,11 +87,7 @@ const compiled = async () => await cluster.admin.get<Compiled>(POLICIES, COMPILE
 const enforcers = async () => (await policy())?.status?.enforcedBy ?? [];
 
 const seeCompiled = (count: string) =>
-  eventually(
-    `${count} checks of the API server`,
-    async () => (await policy())?.status?.compiled === count,
-    SOON,
-  );
+  eventually(`${count} checks of the API server`, async () => (await policy())?.status?.compiled === count);
 
 test('who enforces each check, and why', async () => {
   await cluster.apply(passwords('password'));
@@ -142,11 +121,7 @@ test('a check that the API server enforces has one judge', async () => {
     ...{ spec: { ...specOf('password'), validate: RULES_ONLY } },
   });
   await seeCompiled('1/1');
-  await eventually(
-    'the entry for what is left',
-    async () => (await webhooks())[0]?.name.includes('.left.'),
-    SOON,
-  );
+  await eventually('the entry for what is left', async () => (await webhooks())[0]?.name.includes('.left.'));
   expect(JSON.stringify(await webhooks())).toContain('deletionTimestamp');
   const before = await metric();
   expect((await refusal(create('wrong', { password: 'x' }))).message).toContain('ValidatingAdmissionPolicy');
@@ -160,11 +135,10 @@ test('a policy on creations alone has no webhook entry', async () => {
   const match = { ...specOf('password').match, operations: ['CREATE'] };
   await cluster.apply({ ...passwords('password'), ...{ spec: { match, validate: RULES_ONLY } } });
   await seeCompiled('1/1');
-  await eventually('no entry', async () => (await webhooks()).length === 0, SOON);
+  await eventually('no entry', async () => (await webhooks()).length === 0);
   await eventually(
     'Ready',
     async () => (await policy())?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
-    SOON,
   );
   expect((await refusal(create('wrong', { password: 'x' }))).message).toContain('ValidatingAdmissionPolicy');
   await cluster.apply(passwords('password'));
@@ -181,7 +155,6 @@ test('a warning of the type check keeps the checks in the webhook', async () => 
   await eventually(
     'the warning',
     async () => (await enforcers())[0]?.reason?.includes('no matching overload') === true,
-    SOON,
   );
   await cluster.apply(passwords('password'));
   await seeCompiled('2/3');
@@ -199,18 +172,18 @@ test('changes by others are reverted, and changes of the policy follow', async (
   await cluster.apply(passwords('token'));
   const has = async (kind: Resource, part: string) =>
     JSON.stringify(await cluster.admin.get(kind, COMPILED)).includes(part);
-  await eventually('the binding', () => has(BINDINGS, '"validationActions":["Deny"]'), SOON);
-  await eventually('the new rule', () => has(POLICIES, 'no token'), SOON);
+  await eventually('the binding', () => has(BINDINGS, '"validationActions":["Deny"]'));
+  await eventually('the new rule', () => has(POLICIES, 'no token'));
 });
 
 test('a policy with compile: Never is not installed', async () => {
   await cluster.apply(passwords('token', { compile: 'Never' }));
-  await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
+  await eventually('no compiled policy', async () => (await compiled()) === undefined);
   const reason = async () => (await enforcers())[0]?.reason === 'spec.compile is Never';
-  await eventually('the reason', reason, SOON);
+  await eventually('the reason', reason);
   expect(await cluster.admin.get(BINDINGS, COMPILED)).toBeUndefined();
   await cluster.apply(passwords('token'));
-  await eventually('the compiled policy', async () => (await compiled()) !== undefined, SOON);
+  await eventually('the compiled policy', async () => (await compiled()) !== undefined);
 });
 
 test('an object of the same name that Gatehouse has not installed stays', async () => {
@@ -224,13 +197,10 @@ test('an object of the same name that Gatehouse has not installed stays', async 
   });
   const other = passwords('foreign');
   await cluster.apply({ ...other, metadata: { name: 'foreign' } });
-  await eventually(
-    'the reason',
-    async () =>
-      JSON.stringify(
-        (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: 'foreign' }))?.status,
-      ).includes(`there is a ValidatingAdmissionPolicy ${name} that Gatehouse has not installed`),
-    SOON,
+  await eventually('the reason', async () =>
+    JSON.stringify(
+      (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: 'foreign' }))?.status,
+    ).includes(`there is a ValidatingAdmissionPolicy ${name} that Gatehouse has not installed`),
   );
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'foreign' });
   await cluster.admin.delete(POLICIES, { name });

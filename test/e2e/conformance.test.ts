@@ -9,8 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALL_CASES } from '../conformance/all-cases.ts';
 import { runsOn } from '../conformance/case.ts';
 import { readRecording, writeRecording } from '../conformance/recording.ts';
-import { observeAll } from '../conformance/run-all.ts';
-import { startSubject, type Subject } from '../conformance/subject.ts';
+import { observeAll, startSubject, type Subject } from '../conformance/subject.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { refuseToRecord } from '../support/go-programs.ts';
 

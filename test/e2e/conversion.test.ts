@@ -8,10 +8,10 @@ import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import {
-  CONVERSION_POLICIES,
   convertExamples,
   databases,
   failureOf,
@@ -19,6 +19,7 @@ import {
   storeIn,
   type CustomObject,
 } from '../support/conversion-objects.ts';
+import { definitionOf, versionOf } from '../support/definitions.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { writeHandlers } from '../support/handler-folder.ts';
@@ -65,7 +66,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await replica.program.stop(15_000);
   await cluster.stop();
   rmSync(handlers, { recursive: true, force: true });
 });
@@ -306,27 +306,14 @@ describe('a policy', () => {
   });
 
   test('whose definition does not call Gatehouse reports what to add there', async () => {
-    const { name, group, plural } = {
-      name: 'gizmos.conv.example.com',
-      group: 'conv.example.com',
-      plural: 'gizmos',
-    };
-    const version = { served: true, schema: { openAPIV3Schema: { type: 'object' } } };
+    const [group, plural] = ['conv.example.com', 'gizmos'];
+    const name = `${plural}.${group}`;
+    const any = { type: 'object' };
     await cluster.apply(
-      {
-        apiVersion: 'apiextensions.k8s.io/v1',
-        kind: 'CustomResourceDefinition',
-        metadata: { name },
-        spec: {
-          group,
-          scope: 'Cluster',
-          names: { kind: 'Gizmo', plural, singular: 'gizmo', listKind: 'GizmoList' },
-          versions: [
-            { name: 'v1', storage: false, ...version, served: false },
-            { name: 'v2', storage: true, ...version },
-          ],
-        },
-      } as object,
+      definitionOf(
+        { group, version: 'v2', resource: plural, kind: 'Gizmo', namespaced: false },
+        { versions: [versionOf('v1', any, { storage: false, served: false }), versionOf('v2', any)] },
+      ),
       {
         apiVersion: 'gatehouse.dev/v1alpha1',
         kind: 'ConversionPolicy',
@@ -380,28 +367,19 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
   const create = (name: string) => cluster.admin.create<CustomObject>(widgets('v1'), { metadata: { name } });
 
   beforeAll(async () => {
-    const version = { served: true, schema: { openAPIV3Schema: { type: 'object' } } };
-    const name = 'widgets.conv.example.com';
+    const any = { type: 'object' };
     const service = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse', port: replica.port, path: '/convert' };
-    await cluster.apply({
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name, annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
-      spec: {
-        group: 'conv.example.com',
-        scope: 'Cluster',
-        names: { kind: 'Widget', plural: 'widgets', singular: 'widget', listKind: 'WidgetList' },
-        // The path that all kinds share.
-        conversion: {
-          strategy: 'Webhook',
-          webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
-        },
-        versions: [
-          { name: 'v1', storage: false, ...version },
-          { name: 'v2', storage: true, ...version },
-        ],
+    const { metadata, ...rest } = definitionOf(widgets('v2'), {
+      // The path that all kinds share.
+      conversion: {
+        strategy: 'Webhook',
+        webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
       },
-    } as object);
+      versions: [versionOf('v1', any, { storage: false }), versionOf('v2', any)],
+    });
+    const annotations = { 'gatehouse.dev/inject-cabundle': 'true' };
+    await cluster.apply({ ...rest, metadata: { ...metadata, annotations } });
+    const name = metadata?.name ?? '';
     await established(cluster, name);
     await eventually('the API server reaches the handler', async () => {
       await cluster.admin.create(widgets('v1'), { metadata: { name: 'probe' } }, { dryRun: true });
@@ -534,7 +512,6 @@ test('a definition whose objects are stored in two versions can be deleted', asy
   await eventually(
     'the definition is gone',
     async () => (await cluster.admin.get(customResourceDefinitions, { name: CRD })) === undefined,
-    { timeoutMs: 60_000 },
   );
   const orphaned = await policyIs((policy) => condition(policy, 'Ready')?.reason === 'UnknownTarget');
   expect(condition(orphaned, 'Installed')).toMatchObject({ status: 'False', reason: 'NoDefinition' });

@@ -8,6 +8,7 @@ import { configMaps } from '../../src/kube/well-known.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 const POLICIES = 8;
 /** Requests of the attacker at a time: more than one webhook may hold. */
@@ -40,7 +41,7 @@ function quadratic(name: string, failurePolicy: string): KubeObject {
     "!object.data.exists(k, k == 'bad') && object.data.all(a, object.data.exists_one(b, a == b))";
   const rules = [{ name: 'distinct', expression, message: 'keys repeat' }];
   const spec = { match, failurePolicy, timeoutSeconds: 5, validate: { rules } };
-  return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
+  return admissionPolicy(name, spec);
 }
 
 beforeAll(async () => {
@@ -54,10 +55,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 test('a request that exceeds the cost limit is refused, with the policies, the rule, the cost and the remedy', async () => {
   const { message } = await refusal(

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import {
   certificates,
   clusterRoles,
@@ -22,7 +21,7 @@ import {
   validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
+import { RESTORE_DETECTORS, RESTORE_REPORTS, UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { createClientCa } from '../support/client-certificates.ts';
 import {
   ADMISSION_POLICIES,
@@ -60,7 +59,14 @@ import {
   type Carrier,
 } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { referencesRole, server, text, type SecretObject } from '../support/objects.ts';
+import {
+  admissionPolicy,
+  referencesRole,
+  server,
+  text,
+  type Claim,
+  type SecretObject,
+} from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
 import { base64 } from '../support/pki/fixtures.ts';
 import { eventually, freePort } from '../support/processes.ts';
@@ -75,20 +81,6 @@ import {
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-
-const RESTORE_REPORTS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'restorereports',
-  kind: 'RestoreReport',
-  namespaced: false,
-};
-
-const UNIQUE_CLAIMS: Resource = { ...RESTORE_REPORTS, resource: 'uniqueclaims', kind: 'UniqueClaim' };
-
-interface Claim extends KubeObject {
-  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
-}
 
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };
@@ -190,7 +182,6 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
 
   afterAll(async () => {
     await velero.stop();
-    await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
     kubectl.stop();
     await cluster.stop();
   });
@@ -279,7 +270,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       await eventually('S3 is free', async () => (await holderOf('S3')) === undefined, PATIENT);
       return hasUsed('delete gatehouse.dev/uniqueclaims');
     };
-    await eventually('a replica releases a claim', claimInVain, { timeoutMs: 60_000 });
+    await eventually('a replica releases a claim', claimInVain);
     const reference = {
       ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict' },
       ...{ guarantee: 'Serializable', target: { apiGroup: 'infra.example.com', resource: 'datacenters' } },
@@ -549,5 +540,5 @@ const policy = (name: string, validate: object, match: object = {}, others: obje
     validate,
     ...others,
   };
-  return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
+  return admissionPolicy(name, spec);
 };

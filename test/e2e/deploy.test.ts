@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
+import { deployments } from '../../src/kube/well-known.ts';
+import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
   established,
@@ -16,7 +17,6 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
-import { CONVERSION_POLICIES } from '../support/conversion-objects.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 
@@ -43,22 +43,12 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   beforeAll(async () => {
     cluster = await startCluster();
   });
-  afterAll(async () => {
-    await cluster.stop();
-  });
+  afterAll(() => cluster.stop());
 
   const kubectl = async (...args: readonly string[]) => {
     const { stdout } = await run('kubectl', ['--kubeconfig', cluster.plane.kubeconfig('admin'), ...args]);
     return stdout;
   };
-  const deployments: Resource = {
-    group: 'apps',
-    version: 'v1',
-    resource: 'deployments',
-    kind: 'Deployment',
-    namespaced: true,
-  };
-
   test('apply with kubectl on the client side, and kubectl diff then shows no changes', async () => {
     await kubectl('apply', '-k', DEPLOY);
     expect(await kubectl('diff', '-k', DEPLOY)).toBe('');

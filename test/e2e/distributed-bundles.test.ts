@@ -8,19 +8,17 @@ import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent, startInjecting, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
-let replica: Replica;
 let bundle: string;
 let company: string;
 const NAME = 'company-trust';
 const source = { namespace: SYSTEM_NAMESPACE, name: NAME };
 
 beforeAll(async () => {
-  ({ cluster, replica, bundle } = await startInjecting());
+  ({ cluster, bundle } = await startInjecting());
   await cluster.applyFolder('components/distribute-bundles');
   company = caBundle(await firstAuthority(new Date()), new Date());
   for (const name of ['web-one', 'web-two', 'batch']) await createNamespace(cluster, name);
@@ -28,10 +26,7 @@ beforeAll(async () => {
   await label('web-two', 'web');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const label = (name: string, team: string | null) =>
   cluster.admin.patchMerge(namespaces, { name }, { metadata: { labels: { team } } });

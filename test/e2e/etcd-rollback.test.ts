@@ -5,20 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, leases, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  DATACENTERS,
-  RESTORE_WINDOWS,
-  SERVERS,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import type { Balancer } from '../support/balancer.ts';
+import { DATACENTERS, RESTORE_WINDOWS, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
 import { endTrust } from '../support/end-trust.ts';
-import { enforceExamples } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { enforceExamples, startReplicas } from '../support/gatehouse-cluster.ts';
+import { isLeading, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import {
   datacenter,
@@ -42,22 +35,16 @@ let replicas: readonly Replica[] = [];
 
 describe('C4: etcd is restored from a snapshot', () => {
   beforeAll(async () => {
-    balancer = await startBalancer();
-    cluster = await startClusterFor(balancer.port, { own: true });
+    ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], {
+      settings: SETTINGS,
+      own: true,
+    }));
     if (cluster.plane.processes === undefined) throw new Error('a real control plane has processes');
     processes = cluster.plane.processes;
-    replicas = await Promise.all(
-      ['one', 'two'].map((name) =>
-        startReplica(cluster.plane, { name, servicePort: balancer.port, settings: SETTINGS }),
-      ),
-    );
-    balancer.setBackends(replicas.map(({ port }) => port));
-    await Promise.all(replicas.map((replica) => replica.whenReady(60_000)));
     await enforceExamples(cluster);
   });
 
   afterAll(async () => {
-    await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
     await cluster.stop();
     await balancer.stop();
   });
@@ -185,11 +172,7 @@ describe('C4: etcd is restored from a snapshot', () => {
           status?.conditions?.some(({ type, status: is }) => type === 'SweepComplete' && is === 'True'),
         );
       });
-      const leading = await Promise.all(
-        replicas.map(async (replica) =>
-          /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics()),
-        ),
-      );
+      const leading = await Promise.all(replicas.map(isLeading));
       expect(leading.filter(Boolean)).toHaveLength(1);
       console.log(
         `${how}: noticed after ${(noticedMs / 1_000).toFixed(1)} s, trusted after ${(trustedMs / 1_000).toFixed(1)} s, ` +

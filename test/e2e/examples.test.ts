@@ -11,7 +11,6 @@ import type { Resource } from '../../src/kube/object.ts';
 import { namespaces, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { established, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { datacenter, text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
 import { recordOf } from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
@@ -26,16 +25,12 @@ const USERS: Resource = {
 };
 
 let cluster: Cluster;
-let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await enforceExamples(cluster);
 });
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 /** The objects of `examples/<folder>/objects`, by name. */
 function objectsOf(folder: string): (name: string) => KubeObject {

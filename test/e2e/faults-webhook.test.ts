@@ -2,14 +2,13 @@
 /** The API server's webhook calls go through the fault harness: one fault at a time. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import { serverWith, startFaultScene, type FaultScene } from '../support/faults/scene.ts';
-import { verdictOn } from '../support/faults/verdicts.ts';
+import { serverWith, startFaultScene, verdictOn, type FaultScene } from '../support/faults/scene.ts';
 import { eventually } from '../support/processes.ts';
 
 let scene: FaultScene;
 
 beforeAll(async () => {
-  scene = await startFaultScene({ replicas: ['one'] });
+  scene = await startFaultScene();
 });
 
 afterEach(() => {

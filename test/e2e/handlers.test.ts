@@ -18,6 +18,7 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
+import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import {
   enforceExamples,
   refusal,
@@ -151,7 +152,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await replica.program.stop(15_000);
   await cluster.stop();
   rmSync(folder, { recursive: true });
 });
@@ -164,37 +164,29 @@ const sized = (name: string, units: number): Server => ({
 /** A kind in two versions, whose objects the handler `racks` converts. */
 function rackDefinition(port: number): KubeObject {
   const integer = { type: 'integer', format: 'int64' };
-  const version = (name: string, properties: object) => ({
-    name,
-    served: true,
-    storage: name === 'v2',
-    schema: {
-      openAPIV3Schema: {
-        type: 'object',
-        properties: { spec: { type: 'object', properties: { ...properties, serial: integer } } },
-      },
-    },
-  });
+  const version = (name: string, properties: object) =>
+    versionOf(name, withSpec({ ...properties, serial: integer }), { storage: name === 'v2' });
   const path = '/convert/racks.infra.example.com';
   const service = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse', port, path };
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: 'racks.infra.example.com', annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
-    spec: {
-      group: 'infra.example.com',
-      scope: 'Namespaced',
-      names: { kind: 'Rack', listKind: 'RackList', plural: 'racks', singular: 'rack' },
-      conversion: {
-        strategy: 'Webhook',
-        webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
-      },
-      versions: [
-        version('v1', { size: { type: 'string' } }),
-        version('v2', { height: integer, width: integer }),
-      ],
+  const racks = {
+    group: 'infra.example.com',
+    version: 'v2',
+    resource: 'racks',
+    kind: 'Rack',
+    namespaced: true,
+  };
+  const { metadata, ...rest } = definitionOf(racks, {
+    conversion: {
+      strategy: 'Webhook',
+      webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
     },
-  } as KubeObject;
+    versions: [
+      version('v1', { size: { type: 'string' } }),
+      version('v2', { height: integer, width: integer }),
+    ],
+  });
+  const annotations = { 'gatehouse.dev/inject-cabundle': 'true' };
+  return { ...rest, metadata: { ...metadata, annotations } };
 }
 
 const configMap = (name: string, labels: Record<string, string> = { case: name }): KubeObject =>
@@ -424,7 +416,7 @@ describe('failures in handlers', () => {
     expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
     await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
     await cluster.apply(referencesRole('handlers', '', ['pods']));
-    await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 60_000 });
+    await eventually('the handler reads', () => create('reads-pods'));
   });
 
   test('an exception refuses the request, and the answer reveals nothing about its cause', async () => {

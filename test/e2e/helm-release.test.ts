@@ -21,9 +21,7 @@ describe.skipIf(!HAS_KUBECTL)('the release', () => {
     cluster = await startCluster();
     await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM_NAMESPACE } });
   });
-  afterAll(async () => {
-    await cluster.stop();
-  });
+  afterAll(() => cluster.stop());
 
   const kubeconfig = () => cluster.plane.kubeconfig('admin');
   const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', kubeconfig(), ...args]);

@@ -18,18 +18,12 @@ import {
 } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { server, text, type SecretObject } from '../support/objects.ts';
+import { server, text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const WISH = 'gatehouse.dev/serving-cert-secret-name';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
 const PATIENT = { timeoutMs: 60_000 };
-
-interface EventObject extends KubeObject {
-  readonly reason: string;
-  readonly message: string;
-  readonly involvedObject: { readonly name: string };
-}
 
 let cluster: Cluster;
 let replica: Replica;
@@ -46,10 +40,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'vault');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const inShop = (name: string) => ({ namespace: 'shop', name });
 const ask = (name: string, annotations: Record<string, string>) =>

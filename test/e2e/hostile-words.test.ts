@@ -12,6 +12,7 @@ import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse } from '../support/review-command.ts';
+import { admissionPolicy, referencesRole, type ConfigMap, type EventObject } from '../support/objects.ts';
 
 /** Ends lines, closes JSON strings, clears the screen, reverses the text direction, and forges a log line. */
 const EVIL = 'evil"}\r\n{"level":"info","msg":"forged"}\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f';
@@ -22,14 +23,6 @@ const VIOLATIONS = 10_000;
 /** Maximum number of Events: on objects of one policy, and on the policy itself. */
 const MOST_EVENTS = 21;
 
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
-interface EventObject extends KubeObject {
-  readonly message: string;
-}
-
 let cluster: Cluster;
 let replica: Replica;
 
@@ -37,36 +30,12 @@ beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     prepare: async (started) => {
       await createNamespace(started, 'shop');
-      await started.apply(...readers());
+      await started.apply(referencesRole('roles', 'rbac.authorization.k8s.io', ['roles']));
     },
   }));
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
-
-/** The user creates a role that lets Gatehouse read policies on built-in kinds. */
-function readers(): readonly KubeObject[] {
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  const role: KubeObject & { readonly rules: readonly object[] } = {
-    apiVersion,
-    kind: 'ClusterRole',
-    metadata: { name: 'reads-roles' },
-    rules: [
-      { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['get', 'list', 'watch'] },
-    ],
-  };
-  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
-    apiVersion,
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'reads-roles' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reads-roles' },
-    subjects: [{ kind: 'ServiceAccount', name: 'gatehouse', namespace: 'gatehouse-system' }],
-  };
-  return [role, binding];
-}
+afterAll(() => cluster.stop());
 
 const policy = (
   name: string,
@@ -80,7 +49,7 @@ const policy = (
     objectSelector: { matchLabels: LABELS },
   };
   const spec = { match, validate };
-  return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
+  return admissionPolicy(name, spec);
 };
 
 const configMap = (name: string, data: Readonly<Record<string, string>>): ConfigMap => ({
@@ -90,17 +59,13 @@ const configMap = (name: string, data: Readonly<Record<string, string>>): Config
 
 /** The API server's error for a refused request. */
 async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
-  return await eventually(
-    'a refusal',
-    async () => {
-      const error: unknown = await attempt().then(
-        () => undefined,
-        (failure: unknown) => failure,
-      );
-      return error instanceof ApiError && error.message.includes('denied the request') ? error : undefined;
-    },
-    { timeoutMs: 60_000 },
-  );
+  return await eventually('a refusal', async () => {
+    const error: unknown = await attempt().then(
+      () => undefined,
+      (failure: unknown) => failure,
+    );
+    return error instanceof ApiError && error.message.includes('denied the request') ? error : undefined;
+  });
 }
 
 const logLines = () =>
@@ -136,7 +101,6 @@ test('an object with 10,000 violations, whose values are terminal control sequen
     ADMISSION_POLICIES,
     { name: 'loud' },
     ({ status }) => (status?.violations?.total ?? 0) > 0,
-    60_000,
   );
   expect(JSON.stringify(audited.status).length).toBeLessThan(64 * 1024);
 });
@@ -150,14 +114,10 @@ test('its refusal, its Events and the status of its policy are short, few, and o
   expect(error.causes.length).toBeLessThanOrEqual(16);
   expect(error.message).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e]/u); // eslint-disable-line no-control-regex -- what is looked for
 
-  const about = await eventually(
-    'Events',
-    async () => {
-      const { items } = await cluster.admin.listAll<EventObject>(events);
-      return items.length > 0 ? items : undefined;
-    },
-    { timeoutMs: 60_000 },
-  );
+  const about = await eventually('Events', async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events);
+    return items.length > 0 ? items : undefined;
+  });
   const found = about.filter(({ message }) => message.includes('loud') || message.includes('violation'));
   expect(found.length).toBeGreaterThan(0);
   expect(found.length).toBeLessThanOrEqual(MOST_EVENTS);

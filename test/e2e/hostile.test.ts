@@ -46,10 +46,7 @@ beforeAll(async () => {
   path = `${entriesOfPolicies(live)[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 interface Answer {
   readonly status: number;
@@ -58,12 +55,7 @@ interface Answer {
 
 const HOST = 'gatehouse.gatehouse-system.svc';
 
-interface PostOptions {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly path?: string;
-}
-
-function post(body: string | Buffer, { headers = {}, ...options }: PostOptions = {}): Promise<Answer> {
+function post(body: string | Buffer): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const call = httpsRequest(
       {
@@ -74,8 +66,7 @@ function post(body: string | Buffer, { headers = {}, ...options }: PostOptions =
         method: 'POST',
         path,
         agent: false,
-        headers: { 'content-type': 'application/json', ...headers },
-        ...options,
+        headers: { 'content-type': 'application/json' },
       },
       (response) => {
         let text = '';
@@ -128,21 +119,6 @@ async function collectGarbage(): Promise<void> {
   for (let n = 0; n < 20; n++) await post(review({ spec: `{"datacenter":"fra1","filler":${filler}}` }));
 }
 
-test.each<[string, () => Promise<Answer>, number]>([
-  ['invalid JSON', () => post('{"apiVersion": '), 400],
-  ['an empty body', () => post(''), 400],
-  ['another content type', () => post(review(), { headers: { 'content-type': 'text/plain' } }), 415],
-  ['21 MiB', () => post(Buffer.alloc(21 * 2 ** 20, 0x20)), 400],
-  ['a review without uid', () => post(review({ uid: '' })), 400],
-  ['an object of another kind', () => post('{"apiVersion":"v1","kind":"Pod"}'), 400],
-  ['an unknown path', () => post(review(), { path: '/admin' }), 404],
-])('a request with %s gets a clear status', async (_what, send, status) => {
-  const answer = await send();
-  expect(answer.status).toBe(status);
-  expect((JSON.parse(answer.body) as { readonly message: string }).message).not.toBe('');
-  expect(await healthyVerdict()).toMatchObject({ allowed: true });
-});
-
 test('keys named __proto__ and constructor are ordinary data, and do not bypass a check', async () => {
   const hidden =
     '{"__proto__":{"datacenter":"fra1"},"constructor":{"prototype":{"datacenter":"fra1"}},"datacenter":"atlantis"}';
@@ -151,14 +127,6 @@ test('keys named __proto__ and constructor are ordinary data, and do not bypass 
   expect(denied.status?.message).toContain('atlantis');
   expect(verdictOf(await post(review({ spec: hidden.replace('atlantis', 'fra1') }))).allowed).toBe(true);
   expect(await healthyVerdict()).toMatchObject({ allowed: true });
-});
-
-test('an object with 10,000 levels is judged', async () => {
-  const deep = `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`;
-  expect(verdictOf(await post(review({ spec: `{"datacenter":"fra1","deep":${deep}}` }))).allowed).toBe(true);
-  expect(verdictOf(await post(review({ spec: `{"datacenter":"atlantis","deep":${deep}}` }))).allowed).toBe(
-    false,
-  );
 });
 
 test('a client that sends one byte a second is disconnected, and others are served meanwhile', async () => {
@@ -192,9 +160,7 @@ const connections = async () =>
 
 test('of 10,000 idle connections, a replica holds at most the limit, and it answers the API server throughout', async () => {
   await healthyVerdict();
-  await eventually('only the API server is connected', async () => (await connections()) < 10, {
-    timeoutMs: 60_000,
-  });
+  await eventually('only the API server is connected', async () => (await connections()) < 10);
   const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
   const held: Socket[] = [];
   let [mostConnections, mostFiles, admitted] = [0, 0, 0];

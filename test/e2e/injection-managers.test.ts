@@ -40,7 +40,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   kubectl.stop();
-  await replica.program.stop(15_000);
   await cluster.stop();
 });
 

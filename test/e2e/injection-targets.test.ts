@@ -42,10 +42,7 @@ beforeAll(async () => {
   await applyBackstop(cluster, ['openshift', 'certManager']);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 async function otherCa(): Promise<CertificatePem> {
   return caBundle(await firstAuthority(new Date()), new Date());

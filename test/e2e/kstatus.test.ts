@@ -7,24 +7,21 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { argoHealth } from '../support/argocd-health.ts';
 import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { kstatus, type KStatus } from '../support/kstatus.ts';
 import { isTrue, type Conditioned } from '../support/objects.ts';
 
 let cluster: Cluster;
-let replica: Replica;
 let kubectl: Kubectl;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await createNamespace(cluster, 'shop');
   kubectl = createKubectl(cluster.plane);
 });
 
 afterAll(async () => {
   kubectl.stop();
-  await replica.program.stop(15_000);
   await cluster.stop();
 });
 

@@ -102,7 +102,7 @@ async function issued(): Promise<KeyPair & { readonly bundle: string }> {
   );
   const trust = { namespace: 'shop', name: 'trust' };
   const isNew = ({ data }: SecretObject) => rootIds(data?.['ca.crt'] ?? '')[0] === signer;
-  const { data } = await cluster.see<SecretObject>('the bundle', configMaps, trust, isNew, 60_000);
+  const { data } = await cluster.see<SecretObject>('the bundle', configMaps, trust, isNew);
   return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key'), bundle: data?.['ca.crt'] ?? '' };
 }
 
@@ -158,9 +158,7 @@ const activeId = async () => (await authority()).generations.find(({ state }) =>
 async function rotate(reason: string): Promise<void> {
   const before = await activeId();
   await askForRotation(cluster, reason);
-  await eventually(`${reason}: the new CA signs`, async () => (await activeId()) !== before, {
-    timeoutMs: 60_000,
-  });
+  await eventually(`${reason}: the new CA signs`, async () => (await activeId()) !== before);
 }
 
 function report(seconds: number, failures: number): void {

@@ -18,11 +18,11 @@ import {
 import { isGatehouse, USERS } from '../support/control-plane-users.ts';
 import { createDeployed } from '../support/deployed.ts';
 import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startReplica } from '../support/gatehouse.ts';
 import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { datacenter, referencesRole, server, serversPolicy } from '../support/objects.ts';
+import { datacenter, grant, referencesRole, server, serversPolicy } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 const COVERED = [SYSTEM_NAMESPACE, 'shop'];
@@ -31,7 +31,6 @@ const WISH = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
 
 let cluster: Cluster;
 let kubectl: Kubectl;
-let replica: Replica;
 
 /** The rules of all ClusterRoles of deploy/: about namespaced kinds, or about all others. */
 function rulesOf(manifests: readonly KubeObject[], namespaced: boolean): GrantingRole['rules'] {
@@ -45,18 +44,11 @@ function rulesOf(manifests: readonly KubeObject[], namespaced: boolean): Grantin
 }
 
 const PROCESSES = ['gatehouse', 'webhook', 'controllers'] as const;
-const apiGroup = 'rbac.authorization.k8s.io';
 
 /** Permits what policies read of cluster-scoped kinds, which RoleBindings cannot permit. */
 function referencesOfCluster(manifests: readonly KubeObject[]): readonly KubeObject[] {
-  const name = 'cluster-scoped-references';
-  const apiVersion = `${apiGroup}/v1`;
-  const roleRef = { apiGroup, kind: 'ClusterRole', name };
-  const subjects = PROCESSES.map((user) => ({ apiGroup, kind: 'User', name: USERS[user].name }));
-  return [
-    { apiVersion, kind: 'ClusterRole', metadata: { name }, ...{ rules: rulesOf(manifests, false) } },
-    { apiVersion, kind: 'ClusterRoleBinding', metadata: { name }, ...{ roleRef, subjects } },
-  ];
+  const users = PROCESSES.map((user) => USERS[user].name);
+  return grant('cluster-scoped-references', users, rulesOf(manifests, false) ?? []);
 }
 
 beforeAll(async () => {
@@ -75,7 +67,7 @@ beforeAll(async () => {
     return one.kind === 'ClusterRole';
   });
   await cluster.apply(...referencesOfCluster(examples), referencesRole('configmaps', '', ['configmaps']));
-  replica = await startReplica(cluster.plane, {
+  const replica = await startReplica(cluster.plane, {
     ...{ name: 'one', port, arrangement: 'both' as const },
     settings: { namespaces: 'shop' },
   });
@@ -84,7 +76,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   if (!HAS_KUBECTL) return;
-  await replica.program.stop(15_000);
   kubectl.stop();
   await cluster.stop();
 });
@@ -175,7 +166,6 @@ test.skipIf(!HAS_KUBECTL)(
     await eventually(
       'namespace other is gone',
       async () => (await cluster.admin.get(namespaces, { name: 'other' })) === undefined,
-      { timeoutMs: 60_000 },
     );
   },
 );

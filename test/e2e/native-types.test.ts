@@ -14,6 +14,7 @@ import { createRegistry } from '../../src/machinery/registry.ts';
 import { createStorage } from '../../src/machinery/storage/storage.ts';
 import { compileSpec, policyOf } from '../support/admission/policy.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
+import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { specOf } from '../support/native/judge.ts';
 import { COMPARED } from '../support/native/policies.ts';
@@ -30,47 +31,27 @@ beforeAll(async () => {
   cluster = await startCluster();
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const TYPES = 'typed.example.com';
 const text = { type: 'string' };
 const integer = { type: 'integer' };
 
 /** A kind with all fields that the policies read: expressions are checked against its schema. */
-const TYPED: KubeObject = {
-  ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
-  metadata: { name: `servers.${TYPES}` },
-  ...{
-    spec: {
-      ...{
-        group: TYPES,
-        scope: 'Namespaced',
-        names: { plural: 'servers', kind: 'Server', singular: 'server' },
-      },
-      versions: [
-        {
-          ...{ name: 'v1', served: true, storage: true },
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: {
-                spec: {
-                  type: 'object',
-                  properties: {
-                    ...{ tier: text, note: text, list: { type: 'array', items: text } },
-                    ...{ units: integer, in: integer, namespace: integer, enabled: { type: 'boolean' } },
-                  },
-                },
-              },
-            },
-          },
-        },
-      ],
-    },
+const TYPED = definitionOf(
+  { group: TYPES, version: 'v1', resource: 'servers', kind: 'Server', namespaced: true },
+  {
+    versions: [
+      versionOf(
+        'v1',
+        withSpec({
+          ...{ tier: text, note: text, list: { type: 'array', items: text } },
+          ...{ units: integer, in: integer, namespace: integer, enabled: { type: 'boolean' } },
+        }),
+      ),
+    ],
   },
-};
+);
 
 test('the type checks warn about what the policies say of their kind, and about nothing else', async () => {
   await cluster.apply(TYPED);

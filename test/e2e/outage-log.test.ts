@@ -6,11 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { services } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
-import { localService, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { localService, startClusterFor, type Cluster, SERVERS } from '../support/cluster.ts';
 import { enforceExamples, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { server } from '../support/objects.ts';
-import { SERVERS } from '../support/cluster.ts';
 import { eventually } from '../support/processes.ts';
 
 interface Line {
@@ -54,7 +53,6 @@ describe('the API server', () => {
   });
 
   afterAll(async () => {
-    await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
     await cluster.stop();
     await balancer.stop();
   });

@@ -4,7 +4,6 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { withoutPathTokens } from '../../src/json/error-message.ts';
@@ -22,21 +21,14 @@ import { SHARED_STATE_KEY } from '../../src/pki/annotations.ts';
 import { createAuthority } from '../../src/pki/authority/authority.ts';
 import { withAuthority } from '../../src/pki/authority/secret.ts';
 import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  RESTORE_WINDOWS,
-  SERVERS,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import type { Balancer } from '../support/balancer.ts';
+import { RESTORE_WINDOWS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { endTrust } from '../support/end-trust.ts';
 import { writesOf } from '../support/gatehouse-audit.ts';
-import { enforceExamples } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { startLoad, type Load } from '../support/load.ts';
+import { enforceExamples, startReplicas } from '../support/gatehouse-cluster.ts';
+import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
+import { createAdmitter, startLoad, type Load } from '../support/load.ts';
 import {
-  server,
   text,
   type Conditioned,
   type SecretObject,
@@ -65,40 +57,19 @@ interface EventObject extends KubeObject {
 let balancer: Balancer;
 let cluster: Cluster;
 let replicas: readonly Replica[] = [];
-let pool: Pool;
+let admitter: ReturnType<typeof createAdmitter>;
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
-  replicas = await Promise.all(
-    ['one', 'two'].map((name) =>
-      startReplica(cluster.plane, { name, servicePort: balancer.port, settings: SETTINGS }),
-    ),
-  );
-  balancer.setBackends(replicas.map(({ port }) => port));
-  await Promise.all(replicas.map((replica) => replica.whenReady(60_000)));
-  pool = new Pool(cluster.plane.server, { connections: LANES, connect: { ca: cluster.plane.ca } });
+  ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { settings: SETTINGS }));
+  admitter = createAdmitter(cluster, LANES);
   await enforceExamples(cluster);
 });
 
 afterAll(async () => {
-  await pool.destroy();
-  await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
+  await admitter.stop();
   await cluster.stop();
   await balancer.stop();
 });
-
-/** Sends one request without retries: a retry would hide the failures that this test looks for. */
-async function admit(n: number): Promise<void> {
-  const { statusCode, body } = await pool.request({
-    method: 'POST',
-    path: `/apis/${SERVERS.group}/${SERVERS.version}/namespaces/shop/${SERVERS.resource}?dryRun=All`,
-    headers: { authorization: `Bearer ${cluster.plane.token('admin')}`, 'content-type': 'application/json' },
-    body: JSON.stringify(server('shop', `load-${n}`, 'fra1')),
-  });
-  const answer = await body.text();
-  if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
-}
 
 /** A restore with `existingResourcePolicy: update`: the content of the backup overwrites the existing object. */
 const overwrite = (resource: Resource, ref: NamedRef, part: object) =>
@@ -122,9 +93,6 @@ const dataOf = async (ref: NamedRef) => (await read<SecretObject>(secrets, ref))
 
 const repaired = (what: string, probe: () => Promise<boolean>) =>
   eventually(`${what} is repaired`, probe, { timeoutMs: REPAIRED_MS, everyMs: 50 });
-
-const isLeading = async (replica: Replica) =>
-  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
 
 async function leaderAndOther(): Promise<readonly [Replica, Replica]> {
   const [one, two] = replicas;
@@ -226,7 +194,7 @@ describe('C1: a restore replaces the authority in use with an older valid one', 
   let cutting: NodeJS.Timeout;
 
   beforeEach(() => {
-    load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
+    load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admitter.admit });
     // The API server reuses its connections: only new connections show which certificate the replica presents.
     cutting = setInterval(() => void load.between(() => balancer.cut(1)), 300);
   });
@@ -332,7 +300,7 @@ test('C1: everything at once, including the webhook configurations: all of it is
       after.configurations.flatMap(bundlesOf).every((one) => one === now.bundle)
     );
   });
-  await repaired('admission', () => admit(0).then(() => true));
+  await repaired('admission', () => admitter.admit(0).then(() => true));
   console.log(
     `admissions pass ${Math.round(performance.now() - started)} ms after everything was overwritten`,
   );
@@ -375,7 +343,7 @@ describe('C2: a restore replaces the authority in use with an unusable one', () 
         await counter('gatehouse_authority_restored_total'),
         await timesTold('SignerRestored'),
       ];
-      const load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
+      const load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admitter.admit });
       await spoil();
       await repaired(
         'the authority',
@@ -429,7 +397,7 @@ describe('C3: a restore overwrites what the API server needs to call Gatehouse',
     const before = await read<WebhookConfigurationObject>(kind, CONFIGURATION);
     await edit(kind, before);
     await expectRepaired(kind, before);
-    await repaired('admission', () => admit(0).then(() => true));
+    await repaired('admission', () => admitter.admit(0).then(() => true));
   });
 
   test('the published bundle: repaired within 5 s', async () => {

@@ -8,25 +8,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
 
 let cluster: Cluster | undefined;
-let replica: Replica | undefined;
 let scene: OwnerScene;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
+  ({ cluster } = await startGatehouse({
     admissionPlugins: ['OwnerReferencesPermissionEnforcement'],
   }));
   scene = await createOwnerScene(cluster, { finalizers: false });
 });
 
-afterAll(async () => {
-  await replica?.program.stop(15_000);
-  await cluster?.stop();
-});
+afterAll(() => cluster?.stop());
 
 test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report says so', async () => {
   const backup = await scene.backUp('child', 'owner', { blockOwnerDeletion: true });

@@ -6,21 +6,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
+import { deployments } from '../../src/kube/well-known.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 /** 1.4 MiB. etcd refuses requests above 1.5 MiB. Only built-in kinds are stored without the escapes. */
 const STORABLE = Math.floor(1.4 * 2 ** 20);
-
-const DEPLOYMENTS: Resource = {
-  group: 'apps',
-  version: 'v1',
-  resource: 'deployments',
-  kind: 'Deployment',
-  namespaced: true,
-};
 
 let cluster: Cluster;
 let replica: Replica;
@@ -28,11 +21,8 @@ let replica: Replica;
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse());
   await createNamespace(cluster, 'shop');
-  await cluster.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'padding' },
-    spec: {
+  await cluster.apply(
+    admissionPolicy('padding', {
       failurePolicy: 'Ignore',
       timeoutSeconds: 30,
       match: { apiGroups: ['apps'], resources: ['deployments'] },
@@ -45,16 +35,13 @@ beforeAll(async () => {
           },
         ],
       },
-    },
-  } as KubeObject);
+    }),
+  );
   await seeInForce(cluster, 'padding');
   await untilRefused('padding', 'only good ones', () => create('probe', 'bad', [], { dryRun: true }));
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 interface Deployment extends KubeObject {
   readonly spec: object;
@@ -71,7 +58,7 @@ const specOf = (args: readonly string[]) => ({
 
 const create = (name: string, verdict: string, args: readonly string[], options = {}) =>
   cluster.admin.create<Deployment>(
-    DEPLOYMENTS,
+    deployments,
     {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -81,9 +68,9 @@ const create = (name: string, verdict: string, args: readonly string[], options 
     options,
   );
 const patch = (name: string, change: object) =>
-  cluster.admin.patchMerge(DEPLOYMENTS, { namespace: 'shop', name }, change);
+  cluster.admin.patchMerge(deployments, { namespace: 'shop', name }, change);
 const verdictOf = async (name: string) =>
-  (await cluster.admin.get<Deployment>(DEPLOYMENTS, { namespace: 'shop', name }))?.metadata?.labels?.verdict;
+  (await cluster.admin.get<Deployment>(deployments, { namespace: 'shop', name }))?.metadata?.labels?.verdict;
 
 test.each([
   ['lower', '<'.repeat(STORABLE)],

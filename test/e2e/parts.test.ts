@@ -79,7 +79,6 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
   });
 
   afterAll(async () => {
-    await replica.program.stop(15_000);
     kubectl.stop();
     await cluster.stop();
   });

@@ -80,7 +80,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await replica.program.stop(15_000);
   await cluster.stop();
   rmSync(handlers, { recursive: true });
 });

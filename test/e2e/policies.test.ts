@@ -9,7 +9,7 @@ import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { POLICY_EXCEPTIONS } from '../../src/runtime/resources.ts';
-import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { configMaps, customResourceDefinitions, pods } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
   createNamespace,
@@ -18,6 +18,7 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
+import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import {
   enforceExamples,
   refusal,
@@ -27,10 +28,17 @@ import {
   warningsOf,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { condition, datacenter, isTrue, server, type Conditioned } from '../support/objects.ts';
+import {
+  admissionPolicy,
+  condition,
+  datacenter,
+  grant,
+  isTrue,
+  server,
+  type Conditioned,
+  type ConfigMap,
+} from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-
-const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
 
 let cluster: Cluster;
 let replica: Replica;
@@ -46,14 +54,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
+afterAll(() => cluster.stop());
 
 const configMap = (
   name: string,
@@ -68,28 +69,16 @@ const configMap = (
 
 /** Applies a policy. Resolves when the API server calls its webhook: it then refuses `probe` with `why`. */
 async function govern(name: string, spec: object, why: string, probe: () => Promise<unknown>): Promise<void> {
-  await cluster.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec,
-  } as KubeObject);
+  await cluster.apply(admissionPolicy(name, spec));
   await seeInForce(cluster, name);
   await untilRefused(name, why, probe);
 }
 
 /** Like `govern`, for a policy that denies nothing: `probe` reports whether it is in force. */
 async function changing(name: string, spec: object, probe: () => Promise<boolean>): Promise<void> {
-  await cluster.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec,
-  } as KubeObject);
+  await cluster.apply(admissionPolicy(name, spec));
   await seeInForce(cluster, name);
-  await eventually(`${name} changes objects`, async () => ((await probe()) ? true : undefined), {
-    timeoutMs: 60_000,
-  });
+  await eventually(`${name} changes objects`, async () => ((await probe()) ? true : undefined));
 }
 
 const release = async (name: string) => {
@@ -109,19 +98,10 @@ test('a PolicyException, written by a user who may write nothing else, exempts o
     policyExceptions: 'Accept',
   };
   await govern('sized', spec, 'too large', () => cluster.admin.create(configMaps, large('probe'), dryRun));
-  const rbac = {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    metadata: { namespace: 'shop', name: 'excuse' },
-  };
   const rules = [
     { apiGroups: ['gatehouse.dev'], resources: ['policyexceptions'], verbs: ['create', 'patch'] },
   ];
-  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }];
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'excuse' };
-  await cluster.apply(
-    { ...rbac, kind: 'Role', rules } as KubeObject,
-    { ...rbac, kind: 'RoleBinding', roleRef, subjects } as KubeObject,
-  );
+  await cluster.apply(...grant('excuse', ['alice'], rules, 'shop'));
   const alice = await cluster.as('alice');
   const ref = { namespace: 'shop', name: 'legacy' };
   const exception = {
@@ -203,10 +183,10 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       metadata: { namespace: 'shop', name },
       spec: { containers: [{ name: container, image: 'example.com/app:1' }] },
     });
-    expect(await refusal(cluster.admin.create(PODS, pod('disallowed', 'webhook-disallow')))).toMatchObject({
+    expect(await refusal(cluster.admin.create(pods, pod('disallowed', 'webhook-disallow')))).toMatchObject({
       code: 403,
     });
-    await cluster.admin.create(PODS, pod('allowed', 'fine'));
+    await cluster.admin.create(pods, pod('allowed', 'fine'));
     expect(
       await refusal(cluster.admin.create(configMaps, configMap('bad', { a: 'webhook-disallow' }))),
     ).toMatchObject({
@@ -309,7 +289,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
     }
     const make = (name: string, options = {}) =>
       cluster.admin.create<Pod>(
-        PODS,
+        pods,
         {
           metadata: { namespace: 'shop', name },
           spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
@@ -340,19 +320,16 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
   });
 
   test('should not be able to mutate or prevent deletion of webhook configuration objects', async () => {
-    await cluster.apply({
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'AdmissionPolicy',
-      metadata: { name: 'over-webhooks' },
-      spec: {
+    await cluster.apply(
+      admissionPolicy('over-webhooks', {
         match: {
           apiGroups: ['admissionregistration.k8s.io'],
           resources: ['validatingwebhookconfigurations'],
           operations: ['DELETE'],
         },
         validate: { rules: [{ expression: 'false' }] },
-      },
-    } as KubeObject);
+      }),
+    );
     const judged = await cluster.see<Conditioned>(
       'the verdict',
       ADMISSION_POLICIES,
@@ -395,23 +372,6 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
   });
 
   test('should mutate custom resource with different stored version', async () => {
-    const version = (name: string, storage: boolean) => ({
-      name,
-      served: true,
-      storage,
-      schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-    });
-    const crd = (stored: string): KubeObject & { readonly spec: object } => ({
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: 'crates.stored.example.com' },
-      spec: {
-        group: 'stored.example.com',
-        scope: 'Namespaced',
-        names: { plural: 'crates', singular: 'crate', kind: 'Crate', listKind: 'CrateList' },
-        versions: ['v1', 'v2'].map((name) => version(name, name === stored)),
-      },
-    });
     const crates = (name: string): Resource => ({
       group: 'stored.example.com',
       version: name,
@@ -419,13 +379,17 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       kind: 'Crate',
       namespaced: true,
     });
+    const crd = (stored: string) =>
+      definitionOf(crates('v1'), {
+        versions: ['v1', 'v2'].map((name) => versionOf(name, ANY, { storage: name === stored })),
+      });
     interface Crate extends KubeObject {
       readonly data?: Readonly<Record<string, string>>;
     }
     const make = (name: string, options = {}) =>
       cluster.admin.create<Crate>(crates('v1'), { metadata: { namespace: 'shop', name } }, options);
     await cluster.apply(crd('v1'));
-    await eventually('crates are served', () => make('first').then(() => true), { timeoutMs: 60_000 });
+    await eventually('crates are served', () => make('first').then(() => true));
     await changing(
       'mutate-crates',
       {
@@ -435,15 +399,12 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       async () => (await make('probe', dryRun)).data?.mutated === 'yes',
     );
     await cluster.apply(crd('v2'));
-    const touched = await eventually(
-      'an object that was stored as v1 is written as v2',
-      () =>
-        cluster.admin.patchMerge<Crate>(
-          crates('v1'),
-          { namespace: 'shop', name: 'first' },
-          { data: { touched: 'yes' } },
-        ),
-      { timeoutMs: 60_000 },
+    const touched = await eventually('an object that was stored as v1 is written as v2', () =>
+      cluster.admin.patchMerge<Crate>(
+        crates('v1'),
+        { namespace: 'shop', name: 'first' },
+        { data: { touched: 'yes' } },
+      ),
     );
     expect(touched.data).toEqual({ touched: 'yes', mutated: 'yes' });
     expect((await make('second')).data).toEqual({ mutated: 'yes' });
@@ -455,7 +416,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
     'should be able to deny attaching pod (not on the sandbox, which runs no pods)',
     async () => {
       const attach = { method: 'POST', path: '/api/v1/namespaces/shop/pods/attachable/attach' } as const;
-      await cluster.admin.create(PODS, {
+      await cluster.admin.create(pods, {
         metadata: { namespace: 'shop', name: 'attachable' },
         spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
       } as KubeObject);
@@ -477,19 +438,11 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
   );
 
   test('should deny crd creation', async () => {
-    const crd = (name: string) => ({
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: `${name}.unwanted.example.com`, labels: { 'e2e-list-test': 'webhook-disallow' } },
-      spec: {
-        group: 'unwanted.example.com',
-        scope: 'Namespaced',
-        names: { plural: name, singular: name, kind: 'Unwanted', listKind: 'UnwantedList' },
-        versions: [
-          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
-        ],
-      },
-    });
+    const crd = (resource: string) => {
+      const unwanted = { group: 'unwanted.example.com', version: 'v1', resource, kind: 'Unwanted' };
+      const { metadata, ...rest } = definitionOf({ ...unwanted, namespaced: true });
+      return { ...rest, metadata: { ...metadata, labels: { 'e2e-list-test': 'webhook-disallow' } } };
+    };
     await govern(
       'deny-crds',
       {
@@ -525,14 +478,11 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       { name: 'by-name' },
       { spec: { match: { operations: ['UPDATE'] } } },
     );
-    await eventually(
-      'the webhook is no longer called for creates',
-      () =>
-        make('forbidden-now').then(
-          () => true,
-          () => undefined,
-        ),
-      { timeoutMs: 60_000 },
+    await eventually('the webhook is no longer called for creates', () =>
+      make('forbidden-now').then(
+        () => true,
+        () => undefined,
+      ),
     );
     await cluster.admin.patchMerge(
       ADMISSION_POLICIES,
@@ -541,14 +491,11 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
     );
     await untilRefused('a create', 'not this name', () => make('forbidden-again'));
     await release('by-name');
-    await eventually(
-      'a create is allowed',
-      () =>
-        make('forbidden-not').then(
-          () => true,
-          () => undefined,
-        ),
-      { timeoutMs: 60_000 },
+    await eventually('a create is allowed', () =>
+      make('forbidden-not').then(
+        () => true,
+        () => undefined,
+      ),
     );
   });
 
@@ -631,35 +578,9 @@ describe('a mistake of the policy author (issue 19)', () => {
     kind: 'Widget',
     namespaced: true,
   };
-  const crd = (...fields: readonly string[]): KubeObject =>
-    ({
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: 'widgets.shapes.example.com' },
-      spec: {
-        group: WIDGETS.group,
-        scope: 'Namespaced',
-        names: { kind: 'Widget', plural: 'widgets' },
-        versions: [
-          {
-            name: 'v1',
-            served: true,
-            storage: true,
-            schema: {
-              openAPIV3Schema: {
-                type: 'object',
-                properties: {
-                  spec: {
-                    type: 'object',
-                    properties: Object.fromEntries(fields.map((name) => [name, { type: 'string' }])),
-                  },
-                },
-              },
-            },
-          },
-        ],
-      },
-    }) as KubeObject;
+  const versions = (...fields: readonly string[]) => [
+    versionOf('v1', withSpec(Object.fromEntries(fields.map((name) => [name, { type: 'string' }])))),
+  ];
   const widget = (name: string, size: string): KubeObject =>
     ({
       apiVersion: 'shapes.example.com/v1',
@@ -668,12 +589,7 @@ describe('a mistake of the policy author (issue 19)', () => {
       spec: { size },
     }) as KubeObject;
   const policyFor = (group: string, resource: string, validate: object): KubeObject =>
-    ({
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'AdmissionPolicy',
-      metadata: { name: 'mistaken' },
-      spec: { match: { apiGroups: [group], resources: [resource] }, validate },
-    }) as KubeObject;
+    admissionPolicy('mistaken', { match: { apiGroups: [group], resources: [resource] }, validate });
   const seeReason = (reason: string) =>
     cluster.see<Conditioned>(
       `the policy is ${reason}`,
@@ -709,7 +625,7 @@ describe('a mistake of the policy author (issue 19)', () => {
       (object) => condition(object, 'WebhooksInstalled')?.status === 'True',
       30_000,
     );
-    await cluster.apply(crd('size', 'colour'));
+    await cluster.apply(definitionOf(WIDGETS, { versions: versions('size', 'colour') }));
     await untilRefused('the first widget', 'too large', () =>
       cluster.admin.create(WIDGETS, widget('first', 'huge'), dryRun),
     );
@@ -721,7 +637,7 @@ describe('a mistake of the policy author (issue 19)', () => {
     await cluster.admin.patchMerge(
       customResourceDefinitions,
       { name: 'widgets.shapes.example.com' },
-      { spec: { versions: (crd('size') as unknown as { spec: { versions: object[] } }).spec.versions } },
+      { spec: { versions: versions('size') } },
     );
     await eventually('Gatehouse compiles the policy with the new schema', async () => {
       await cluster.admin.patchMerge(
@@ -849,16 +765,13 @@ describe('a policy that uses all features', () => {
   });
 
   test('with a misspelt name is not installed, and its status says which name it is', async () => {
-    await cluster.apply({
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'AdmissionPolicy',
-      metadata: { name: 'misspelt' },
-      spec: {
+    await cluster.apply(
+      admissionPolicy('misspelt', {
         match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
         variables: [{ name: 'units', expression: 'object.spec.units' }],
         validate: { rules: [{ expression: 'variables.unit < 3' }] },
-      },
-    } as KubeObject);
+      }),
+    );
     const rejected = await cluster.see<Conditioned>(
       'the policy rejected',
       ADMISSION_POLICIES,

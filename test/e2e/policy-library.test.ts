@@ -82,10 +82,7 @@ beforeAll(async () => {
     );
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const enforcersOf = async (name: string) =>
   (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name }))?.status?.enforcedBy ?? [];

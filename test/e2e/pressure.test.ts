@@ -2,7 +2,6 @@
 /** More concurrent reviews than a replica accepts: the API server retries, and no user's write fails because of it. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
 import {
   applyExamples,
@@ -14,7 +13,7 @@ import {
 } from '../support/cluster.ts';
 import { seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { datacenter, server } from '../support/objects.ts';
+import { admissionPolicy, datacenter, server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 /** The replica's limit; one webhook may use half of it. */
@@ -44,7 +43,7 @@ beforeAll(async () => {
   await untilReviewed(cluster);
   await applyExamples(cluster);
   await cluster.apply(patient, others);
-  for (const { metadata } of [patient, others]) await seeInForce(cluster, metadata?.name ?? '');
+  for (const { metadata } of [patient, others]) await seeInForce(cluster, metadata.name);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await createNamespace(cluster, 'shop');
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
@@ -64,37 +63,27 @@ afterAll(async () => {
 });
 
 /** Its timeout is the maximum that the API server allows. */
-const patient = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'servers' },
-  spec: {
-    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-    timeoutSeconds: 30,
-    defaults: [{ path: 'spec.tier', value: 'standard' }],
-    validate: {
-      references: [
-        {
-          name: 'datacenter',
-          path: 'spec.datacenter',
-          target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-        },
-      ],
-    },
+const patient = admissionPolicy('servers', {
+  match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+  timeoutSeconds: 30,
+  defaults: [{ path: 'spec.tier', value: 'standard' }],
+  validate: {
+    references: [
+      {
+        name: 'datacenter',
+        path: 'spec.datacenter',
+        target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+      },
+    ],
   },
-} as KubeObject;
+});
 
 /** A policy on cluster-scoped objects: it has its own webhook. */
-const others = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'datacenters' },
-  spec: {
-    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['datacenters'] },
-    timeoutSeconds: 2,
-    validate: { immutable: ['spec.capacity'] },
-  },
-} as KubeObject;
+const others = admissionPolicy('datacenters', {
+  match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['datacenters'] },
+  timeoutSeconds: 2,
+  validate: { immutable: ['spec.capacity'] },
+});
 
 /** The value of one of the replica's metrics. */
 async function metric(series: string): Promise<number> {

@@ -17,8 +17,15 @@ import {
 } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { enforceExamples, refusal, untilRefused } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
-import { condition, server, type Conditioned, type WebhookConfigurationObject } from '../support/objects.ts';
+import { isLeading, startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import {
+  admissionPolicy,
+  condition,
+  referencesRole,
+  server,
+  type Conditioned,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -149,13 +156,7 @@ test('no webhook is installed before a replica can serve, and none is removed wh
   await controllers.program.stop(15_000);
   const next = await start('controllers');
   await next.whenReady();
-  await eventually(
-    'it leads',
-    async () => /^leader_election_master_status\{.*\} 1$/m.test(await next.metrics()),
-    {
-      timeoutMs: 60_000,
-    },
-  );
+  await eventually('it leads', () => isLeading(next));
   await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
   const isSame = (entries: typeof before) => JSON.stringify(entries) === JSON.stringify(before);
   await eventually('the entries stay installed', async () => isSame(await installed()));
@@ -196,10 +197,7 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
     match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
     validate: { references: [{ name: 'settings', path: 'spec.datacenter', target }] },
   };
-  await cluster.apply({
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name } },
-    ...{ spec },
-  });
+  await cluster.apply(admissionPolicy(name, spec));
   // The controllers may read ConfigMaps, for CA bundles.
   const waiting = await cluster.see<Conditioned>(
     'the policy is judged',
@@ -211,12 +209,7 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
     status: 'False',
     message: expect.stringContaining('Gatehouse may not get, list and watch configmaps') as string,
   });
-  const labels = { 'gatehouse.dev/aggregate-to-references': 'true' };
-  await cluster.apply({
-    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
-    metadata: { name: 'gatehouse-references-settings', labels },
-    ...{ rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] },
-  });
+  await cluster.apply(referencesRole('settings', '', ['configmaps']));
   await cluster.see<Conditioned>(
     'the policy is ready',
     ADMISSION_POLICIES,

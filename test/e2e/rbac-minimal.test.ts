@@ -80,9 +80,7 @@ beforeAll(async () => {
   await createNamespace(cluster, SYSTEM_NAMESPACE);
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 test.each(ACCOUNTS)(
   'no permission is granted twice to %s, and the page says for each of them what fails without it',

@@ -36,9 +36,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 interface Kind {
   /** `apps/deployments/scale`, `core/pods`. */

@@ -15,20 +15,18 @@ import {
 } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
-import { datacenter, server } from '../support/objects.ts';
+import { datacenter, grant, server } from '../support/objects.ts';
 import { runGatehouse, writeFiles, type Ran } from '../support/review-command.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
 const NAMES = ['web-1', 'web-2', 'web-3'];
 
 let cluster: Cluster;
-let replica: Replica;
 let folder: string;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await enforceExamples(cluster);
   await createNamespace(cluster, 'refs');
   await cluster.admin.create(DATACENTERS, datacenter('hel1'));
@@ -39,7 +37,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await replica.program.stop(15_000);
   await cluster.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -105,25 +102,16 @@ test('an owner with the uid of an earlier object is not the object that has its 
 });
 
 test('a user with permissions in one namespace sees its objects, and what is missing', async () => {
-  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1' };
-  const group = 'rbac.authorization.k8s.io';
-  const subjects = [{ apiGroup: group, kind: 'User', name: 'alice' }];
   const read = (apiGroup: string, ...resources: string[]) => ({
     ...{ apiGroups: [apiGroup], resources, verbs: ['get', 'list'] },
   });
-  const bound = (place: object, prefix: string, rules: readonly object[]) => [
-    { ...rbac, kind: `${prefix}Role`, metadata: { name: 'refs-reader', ...place }, rules },
-    {
-      ...{ ...rbac, kind: `${prefix}RoleBinding`, metadata: { name: 'refs-reader', ...place }, subjects },
-      roleRef: { apiGroup: group, kind: `${prefix}Role`, name: 'refs-reader' },
-    },
-  ];
   await cluster.apply(
-    ...bound({ namespace: 'refs' }, '', [read('infra.example.com', 'servers')]),
-    ...bound({}, 'Cluster', [
-      read('gatehouse.dev', 'admissionpolicies'),
-      read('apiextensions.k8s.io', 'customresourcedefinitions'),
-    ]),
+    ...grant('refs-reader', ['alice'], [read('infra.example.com', 'servers')], 'refs'),
+    ...grant(
+      'refs-reader',
+      ['alice'],
+      [read('gatehouse.dev', 'admissionpolicies'), read('apiextensions.k8s.io', 'customresourcedefinitions')],
+    ),
   );
   const ran = await eventually('the permissions of alice', async () => {
     const one = await refsAs('alice', 'Server/web-1', '-n', 'refs');

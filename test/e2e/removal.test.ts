@@ -33,7 +33,7 @@ import {
 import { testsSandbox } from '../support/control-plane.ts';
 import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import type { Conditioned, WebhookConfigurationObject } from '../support/objects.ts';
+import { admissionPolicy, type Conditioned, type WebhookConfigurationObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const ROLE = { name: INSTALLATION_ROLE };
@@ -50,15 +50,10 @@ interface RoleObject extends KubeObject {
 let cluster: Cluster;
 let replica: Replica;
 
-const POLICY = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'colours' },
-  spec: {
-    match: { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] },
-    validate: { rules: [{ expression: 'object.?data.?color.orValue("") != "red"', message: 'red is out' }] },
-  },
-} as KubeObject;
+const POLICY = admissionPolicy('colours', {
+  match: { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] },
+  validate: { rules: [{ expression: 'object.?data.?color.orValue("") != "red"', message: 'red is out' }] },
+});
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
@@ -76,10 +71,7 @@ beforeAll(async () => {
   await seeInForce(cluster, 'colours');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const paint = () =>
   cluster.admin.create(

@@ -9,15 +9,9 @@ import { deployments, events, pods, replicaSets, secrets, services } from '../..
 import type { Workload } from '../../src/runtime/endpoints/restart-plan.ts';
 import { createNamespace, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { text, type SecretObject } from '../support/objects.ts';
+import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { DIVERT, nodeServer, sliceOf, type TlsEndpoint } from '../support/tls-endpoints.ts';
-
-interface EventObject extends KubeObject {
-  readonly reason: string;
-  readonly message: string;
-  readonly involvedObject: { readonly kind: string; readonly name: string };
-}
 
 interface Deployment extends Workload {
   readonly spec?: Workload['spec'] & {
@@ -125,14 +119,10 @@ async function staleScene(namespace: string, address: string): Promise<void> {
 }
 
 const seeEvent = (namespace: string, wanted: string, kind: string) =>
-  eventually(
-    `the Event ${wanted} on the ${kind}`,
-    async () => {
-      const { items } = await cluster.admin.listAll<EventObject>(events, { namespace });
-      return items.find(({ reason, involvedObject }) => reason === wanted && involvedObject.kind === kind);
-    },
-    { timeoutMs: 60_000 },
-  );
+  eventually(`the Event ${wanted} on the ${kind}`, async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace });
+    return items.find(({ reason, involvedObject }) => reason === wanted && involvedObject.kind === kind);
+  });
 
 const read = async (namespace: string) =>
   await cluster.admin.get<Deployment>(deployments, { namespace, name: 'api' });

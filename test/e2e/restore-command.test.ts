@@ -4,32 +4,26 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import { datacenter, server } from '../support/objects.ts';
+import { datacenter, grant, server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
 import { VELERO } from '../support/velero-client.ts';
 
 let cluster: Cluster;
-let replica: Replica;
 let restorer: KubeClient;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await enforceExamples(cluster);
   await cluster.apply(clusterAdmin('test-velero', VELERO.user));
   restorer = cluster.impersonate(VELERO);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const restoreAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
   runGatehouse(['restore', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
@@ -37,17 +31,10 @@ const restoreAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
 const read = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
 
 /** RBAC for alice on RestoreWindows. */
-async function grant(name: string, verbs: readonly string[]): Promise<void> {
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  const role: KubeObject & { readonly rules: readonly object[] } = {
-    apiVersion,
-    kind: 'ClusterRole',
-    metadata: { name },
-    rules: [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }],
-  };
-  const { roleRef, ...binding } = clusterAdmin(name, 'alice') as KubeObject & { readonly roleRef: object };
-  await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
-}
+const letAlice = (name: string, verbs: readonly string[]) =>
+  cluster.apply(
+    ...grant(name, ['alice'], [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }]),
+  );
 
 test('wrong usage is reported before any request to a cluster, and exits with 2', async () => {
   const { code, stderr } = await runGatehouse([
@@ -68,7 +55,7 @@ test('a user who may not open a window learns which permission to request', asyn
   expect(stranger.stderr).toContain('hint: ask for the verb "create" on restorewindows.gatehouse.dev');
   expect(stranger.code).toBe(1);
 
-  await grant('test-alice-creates', ['create', 'get']);
+  await letAlice('test-alice-creates', ['create', 'get']);
   // The authorizer learns of the change through a watch.
   await eventually('the webhook refuses her instead', async () => {
     const { code, stderr } = await open();

@@ -7,8 +7,7 @@ import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { events } from '../../src/kube/well-known.ts';
-import { OPENER_SCOPE } from '../../src/restore/opener.ts';
-import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
+import { OPENER_SCOPE, SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
@@ -20,6 +19,7 @@ import {
   type ApplicationSpec,
 } from '../support/restore-kinds.ts';
 import { installKinds } from '../support/restore-scene.ts';
+import { admissionPolicy, grant } from '../support/objects.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const TOOL = 'system:serviceaccount:team-a:tool';
@@ -33,44 +33,16 @@ let dave: KubeClient;
 let tool: KubeClient;
 
 /** Marks every Application as reviewed, and keeps slugs unique in the cluster, and parents in each namespace. */
-const policy: KubeObject & { readonly spec: object } = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'reviewed' },
-  spec: {
-    match: { apiGroups: ['restore.example.com'], apiVersions: ['v1'], resources: ['applications'] },
-    mutations: [{ name: 'mark', expression: "{'spec': {'peer': {'namespace': 'reviewed'}}}" }],
-    validate: {
-      unique: [
-        { name: 'slug', paths: ['spec.slug'] },
-        { name: 'parent', paths: ['spec.parent'], scope: 'Namespace' },
-      ],
-    },
+const policy = admissionPolicy('reviewed', {
+  match: { apiGroups: ['restore.example.com'], apiVersions: ['v1'], resources: ['applications'] },
+  mutations: [{ name: 'mark', expression: "{'spec': {'peer': {'namespace': 'reviewed'}}}" }],
+  validate: {
+    unique: [
+      { name: 'slug', paths: ['spec.slug'] },
+      { name: 'parent', paths: ['spec.parent'], scope: 'Namespace' },
+    ],
   },
-};
-
-const role = (
-  kind: 'Role' | 'ClusterRole',
-  namespace: string | undefined,
-  rules: readonly object[],
-): readonly (KubeObject & {
-  readonly roleRef?: object;
-  readonly subjects?: readonly object[];
-  readonly rules?: readonly object[];
-})[] => {
-  const metadata = { name: 'carol', ...(namespace === undefined ? {} : { namespace }) };
-  const apiVersion = `${RBAC}/v1`;
-  return [
-    { apiVersion, kind, metadata, rules },
-    {
-      apiVersion,
-      kind: `${kind}Binding`,
-      metadata,
-      roleRef: { apiGroup: RBAC, kind, name: 'carol' },
-      subjects: [{ apiGroup: RBAC, kind: 'User', name: 'carol' }],
-    },
-  ];
-};
+});
 
 const windows = { apiGroups: ['gatehouse.dev'], resources: ['restorewindows'] };
 const operators: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
@@ -89,11 +61,15 @@ beforeAll(async () => {
       await fresh.apply(
         operators,
         clusterAdmin('tool', TOOL),
-        ...role('ClusterRole', undefined, [
-          { ...windows, verbs: ['get', 'create', 'patch', 'delete'] },
-          { apiGroups: ['restore.example.com'], resources: ['applications'], verbs: ['create'] },
-        ]),
-        ...role('Role', 'team-a', [{ ...windows, verbs: ['open'] }]),
+        ...grant(
+          'carol',
+          ['carol'],
+          [
+            { ...windows, verbs: ['get', 'create', 'patch', 'delete'] },
+            { apiGroups: ['restore.example.com'], resources: ['applications'], verbs: ['create'] },
+          ],
+        ),
+        ...grant('carol', ['carol'], [{ ...windows, verbs: ['open'] }], 'team-a'),
       );
     },
   }));
@@ -108,10 +84,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const window = (
   name: string,
@@ -234,12 +207,12 @@ describe('a window that a user deletes', () => {
     const all = async () => (await cluster.admin.listAll<RestoreWindow>(RESTORE_WINDOWS)).items;
     for (const { metadata } of await all())
       await cluster.admin.delete(RESTORE_WINDOWS, { name: metadata.name ?? '' });
-    await eventually('no window is left', async () => (await all()).length === 0, { timeoutMs: 60_000 });
+    await eventually('no window is left', async () => (await all()).length === 0);
   });
 
   const read = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
   const untilGone = (name: string) =>
-    eventually('the window is gone', async () => (await read(name)) === undefined, { timeoutMs: 60_000 });
+    eventually('the window is gone', async () => (await read(name)) === undefined);
   /** The Event about the result of the sweep, which outlives the window. */
   const untilReported = (name: string) =>
     eventually('the Event about the sweep', async () => {

@@ -57,7 +57,6 @@ test('the status of a window shows the progress of a long sweep until the report
       RESTORE_WINDOWS,
       { name },
       ({ status }) => status !== undefined && accept(status),
-      60_000,
     );
   await see('the window is open', ({ phase }) => phase === 'Open');
   isSlow = true;

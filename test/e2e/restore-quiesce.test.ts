@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
+import { deployments } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { condition, type Conditioned } from '../support/objects.ts';
@@ -13,10 +13,6 @@ import { isNightly } from '../support/nightly.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
 
-const DEPLOYMENTS: Resource = {
-  ...{ group: 'apps', version: 'v1', resource: 'deployments' },
-  ...{ kind: 'Deployment', namespaced: true },
-};
 const COUNT = 20;
 const ROUNDS = isNightly ? 12 : 2;
 const labels = { pause: 'in-restores' };
@@ -49,15 +45,12 @@ beforeAll(async () => {
   cluster = await startClusterFor(port);
   for (const namespace of ['ops', 'other']) await createNamespace(cluster, namespace);
   for (let n = 0; n < COUNT; n += 1)
-    await cluster.admin.create(DEPLOYMENTS, deployment('ops', `app-${n}`, (n % 5) + 1));
-  await cluster.admin.create(DEPLOYMENTS, deployment('other', 'far', 2));
+    await cluster.admin.create(deployments, deployment('ops', `app-${n}`, (n % 5) + 1));
+  await cluster.admin.create(deployments, deployment('other', 'far', 2));
   await start();
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 async function start(): Promise<void> {
   replica = await startReplica(cluster.plane, { name: 'one', port });
@@ -78,9 +71,7 @@ async function open(name: string): Promise<void> {
   };
   const window: KubeObject & { readonly spec: object } = { metadata: { name }, spec };
   // A replica that has just started may not be reachable yet.
-  await eventually(`${name} is created`, () => cluster.admin.create(RESTORE_WINDOWS, window), {
-    timeoutMs: 60_000,
-  });
+  await eventually(`${name} is created`, () => cluster.admin.create(RESTORE_WINDOWS, window));
 }
 
 const close = (name: string) =>
@@ -92,11 +83,10 @@ const seeQuiesced = (name: string, reason: string): Promise<Conditioned> =>
     RESTORE_WINDOWS,
     { name },
     (window) => condition(window, 'Quiesced')?.reason === reason,
-    60_000,
   );
 
 async function replicasIn(namespace: string): Promise<readonly (number | undefined)[]> {
-  const { items } = await cluster.admin.listAll<Deployment>(DEPLOYMENTS, { namespace });
+  const { items } = await cluster.admin.listAll<Deployment>(deployments, { namespace });
   const byNumber = items.toSorted((a, b) => numberOf(a) - numberOf(b));
   return byNumber.map(({ spec }) => spec.replicas);
 }
@@ -127,7 +117,7 @@ test('a window that is deleted while it is open is undone before it goes', async
   await seeQuiesced('deleted', 'Paused');
   await cluster.admin.delete(RESTORE_WINDOWS, { name: 'deleted' });
   const isGone = async () => (await cluster.admin.get(RESTORE_WINDOWS, { name: 'deleted' })) === undefined;
-  await eventually('the window is gone', isGone, { timeoutMs: 60_000 });
+  await eventually('the window is gone', isGone);
   expect(await replicasIn('ops')).toEqual(WERE);
 });
 
@@ -148,7 +138,7 @@ test('kill -9 at any write loses no previous value', async () => {
     await seeQuiesced(name, 'Undone');
     expect(await replicasIn('ops')).toEqual(WERE);
   }
-  const { items } = await cluster.admin.listAll<Deployment>(DEPLOYMENTS, { namespace: 'ops' });
+  const { items } = await cluster.admin.listAll<Deployment>(deployments, { namespace: 'ops' });
   for (const { metadata } of items)
     expect([metadata?.annotations?.[PREVIOUS], metadata?.labels]).toEqual([undefined, labels]);
 }, 300_000);

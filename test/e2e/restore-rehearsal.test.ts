@@ -12,18 +12,12 @@ import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { enforceExamples, refusal, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import type { EventObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, writeFiles } from '../support/review-command.ts';
 
 const COMPONENT = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'restore-rehearsal');
 const RESULT = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-restore-rehearsal' };
-
-interface EventObject extends KubeObject {
-  readonly involvedObject: { readonly name: string };
-  readonly type: string;
-  readonly reason: string;
-  readonly message: string;
-}
 
 let cluster: Cluster;
 let replica: Replica;
@@ -41,7 +35,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   rmSync(bucket, { recursive: true });
-  await replica.program.stop(15_000);
   await cluster.stop();
 });
 

@@ -11,13 +11,14 @@ import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
+import { resourcePath } from '../../src/kube/object.ts';
 import {
   events,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
+import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
   CLUSTER_ROLE_BINDINGS,
@@ -27,9 +28,9 @@ import {
 } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import type { WebhookConfigurationObject } from '../support/objects.ts';
+import { grant, type WebhookConfigurationObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import { application, applicationPolicy } from '../support/restore-kinds.ts';
+import { application, applicationPolicy, APPLICATIONS } from '../support/restore-kinds.ts';
 import {
   asReturned,
   enforceApplications,
@@ -41,15 +42,10 @@ import {
   windowNameOf,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-import { VELERO } from '../support/velero-client.ts';
+import { createToolClient, VELERO } from '../support/velero-client.ts';
 import { RESTORES } from '../support/velero-crd.ts';
 import { restoreLabels } from '../support/velero-objects.ts';
 
-const RESTORE_DETECTORS: Resource = {
-  ...RESTORE_WINDOWS,
-  resource: 'restoredetectors',
-  kind: 'RestoreDetector',
-};
 const HOUR_MS = 3_600_000;
 /** A backup tool with all permissions. No detector names it. */
 const FORMER = { user: 'system:serviceaccount:tools:former', groups: ['system:masters'] };
@@ -77,7 +73,7 @@ beforeAll(async () => {
     prepare: async (fresh) => {
       await installKinds(fresh);
       await installVelero(fresh);
-      await fresh.apply(...grant('bob-creates', ['get', 'create', 'patch']));
+      await fresh.apply(...letBob('bob-creates', ['get', 'create', 'patch']));
       await Promise.all(['team-a', 'team-b'].map((name) => createNamespace(fresh, name)));
     },
   }));
@@ -90,7 +86,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await velero.stop();
-  await replica.program.stop(15_000);
   await cluster.stop();
 });
 
@@ -128,25 +123,8 @@ const detector = (name: string): RestoreDetector => ({
 });
 
 /** RBAC for bob on RestoreWindows: cluster-wide, or in a namespace, although RestoreWindows are cluster-scoped. */
-function grant(name: string, verbs: readonly string[], namespace?: string): readonly KubeObject[] {
-  const suffix = namespace === undefined ? 'ClusterRole' : 'Role';
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
-  const role: KubeObject & { readonly rules: readonly object[] } = {
-    apiVersion,
-    kind: suffix,
-    metadata,
-    rules: [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }],
-  };
-  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
-    apiVersion,
-    kind: `${suffix}Binding`,
-    metadata,
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: suffix, name },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'bob' }],
-  };
-  return [role, binding];
-}
+const letBob = (name: string, verbs: readonly string[], namespace?: string) =>
+  grant(name, ['bob'], [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }], namespace);
 
 /** `allowed`, or the denial by an admission webhook or RBAC. */
 async function attempt(work: Promise<unknown>): Promise<string> {
@@ -198,7 +176,7 @@ test('S1: an Event on that Restore gives the reason', async () => {
 describe('S2: opening a window', () => {
   test('requires the verb open in addition to create', async () => {
     expect(await attempt(bob.create(RESTORE_WINDOWS, window('s2')))).toContain('the verb "open"');
-    await cluster.apply(...grant('bob-opens', ['open']));
+    await cluster.apply(...letBob('bob-opens', ['open']));
     await eventually('the grant is in force', async () => (await dryRunOf(window('s2'))) === 'allowed');
     await bob.create(RESTORE_WINDOWS, window('s2'));
     await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: 'bob-opens' });
@@ -211,7 +189,7 @@ describe('S2: opening a window', () => {
         principals: include.map((namespace) => ({ group: `system:serviceaccounts:${namespace}` })),
         match: { namespaces: { include } },
       });
-    await cluster.apply(...grant('bob-opens-here', ['open'], 'team-a'));
+    await cluster.apply(...letBob('bob-opens-here', ['open'], 'team-a'));
     await eventually(
       'the grant is in force',
       async () => (await dryRunOf(only('s2-a', 'team-a'))) === 'allowed',
@@ -466,15 +444,22 @@ describe('S7: the window of a Restore', () => {
     await patch({ phase: 'InProgress', startTimestamp: new Date().toISOString() });
     expect(await verdictOf(restorer, restored('s7'))).toBe('allowed');
     await patch({ phase: 'Completed' });
-    await eventually(
-      'its own window has the report',
-      async () => {
-        const own = await ofRestore(restore.metadata?.uid);
-        return own?.status?.phase === 'CompletedWithViolations' && own.metadata.name !== squatted;
-      },
-      { timeoutMs: 60_000 },
-    );
+    await eventually('its own window has the report', async () => {
+      const own = await ofRestore(restore.metadata?.uid);
+      return own?.status?.phase === 'CompletedWithViolations' && own.metadata.name !== squatted;
+    });
     await cluster.admin.delete(RESTORE_WINDOWS, { name: squatted });
+  });
+
+  test('defers nothing for another user, whatever labels and user agent it sends', async () => {
+    const run = await velero.begin({ name: 's7-other', backup: [] });
+    expect(await verdictOf(restorer, restored('s7-other'), { dryRun: true })).toBe('allowed');
+    const groups = ['system:authenticated'];
+    const pretender = createToolClient(cluster.plane, { ...VELERO, user: 'alice', groups });
+    const path = resourcePath(APPLICATIONS, { namespace: 'team-a' });
+    expect((await pretender.send('POST', path, restored('s7-other'))).code).toBe(403);
+    await pretender.stop();
+    await run.finish();
   });
 
   test('comes back if a user deletes it while the Restore is active', async () => {
@@ -485,18 +470,14 @@ describe('S7: the window of a Restore', () => {
     await cluster.admin.delete(RESTORE_WINDOWS, { name: first.metadata.name ?? '' });
     expect(await verdictOf(restorer, restored('s7-deleted'))).toBe('allowed');
     await run.finish();
-    await eventually(
-      'another window has the report, and the first one is gone',
-      async () => {
-        const { items } = await cluster.admin.listAll<RestoreWindow>(RESTORE_WINDOWS);
-        const own = items.filter(({ spec }) => spec.source?.ref?.uid === first.spec.source?.ref?.uid);
-        return (
-          own.every(({ metadata }) => metadata.uid !== first.metadata.uid) &&
-          own.some(({ status }) => status?.phase === 'CompletedWithViolations')
-        );
-      },
-      { timeoutMs: 60_000 },
-    );
+    await eventually('another window has the report, and the first one is gone', async () => {
+      const { items } = await cluster.admin.listAll<RestoreWindow>(RESTORE_WINDOWS);
+      const own = items.filter(({ spec }) => spec.source?.ref?.uid === first.spec.source?.ref?.uid);
+      return (
+        own.every(({ metadata }) => metadata.uid !== first.metadata.uid) &&
+        own.some(({ status }) => status?.phase === 'CompletedWithViolations')
+      );
+    });
   });
 
   test('opens also for a Restore that is older than its detector', async () => {

@@ -7,7 +7,6 @@ import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import type { SweptWindow } from '../support/owner-scene.ts';
 import {
   application,
@@ -22,20 +21,16 @@ const USER = 'system:serviceaccount:velero:velero';
 const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'];
 
 let cluster: Cluster;
-let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster } = await startGatehouse());
   await cluster.apply(...kindManifests, relinkRole, clusterAdmin('test-restorer', USER), uidsPolicy);
   await createNamespace(cluster, 'shop');
   await createNamespace(cluster, 'store');
   await seeInForce(cluster, 'application-uids');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const find = (name: string) => cluster.admin.get<Application>(APPLICATIONS, { namespace: 'shop', name });
 const uidIn = async (name: string) => (await find(name))?.spec.peer?.uid;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import {
   ADMISSION_POLICIES,
@@ -12,12 +13,10 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
-let replica: Replica;
 let restorer: KubeClient;
 let alice: KubeClient;
 
@@ -27,19 +26,16 @@ const VELERO = {
 };
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
+  ({ cluster } = await startGatehouse({
     arrangement: 'both',
   }));
   await enforceExamples(cluster);
-  await cluster.apply(clusterAdmin('velero', VELERO.user), clusterAdmin('alice', 'alice'));
+  await cluster.apply(clusterAdmin('test-velero', VELERO.user), clusterAdmin('test-alice', 'alice'));
   restorer = cluster.impersonate(VELERO);
   alice = await cluster.as('alice');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 interface Window extends Conditioned {
   readonly spec: { readonly close?: boolean };
@@ -217,13 +213,3 @@ test('a window for all users is refused and defers nothing', async () => {
   await expect(opening).rejects.toThrow(/spec\.principals: .*names one restorer/);
   expect(await verdict(alice, 'still-not')).toContain('spec.datacenter');
 });
-
-function clusterAdmin(name: string, user: string): KubeObject {
-  return {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: `test-${name}` },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
-  } as KubeObject;
-}

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import {
   applyExamples,
   createNamespace,
@@ -18,7 +17,7 @@ import {
   startCluster,
   type Cluster,
 } from '../support/cluster.ts';
-import { datacenter, server } from '../support/objects.ts';
+import { admissionPolicy, datacenter, grant, server } from '../support/objects.ts';
 import { runReview, writeFiles, type Ran } from '../support/review-command.ts';
 
 let cluster: Cluster;
@@ -36,9 +35,7 @@ beforeAll(async () => {
   for (let n = 0; n < 25; n++) await cluster.admin.create(SERVERS, server('shop', `lost-${n}`, 'gone'));
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
@@ -133,22 +130,11 @@ test('the review reports what it cannot judge, and does not succeed', async () =
 });
 
 test('a kind that may not be read makes the review incomplete, and the output still shows the findings', async () => {
-  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'alice-reads' } };
+  const lists = (apiGroup: string, resource: string) => ({
+    ...{ apiGroups: [apiGroup], resources: [resource], verbs: ['list'] },
+  });
   await cluster.apply(
-    {
-      ...rbac,
-      kind: 'ClusterRole',
-      rules: [
-        { apiGroups: [''], resources: ['namespaces'], verbs: ['list'] },
-        { apiGroups: ['infra.example.com'], resources: ['datacenters'], verbs: ['list'] },
-      ],
-    } as KubeObject,
-    {
-      ...rbac,
-      kind: 'ClusterRoleBinding',
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'alice-reads' },
-      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }],
-    } as KubeObject,
+    ...grant('alice-reads', ['alice'], [lists('', 'namespaces'), lists('infra.example.com', 'datacenters')]),
   );
   writeFiles(folder, {
     'policy.yaml': policy('both', 'rules: [{ expression: "false", message: "never" }]').replace(
@@ -168,15 +154,12 @@ test('a kind that may not be read makes the review incomplete, and the output st
 
 test('a policy of the cluster that cannot be enforced makes the review incomplete, and the other policies still judge', async () => {
   const target = { apiGroup: 'infra.example.com', resource: 'racks' };
-  await cluster.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'racks' },
-    spec: {
+  await cluster.apply(
+    admissionPolicy('racks', {
       match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
       validate: { references: [{ name: 'rack', path: 'spec.serial', target }] },
-    },
-  } as KubeObject);
+    }),
+  );
   const { code, stdout } = await reviewCluster();
   expect(stdout).toMatch(/^servers +Deny +26 +25 +25$/m);
   expect(stdout).toMatch(

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {
   applyExamples,
@@ -27,14 +27,6 @@ const PAIRS = Number(process.env.GATEHOUSE_PAIRS ?? 160);
 const AT_ONCE = 10;
 /** A replica is killed after so many pairs. */
 const KILL_EVERY = 100;
-
-const UNIQUE_CLAIMS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'uniqueclaims',
-  kind: 'UniqueClaim',
-  namespaced: false,
-};
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -72,7 +64,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
   await cluster.stop();
   await balancer.stop();
 });
@@ -107,9 +98,7 @@ test('a target that is being deleted gets no new references', async () => {
 
 test('a dry run stores no intent, and stored writes leave none', async () => {
   await dc('dry');
-  await eventually('all intents are gone', async () => (await intents()).length === 0, {
-    timeoutMs: 60_000,
-  });
+  await eventually('all intents are gone', async () => (await intents()).length === 0);
   await create('dry', 'dry', { dryRun: true });
   await cluster.admin.delete(DATACENTERS, { name: 'dry' }, { dryRun: true });
   expect(await intents()).toEqual([]);
@@ -157,8 +146,7 @@ test(
     // No deletion is lost: once the settle time is over, a target without referrers can be deleted.
     const used = new Set(servers.map(datacenterOf));
     const unused = [...names].filter((name) => name?.startsWith('race-') === true && !used.has(name));
-    for (const name of unused)
-      await eventually(`${name} can be deleted`, () => removeDc(name ?? ''), { timeoutMs: 60_000 });
+    for (const name of unused) await eventually(`${name} can be deleted`, () => removeDc(name ?? ''));
   },
   120_000 + PAIRS * 500,
 );

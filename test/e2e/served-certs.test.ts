@@ -15,7 +15,7 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { text, type SecretObject } from '../support/objects.ts';
+import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import {
@@ -28,12 +28,6 @@ import {
   type KeyPair,
   type TlsEndpoint,
 } from '../support/tls-endpoints.ts';
-
-interface EventObject extends KubeObject {
-  readonly reason: string;
-  readonly message: string;
-  readonly involvedObject: { readonly name: string };
-}
 
 let cluster: Cluster;
 let slices: Resource;
@@ -56,9 +50,7 @@ afterEach(async () => {
   endpoints = [];
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 async function lead(name: string, settings: Parameters<typeof startReplica>[1]['settings'] = {}) {
   const replica = await startReplica(cluster.plane, { name, port, settings, nodeArgs: DIVERT });
@@ -82,7 +74,7 @@ const pairIn = (secret: SecretObject): KeyPair => ({
 async function issued(namespace: string, name: string, before?: KeyPair): Promise<KeyPair> {
   const ref = { namespace, name: `${name}-tls` };
   const isNew = (secret: SecretObject) => !['', before?.chain].includes(text(secret, 'tls.crt'));
-  return pairIn(await cluster.see<SecretObject>(`the certificate of ${name}`, secrets, ref, isNew, 60_000));
+  return pairIn(await cluster.see<SecretObject>(`the certificate of ${name}`, secrets, ref, isNew));
 }
 
 /** Has Gatehouse make a new certificate. */
@@ -104,14 +96,10 @@ const untilStates = (replica: Replica, expected: Readonly<Record<string, number>
   );
 
 const seeEvent = (namespace: string, reason: string) =>
-  eventually(
-    `the Event ${reason}`,
-    async () => {
-      const { items } = await cluster.admin.listAll<EventObject>(events, { namespace });
-      return items.find((event) => event.reason === reason && event.involvedObject.name === 'db');
-    },
-    { timeoutMs: 60_000 },
-  );
+  eventually(`the Event ${reason}`, async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace });
+    return items.find((event) => event.reason === reason && event.involvedObject.name === 'db');
+  });
 
 test('servers that load their certificate once are named after a renewal, until they are restarted', async () => {
   const replica = await lead('one', { 'serving-cert-reload-time': '5s' });
@@ -185,9 +173,7 @@ test(`in a scene with ${SERVICES * PODS} endpoints, every stale server is found 
     }),
   );
   await untilStates(replica, { current: SERVICES * PODS, stale: 0 }, 120_000);
-  await eventually('the leader is idle', () => Date.now() - connections.lastAt > 21_000, {
-    timeoutMs: 60_000,
-  });
+  await eventually('the leader is idle', () => Date.now() - connections.lastAt > 21_000);
 
   const cpu = async () => Number(/^process_cpu_seconds_total (\S+)/m.exec(await replica.metrics())?.[1]);
   const [renewedAt, cpuBefore] = [performance.now(), await cpu()];

@@ -15,7 +15,7 @@ import { applyBackstop } from '../support/backstop.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { text, type SecretObject } from '../support/objects.ts';
+import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
@@ -43,7 +43,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await replica.program.stop(15_000);
   await cluster.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -65,12 +64,6 @@ const eventOn = (name: string, reason: string) =>
 
 interface ServiceObject extends KubeObject {
   readonly spec?: { readonly clusterIP?: string; readonly ports?: readonly { readonly port: number }[] };
-}
-
-interface EventObject extends KubeObject {
-  readonly reason: string;
-  readonly message: string;
-  readonly involvedObject: { readonly name: string };
 }
 
 const headless = (service: KubeObject): KubeObject => {

@@ -2,27 +2,21 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { events, secrets, services } from '../../src/kube/well-known.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
-import { text, type SecretObject } from '../support/objects.ts';
+import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
 let cluster: Cluster;
-let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ arrangement: 'both' }));
+  ({ cluster } = await startGatehouse({ arrangement: 'both' }));
   await createNamespace(cluster, 'shop');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const WITHIN_MS = 2_000;
 const db = { namespace: 'shop', name: 'db-tls' };
@@ -156,13 +150,6 @@ test('an Event reports a Secret whose repair the API server refuses, and the rep
   await cluster.admin.patchMerge(secrets, full, { data: { theirs: null } });
   await cluster.see<SecretObject>('the repaired Secret', secrets, full, isWhole, WITHIN_MS);
 });
-
-interface EventObject extends KubeObject {
-  readonly type: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
-}
 
 let key: string | undefined;
 /** An unknown private key, in base64. */

@@ -46,10 +46,7 @@ beforeAll(async () => {
   await createAccount(cluster, 'stranger');
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const seen = async (token: string, status: number) =>
   await eventually(

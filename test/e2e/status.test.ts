@@ -15,9 +15,9 @@ import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
+import { admissionPolicy } from '../support/objects.ts';
 
 /** Each attempt starts a process, which takes long. */
-const SOON = { timeoutMs: 60_000 };
 
 let cluster: Cluster;
 let replica: Replica;
@@ -27,10 +27,7 @@ beforeAll(async () => {
   await enforceExamples(cluster);
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const statusAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
   runGatehouse(['status', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
@@ -51,14 +48,10 @@ test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', a
       annotations: { 'gatehouse.dev/inject-cabundle': 'true' },
     },
   });
-  const { stdout } = await eventually(
-    'the cluster is healthy',
-    async () => {
-      const ran = await statusAs('admin');
-      return ran.code === 0 && ran.stdout.includes('shop/third-party-tls') ? ran : undefined;
-    },
-    SOON,
-  );
+  const { stdout } = await eventually('the cluster is healthy', async () => {
+    const ran = await statusAs('admin');
+    return ran.code === 0 && ran.stdout.includes('shop/third-party-tls') ? ran : undefined;
+  });
   expect(stdout).toContain('Leader: one, for ');
   expect(stdout).toMatch(/^ {2}[0-9a-f]{8} +active .* \|=+$/m);
   expect(stdout).toMatch(/^ {2}ConfigMap +shop\/trust +Current +authority$/m);
@@ -78,24 +71,15 @@ test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', a
 });
 
 test('the command shows the reason why a policy does not compile, and exits with 1', async () => {
-  const broken: KubeObject & { readonly spec: object } = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'broken' },
-    spec: {
-      match: { apiGroups: [''], resources: ['configmaps'] },
-      validate: { rules: [{ name: 'odd', expression: 'object.spec +', message: 'no' }] },
-    },
-  };
+  const broken = admissionPolicy('broken', {
+    match: { apiGroups: [''], resources: ['configmaps'] },
+    validate: { rules: [{ name: 'odd', expression: 'object.spec +', message: 'no' }] },
+  });
   await cluster.admin.create(ADMISSION_POLICIES, broken);
-  const { code, stdout } = await eventually(
-    'the policy was judged',
-    async () => {
-      const ran = await statusAs('admin');
-      return /^ {2}broken +False/m.test(ran.stdout) ? ran : undefined;
-    },
-    SOON,
-  );
+  const { code, stdout } = await eventually('the policy was judged', async () => {
+    const ran = await statusAs('admin');
+    return /^ {2}broken +False/m.test(ran.stdout) ? ran : undefined;
+  });
   expect(stdout).toMatch(/Needs attention:\n {2}- AdmissionPolicy broken: /);
   expect(code).toBe(1);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
@@ -109,14 +93,10 @@ test('the output names each part that the user may not read, and shows the other
     expect(stranger.stdout).toContain(`(no permission to read ${what}`);
 
   await grantAlice();
-  const report = await eventually(
-    'alice may read',
-    async () => {
-      const seen = await reportAs('alice');
-      return seen.authority.source === 'ConfigMap' ? seen : undefined;
-    },
-    SOON,
-  );
+  const report = await eventually('alice may read', async () => {
+    const seen = await reportAs('alice');
+    return seen.authority.source === 'ConfigMap' ? seen : undefined;
+  });
   expect(report.attention).toEqual([]);
   expect(report.authority.generations).toMatchObject([{ state: 'trusted', expired: false }]);
   expect(report.servingCerts.unread).toMatchObject([{ reason: 'Forbidden' }]);

@@ -28,7 +28,6 @@ const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
 const TELLS_MODULES = { main: MAIN_OF_SOURCES, nodeArgs: [TELL_TALE] };
 /** Exports spans only at the end of the process. */
 const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
-const SOON = { timeoutMs: 60_000 };
 
 let cluster: Cluster;
 let collector: Collector;
@@ -134,14 +133,10 @@ const newParent = () => {
 
 /** The spans of a trace, once they include the review. */
 const spansOf = (traceId: string): Promise<readonly CollectedSpan[]> =>
-  eventually(
-    `the spans of ${traceId}`,
-    () => {
-      const spans = collector.spans().filter((span) => span.traceId === traceId);
-      return spans.some(({ kind }) => kind === 'server') ? spans : undefined;
-    },
-    SOON,
-  );
+  eventually(`the spans of ${traceId}`, () => {
+    const spans = collector.spans().filter((span) => span.traceId === traceId);
+    return spans.some(({ kind }) => kind === 'server') ? spans : undefined;
+  });
 
 describe('with a collector', () => {
   test('a review continues the trace of the API server, and its live reads are spans within it', async () => {
@@ -218,16 +213,13 @@ describe('with a collector', () => {
   });
 
   test('reconciles are separate traces, which include their requests to the API server', async () => {
-    const reconcile = await eventually(
-      'the reconcile of the policy',
-      () =>
-        collector
-          .spans()
-          .find(
-            ({ name, attributes }) =>
-              name === 'reconcile policies' && attributes['gatehouse.key'] === 'servers',
-          ),
-      SOON,
+    const reconcile = await eventually('the reconcile of the policy', () =>
+      collector
+        .spans()
+        .find(
+          ({ name, attributes }) =>
+            name === 'reconcile policies' && attributes['gatehouse.key'] === 'servers',
+        ),
     );
     expect(reconcile).toMatchObject({ kind: 'internal', parentSpanId: '' });
     const within = collector.spans().filter(({ parentSpanId }) => parentSpanId === reconcile.spanId);
@@ -324,7 +316,7 @@ describe('a collector', () => {
         expect([status, text.includes('"allowed":true')]).toEqual([200, true]);
       }
       expect(performance.now() - began).toBeLessThan(20_000);
-      await eventually('the log reports it', () => told() > 0, SOON);
+      await eventually('the log reports it', () => told() > 0);
       await replica.program.stop(20_000);
       expect(await replica.program.exited).toEqual({ code: 0, signal: null });
       expect(told()).toBe(1);

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { events } from '../../src/kube/well-known.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
+import type { Balancer } from '../support/balancer.ts';
 import {
   ADMISSION_POLICIES,
   applyExamples,
@@ -13,29 +13,22 @@ import {
   DATACENTERS,
   RESTORE_WINDOWS,
   SERVERS,
-  startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import { refusal, seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { datacenter, server, serversPolicy } from '../support/objects.ts';
+import {
+  refusal,
+  seeInForce,
+  startReplicas,
+  untilRefused,
+  untilReviewed,
+} from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { datacenter, server, serversPolicy, type Claim } from '../support/objects.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for a write in flight, short enough for a test to wait. */
 const SETTLE_MS = 6_000;
-
-const UNIQUE_CLAIMS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'uniqueclaims',
-  kind: 'UniqueClaim',
-  namespaced: false,
-};
-
-interface Claim extends KubeObject {
-  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
-}
 
 interface Told extends KubeObject {
   readonly reason?: string;
@@ -48,19 +41,8 @@ let cluster: Cluster;
 let replicas: readonly Replica[] = [];
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
-  replicas = await Promise.all(
-    ['one', 'two'].map((name) =>
-      startReplica(cluster.plane, {
-        name,
-        servicePort: balancer.port,
-        settings: { 'unique-settle': `${SETTLE_MS}ms` },
-      }),
-    ),
-  );
-  balancer.setBackends(replicas.map(({ port }) => port));
-  await Promise.all(replicas.map((replica) => replica.whenReady()));
+  const settings = { 'unique-settle': `${SETTLE_MS}ms` };
+  ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { settings }));
   await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
@@ -76,7 +58,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
   await cluster.stop();
   await balancer.stop();
 });

@@ -14,17 +14,13 @@ import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { referencesRole } from '../support/objects.ts';
+import { admissionPolicy, referencesRole, type Claim } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for 50 requests, short enough for a test to wait. */
 const SETTLE_MS = 30_000;
 const PER_OBJECT = 16;
 const PER_USER = 512;
-
-interface Claim extends KubeObject {
-  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
-}
 
 interface Configuration extends KubeObject {
   readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
@@ -35,13 +31,8 @@ let replica: Replica;
 let tenant: KubeClient;
 let neighbour: KubeClient;
 
-const policy = (name: string, spec: object): KubeObject =>
-  ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: { match: { apiGroups: [''], resources: ['services'] }, ...spec },
-  }) as KubeObject;
+const policy = (name: string, spec: object) =>
+  admissionPolicy(name, { match: { apiGroups: [''], resources: ['services'] }, ...spec });
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
@@ -67,10 +58,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 /** Creates a Service with addresses that only Services with the same `n` have. */
 const create = (

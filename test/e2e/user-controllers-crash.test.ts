@@ -11,12 +11,13 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { leases, namespaces } from '../../src/kube/well-known.ts';
 import type { Write } from '../support/api-proxy-exchange.ts';
 import { ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
-import { faultSeed, startApiProxy, type ApiProxy, type Fault, type WatchFault } from '../support/faults.ts';
+import { startApiProxy, type ApiProxy, type Fault } from '../support/api-proxy.ts';
+import type { WatchFault } from '../support/faults/watch-faults.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { ownLease } from '../support/own-lease.ts';
 import { eventually, freePort, tail } from '../support/processes.ts';
-import { createSeeded } from '../support/seeded.ts';
+import { createSeeded, faultSeed } from '../support/seeded.ts';
 import {
   isReady,
   MACHINES,

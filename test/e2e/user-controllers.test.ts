@@ -102,7 +102,7 @@ test('a change of the User reaches what was applied, and a status write causes n
 test('what a user deletes or changes is restored', async () => {
   const place = { namespace: 'alice', name: 'user' };
   await cluster.admin.delete(ROLE_BINDINGS, place);
-  await cluster.see('the RoleBinding is back', ROLE_BINDINGS, place, undefined, 60_000);
+  await cluster.see('the RoleBinding is back', ROLE_BINDINGS, place, undefined);
   await cluster.admin.patchMerge(QUOTAS, place, { spec: { hard: { 'requests.cpu': '100' } } });
   await cluster.see<Quota>(
     'the quota is back',
@@ -158,7 +158,6 @@ test('a deleted User goes after its Namespace', async () => {
   await eventually(
     'the User is gone',
     async () => (await cluster.admin.get(USERS, { name: 'alice' })) === undefined,
-    { timeoutMs: 60_000 },
   );
   expect(await cluster.admin.get(namespaces, { name: 'alice' })).toBeUndefined();
 });

@@ -22,6 +22,7 @@ import { testsSandbox } from '../support/control-plane.ts';
 import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
+  admissionPolicy,
   condition as conditionOf,
   datacenter,
   server,
@@ -75,22 +76,17 @@ async function restart(): Promise<void> {
 }
 
 /** A policy that refuses ConfigMaps of a colour. Policies with equal scopes share a webhook. */
-const without = (color: string, scope: object = {}, match: object = {}): KubeObject =>
-  ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: `no-${color}` },
-    spec: {
-      match: {
-        apiGroups: [''],
-        resources: ['configmaps'],
-        objectSelector: { matchLabels: { painted: 'yes' } },
-        ...match,
-      },
-      validate: { rules: [{ expression: `object.data.color != '${color}'`, message: `${color} is out` }] },
-      ...scope,
+const without = (color: string, scope: object = {}, match: object = {}) =>
+  admissionPolicy(`no-${color}`, {
+    match: {
+      apiGroups: [''],
+      resources: ['configmaps'],
+      objectSelector: { matchLabels: { painted: 'yes' } },
+      ...match,
     },
-  }) as KubeObject;
+    validate: { rules: [{ expression: `object.data.color != '${color}'`, message: `${color} is out` }] },
+    ...scope,
+  });
 
 const paint = (color: string) =>
   cluster.admin.create(
@@ -111,7 +107,7 @@ const govern = async (color: string) => {
 };
 
 const conditionsOf = async (name: string, isExpected: (object: Conditioned) => boolean) => {
-  const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected, 60_000);
+  const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected);
   return { ready: conditionOf(policy, 'Ready'), installed: conditionOf(policy, 'WebhooksInstalled') };
 };
 
@@ -200,5 +196,5 @@ test('after a restart without the CRD of its target, a policy keeps its webhook 
   );
   await applyExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await eventually('a Server is accepted', () => build('fra1').catch(() => undefined), { timeoutMs: 60_000 });
+  await eventually('a Server is accepted', () => build('fra1').catch(() => undefined));
 });

@@ -115,10 +115,14 @@ describe('nesting', () => {
 });
 
 describe('keys', () => {
-  test.each(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'])(
-    '%s is an ordinary key',
-    async (key) => {
-      const payload = (value: string) => spec(`,"payload":{"${key}":${value}}`);
+  // A long integer selects the second of our two parsers.
+  const integers = ['1', '9007199254740993'];
+  const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'];
+
+  test.each(names.flatMap((name) => integers.map((integer) => [name, integer])))(
+    '%s is an ordinary key (next to the integer %s)',
+    async (key, integer) => {
+      const payload = (value: string) => spec(`,"payload":{"${key}":${value},"n":${integer}}`);
       const same = reviewOfSpec(payload('{"tier":"x"}'), payload('{"tier":"x"}'));
       expect((await ask('validate', same)).allowed).toBe(true);
       expect((await ask('mutate', same)).patch).toEqual([

@@ -14,8 +14,7 @@ import { runPass, type PassResult } from '../../src/controllers/pass.ts';
 import type { Settled } from '../../src/controllers/pass-state.ts';
 import type { ControllerWorld } from '../../src/controllers/world.ts';
 import { loadModules } from '../../src/runtime/handlers/load-handlers.ts';
-import { faultSeed } from '../support/faults.ts';
-import { createSeeded, type Seeded } from '../support/seeded.ts';
+import { createSeeded, faultSeed, type Seeded } from '../support/seeded.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 
 const SCHEDULES = 200;

@@ -2,14 +2,11 @@
  * Hostile data that any client in the cluster network can send to the webhook port. The server must still answer the
  * next review.
  */
-import { Agent } from 'node:https';
-import { connect as connectTcp } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
-import { bytesInUse } from '../support/heap.ts';
 import { judgeAdmission, patched } from '../support/review-checker.ts';
 import {
   MUTATE,
@@ -24,7 +21,6 @@ import {
 import {
   ENTRY,
   governedBy,
-  policy,
   runWebhookServer,
   serversPolicy,
   startWebhookServer,
@@ -34,15 +30,9 @@ import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 
 const MIB = 1024 * 1024;
 
-const configMaps = policy('configmaps', {
-  match: { apiGroups: [''], resources: ['configmaps'] },
-  defaults: [{ path: 'data.tier', value: 'standard' }],
-  validate: { immutable: ['data["__proto__"]', 'data["constructor"]'] },
-});
-
 let server: Running;
 beforeAll(async () => {
-  server = await runWebhookServer(governedBy([serversPolicy, configMaps]));
+  server = await runWebhookServer(governedBy([serversPolicy]));
 });
 afterAll(() => server.app.close());
 
@@ -57,12 +47,6 @@ async function expectLife(running: Running): Promise<void> {
   expect(patched(serverObject(), judgeAdmission('mutate', body, answer.body).patch)).toEqual(
     serverObject({ tier: 'standard' }),
   );
-}
-
-async function verdict(webhook: 'mutate' | 'validate', body: string, entry = ENTRY) {
-  const answer = await post(server, `/${webhook}/${entry}?timeout=7s`, body);
-  expect(answer.status).toBe(200);
-  return judgeAdmission(webhook, body, answer.body);
 }
 
 describe('a body that is not a review is refused with a message', () => {
@@ -216,136 +200,19 @@ describe('size', () => {
     await received(); // the server closes
     await expectLife(running);
   });
-
-  test('an update of a 3 MiB object is judged', async () => {
-    const big = (note: string) => serverObject({ note: note.repeat(3 * MIB) });
-    const body = reviewOf({ operation: 'UPDATE', object: big('a'), oldObject: big('b') });
-    expect((await verdict('validate', body)).allowed).toBe(true);
-  });
 });
 
-describe('keys with a special meaning in JavaScript are ordinary data', () => {
-  const configMap = (data: string, more = '') =>
-    `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"proto"${more}},"data":${data}${more}}`;
-  const update = (was: string, is: string) =>
-    reviewOf({
-      operation: 'UPDATE',
-      kind: { group: '', version: 'v1', kind: 'ConfigMap' },
-      resource: { group: '', version: 'v1', resource: 'configmaps' },
-      object: 'IS',
-      oldObject: 'WAS',
-    })
-      .replace('"IS"', is)
-      .replace('"WAS"', was);
-
-  // A long integer selects the second of our two parsers.
-  const integers = ['1', '9007199254740993'];
-
-  test.each(['__proto__', 'constructor'].flatMap((key) => integers.map((integer) => [key, integer])))(
-    'a change of the immutable key %s is denied (with the integer %s)',
-    async (key, integer) => {
-      const data = (value: string) => configMap(`{"${key}":"${value}","n":${integer}}`);
-      expect((await verdict('validate', update(data('a'), data('a')), configMaps.entryId)).allowed).toBe(
-        true,
-      );
-      const denied = await verdict('validate', update(data('a'), data('b')), configMaps.entryId);
-      expect(denied.message).toContain('cannot be changed to "b"');
-      expect(
-        (await verdict('validate', update(data('a'), configMap('{}')), configMaps.entryId)).message,
-      ).toContain('cannot be removed');
-    },
-  );
-
-  test.each(integers)(
-    'patches keep them at every depth, and they change no prototype (with the integer %s)',
-    async (integer) => {
-      const poison = `,"__proto__":{"polluted":${integer},"tier":"x"},"constructor":{"prototype":{"polluted":"yes"}},"prototype":{"polluted":"yes"}`;
-      const object = configMap(`{"a":"b"${poison}}`, poison);
-      const body = update(object, object)
-        .replace('"request":{', `"request":{${poison.slice(1)},`)
-        .replace('"userInfo":{', `"userInfo":{${poison.slice(1)},`)
-        .replace('{"apiVersion"', `{${poison.slice(1)},"apiVersion"`);
-      const { patch } = await verdict('mutate', body, configMaps.entryId);
-      expect(patch).toEqual([{ op: 'add', path: '/data/tier', value: 'standard' }]);
-      expect(patched(JSON.parse(object), patch)).toEqual(
-        JSON.parse(object.replace('"data":{', '"data":{"tier":"standard",')),
-      );
-      expect(({} as Record<string, unknown>).polluted).toBeUndefined();
-      expect(Object.keys(Object.prototype)).toEqual([]);
-    },
-  );
-});
-
-describe('unusual JSON', () => {
-  const deep = (depth: number, bottom: string) => `${'['.repeat(depth)}${bottom}${']'.repeat(depth)}`;
-  const withUnits = (units: string) =>
-    JSON.stringify(serverObject({ units: 0 })).replace('"units":0', `"units":${units}`);
-  const update = (was: string, is: string) =>
-    reviewOf({ operation: 'UPDATE', object: 'IS', oldObject: 'WAS' })
-      .replace('"IS"', withUnits(is))
-      .replace('"WAS"', withUnits(was));
-
-  test('10,000 levels are compared completely', async () => {
-    const body = update(deep(10_000, '1'), deep(10_000, '1'));
-    expect((await verdict('validate', body)).allowed).toBe(true);
-    expect((await verdict('mutate', body)).patch).toHaveLength(1);
-    expect((await verdict('validate', update(deep(10_000, '1'), deep(10_000, '2')))).allowed).toBe(false);
-    // The same case with the parser that keeps long integers.
-    const long = '9007199254740993';
-    expect((await verdict('validate', update(deep(10_000, long), deep(10_000, long)))).allowed).toBe(true);
-  });
-
-  test('integers beyond 2^53 are compared exactly', async () => {
-    expect((await verdict('validate', update('9007199254740993', '9007199254740993'))).allowed).toBe(true);
-    const denied = await verdict('validate', update('9007199254740993', '9007199254740992'));
-    expect(denied.message).toContain('cannot be changed to 9007199254740992');
-    expect((await verdict('validate', update('-9223372036854775808', '-9223372036854775807'))).allowed).toBe(
-      false,
-    );
-  });
-
-  test.each(['', ',"serial":9007199254740993'])(
-    'the last of two equal keys counts, as in Go (%#)',
-    async (more) => {
-      const twice = (first: string, second: string) =>
-        reviewOf().replace('"datacenter":"fra1"', `"datacenter":"${first}","datacenter":"${second}"${more}`);
-      expect((await verdict('validate', twice('nowhere', 'fra1'))).allowed).toBe(true);
-      expect((await verdict('validate', twice('fra1', 'nowhere'))).message).toContain('names no Datacenter');
-    },
-  );
-
-  test('bytes that are not UTF-8 become U+FFFD, as in Go', async () => {
-    const bytes = (text: string) => Buffer.from(text, 'latin1');
-    const inName = bytes(reviewOf().replace('fra1', 'fra\xff1'));
-    const elsewhere = bytes(reviewOf().replace('"jane"', '"jane\xff"'));
-    expect((await post(server, VALIDATE, inName)).body).toContain('cannot be the name of a Datacenter');
-    expect((await post(server, VALIDATE, elsewhere)).body).toContain('"allowed":true');
-    expect((await post(server, VALIDATE, [elsewhere])).body).toContain('"allowed":true');
-  });
+test('bytes that are not UTF-8 become U+FFFD, as in Go', async () => {
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const inName = bytes(reviewOf().replace('fra1', 'fra\xff1'));
+  const elsewhere = bytes(reviewOf().replace('"jane"', '"jane\xff"'));
+  expect((await post(server, VALIDATE, inName)).body).toContain('cannot be the name of a Datacenter');
+  expect((await post(server, VALIDATE, elsewhere)).body).toContain('"allowed":true');
+  expect((await post(server, VALIDATE, [elsewhere])).body).toContain('"allowed":true');
 });
 
 describe('slow clients', () => {
-  const limits = { ...WEBHOOK_LIMITS, handshakeMs: 300, requestMs: 300 };
-  const patience = 2_000; // Node checks for overdue connections every 300 ms here
-
-  async function within<T>(answer: Promise<T>): Promise<T> {
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      late.reject(new Error(`still open after ${patience} ms`));
-    }, patience);
-    return await Promise.race([answer, late.promise]).finally(() => {
-      clearTimeout(timer);
-    });
-  }
-
-  test('a client that connects without a TLS handshake is disconnected', async () => {
-    const running = await startWebhookServer(governedBy([serversPolicy]), limits);
-    const socket = connectTcp(running.port, '127.0.0.1')
-      .on('error', () => undefined)
-      .resume();
-    await within(new Promise((resolve) => socket.once('close', resolve)));
-    await expectLife(running);
-  });
+  const limits = { ...WEBHOOK_LIMITS, requestMs: 300 };
 
   test.each([
     ['headers', 'POST /validate/x HTTP/1.1\r\nhost: x\r\n', 'a: b\r\n'],
@@ -355,7 +222,7 @@ describe('slow clients', () => {
     const { socket, received } = await openRaw(running);
     socket.write(start);
     const dripping = setInterval(() => socket.write(drop), 50);
-    const text = await within(received()).finally(() => {
+    const text = await received().finally(() => {
       clearInterval(dripping);
     });
     expect(text).toMatch(/^HTTP\/1\.1 408 /);
@@ -371,59 +238,4 @@ describe('slow clients', () => {
     await expectLife(server);
     expect(server.recorded.lines.slice(before).map(({ level }) => level)).not.toContain('error');
   });
-});
-
-describe('connections', () => {
-  test('200 at once are all answered', async () => {
-    const uids = Array.from({ length: 200 }, (_, index) => `uid-${index}`);
-    const answers = await Promise.all(
-      uids.map(async (uid) => (await post(server, VALIDATE, reviewOf({ uid }))).body),
-    );
-    expect(answers.map((body, index) => body.includes(`"uid":"uid-${index}"`))).not.toContain(false);
-  });
-
-  test('pipelined reviews are answered in order', async () => {
-    const { socket, received } = await openRaw(server);
-    const uids = ['first', 'second', 'third'];
-    socket.write(uids.map((uid) => rawPost(VALIDATE, reviewOf({ uid }))).join(''));
-    const text = await received(/third/);
-    expect([...text.matchAll(/"uid":"(\w+)"/g)].map(([, uid]) => uid)).toEqual(uids);
-    socket.destroy();
-  });
-
-  test('a review that is smuggled after two lengths is refused', async () => {
-    const { socket, received } = await openRaw(server);
-    socket.write(rawPost(VALIDATE, reviewOf(), ['transfer-encoding: chunked']));
-    expect(await received()).toMatch(/^HTTP\/1\.1 400 /);
-  });
-
-  test('TLS 1.1 is refused', async () => {
-    const old = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
-    await expect(openRaw(server, old)).rejects.toThrow(/alert protocol version/);
-  });
-});
-
-test('two thousand requests leave behind at most a few MiB', async () => {
-  const round = async (requests: number, agent: Agent | false) => {
-    for (let done = 0; done < requests; done += 50) {
-      await Promise.all(
-        Array.from({ length: 50 }, (_, index) => {
-          const body = index % 5 === 0 ? '{' : reviewOf({ uid: `u${index}` });
-          return post(server, index % 2 === 0 ? MUTATE : `/validate/${ENTRY}?timeout=30s`, body, { agent });
-        }),
-      );
-    }
-    for (const list of [server.recorded.lines, server.recorded.admissions, server.recorded.rejected])
-      list.length = 0;
-  };
-  const agent = new Agent({ keepAlive: true, maxSockets: 50 });
-  onTestFinished(() => {
-    agent.destroy();
-  });
-  await round(200, agent);
-  await round(100, false);
-  const before = await bytesInUse();
-  await round(2_000, agent);
-  await round(100, false);
-  expect((await bytesInUse()) - before).toBeLessThan(4 * MIB);
 });

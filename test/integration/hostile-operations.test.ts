@@ -157,7 +157,7 @@ describe('a client', () => {
     const app = await start(hasty, { ...createMetrics(), text });
     const pipelined = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000);
     await open(app, pipelined, false);
-    await eventually('the end', async () => (await connectionsOf(app)) === 0, { timeoutMs: 60_000 });
+    await eventually('the end', async () => (await connectionsOf(app)) === 0);
     expect(rendered).toBeLessThan(20);
   });
 

@@ -2,7 +2,7 @@
 /** Every state that Gatehouse writes into an object, judged by kstatus and by the health checks for Argo CD. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import type { CONVERSION_REASONS } from '../../src/admission/conversion/conversion-problem.ts';
+import type { CONVERSION_REASONS } from '../../src/admission/conversion/converter.ts';
 import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
 import type { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
@@ -14,9 +14,9 @@ import { desiredStatus, type Unready } from '../../src/controllers/status.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Reconcile } from '../../src/runtime/controller.ts';
-import type { ConversionState } from '../../src/runtime/conversions/conversion-registry.ts';
+import type { ConversionState } from '../../src/runtime/conversions/conversions.ts';
 import { createConversionStatusReconciler } from '../../src/runtime/conversions/start-conversions.ts';
-import { createExceptionStatusReconciler } from '../../src/runtime/policies/exception-status.ts';
+import { createExceptionStatusReconciler } from '../../src/runtime/policies/policy-exceptions.ts';
 import type { PolicyState } from '../../src/runtime/policies/policy-registry.ts';
 import { createPolicyStatusReconciler } from '../../src/runtime/policies/policy-status.ts';
 import {

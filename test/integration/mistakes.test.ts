@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-import { joined, objectsOf, parseDocuments } from '../../src/cli/review/documents.ts';
+import { joined, objectsOf, parseDocuments } from '../../src/cli/review/input.ts';
 import { createKinds } from '../../src/cli/review/kinds.ts';
 import { createReviewer } from '../../src/cli/review/reviewer.ts';
 import { createPolicyWarnings } from '../../src/runtime/policies/policy-warnings.ts';

@@ -1,7 +1,7 @@
 /** The API server applies the changes of several policies in any order, and the result is always the one of the webhook. */
 import { expect, test } from 'vitest';
 
-import { isLeftToWebhook } from '../../src/admission/native/left-to-webhook.ts';
+import { isLeftToWebhook } from '../../src/admission/native/release.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import { isEqual } from '../../src/json/json.ts';

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
-import { isLeftToWebhook } from '../../src/admission/native/left-to-webhook.ts';
+import { isLeftToWebhook } from '../../src/admission/native/release.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';

@@ -217,7 +217,7 @@ describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_M
         if (!program.isRunning()) throw new Error(tail(logFile));
         return /^ *export KUBECONFIG=/m.exec(readFileSync(logFile, 'utf8'))?.[0];
       };
-      await eventually('the sandbox', ready, { timeoutMs: 60_000 });
+      await eventually('the sandbox', ready);
     } finally {
       await program.stop();
     }

@@ -1,4 +1,4 @@
-/** An outage of the API server in the log of a process: one line when it begins, one when it ends. */
+/** The API server is away when a process starts, or while one runs that logs everything. test/e2e/outage-log.test.ts restarts a real one. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ import { AWAIT_CHANGE, startController } from '../../src/runtime/controller.ts';
 import { createLog } from '../../src/runtime/log.ts';
 import { watch } from '../../src/runtime/watch.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
-import { sendJson, status } from '../support/kube/fake-api-server.ts';
+import { sendJson } from '../support/kube/fake-api-server.ts';
 import { eventually } from '../support/processes.ts';
 
 const WATCHED = [
@@ -36,14 +36,9 @@ function createFakeServer() {
   let server: Server | undefined;
   let port = 0;
   let lease = JSON.stringify({ metadata: { namespace: 'a', name: 'one', resourceVersion: '5' }, spec: {} });
-  /** Requests that an API server refuses while it starts. */
-  let refused = 0;
   const answer = (method: string, url: URL, body: string, response: ServerResponse) => {
     if (url.pathname === '/version') {
       sendJson(response, { major: '1', minor: '37', gitVersion: 'v1.37.2' });
-    } else if (refused > 0) {
-      refused -= 1;
-      sendJson(response, status(refused % 2 === 0 ? 503 : 403, 'Starting'), refused % 2 === 0 ? 503 : 403);
     } else if (url.searchParams.get('watch') === 'true') {
       response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
       open.add(response);
@@ -73,9 +68,6 @@ function createFakeServer() {
     stop,
     url: () => `http://127.0.0.1:${port}`,
     watches: () => open.size,
-    refuse: (requests: number) => {
-      refused = requests;
-    },
   };
 }
 
@@ -129,49 +121,6 @@ async function startProcess(url: string, log: ReturnType<typeof createLog>) {
     await connection.close();
   });
 }
-
-test('an outage with many watches, a lease and controllers is one warning, and one line when it is over', async () => {
-  const server = createFakeServer();
-  await server.start();
-  onTestFinished(server.stop);
-  const { log, lines } = logTo('info');
-  await startProcess(server.url(), log);
-  await eventually('all watches are open', () => server.watches() === WATCHED.length);
-  await eventually('it leads', () => lines().some(({ msg }) => msg === 'leading'));
-  const before = lines().length;
-
-  await server.stop();
-  await sleep(3_500); // longer than the lease, and several attempts of each watch
-  server.refuse(12);
-  await server.start();
-  await eventually('all watches are open again', () => server.watches() === WATCHED.length);
-  await eventually('it leads again', () =>
-    lines()
-      .slice(before)
-      .some(({ msg }) => msg === 'leading'),
-  );
-  await sleep(500);
-
-  const after = lines().slice(before);
-  expect(after.filter(({ level }) => level !== 'info')).toEqual([
-    expect.objectContaining({
-      level: 'warn',
-      msg: 'cannot reach the API server',
-      server: server.url(),
-      problem: expect.stringMatching(/^(GET|PUT) \/api.*: no complete answer: /) as string,
-    }),
-  ]);
-  expect(after.filter(({ msg }) => msg === 'the API server answers again')).toEqual([
-    expect.objectContaining({ level: 'info', seconds: expect.any(Number) as number }),
-  ]);
-  expect(JSON.stringify(after)).not.toContain('stack');
-  expect(after.map(({ msg }) => msg)).toEqual([
-    'cannot reach the API server',
-    'lost the lease',
-    'the API server answers again',
-    'leading',
-  ]);
-});
 
 test('a process that starts before the API server says so once', async () => {
   const server = createFakeServer();

@@ -12,14 +12,8 @@ import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { createPolicyReportsReconciler } from '../../src/runtime/reports/policy-reports.ts';
 import { policyOf } from '../support/admission/policy.ts';
 import { connectCluster, createNamespace, established, type Cluster } from '../support/cluster.ts';
-import {
-  CLUSTER_POLICY_REPORTS,
-  CLUSTER_REPORTS,
-  OPEN_REPORTS_CRDS,
-  POLICY_REPORTS,
-  POLICY_REPORTS_CRDS,
-  REPORTS,
-} from '../support/report-crds.ts';
+import { grant } from '../support/objects.ts';
+import { OPEN_REPORTS_CRDS, POLICY_REPORTS, POLICY_REPORTS_CRDS, REPORTS } from '../support/report-crds.ts';
 import { startSandboxPlane } from '../support/sandbox-plane.ts';
 
 let cluster: Cluster;
@@ -115,67 +109,6 @@ const writes = () =>
     .auditLog()
     .filter(({ verb, objectRef }) => WRITES.includes(verb) && GROUPS.includes(objectRef?.apiGroup ?? ''));
 
-test.each<[string, readonly KubeObject[], Resource, Resource]>([
-  ['openreports.io', OPEN_REPORTS_CRDS, REPORTS, CLUSTER_REPORTS],
-  ['wgpolicyk8s.io', POLICY_REPORTS_CRDS, POLICY_REPORTS, CLUSTER_POLICY_REPORTS],
-  [
-    'openreports.io before the other',
-    [...POLICY_REPORTS_CRDS, ...OPEN_REPORTS_CRDS],
-    REPORTS,
-    CLUSTER_REPORTS,
-  ],
-])('%s: writes, changes and deletes reports, and writes nothing when nothing changed', async (...given) => {
-  const [, crds, namespaced, whole] = given;
-  await install(crds);
-  audited('servers', ['a/x', 'b/y', 'z']);
-  await reconcile();
-  expect(await messages(namespaced)).toEqual(['a/gatehouse-audit: x is bad', 'b/gatehouse-audit: y is bad']);
-  expect(await messages(whole)).toEqual(['gatehouse-audit: z is bad']);
-  const [first] = await reports(namespaced);
-  expect(first?.summary).toEqual({ pass: 0, fail: 1, warn: 0, error: 0, skip: 0 });
-  expect(first?.scope).toEqual({ apiVersion: 'v1', kind: 'Namespace', name: 'a' });
-  expect(writes()).toHaveLength(3);
-
-  later(20_000);
-  audited('servers', ['z', 'b/y', 'a/x']);
-  await reconcile();
-  later(11 * 60_000);
-  await reconcile();
-  expect(writes()).toHaveLength(3);
-
-  audited('servers', ['a/x']);
-  audited('racks', ['a/r']);
-  await reconcile();
-  expect(await messages(namespaced)).toEqual(['a/gatehouse-audit: r is bad, x is bad']);
-  expect(await messages(whole)).toEqual([]);
-  expect(writes()).toHaveLength(6);
-
-  findings.delete('racks');
-  audited('servers', []);
-  await reconcile();
-  expect(await messages(namespaced)).toEqual([]);
-});
-
-test('moves to openreports.io when it is served, and back when it is not', async () => {
-  await install(POLICY_REPORTS_CRDS);
-  audited('servers', ['a/x', 'z']);
-  await reconcile();
-  const [before] = await reports(POLICY_REPORTS);
-  await install(OPEN_REPORTS_CRDS);
-  await reconcile();
-  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
-  expect(await messages(CLUSTER_REPORTS)).toEqual(['gatehouse-audit: z is bad']);
-  expect(await messages(POLICY_REPORTS)).toEqual([]);
-  expect(await messages(CLUSTER_POLICY_REPORTS)).toEqual([]);
-  const [after] = await reports(REPORTS);
-  expect(after?.results[0]?.timestamp).toEqual(before?.results[0]?.timestamp);
-
-  await uninstall(OPEN_REPORTS_CRDS);
-  later(6_000);
-  await reconcile();
-  expect(await messages(POLICY_REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
-});
-
 test('a kind that disappears between discovery and write fails the reconcile, and the next one recovers', async () => {
   await install([...POLICY_REPORTS_CRDS, ...OPEN_REPORTS_CRDS]);
   await reconcile();
@@ -257,21 +190,6 @@ test('one refused report does not keep the others from being written', async () 
   expect(await messages(REPORTS)).toHaveLength(3);
 });
 
-const RBAC = 'rbac.authorization.k8s.io';
-const role = (verbs: readonly string[]): KubeObject => ({
-  apiVersion: `${RBAC}/v1`,
-  kind: 'ClusterRole',
-  metadata: { name: 'reader' },
-  ...{ rules: [{ apiGroups: GROUPS, resources: ['*'], verbs }] },
-});
-const binding: KubeObject = {
-  apiVersion: `${RBAC}/v1`,
-  kind: 'ClusterRoleBinding',
-  metadata: { name: 'reader' },
-  ...{ roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'reader' } },
-  ...{ subjects: [{ apiGroup: RBAC, kind: 'User', name: 'reader' }] },
-};
-
 test('without permission, it names the role to apply, and gives up after ten refused writes', async () => {
   await install(OPEN_REPORTS_CRDS);
   audited(
@@ -280,7 +198,8 @@ test('without permission, it names the role to apply, and gives up after ten ref
   );
   const advice = 'Permit it (deploy/components/policy-reports/role.yaml)';
   await expect(reconcile('reader')).rejects.toThrow(advice);
-  await cluster.apply(role(['get', 'list']), binding);
+  const rules = [{ apiGroups: GROUPS, resources: ['*'], verbs: ['get', 'list'] }];
+  await cluster.apply(...grant('reader', ['reader'], rules));
   await expect(reconcile('reader')).rejects.toThrow(advice);
   expect(writes()).toHaveLength(10);
   expect(writes().map(({ responseStatus }) => responseStatus?.code)).toEqual(Array(10).fill(403));

@@ -125,7 +125,7 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
     const looks = () => cluster.plane.auditLog().filter(isOfRestore).length;
     const before = looks();
     const watching = atTerminal(gatehouse('restore', 'status', 'drill', '--watch'));
-    await eventually('the command reads the window twice', () => looks() > before + 1, { timeoutMs: 60_000 });
+    await eventually('the command reads the window twice', () => looks() > before + 1);
     await say({ phase: 'Completed', lastSweep: { ...times, objectsScanned: 2_000, interim: false } });
     const { code, screen } = await watching;
     expect(screen).toContain('25%  500 of 2,000 objects  servers');

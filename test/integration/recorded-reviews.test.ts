@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { compiled, definitionOf } from '../support/admission/conversion.ts';
 import { noConversions } from '../support/server/conversion.ts';
@@ -133,64 +133,4 @@ test('the replay has both verdicts and patches', () => {
 
 test.each(titled(conversions))('%s', async (_title, request) => {
   expect(judgeConversion(request.body, await replay(request))).toBeUndefined();
-});
-
-describe('the checker finds', () => {
-  const question = {
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
-    request: { uid: 'u', operation: 'CREATE', object: {} },
-  };
-  const answer = (response: object, rest: object = {}) =>
-    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response, ...rest });
-  const patch = {
-    patch: Buffer.from('[{"op":"add","path":"/a","value":1}]').toString('base64'),
-    patchType: 'JSONPatch',
-  };
-  const allowed = { uid: 'u', allowed: true };
-
-  test.each<[string, Webhook, string]>([
-    ['another version', 'mutate', answer(allowed, { apiVersion: 'admission.k8s.io/v1beta1' })],
-    ['another kind', 'mutate', answer(allowed, { kind: 'Review' })],
-    ['no response', 'mutate', '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'],
-    ['another uid', 'mutate', answer({ uid: 'v', allowed: true })],
-    ['a patch without its type', 'mutate', answer({ ...allowed, patch: patch.patch })],
-    ['a type without a patch', 'mutate', answer({ ...allowed, patchType: 'JSONPatch' })],
-    ['an empty patch', 'mutate', answer({ ...allowed, patch: '', patchType: 'JSONPatch' })],
-    ['another type of patch', 'mutate', answer({ ...allowed, ...patch, patchType: 'MergePatch' })],
-    ['a patch from a validating webhook', 'validate', answer({ ...allowed, ...patch })],
-    [
-      'a patch with a denial',
-      'mutate',
-      answer({
-        uid: 'u',
-        allowed: false,
-        status: { status: 'Failure', code: 403, reason: 'Forbidden', message: 'no' },
-        ...patch,
-      }),
-    ],
-    [
-      'a denial without a message',
-      'mutate',
-      answer({ uid: 'u', allowed: false, status: { status: 'Failure', code: 403, reason: 'Forbidden' } }),
-    ],
-    [
-      'a Result instead of a status',
-      'mutate',
-      answer({ uid: 'u', allowed: false, result: { message: 'no' } }),
-    ],
-    ['a slash in an audit key', 'mutate', answer({ ...allowed, auditAnnotations: { 'a/b': 'c' } })],
-    ['a line break in a warning', 'mutate', answer({ ...allowed, warnings: ['a\nb'] })],
-  ])('%s', (_fault, webhook, text) => {
-    expect(() => judgeAdmission(webhook, JSON.stringify(question), text)).toThrow('broken rule');
-  });
-
-  test('no problem in a correct answer', () => {
-    expect(judgeAdmission('mutate', JSON.stringify(question), answer({ ...allowed, ...patch })).allowed).toBe(
-      true,
-    );
-    expect(patched({}, [{ op: 'add', path: '/a', value: 1 }])).toEqual({ a: 1 });
-    expect(() => patched({}, [{ op: 'add', path: '/a/b', value: 1 }])).toThrow('broken rule');
-    expect(() => patched({ a: [] }, [{ op: 'add', path: '/a/1', value: 1 }])).toThrow('broken rule');
-  });
 });

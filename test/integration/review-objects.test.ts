@@ -9,6 +9,7 @@ import type { ReviewFlags } from '../../src/cli/review/flags.ts';
 import { UnusableInput } from '../../src/cli/review/input.ts';
 import { reviewObjects } from '../../src/cli/review/review.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
+import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import { writeFiles } from '../support/review-command.ts';
 
 const GROUP = 'infra.example.com';
@@ -30,45 +31,29 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function crd(kind: string, scope: 'Namespaced' | 'Cluster', spec: object): object {
-  const plural = `${kind.toLowerCase()}s`;
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${GROUP}` },
-    spec: {
-      group: GROUP,
-      scope,
-      names: { kind, plural },
-      versions: ['v1', 'v1beta1'].map((name) => ({
-        name,
-        served: true,
-        storage: name === 'v1',
-        subresources: { status: {} },
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              spec: { type: 'object', properties: spec },
-              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-            },
-          },
-        },
-      })),
+const crd = (kind: string, namespaced: boolean, spec: object): object =>
+  definitionOf(
+    { group: GROUP, version: 'v1', resource: `${kind.toLowerCase()}s`, kind, namespaced },
+    {
+      versions: ['v1', 'v1beta1'].map((name) =>
+        versionOf(name, withSpec(spec, { status: ANY }), {
+          storage: name === 'v1',
+          subresources: { status: {} },
+        }),
+      ),
     },
-  };
-}
+  );
 
 const STRING = { type: 'string' };
 const CRDS = [
-  crd('Server', 'Namespaced', {
+  crd('Server', true, {
     datacenter: STRING,
     serial: STRING,
     tier: { type: 'string', default: 'standard' },
     units: { type: 'integer', maximum: 100 },
     id: { type: 'integer', format: 'int64' },
   }),
-  crd('Datacenter', 'Cluster', { capacity: { type: 'integer', default: 3 } }),
+  crd('Datacenter', false, { capacity: { type: 'integer', default: 3 } }),
 ];
 
 const object = (kind: string, metadata: object, spec: object = {}, version = 'v1'): object => ({
@@ -395,7 +380,7 @@ test('a policy for one version judges objects of the others, as the API server c
 });
 
 test('a ConversionPolicy in the input converts objects if the definition calls a webhook', async () => {
-  const definition = crd('Server', 'Namespaced', { tier: STRING, level: STRING }) as { spec: object };
+  const definition = crd('Server', true, { tier: STRING, level: STRING }) as { spec: object };
   const webhook = {
     clientConfig: { url: 'https://gatehouse.example.com' },
     conversionReviewVersions: ['v1'],
@@ -529,7 +514,7 @@ test('the name of a kind without a definition is guessed, and a note says so', a
 });
 
 test('a definition that no API server would accept is reported with its position', async () => {
-  const broken = crd('Server', 'Namespaced', { datacenter: { type: 'text' } });
+  const broken = crd('Server', true, { datacenter: { type: 'text' } });
   await expect(
     review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
   ).rejects.toThrow(

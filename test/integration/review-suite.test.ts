@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { formatJunit } from '../../src/cli/review/report/junit.ts';
-import { suitesJson, suitesJunit } from '../../src/cli/review/report/suites.ts';
-import { runSuites } from '../../src/cli/review/suite/run-suites.ts';
+import { suitesJson, suitesJunit } from '../../src/cli/review/report/objects.ts';
+import { runSuites } from '../../src/cli/review/suite/suite.ts';
 import { writeFiles } from '../support/review-command.ts';
 
 let folder: string;

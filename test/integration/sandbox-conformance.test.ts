@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ALL_CASES } from '../conformance/all-cases.ts';
 import { readRecording } from '../conformance/recording.ts';
-import { observeAll } from '../conformance/run-all.ts';
-import { startSubject, type Subject } from '../conformance/subject.ts';
+import { observeAll, startSubject, type Subject } from '../conformance/subject.ts';
 
 const PATIENCE_MS = 60_000;
 

@@ -1,7 +1,7 @@
 /** The status page over real sockets, with requests of browsers and programs. */
 import { expect, onTestFinished, test } from 'vitest';
 
-import { MAX_SESSIONS, SESSION_MS } from '../../src/server/status-page/sessions.ts';
+import { MAX_SESSIONS, SESSION_MS } from '../../src/server/status-page/credentials.ts';
 import { MAX_VIEWERS } from '../../src/server/status-page/status-page.ts';
 import { eventually } from '../support/processes.ts';
 import { runStatusPage } from '../support/status-scene.ts';

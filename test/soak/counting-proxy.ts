@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 
-import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import { ask, pass } from '../support/api-proxy-exchange.ts';
 import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
 import type { ControlPlane, User } from '../support/control-plane.ts';

@@ -1,7 +1,7 @@
 /** Measures the time without a leader after a leader was killed, and after one was stopped. */
 import { startBalancer } from '../support/balancer.ts';
 import { startClusterFor, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 
 export interface FailOvers {
@@ -64,9 +64,7 @@ async function leaderOf(replicas: readonly Replica[]): Promise<Replica> {
   return await eventually(
     'a replica leads',
     async () => {
-      const leads = await Promise.all(
-        replicas.map(async (one) => /^leader_election_master_status\{.*\} 1$/m.test(await one.metrics())),
-      );
+      const leads = await Promise.all(replicas.map(isLeading));
       return replicas.find((_replica, index) => leads[index]);
     },
     { timeoutMs: 60_000, everyMs: 10 },

@@ -3,6 +3,8 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { USERS } from '../support/control-plane.ts';
 import { established, type Cluster } from '../support/cluster.ts';
+import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { admissionPolicy, grant } from '../support/objects.ts';
 
 export const GROUP = 'soak.example.com';
 
@@ -24,69 +26,26 @@ export function gadget(
   return { apiVersion: `${GROUP}/v1`, kind: `Gadget${index}`, metadata: { namespace, name }, spec };
 }
 
-const definitionOf = (index: number): KubeObject & { readonly spec: object } => {
-  const { resource, kind } = kindOf(index);
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${resource}.${GROUP}` },
-    spec: {
-      group: GROUP,
-      scope: 'Namespaced',
-      names: { plural: resource, singular: `gadget${index}`, kind, listKind: `${kind}List` },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: {
-                spec: {
-                  type: 'object',
-                  properties: {
-                    partner: { type: 'string' },
-                    serial: { type: 'string' },
-                    tier: { type: 'string' },
-                    size: { type: 'integer' },
-                    text: { type: 'string' },
-                  },
-                },
-              },
-            },
-          },
-        },
-      ],
-    },
-  };
-};
+const text = { type: 'string' };
+const versions = [
+  versionOf('v1', withSpec({ partner: text, serial: text, tier: text, size: { type: 'integer' }, text })),
+];
 
 /**
  * The permissions that a cluster admin must grant for the governed kinds. No controller aggregates roles here, so the
  * binding is direct.
  */
-const readers: readonly (KubeObject & Readonly<Record<string, unknown>>)[] = [
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: { name: 'soak-reader' },
-    rules: [{ apiGroups: [GROUP], resources: ['*'], verbs: ['get', 'list', 'watch'] }],
-  },
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'soak-reader' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'soak-reader' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
-  },
-];
+const readers = grant(
+  'soak-reader',
+  [USERS.gatehouse.name],
+  [{ apiGroups: [GROUP], resources: ['*'], verbs: ['get', 'list', 'watch'] }],
+);
 
 /** Creates this number of kinds, and allows Gatehouse to read them. */
 export async function createKinds(cluster: Cluster, count: number): Promise<void> {
   await cluster.apply(...readers);
   const indexes = Array.from({ length: count }, (_, index) => index);
-  await cluster.apply(...indexes.map(definitionOf));
+  await cluster.apply(...indexes.map((index) => definitionOf(kindOf(index), { versions })));
   await Promise.all(indexes.map((index) => established(cluster, `${kindOf(index).resource}.${GROUP}`)));
 }
 
@@ -97,33 +56,28 @@ export async function createKinds(cluster: Cluster, count: number): Promise<void
  * @param name must be unique. Several policies for the same kind are compatible
  */
 export function policyOf(name: string, index: number, kinds: number): KubeObject & { readonly spec: object } {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [kindOf(index).resource] },
-      defaults: [{ path: 'spec.tier', value: 'standard' }],
-      validate: {
-        references: [
-          {
-            name: 'partner',
-            path: 'spec.partner',
-            optional: true,
-            target: { apiGroup: GROUP, resource: kindOf((index + 1) % kinds).resource },
-          },
-        ],
-        unique: [{ name: 'serial', paths: ['spec.serial'] }],
-        rules: [
-          {
-            name: 'size',
-            expression: '!has(object.spec.size) || object.spec.size <= 100',
-            message: 'it is too large',
-          },
-        ],
-      },
+  return admissionPolicy(name, {
+    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [kindOf(index).resource] },
+    defaults: [{ path: 'spec.tier', value: 'standard' }],
+    validate: {
+      references: [
+        {
+          name: 'partner',
+          path: 'spec.partner',
+          optional: true,
+          target: { apiGroup: GROUP, resource: kindOf((index + 1) % kinds).resource },
+        },
+      ],
+      unique: [{ name: 'serial', paths: ['spec.serial'] }],
+      rules: [
+        {
+          name: 'size',
+          expression: '!has(object.spec.size) || object.spec.size <= 100',
+          message: 'it is too large',
+        },
+      ],
     },
-  };
+  });
 }
 
 /** Calls `work` `count` times, with 16 concurrent calls. */

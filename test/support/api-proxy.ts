@@ -1,11 +1,13 @@
 /** A TLS proxy in front of an API server. It injects faults of networks and API servers into requests and watches. */
+import { mkdirSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createTlsServer } from 'node:https';
+import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 
-import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import {
   answer,
   ask,
@@ -16,7 +18,7 @@ import {
   type Exchange,
   type Write,
 } from './api-proxy-exchange.ts';
-import type { User } from './control-plane-users.ts';
+import { perUser, writeKubeconfigs, type User } from './control-plane-users.ts';
 import type { ControlPlane } from './control-plane.ts';
 import {
   createInterception,
@@ -26,7 +28,6 @@ import {
   type Interception,
   type Pending,
 } from './faults/request-faults.ts';
-import { kubeconfigsThrough } from './faults/tcp.ts';
 import { createWatchFaults, type WatchFaults } from './faults/watch-faults.ts';
 import { listen } from './tls.ts';
 
@@ -55,22 +56,22 @@ export interface ApiProxy {
   /** Chooses a fault for each later request other than a watch. Replaces the previous choice. */
   readonly disturb: (choose: ((asked: Asked) => Fault | undefined) | undefined) => void;
   readonly watches: WatchFaults;
-  /** Address and credentials for clients. A TCP proxy can sit in front of it. */
-  readonly endpoint: Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
   readonly stop: () => Promise<void>;
 }
 
 /** A request other than a watch. */
-export interface Asked {
+interface Asked {
   readonly method: string;
   readonly path: string;
   /** The change that the request makes; undefined for reads. */
   readonly write: Write | undefined;
 }
 
+type Endpoint = Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
+
 /** @param name the subfolder for its kubeconfigs, inside the folder of the control plane */
 export async function startApiProxy(
-  plane: ApiProxy['endpoint'],
+  plane: Endpoint,
   name: string,
   ownAnswer: OwnAnswer = () => undefined,
 ): Promise<ApiProxy> {
@@ -91,18 +92,24 @@ export async function startApiProxy(
       await requests.handle({ method, path, write }, exchange);
     }
   });
-  const { port, ca } = server;
-  const endpoint = { server: `https://localhost:${port}`, ca, folder: plane.folder, token: plane.token };
+  const endpoint = { ...plane, server: `https://localhost:${server.port}`, ca: server.ca };
   return {
     ...requests.faults,
-    kubeconfig: kubeconfigsThrough(endpoint, name, port),
+    kubeconfig: kubeconfigsThrough(endpoint, name),
     watches: watches.faults,
-    endpoint,
     stop: async () => {
       await server.stop();
       agent.destroy();
     },
   };
+}
+
+/** @param name the name of their folder, inside the folder of the control plane */
+function kubeconfigsThrough({ server, ca, folder, token }: Endpoint, name: string): (user: User) => string {
+  const own = join(folder, `through-${name}`);
+  mkdirSync(own, { recursive: true });
+  const paths = writeKubeconfigs(own, server, ca, perUser(token));
+  return (user) => paths[user];
 }
 
 /** Handles every request other than a watch. */

@@ -13,7 +13,7 @@ import type { Impersonation } from '../../src/kube/rest/credentials.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import { clusterRoles, namespaces } from '../../src/kube/well-known.ts';
+import { clusterRoles, customResourceDefinitions, namespaces } from '../../src/kube/well-known.ts';
 import {
   startControlPlane,
   type ControlPlane,
@@ -21,6 +21,7 @@ import {
   type User,
 } from './control-plane.ts';
 import { applyBackstop } from './backstop.ts';
+import { stopReplicas } from './gatehouse.ts';
 import { eventually } from './processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -61,6 +62,7 @@ export interface Cluster {
     accept?: (object: T) => boolean,
     timeoutMs?: number,
   ) => Promise<T>;
+  /** Stops the replicas of Gatehouse too. */
   readonly stop: () => Promise<void>;
 }
 
@@ -116,6 +118,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
       });
     },
     stop: async () => {
+      await stopReplicas(plane);
       await Promise.all(connections.map((connection) => connection.close()));
       await plane.stop();
     },
@@ -191,16 +194,9 @@ export async function createNamespace(cluster: Cluster, name: string): Promise<s
 }
 
 export async function established(cluster: Cluster, crd: string): Promise<void> {
-  const definitions: Resource = {
-    group: 'apiextensions.k8s.io',
-    version: 'v1',
-    resource: 'customresourcedefinitions',
-    kind: 'CustomResourceDefinition',
-    namespaced: false,
-  };
   await cluster.see<KubeObject & { status?: { conditions?: readonly { type: string; status: string }[] } }>(
     `${crd} is established`,
-    definitions,
+    customResourceDefinitions,
     { name: crd },
     ({ status }) =>
       status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True') ?? false,

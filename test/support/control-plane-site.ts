@@ -257,14 +257,10 @@ async function ready(
   probe: () => Promise<boolean>,
 ): Promise<void> {
   try {
-    await eventually(
-      `${name} is ready`,
-      async () => {
-        if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
-        return await probe();
-      },
-      { timeoutMs: 60_000, everyMs: 50 },
-    );
+    await eventually(`${name} is ready`, async () => {
+      if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
+      return await probe();
+    });
   } catch (error) {
     throw new Error(`${name} did not start; its last lines:\n${tail(program.logFile)}`, { cause: error });
   }

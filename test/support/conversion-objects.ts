@@ -5,16 +5,9 @@ import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
 import { established, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import { isTrue, type Conditioned } from './objects.ts';
-
-export const CONVERSION_POLICIES: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'conversionpolicies',
-  kind: 'ConversionPolicy',
-  namespaced: false,
-};
 
 export const databases = (version: string): Resource => ({
   group: 'infra.example.com',
@@ -74,7 +67,6 @@ export const seeConverting = (cluster: Cluster, policy: string): Promise<Conditi
     CONVERSION_POLICIES,
     { name: policy },
     (object) => isTrue('Ready')(object) && isTrue('Installed')(object),
-    60_000,
   );
 
 /** Makes `version` the storage version. Resolves when the API server reports it. */

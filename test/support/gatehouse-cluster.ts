@@ -10,6 +10,7 @@ import {
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
+import { startBalancer, type Balancer } from './balancer.ts';
 import {
   ADMISSION_POLICIES,
   applyExamples,
@@ -21,7 +22,7 @@ import {
 } from './cluster.ts';
 import type { ControlPlaneOptions } from './control-plane.ts';
 import { startReplica, type Replica, type ReplicaOptions } from './gatehouse.ts';
-import { datacenter, isTrue, server, type Conditioned } from './objects.ts';
+import { admissionPolicy, datacenter, isTrue, server, type Conditioned } from './objects.ts';
 import { eventually, freePort } from './processes.ts';
 
 interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings' | 'arrangement'> {
@@ -45,19 +46,35 @@ export async function startGatehouse({
   return { cluster, replica };
 }
 
+/** Replicas behind a balancer, like behind the Service of Gatehouse. Resolves when all are ready. */
+export async function startReplicas(
+  names: readonly string[],
+  { settings = {}, own = false }: Pick<GatehouseOptions, 'settings' | 'own'> = {},
+): Promise<{
+  readonly balancer: Balancer;
+  readonly cluster: Cluster;
+  readonly replicas: readonly Replica[];
+}> {
+  const balancer = await startBalancer();
+  const cluster = await startClusterFor(balancer.port, { own });
+  const replicas = await Promise.all(
+    names.map((name) => startReplica(cluster.plane, { name, servicePort: balancer.port, settings })),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady()));
+  return { balancer, cluster, replicas };
+}
+
 /**
  * Waits until the API server asks Gatehouse about AdmissionPolicies. It learns of a new webhook configuration through its own
  * watch. A policy that is written earlier counts as not reviewed.
  */
 export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<void> {
   const target = { apiGroup: '', resource: 'namespaces' };
-  const policy = {
-    metadata: { name: 'reads-namespaces' },
-    spec: {
-      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
-      validate: { references: [{ name: 'namespace', path: 'data.namespace', target }] },
-    },
-  };
+  const policy = admissionPolicy('reads-namespaces', {
+    match: { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+    validate: { references: [{ name: 'namespace', path: 'data.namespace', target }] },
+  });
   await eventually('the API server asks Gatehouse about policies', async () => {
     const { metadata } = await admin.create<KubeObject>(ADMISSION_POLICIES, policy, { dryRun: true });
     return metadata?.annotations?.[READS_REVIEWED] !== undefined;

@@ -55,6 +55,14 @@ const PROCESSES = { webhook: 'webhook', controllers: 'controllers', serve: 'gate
 
 type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
 
+/** By the folder of their plane. */
+const started = new Map<string, Replica[]>();
+
+/** Stops every replica that was started for this plane. */
+export async function stopReplicas({ folder }: Pick<Plane, 'folder'>): Promise<void> {
+  await Promise.all((started.get(folder) ?? []).map(({ program }) => program.stop(15_000)));
+}
+
 export async function startReplica(plane: Plane, options: ReplicaOptions): Promise<Replica> {
   const port = options.port ?? (await freePort());
   const { only } = options;
@@ -64,8 +72,13 @@ export async function startReplica(plane: Plane, options: ReplicaOptions): Promi
   const processes = await Promise.all(
     commands.map((command) => startProcess(plane, { ...options, port }, command)),
   );
-  return combine(options.name, port, processes);
+  const replica = combine(options.name, port, processes);
+  started.set(plane.folder, [...(started.get(plane.folder) ?? []), replica]);
+  return replica;
 }
+
+export const isLeading = async (replica: Replica): Promise<boolean> =>
+  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
 
 /** How a suite runs now. */
 export function arrangementOf(arrangement: ReplicaOptions['arrangement'] = 'single'): Arrangement {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { jsonOfYaml, parseYamlDocuments } from '../../src/cli/review/yaml-text.ts';
+import { jsonOfYaml, parseYamlDocuments } from '../../src/cli/review/yaml.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { runTool } from './go-programs.ts';
 

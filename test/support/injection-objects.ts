@@ -13,6 +13,7 @@ import {
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import { startGatehouse } from './gatehouse-cluster.ts';
 import type { Replica, ReplicaOptions } from './gatehouse.ts';
+import type { EventObject } from './objects.ts';
 import { eventually } from './processes.ts';
 
 /** An untyped JSON tree: tests read fields of five different kinds. */
@@ -229,13 +230,6 @@ export const annotate = (
   name: string,
   annotations: Readonly<Record<string, string | null>>,
 ) => cluster.admin.patchMerge(kind.resource, kind.ref(name), { metadata: { annotations } });
-
-interface EventObject extends KubeObject {
-  readonly involvedObject: { readonly name: string };
-  readonly type: string;
-  readonly reason: string;
-  readonly message: string;
-}
 
 export async function seeEvent(
   cluster: Cluster,

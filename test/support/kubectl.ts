@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { stringifyJson } from '../../src/json/json.ts';
 import { asOlder } from '../../scripts/run-step.ts';
 import type { ControlPlane, User } from './control-plane.ts';
 
@@ -40,8 +41,6 @@ export interface Kubectl {
   readonly refuses: (command: string, told?: Told) => Promise<string>;
   /** Starts a command that runs until `stop`. */
   readonly watches: (command: string, told?: Told) => Watching;
-  /** Writes the text to a file and returns its path. */
-  readonly file: (text: string) => string;
   /** Stops all running commands, and removes all files. */
   readonly stop: () => void;
 }
@@ -50,8 +49,6 @@ export interface Kubectl {
 export interface Watching {
   /** The first `count` lines of its output, once they have arrived. @throws Error if they do not arrive */
   readonly lines: (count: number) => Promise<string>;
-  /** Resolves when the API server has begun to answer the watch. */
-  readonly established: () => Promise<void>;
 }
 
 /** Timeout of a command, and of the expected lines of a watch, in milliseconds. */
@@ -60,13 +57,13 @@ const PATIENCE_MS = 60_000;
 /** kubectl gets its own home folder, so that it reads no other configuration or discovery cache. */
 export function createKubectl(plane: ControlPlane): Kubectl {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-kubectl-'));
-  for (const folder of ['files', 'tmp']) mkdirSync(join(home, folder));
+  for (const folder of ['editors', 'tmp']) mkdirSync(join(home, folder));
   const stopping = new AbortController();
-  let files = 0;
-  const write = (name: string, text: string, mode: number) => {
-    files += 1;
-    const path = join(home, 'files', `${files}-${name}`);
-    writeFileSync(path, text, { mode });
+  let editors = 0;
+  const editorOf = (script: string) => {
+    editors += 1;
+    const path = join(home, 'editors', String(editors));
+    writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o700 });
     return path;
   };
 
@@ -81,7 +78,7 @@ export function createKubectl(plane: ControlPlane): Kubectl {
     TMPDIR: join(home, 'tmp'),
     GOGC: 'off', // kubectl ends before garbage collection pays off
     KUBECONFIG: plane.kubeconfig(user),
-    ...(editor === undefined ? {} : { KUBE_EDITOR: write('editor', `#!/bin/sh\n${editor}\n`, 0o700) }),
+    ...(editor === undefined ? {} : { KUBE_EDITOR: editorOf(editor) }),
   });
 
   const run = (command: string, told: Told = {}) => {
@@ -112,7 +109,6 @@ export function createKubectl(plane: ControlPlane): Kubectl {
     },
     watches: (command, told = {}) =>
       watching(argumentsOf(command, told), environmentOf(told), stopping.signal),
-    file: (text) => write('file', text, 0o600),
     stop: () => {
       stopping.abort();
       rmSync(home, { recursive: true, force: true });
@@ -121,31 +117,23 @@ export function createKubectl(plane: ControlPlane): Kubectl {
 }
 
 function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: AbortSignal): Watching {
-  // At this log level, kubectl prints the responses that it receives to stderr.
-  const child = spawn('kubectl', [...command, '-v=8'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('kubectl', command, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   stopped.addEventListener('abort', () => child.kill());
   let printed = '';
-  let log = '';
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const until = async (holds: () => boolean): Promise<void> => {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
-    while (!holds()) {
-      if (signal.aborted) throw new Error(`kubectl ${command.join(' ')} printed only: ${printed}`);
-      await sleep(20);
-    }
-  };
   const complete = () => printed.split('\n').slice(0, -1);
   return {
     lines: async (count) => {
-      await until(() => complete().length >= count);
+      const signal = AbortSignal.timeout(PATIENCE_MS);
+      while (complete().length < count) {
+        if (signal.aborted) throw new Error(`kubectl ${command.join(' ')} printed only: ${printed}`);
+        await sleep(20);
+      }
       return complete()
         .slice(0, count)
         .map((line) => `${line}\n`)
         .join('');
     },
-    established: () =>
-      until(() => /[?&]watch=true[\s\S]*(Response Status: 200|"Response" status="200)/.test(log)),
   };
 }
 
@@ -159,7 +147,7 @@ interface Ended {
 }
 
 const manifestText = (manifest: Manifest): string =>
-  JSON.stringify(
+  stringifyJson(
     Array.isArray(manifest) ? { apiVersion: 'v1', kind: 'List', items: manifest as unknown[] } : manifest,
   );
 

@@ -46,11 +46,7 @@ export const untilLaptopSays = (
   handler: string,
   why: string,
 ) =>
-  eventually(
-    `${laptop.name} decides`,
-    async () => {
-      if (!laptop.program.isRunning()) throw new Error(tail(laptop.program.logFile));
-      return await untilHandlerSays(cluster, handler, why);
-    },
-    { timeoutMs: 60_000 },
-  );
+  eventually(`${laptop.name} decides`, async () => {
+    if (!laptop.program.isRunning()) throw new Error(tail(laptop.program.logFile));
+    return await untilHandlerSays(cluster, handler, why);
+  });

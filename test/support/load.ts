@@ -1,5 +1,10 @@
 /** A steady stream of requests, and the outcome of each. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+
+import { resourcePath } from '../../src/kube/object.ts';
+import { SERVERS, type Cluster } from './cluster.ts';
+import { server } from './objects.ts';
 
 export interface Load {
   readonly sent: () => number;
@@ -74,5 +79,23 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
       await Promise.all(pending);
       return { sent, failures, seconds: (performance.now() - started) / 1_000 };
     },
+  };
+}
+
+/** Dry runs of Servers, each sent once: a retry would hide the failures that a test looks for. @param lanes connections */
+export function createAdmitter({ plane }: Cluster, lanes: number) {
+  const pool = new Pool(plane.server, { connections: lanes, connect: { ca: plane.ca } });
+  return {
+    admit: async (n: number): Promise<void> => {
+      const { statusCode, body } = await pool.request({
+        method: 'POST',
+        path: `${resourcePath(SERVERS, { namespace: 'shop' })}?dryRun=All`,
+        headers: { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' },
+        body: JSON.stringify(server('shop', `load-${n}`, 'fra1')),
+      });
+      const answer = await body.text();
+      if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
+    },
+    stop: () => pool.destroy(),
   };
 }

@@ -16,6 +16,21 @@ export interface WebhookConfigurationObject extends KubeObject {
   }[];
 }
 
+export interface EventObject extends KubeObject {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface Claim extends KubeObject {
+  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
 export interface Conditioned extends KubeObject {
   readonly status?: {
     readonly conditions?: readonly {
@@ -43,17 +58,39 @@ export function entriesOfPolicies(
   return (configuration?.webhooks ?? []).filter(({ name }) => !name.startsWith('own-'));
 }
 
+type Policy<Spec = object> = KubeObject & {
+  readonly metadata: { readonly name: string };
+  readonly spec: Spec;
+};
+
+export const admissionPolicy = <Spec extends object>(name: string, spec: Spec): Policy<Spec> => ({
+  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy' },
+  metadata: { name },
+  spec,
+});
+
 /** A policy on Servers; `spec` extends it. */
-export function serversPolicy(name: string, spec: object): KubeObject {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-      ...spec,
-    },
-  } as KubeObject;
+export const serversPolicy = (name: string, spec: object): Policy =>
+  admissionPolicy(name, {
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+    ...spec,
+  });
+
+/** A role with these rules, bound to the users: in one namespace, or in the whole cluster. */
+export function grant(
+  name: string,
+  users: readonly string[],
+  rules: readonly object[],
+  namespace?: string,
+): readonly KubeObject[] {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const kind = namespace === undefined ? 'ClusterRole' : 'Role';
+  const common = { apiVersion: `${apiGroup}/v1`, metadata: { name, ...(namespace && { namespace }) } };
+  const subjects = users.map((user) => ({ apiGroup, kind: 'User', name: user }));
+  return [
+    { ...common, kind, ...{ rules } },
+    { ...common, kind: `${kind}Binding`, ...{ roleRef: { apiGroup, kind, name }, subjects } },
+  ];
 }
 
 /** Lets Gatehouse read a kind that a policy references. */

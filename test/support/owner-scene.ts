@@ -1,11 +1,11 @@
 /** A cluster in which Gatehouse preserves the owners of Servers, and a user who restores them. */
 import { clusterAdmin, DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
+import { clusterRoles } from '../../src/kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject, OwnerReference } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
 import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
 import { datacenter, server, type Conditioned } from './objects.ts';
@@ -98,7 +98,7 @@ export async function createOwnerScene(
     untilGone: async (name) => {
       const isGone = async () => (await find(name)) === undefined;
       // The garbage collector looks for new kinds every 30 seconds.
-      await eventually(`${name} is gone`, isGone, { timeoutMs: 60_000 });
+      await eventually(`${name} is gone`, isGone);
     },
   };
 }
@@ -129,17 +129,9 @@ const seeWindow = (cluster: Cluster, name: string, phase: string): Promise<Swept
     20_000,
   );
 
-const CLUSTER_ROLES: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  resource: 'clusterroles',
-  kind: 'ClusterRole',
-  namespaced: false,
-};
-
 /** Removes the last rule of the example. */
 async function withoutFinalizers({ admin }: Cluster): Promise<void> {
-  await admin.patchJson(CLUSTER_ROLES, { name: 'gatehouse-owners-infra' }, [
+  await admin.patchJson(clusterRoles, { name: 'gatehouse-owners-infra' }, [
     { op: 'test', path: '/rules/2/resources', value: ['datacenters/finalizers'] },
     { op: 'remove', path: '/rules/2' },
   ]);

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { AuditEvent } from '../../src/sandbox/http/audit.ts';
+import type { AuditEvent } from '../../src/sandbox/http/handler.ts';
 import { createTransport, type RawAnswer, type Transport } from '../conformance/transport.ts';
 
 export interface RecordedRequest {
@@ -57,6 +57,9 @@ export async function startRecorded(): Promise<{
     tls: await tls,
     users: new Map([[TOKEN, ADMIN]]),
     audit: (event) => void events.push(event),
+    onError: (error) => {
+      process.emitWarning(String(error));
+    },
   });
   const transport = createTransport(`https://localhost:${sandbox.port}`, (await tls).ca);
   onTestFinished(async () => {

@@ -1,7 +1,6 @@
 /** Rehearsals of restores of Shops and Zones, for tests. */
 import type { JsonObject } from '../../src/json/json.ts';
-import type { RehearseFlags } from '../../src/cli/restore/rehearse/flags.ts';
-import type { RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
+import type { RehearseFlags, RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
 import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearsal.ts';
 
 export const GROUP = 'shop.example.com';

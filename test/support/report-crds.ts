@@ -1,6 +1,7 @@
 /** The definitions of both kinds of policy reports: their fields, types and enumerations, without descriptions. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { definitionOf, versionOf } from './definitions.ts';
 
 const text = { type: 'string' };
 const count = { type: 'integer' };
@@ -78,38 +79,15 @@ const ofOpenReports = {
   },
 };
 
-function definition(
-  { group, version, resource, kind, namespaced }: Resource,
-  properties: object,
-): KubeObject {
-  const crd: KubeObject & { readonly spec: object } = {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: {
-      name: `${resource}.${group}`,
-      // The API server protects groups under k8s.io.
-      annotations: { 'api-approved.kubernetes.io': 'unapproved, for tests' },
-    },
-    spec: {
-      group,
-      scope: namespaced ? 'Namespaced' : 'Cluster',
-      names: { plural: resource, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: { apiVersion: text, kind: text, metadata: { type: 'object' }, ...properties },
-            },
-          },
-        },
-      ],
-    },
+function definition(kind: Resource, properties: object): KubeObject {
+  const schema = {
+    type: 'object',
+    properties: { apiVersion: text, kind: text, metadata: { type: 'object' }, ...properties },
   };
-  return crd;
+  const crd = definitionOf(kind, { versions: [versionOf(kind.version, schema)] });
+  // The API server protects groups under k8s.io.
+  const annotations = { 'api-approved.kubernetes.io': 'unapproved, for tests' };
+  return { ...crd, metadata: { ...crd.metadata, annotations } };
 }
 
 const kind = (

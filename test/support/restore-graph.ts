@@ -2,19 +2,15 @@
  * Random backups: cycles, chains of one kind, references across namespaces, dangling
  * references, and objects that admission refuses also during a restore.
  */
-import { application, REFUSED_SLUG, zone, type Application, type ApplicationSpec } from './restore-kinds.ts';
+import { application, REFUSED_SLUG, zone, type ApplicationSpec } from './restore-kinds.ts';
+import type { RestoreSpec } from './real-velero/runs.ts';
 import { asReturned } from './restore-scene.ts';
 import type { Seeded } from './seeded.ts';
-import type { RestoreSpec } from './velero-items.ts';
 import type { BackupObject } from './velero-objects.ts';
 
 export interface Graph {
   readonly backup: readonly BackupObject[];
-  readonly spec: Partial<RestoreSpec>;
-  /** Namespaces of its objects after the restore. */
-  readonly namespaces: ReadonlySet<string>;
-  /** The objects that admission refuses, as `east/cart`. */
-  readonly refused: readonly string[];
+  readonly spec: RestoreSpec;
 }
 
 interface Ref {
@@ -44,30 +40,11 @@ export function randomGraph(name: string, seeded: Seeded): Graph {
   const backup = seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT)));
   return {
     backup,
-    refused: refusedOf(backup, mapping, included),
     spec: {
       ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),
       ...(included === undefined ? {} : { includedNamespaces: included }),
     },
-    namespaces: new Set([...namespaces, ...Object.values(mapping)]),
   };
-}
-
-function refusedOf(
-  backup: readonly BackupObject[],
-  mapping: Readonly<Record<string, string>>,
-  included: readonly string[] | undefined,
-): readonly string[] {
-  return (backup as readonly Partial<Application>[])
-    .filter(({ spec, metadata }) => {
-      const { namespace = '' } = metadata ?? {};
-      return spec?.slug === REFUSED_SLUG && (included?.includes(namespace) ?? true);
-    })
-    .map(({ metadata }) => {
-      const { namespace = '', name = '' } = metadata ?? {};
-      return `${mapping[namespace] ?? namespace}/${name}`;
-    })
-    .toSorted();
 }
 
 function specOf(

@@ -1,6 +1,8 @@
 /** Kinds whose alphabetical order is wrong for a backup tool: `applications` reference `zones`, and one another. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { ANY, definitionOf, versionOf, withSpec } from './definitions.ts';
+import { admissionPolicy } from './objects.ts';
 
 const GROUP = 'restore.example.com';
 
@@ -50,36 +52,10 @@ export const zone = (name: string): KubeObject => ({
 
 const text = { type: 'string' };
 
-const definition = (
-  { resource, kind: name, namespaced }: Resource,
-  spec: object,
-): KubeObject & { readonly spec: object } => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${resource}.${GROUP}` },
-  spec: {
-    group: GROUP,
-    scope: namespaced ? 'Namespaced' : 'Cluster',
-    names: { plural: resource, singular: name.toLowerCase(), kind: name },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              spec: { type: 'object', properties: spec },
-              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-            },
-          },
-        },
-      },
-    ],
-  },
-});
+const definition = (kind: Resource, spec: object) =>
+  definitionOf(kind, {
+    versions: [versionOf('v1', withSpec(spec, { status: ANY }), { subresources: { status: {} } })],
+  });
 
 const role: KubeObject & { readonly rules: readonly object[] } = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -110,27 +86,22 @@ const target = (resource: string) => ({ apiGroup: GROUP, resource });
 
 export const applicationPolicy: KubeObject & {
   readonly spec: { readonly match: object; readonly validate: object };
-} = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'applications' },
-  spec: {
-    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
-    validate: {
-      immutable: ['spec.slug'],
-      references: [
-        { name: 'zone', path: 'spec.zone', target: target('zones') },
-        { name: 'parent', path: 'spec.parent', target: target('applications') },
-        {
-          name: 'peer',
-          path: 'spec.peer.name',
-          namespacePath: 'spec.peer.namespace',
-          target: target('applications'),
-        },
-      ],
-    },
+} = admissionPolicy('applications', {
+  match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
+  validate: {
+    immutable: ['spec.slug'],
+    references: [
+      { name: 'zone', path: 'spec.zone', target: target('zones') },
+      { name: 'parent', path: 'spec.parent', target: target('applications') },
+      {
+        name: 'peer',
+        path: 'spec.peer.name',
+        namespacePath: 'spec.peer.namespace',
+        target: target('applications'),
+      },
+    ],
   },
-};
+});
 
 const governed = { match: applicationPolicy.spec.match };
 

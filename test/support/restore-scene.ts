@@ -10,9 +10,8 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import { toTimestamp, type KubeObject } from '../../src/json/kube-object.ts';
 import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import { established, RESTORE_WINDOWS, type Cluster } from './cluster.ts';
+import { established, RESTORE_WINDOWS, type Cluster, createNamespace } from './cluster.ts';
 import { seeInForce, untilRefused } from './gatehouse-cluster.ts';
-import { createNamespace } from './cluster.ts';
 import { eventually } from './processes.ts';
 import {
   application,
@@ -164,7 +163,6 @@ export async function untilDetectorCounts(cluster: Cluster): Promise<void> {
   await eventually(
     'the detector is in force',
     async () => (await verdictOf(restorer, probe, { dryRun: true })) === 'allowed',
-    { timeoutMs: 60_000 },
   );
   await cluster.admin.patchMerge(RESTORES, ref, { status: { phase: 'Completed' } });
 }

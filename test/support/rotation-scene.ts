@@ -13,7 +13,7 @@ import {
 } from './cluster.ts';
 import { ASKS, entry, KINDS, type Carrier } from './injection-objects.ts';
 import { endTrust } from './end-trust.ts';
-import { isTrue, type Conditioned, type SecretObject } from './objects.ts';
+import { admissionPolicy, isTrue, type Conditioned, type SecretObject } from './objects.ts';
 import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
@@ -127,15 +127,10 @@ export async function startRotationScene(port: number): Promise<Cluster> {
     ...KINDS.validatingwebhook.make('theirs', ASKS),
     ...{ webhooks: [entry('one.example.com')] },
   });
-  const policy = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'selectors' },
-    spec: {
-      match: { apiGroups: ['apps'], apiVersions: ['v1'], resources: ['replicasets'] },
-      validate: { immutable: ['spec.selector'] },
-    },
-  };
+  const policy = admissionPolicy('selectors', {
+    match: { apiGroups: ['apps'], apiVersions: ['v1'], resources: ['replicasets'] },
+    validate: { immutable: ['spec.selector'] },
+  });
   await cluster.apply(policy);
   return cluster;
 }
@@ -147,7 +142,6 @@ export async function untilInstalled(cluster: Cluster): Promise<void> {
     ADMISSION_POLICIES,
     { name: 'selectors' },
     isTrue('WebhooksInstalled'),
-    60_000,
   );
   await cluster.see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
   const isFilled = (object: Carrier) =>

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/discovery/version.ts';
+import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/discovery/discovery.ts';
 import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 

@@ -10,6 +10,17 @@ export interface Seeded {
   readonly shuffle: <T>(items: readonly T[]) => readonly T[];
 }
 
+const SEED_VARIABLE = 'GATEHOUSE_FAULT_SEED';
+
+/** The seed from the environment, or a new one for each run. */
+export function faultSeed(environment: NodeJS.ProcessEnv = process.env): number {
+  const wanted = environment[SEED_VARIABLE];
+  if (wanted === undefined || wanted === '') return Math.floor(Math.random() * 2 ** 31);
+  const seed = Number(wanted);
+  if (!Number.isSafeInteger(seed) || seed < 0) throw new Error(`${SEED_VARIABLE} is a whole number`);
+  return seed;
+}
+
 /** The mulberry32 generator. */
 export function createSeeded(seed: number): Seeded {
   let state = seed >>> 0;

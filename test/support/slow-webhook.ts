@@ -4,7 +4,7 @@
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 
-import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { isJsonObject } from '../../src/json/json.ts';

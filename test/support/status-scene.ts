@@ -1,7 +1,7 @@
 /** A status page without a cluster: it listens on a real socket, and tests can change the report. */
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import { statusContent } from '../../src/cli/inspect/page/status-content.ts';
+import { statusContent } from '../../src/cli/inspect/page/status-page.ts';
 import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving-certs.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
@@ -18,12 +18,16 @@ const cert = (name: string, from: number, to: number, renew: number): ServingCer
   ...{ notBefore: day(from), notAfter: day(to), renewAt: day(renew), signedBy: '9f2c41d7' },
 });
 
+/** An audit that is complete and left no message. */
+const audited = { objects: undefined, incomplete: undefined, message: undefined };
+
 /** A report with a rotation in progress and an example of every item. */
 export const SCENE: StatusReport = {
   ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
   checkedAt: NOW.toISOString(),
   healthy: false,
   without: [],
+  namespaces: undefined,
   attention: [
     {
       ...{ part: 'injectionTargets', object: 'CustomResourceDefinition disks.infra.example.com' },
@@ -50,7 +54,7 @@ export const SCENE: StatusReport = {
         leads: index === 0,
         node: `node-${end}`,
       },
-      ...{ image: 'gatehouse:0.1.0', restarts: index },
+      ...{ image: 'gatehouse:0.1.0', restarts: index, waiting: undefined },
     })),
   },
   authority: {
@@ -102,11 +106,11 @@ export const SCENE: StatusReport = {
     items: [
       {
         ...{ name: 'serials', enforcement: 'Deny', ready: 'True', webhooksInstalled: 'True' },
-        ...{ violations: 0, checkedAt: day(-0.01) },
+        ...{ ...audited, violations: 0, checkedAt: day(-0.01) },
       },
       {
         ...{ name: 'servers', enforcement: 'Warn', ready: 'True', webhooksInstalled: 'True' },
-        ...{ violations: 12, checkedAt: day(-0.02) },
+        ...{ ...audited, violations: 12, checkedAt: day(-0.02) },
       },
     ],
   },

@@ -77,7 +77,7 @@ export async function programServer(
   const host = loopbackOf(address);
   const [command, ...args] = COMMANDS[program]({ own, folder, host, port, isChain: rest.length > 0 });
   const started = startProgram(command, args, { logFile: join(own, 'log') });
-  await eventually(`${program} listens`, () => answers(host, port), { timeoutMs: 60_000 });
+  await eventually(`${program} listens`, () => answers(host, port));
   for (const name of Object.keys(contents)) rmSync(join(own, name)); // it cannot load them again
   return { pod: program, address, stop: () => started.stop() };
 }

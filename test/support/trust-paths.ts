@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 
 import { certificateFields } from '../../src/pki/x509/certificate-fields.ts';
-import { forbiddenName } from '../../src/pki/x509/name-constraints.ts';
+import { forbiddenName } from '../../src/pki/x509/names.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 
 /** Whether each path from the leaf of this chain to a root of the bundle permits the names of the leaf. */

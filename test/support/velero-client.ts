@@ -4,7 +4,7 @@ import { Pool } from 'undici';
 
 import type { ControlPlane } from './control-plane.ts';
 
-export interface Identity {
+interface Identity {
   readonly user: string;
   readonly groups: readonly string[];
   readonly userAgent: string;
@@ -23,10 +23,9 @@ export interface Answer {
   readonly code: number;
   /** The object, or the Status of a refusal. */
   readonly body: Json;
-  readonly warnings: readonly string[];
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PATCH';
 
 export interface Sent {
   readonly method: Method;
@@ -48,7 +47,7 @@ const MOST_REPEATS = 10;
 /** Patches are merge patches: a backup tool sends no others. */
 export function createToolClient(
   plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
-  { user, groups, userAgent }: Identity,
+  { user, groups, userAgent }: Identity = VELERO,
 ): ToolClient {
   // The self-signed certificates name the machine, not always the address that we dial.
   const connect = { ca: plane.ca, checkServerIdentity: () => undefined };
@@ -74,11 +73,10 @@ export function createToolClient(
     });
     const text = await response.body.text();
     sent.push({ method, path, milliseconds: performance.now() - start });
-    const { 'retry-after': retryAfter, warning = [] } = response.headers;
+    const { 'retry-after': retryAfter } = response.headers;
     return {
       code: response.statusCode,
       body: JSON.parse(text) as Json, // the API server answers with objects
-      warnings: [warning].flat(),
       retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
     };
   };

@@ -15,9 +15,9 @@ import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/log.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { loadSheddingOf } from './server/load-shedding.ts';
-import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import {
   buildWebhookServer,
+  type ServingCertificate,
   type WebhookServerOptions,
   type WebhookLimits,
   type WebhookServer,

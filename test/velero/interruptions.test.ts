@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { permissionsFor } from '../../src/runtime/restores/quiesce/permissions.ts';
+import { permissionsFor } from '../../src/runtime/restores/quiesce/quiesce.ts';
 import { RESTORE_WINDOWS } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { condition, type Conditioned } from '../support/objects.ts';

@@ -17,12 +17,12 @@ const isReported = ({ status }: RestoreWindow): boolean => status?.phase?.starts
 /** Recovery: the time from the last write of Velero until the report without violations. */
 export const restoreWindow: Fault = {
   name: 'restore window',
-  run: async ({ cluster, seeded, isShort }) => {
+  run: async ({ cluster, isShort }) => {
     await installVelero(cluster);
     // Under load, Velero may pause longer than the one second of other tests.
     await trustVelero(cluster, { settle: '2s', idle: '30s' });
     await createNamespace(cluster, RESTORED_NAMESPACE);
-    const velero = createVelero(cluster.plane, { seed: seeded.below(1_000) });
+    const velero = createVelero(cluster.plane);
     try {
       await untilDetectorCounts();
       let longest = 0;

@@ -8,7 +8,7 @@ import {
   subtractQuantities,
   parseQuantity,
 } from '../../../src/cel/library/quantity.ts';
-import type { CelQuantity } from '../../../src/cel/library/opaque-values.ts';
+import type { CelQuantity } from '../../../src/cel/library/define.ts';
 import { parseDuration as parseApiDuration } from '../../../src/api/duration.ts';
 import { parseBytes, parseDuration } from '../../../src/config/quantities.ts';
 import { mutatedText } from '../mutated.ts';

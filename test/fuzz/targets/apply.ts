@@ -141,13 +141,13 @@ function createStored() {
       ...KEY,
     };
     const request: ApiRequest = {
-      ...{ method: 'PATCH', info, contentType, accept: undefined, userAgent: 'tester/1' },
+      ...{ info, contentType, accept: undefined, userAgent: 'tester/1' },
       query: new URLSearchParams({ fieldManager: 'tester' }),
       body: Buffer.from(toJsonText(body)),
       user: { username: 'alice', groups: [] },
       notes: court.notes,
     };
-    return await handle(api, request, info);
+    return await handle(api, request);
   };
   return { send, stored: () => storage.get(placeOf(CONFIG_MAPS), KEY) };
 }

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 
 import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority/secret.ts';
-import { importAuthority } from '../../../src/pki/authority/import.ts';
+import { importAuthority } from '../../../src/pki/authority/imported-ca.ts';
 import {
   fingerprintsOf,
   parseCertificatePem,

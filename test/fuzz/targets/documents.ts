@@ -6,11 +6,11 @@ import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
-import { objectsOf, parseDocuments } from '../../../src/cli/review/documents.ts';
+import { objectsOf, parseDocuments } from '../../../src/cli/review/input.ts';
 import { readKubeconfig } from '../../../src/kube/rest/kubeconfig.ts';
 import { parseBody } from '../../../src/sandbox/http/content-type.ts';
 import { ApiFailure } from '../../../src/machinery/failure.ts';
-import { yamlOf } from '../../../src/sandbox/http/serialise.ts';
+import { yamlOf } from '../../../src/sandbox/http/respond.ts';
 import { anyObject, mutatedObject, mutatedText } from '../mutated.ts';
 import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';

@@ -1,6 +1,6 @@
 /** UniqueClaims in memory, for the admission tests. */
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
-import type { Claims } from '../../../src/admission/policy/world.ts';
+import type { Claims, ClaimStore } from '../../../src/admission/policy/world.ts';
 import { createUnsettledClaims, type UnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 
 export const SETTLE_MS = 70_000;
@@ -12,7 +12,50 @@ export interface ClaimsInMemory extends Claims {
   /** Every call, in order, e.g. `create serial-3fa9…`. */
   readonly asked: string[];
   /** Runs `run` before every later call of the verb. */
-  readonly before: (verb: 'read' | 'create' | 'replace' | 'remove', run: (name: string) => void) => void;
+  readonly before: (verb: Verb, run: (name: string) => void) => void;
+}
+
+type Verb = 'read' | 'create' | 'replace' | 'remove';
+
+/**
+ * The UniqueClaims of an API server.
+ * @param send carries a call to the API server: it may delay it, or fail
+ */
+export function claimsOf(
+  stored: Map<string, UniqueClaim>,
+  send: (verb: Verb, name: string) => Promise<void>,
+  nextVersion: () => string,
+): ClaimStore {
+  const put = (claim: UniqueClaim): UniqueClaim => {
+    const next = { ...claim, metadata: { ...claim.metadata, resourceVersion: nextVersion() } };
+    stored.set(claim.metadata.name ?? '', next);
+    return next;
+  };
+  const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim) =>
+    stored.get(name)?.metadata.resourceVersion === resourceVersion;
+  return {
+    settleMs: SETTLE_MS,
+    read: async (name) => {
+      await send('read', name);
+      return stored.get(name);
+    },
+    create: async (claim) => {
+      const { name = '' } = claim.metadata;
+      await send('create', name);
+      return stored.has(name) ? 'taken' : put(claim);
+    },
+    replace: async (claim) => {
+      await send('replace', claim.metadata.name ?? '');
+      return isCurrent(claim) ? put(claim) : 'changed';
+    },
+    remove: async (claim) => {
+      const { name = '' } = claim.metadata;
+      await send('remove', name);
+      if (!isCurrent(claim)) return 'changed';
+      stored.delete(name);
+      return 'removed';
+    },
+  };
 }
 
 /** At most eight unsettled claims per user. */
@@ -22,21 +65,15 @@ export function createClaimsInMemory(monotonic = () => 0): ClaimsInMemory {
   const missingNamespaces = new Set<string>();
   const stored = new Map<string, UniqueClaim>();
   const asked: string[] = [];
-  const hooks = new Map<string, (name: string) => void>();
+  const hooks = new Map<Verb, (name: string) => void>();
   let version = 0;
-  const ask = async (verb: string, name: string): Promise<void> => {
+  const ask = async (verb: Verb, name: string): Promise<void> => {
     await Promise.resolve(); // as a real call would yield
     asked.push(`${verb} ${name}`);
     hooks.get(verb)?.(name);
   };
-  const put = (claim: UniqueClaim): UniqueClaim => {
-    const next = { ...claim, metadata: { ...claim.metadata, resourceVersion: String(++version) } };
-    stored.set(claim.metadata.name ?? '', next);
-    return next;
-  };
-  const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim) =>
-    stored.get(name)?.metadata.resourceVersion === resourceVersion;
   return {
+    ...claimsOf(stored, ask, () => String(++version)),
     stored,
     unsettled,
     missingNamespaces,
@@ -44,26 +81,5 @@ export function createClaimsInMemory(monotonic = () => 0): ClaimsInMemory {
     hasNamespace: (name) => Promise.resolve(!missingNamespaces.has(name)),
     asked,
     before: (verb, run) => hooks.set(verb, run),
-    settleMs: SETTLE_MS,
-    read: async (name) => {
-      await ask('read', name);
-      return stored.get(name);
-    },
-    create: async (claim) => {
-      const { name = '' } = claim.metadata;
-      await ask('create', name);
-      return stored.has(name) ? 'taken' : put(claim);
-    },
-    replace: async (claim) => {
-      await ask('replace', claim.metadata.name ?? '');
-      return isCurrent(claim) ? put(claim) : 'changed';
-    },
-    remove: async (claim) => {
-      const { name = '' } = claim.metadata;
-      await ask('remove', name);
-      if (!isCurrent(claim)) return 'changed';
-      stored.delete(name);
-      return 'removed';
-    },
   };
 }

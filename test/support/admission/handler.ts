@@ -4,8 +4,7 @@ import type { JsonObject } from '../../../src/json/json.ts';
 import { callHandler } from '../../../src/admission/handlers/call-handler.ts';
 import type { HandlerCall, HandlerOutcome } from '../../../src/admission/handlers/handler-decision.ts';
 import { compileHandler, type CompiledHandler } from '../../../src/admission/handlers/compile-handler.ts';
-import { defineHandler } from '../../../src/admission/handlers/define-handler.ts';
-import type { HandlerDefinition } from '../../../src/admission/handlers/handler.ts';
+import { defineHandler, type HandlerDefinition } from '../../../src/admission/handlers/handler.ts';
 import { type HandlerWorld, worldOf } from '../../../src/admission/handlers/handler-world.ts';
 
 export interface TestServer {

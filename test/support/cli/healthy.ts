@@ -67,10 +67,10 @@ export const account = (
 });
 
 export const healthy: InstallationReadings = {
+  ...cluster,
   now: NOW,
   version: { major: 1, minor: 36, gitVersion: 'v1.36.2' },
   skewMs: 400,
-  restrictions: { without: [], namespaces: undefined },
   namespace: 'gatehouse-system',
   definitions: read(definitions),
   controllers: 'gatehouse-controllers',
@@ -90,12 +90,9 @@ export const healthy: InstallationReadings = {
   validating: read(configuration(bundle)),
   probe: read({ kind: 'reached' }),
   caBundle: published(bundle),
-  cluster: {
-    ...cluster,
-    authority: read({ data: toSecretData(authority) }),
-    servingSecrets: read([]),
-    targets: [],
-  },
+  authority: read({ data: toSecretData(authority) }),
+  servingSecrets: read([]),
+  targets: [],
   chain: read(chain),
   converted: read([]),
   lease: read({ spec: { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: ago(0.1) } }),

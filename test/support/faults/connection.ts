@@ -7,8 +7,8 @@ export type Side = 'target' | 'client';
 
 /** The current faults of all connections. */
 export interface Mood {
-  /** Delay of a chunk for this side, in milliseconds. Called once for each chunk. */
-  readonly delayMs: (to: Side) => number;
+  /** Delay of a chunk, in milliseconds. Called once for each chunk. */
+  readonly delayMs: () => number;
   /** Resolves once bytes for this side may move. Undefined: they may move now. */
   readonly frozen: (to: Side) => Promise<unknown> | undefined;
 }
@@ -71,7 +71,7 @@ function pump(from: Socket, to: Socket, side: Side, mood: Mood): void {
   let turn: Promise<unknown> = Promise.resolve();
   let underWay = 0;
   const inTurn = (action: () => void) => {
-    const due = performance.now() + mood.delayMs(side);
+    const due = performance.now() + mood.delayMs();
     turn = turn.then(async () => {
       const left = due - performance.now();
       if (left > 0) await sleep(left);

@@ -1,7 +1,6 @@
 /** Faults of a single request to the API server, and of its response. */
 import type { IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { answer, pass, type Exchange, type Write } from '../api-proxy-exchange.ts';
 
@@ -20,8 +19,6 @@ export type Fault =
    * The proxy holds the request, or its response, until a release. It drops it if its sender dies or hangs up first.
    */
   | { readonly kind: 'hold'; readonly applied: boolean }
-  /** The proxy forwards the request after this delay, in milliseconds. */
-  | { readonly kind: 'delay'; readonly ms: number }
   /**
    * The proxy replaces the body of the response with the result of `change`, e.g. a list with another resourceVersion.
    */
@@ -115,10 +112,6 @@ export async function harm(
     case 'hold':
       if (await hungUp(exchange, released)) applied?.destroy();
       else await pass(applied ?? (await carryOut()), response);
-      return;
-    case 'delay':
-      await sleep(fault.ms);
-      if (!response.destroyed) await pass(await carryOut(), response);
       return;
     case 'rewrite': {
       const result = await carryOut();

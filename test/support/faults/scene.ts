@@ -1,69 +1,57 @@
 /**
- * A cluster whose replicas run behind the fault harness: it can disturb their API requests and the API server's webhook
+ * A cluster whose replica runs behind the fault harness: it can disturb its API requests and the API server's webhook
  * calls.
  */
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { startApiProxy, type ApiProxy } from '../api-proxy.ts';
+import { type ApiProxy, startApiProxy } from '../api-proxy.ts';
 import { startBalancer } from '../balancer.ts';
-import { startClusterFor, type Cluster } from '../cluster.ts';
+import { type Cluster, SERVERS, startClusterFor } from '../cluster.ts';
 import { enforceExamples, seeInForce, untilRefused } from '../gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../gatehouse.ts';
-import { SERVERS } from '../cluster.ts';
-import { apiServerOf, kubeconfigsThrough, startTcpFaults, type TcpFaults } from './tcp.ts';
+import { type Replica, startReplica } from '../gatehouse.ts';
+import { startTcpFaults, type TcpFaults } from './tcp.ts';
+import { ApiError, NetworkError } from '../../../src/kube/api-error.ts';
+import { admissionPolicy } from '../objects.ts';
 
 export interface FaultScene {
   readonly cluster: Cluster;
-  readonly replicas: readonly Replica[];
-  /** Faults of the replicas' requests and watches. */
+  readonly replica: Replica;
+  /** Faults of the replica's requests and watches. */
   readonly api: ApiProxy;
-  /** Faults of the connections below `api`. */
-  readonly apiTcp: TcpFaults;
-  /** Faults of the API server's connections to the replicas. */
+  /** Faults of the API server's connections to the replica. */
   readonly webhookTcp: TcpFaults;
   /** Ends every fault. */
   readonly repair: () => void;
   readonly stop: () => Promise<void>;
 }
 
-export interface FaultSceneOptions {
-  readonly replicas: readonly string[];
-  readonly seed?: number;
-}
-
 /**
  * Resolves when the examples and the policy `serials` are in force, with the datacenter `fra1` and the namespace
  * `shop`.
  */
-export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneOptions): Promise<FaultScene> {
+export async function startFaultScene(): Promise<FaultScene> {
   const balancer = await startBalancer();
-  const webhookTcp = await startTcpFaults({ target: { host: '127.0.0.1', port: balancer.port }, seed });
+  const webhookTcp = await startTcpFaults({ host: '127.0.0.1', port: balancer.port });
   const cluster = await startClusterFor(webhookTcp.port);
   const api = await startApiProxy(cluster.plane, 'faulty');
-  const apiTcp = await startTcpFaults({ target: apiServerOf(api.endpoint), seed });
-  const plane = {
-    kubeconfig: kubeconfigsThrough(api.endpoint, 'faulty', apiTcp.port),
-    folder: cluster.plane.folder,
-  };
-  const replicas = await Promise.all(
-    names.map((name) => startReplica(plane, { name, servicePort: webhookTcp.port, settings: QUICK })),
-  );
-  balancer.setBackends(replicas.map(({ port }) => port));
+  const plane = { kubeconfig: api.kubeconfig, folder: cluster.plane.folder };
+  const replica = await startReplica(plane, {
+    ...{ name: 'one', servicePort: webhookTcp.port, settings: QUICK },
+  });
+  balancer.setBackends([replica.port]);
   const repair = () => {
     api.disturb(undefined);
-    apiTcp.repair();
     webhookTcp.repair();
   };
   const stop = async () => {
     repair();
-    await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
-    await apiTcp.stop();
+    await replica.program.stop(15_000);
     await api.stop();
     await webhookTcp.stop();
     await balancer.stop();
     await cluster.stop();
   };
   try {
-    await Promise.all(replicas.map((replica) => replica.whenReady()));
+    await replica.whenReady();
     await enforceExamples(cluster);
     await cluster.apply(SERIALS);
     await seeInForce(cluster, 'serials');
@@ -77,7 +65,7 @@ export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneO
     await stop();
     throw error;
   }
-  return { cluster, replicas, api, apiTcp, webhookTcp, repair, stop };
+  return { cluster, replica, api, webhookTcp, repair, stop };
 }
 
 /** An orphaned claim expires soon, and another replica soon replaces a lost leader. */
@@ -89,35 +77,25 @@ const QUICK = {
 } as const;
 
 /** Serials of Servers are unique. */
-const SERIALS = {
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: 'serials' },
-  spec: {
-    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-    validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
-  },
-} as KubeObject;
+const SERIALS = admissionPolicy('serials', {
+  match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+  validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
+});
 
 /** Denies Servers with this label. */
-export const labelPolicy = (name: string, label: string): KubeObject =>
-  ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-      validate: {
-        rules: [
-          {
-            name: 'unlabelled',
-            expression: `!has(object.metadata.labels) || !('${label}' in object.metadata.labels)`,
-            message: `${label} is forbidden`,
-          },
-        ],
-      },
+export const labelPolicy = (name: string, label: string) =>
+  admissionPolicy(name, {
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+    validate: {
+      rules: [
+        {
+          name: 'unlabelled',
+          expression: `!has(object.metadata.labels) || !('${label}' in object.metadata.labels)`,
+          message: `${label} is forbidden`,
+        },
+      ],
     },
-  }) as KubeObject;
+  });
 
 export interface ServerParts {
   readonly name: string;
@@ -132,3 +110,29 @@ export const serverWith = (datacenter: string, { name, serial, label }: ServerPa
     metadata: { namespace: 'shop', name, ...(label === undefined ? {} : { labels: { [label]: 'yes' } }) },
     spec: { datacenter, ...(serial === undefined ? {} : { serial }) },
   }) as KubeObject;
+
+export type Verdict =
+  | { readonly kind: 'allowed' }
+  /** A policy denied it. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** There was no decision: the API server could not reach the webhook, or the webhook could not decide. */
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** Status codes of a denial by Gatehouse, as opposed to a failure: 403, or 422 if the denial names fields. */
+const REFUSALS = new Set([403, 422]);
+
+export async function verdictOn(
+  cluster: Cluster,
+  server: KubeObject,
+  { dryRun = true, timeoutMs = 15_000 }: { readonly dryRun?: boolean; readonly timeoutMs?: number } = {},
+): Promise<Verdict> {
+  try {
+    await cluster.admin.create(SERVERS, server, { dryRun, timeoutMs });
+    return { kind: 'allowed' };
+  } catch (error) {
+    if (error instanceof NetworkError) return { kind: 'failed', message: error.message };
+    if (!(error instanceof ApiError)) throw error;
+    const { code, message } = error;
+    return REFUSALS.has(code) ? { kind: 'refused', message } : { kind: 'failed', message };
+  }
+}

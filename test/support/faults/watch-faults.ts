@@ -35,8 +35,6 @@ export interface WatchHarm {
 export interface WatchFaults {
   /** Applies the fault to watches whose path matches; default: all. */
   readonly harm: (fault: WatchFault, matches?: (path: string) => boolean) => WatchHarm;
-  /** Number of open watches. */
-  readonly open: () => number;
 }
 
 interface Active {
@@ -103,7 +101,7 @@ export function createWatchFaults() {
   };
 
   return {
-    faults: { harm, open: () => readers.size } satisfies WatchFaults,
+    faults: { harm } satisfies WatchFaults,
     handle: async (path: string, exchange: Exchange, forward: Forward): Promise<void> => {
       const { response } = exchange;
       const gone = activeFor(path).find(({ fault }) => fault.kind === 'gone');

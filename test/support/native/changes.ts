@@ -14,7 +14,7 @@ import {
   evaluationOf,
   outcome,
 } from '../../../src/machinery/policies/evaluate-policy.ts';
-import { paramsOf } from '../../../src/machinery/policies/policy-params.ts';
+import { paramsOf } from '../../../src/machinery/policies/policy-admission.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 import {

@@ -1,5 +1,5 @@
 /** Webhook and API server judge one request by the same policy. */
-import { isLeftToWebhook } from '../../../src/admission/native/left-to-webhook.ts';
+import { isLeftToWebhook } from '../../../src/admission/native/release.ts';
 import {
   compileNative,
   type NativeOptions,
@@ -16,7 +16,7 @@ import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
 import { ofJson, type ApiObject } from '../../../src/machinery/api-object.ts';
 import { compilePolicy } from '../../../src/machinery/policies/compile-policy.ts';
 import { evaluatePolicy } from '../../../src/machinery/policies/evaluate-policy.ts';
-import { paramsOf } from '../../../src/machinery/policies/policy-params.ts';
+import { paramsOf } from '../../../src/machinery/policies/policy-admission.ts';
 import { apiVersionOf, type ResourceRegistry } from '../../../src/machinery/resource-type.ts';
 import { createStorage } from '../../../src/machinery/storage/storage.ts';
 import { placeOf } from '../../../src/machinery/storage/stored.ts';

@@ -3,32 +3,27 @@ import { installedOf } from '../../../src/admission/native/installed-policy.ts';
 import type { NativePair } from '../../../src/admission/native/native-policy.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { GROUP } from '../admission/policy.ts';
+import { ANY, definitionOf, versionOf } from '../definitions.ts';
 import { SCALED } from './real-requests.ts';
 
 const SCALE = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
 
-const version = (name: string, subresources: object, storage: boolean) => ({
-  ...{ name, subresources, storage, served: true },
-  schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-});
-
-const kind = (plural: string, name: string, scope: 'Namespaced' | 'Cluster'): KubeObject => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${GROUP}` },
-  ...{
-    spec: {
-      ...{ group: GROUP, scope, names: { plural, kind: name, singular: name.toLowerCase() } },
+const kind = (resource: string, name: string, namespaced: boolean): KubeObject =>
+  definitionOf(
+    { group: GROUP, version: 'v1', resource, kind: name, namespaced },
+    {
       // Where a kind has a scale, its spec must be a map.
-      versions: [version('v1', { status: {} }, true), version(SCALED, { status: {}, scale: SCALE }, false)],
+      versions: [
+        versionOf('v1', ANY, { subresources: { status: {} } }),
+        versionOf(SCALED, ANY, { storage: false, subresources: { status: {}, scale: SCALE } }),
+      ],
     },
-  },
-});
+  );
 
 export const KINDS = [
-  kind('servers', 'Server', 'Namespaced'),
-  kind('datacenters', 'Datacenter', 'Cluster'),
-  kind('classes', 'Class', 'Namespaced'),
+  kind('servers', 'Server', true),
+  kind('datacenters', 'Datacenter', false),
+  kind('classes', 'Class', true),
 ];
 
 /** Everybody may do everything: only the policies judge. */

@@ -6,7 +6,6 @@ import { gunzipSync } from 'node:zlib';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import type { Resource } from '../../../src/kube/object.ts';
 import { RESTORES } from '../velero-crd.ts';
-import type { RestoreSpec as ImitatedSpec } from '../velero-items.ts';
 import type { VeleroServer } from './server.ts';
 
 /** The fields of a Backup's spec that tests use. */
@@ -17,9 +16,15 @@ export interface BackupSpec {
   readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
 }
 
-export interface RestoreSpec extends Omit<ImitatedSpec, 'backupName'> {
+/** The fields of a Restore's spec that tests use. */
+export interface RestoreSpec {
+  readonly existingResourcePolicy?: 'none' | 'update';
+  readonly namespaceMapping?: Readonly<Record<string, string>>;
+  readonly includedNamespaces?: readonly string[];
   readonly includedResources?: readonly string[];
   readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+  /** Resources whose status Velero also restores. */
+  readonly restoreStatus?: { readonly includedResources: readonly string[] };
 }
 
 export interface RestoreResult {

@@ -1,5 +1,4 @@
 /** What the user does while AdmissionReviews are recorded. */
-import { stringifyJson } from '../../../src/json/json.ts';
 import type { Kubectl } from '../kubectl.ts';
 
 export interface Step {
@@ -57,13 +56,13 @@ const AS_VELERO = [
   ...GROUPS.map((group) => `--as-group=${group}`),
 ].join(' ');
 
-/** A command of kubectl, with an object as its file. */
+/** A command of kubectl, with an object as its input. */
 const step = (name: string, command: string, object?: object): Step => ({
   name,
-  take: (kubectl) => {
-    const file = object === undefined ? '' : ` -f ${kubectl.file(stringifyJson(object))}`;
-    return kubectl.says(`${command}${file}`, { namespace: NAMESPACE });
-  },
+  take: (kubectl) =>
+    object === undefined
+      ? kubectl.says(command, { namespace: NAMESPACE })
+      : kubectl.says(`${command} -f -`, { namespace: NAMESPACE, stdin: object }),
 });
 
 const patch = (name: string, target: string, type: 'json' | 'merge', change: object): Step =>
@@ -114,7 +113,7 @@ const BUILT_IN_STEPS: readonly Step[] = [
     name: 'pod create',
     take: async (kubectl) => {
       await kubectl.says('wait --for=create serviceaccount/default', { namespace: NAMESPACE }); // a Pod needs it
-      await kubectl.says(`create -f ${kubectl.file(JSON.stringify(POD))}`);
+      await kubectl.says('create -f -', { stdin: POD });
     },
   },
   {

@@ -1,4 +1,6 @@
 /** For controller tests: an API server in memory, and the dependencies that every controller takes. */
+import { expect } from 'vitest';
+
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import {
@@ -39,6 +41,8 @@ export interface Objects<T extends KubeObject> {
   readonly replace: (object: T) => Promise<T>;
   /** A change by another client; it does not count as a write. */
   readonly edit: (key: string, change: (object: T) => T) => void;
+  /** The same as a JSON merge patch: null removes. */
+  readonly patch: (key: string, patch: object) => void;
   readonly add: (object: T) => void;
   readonly remove: (key: string) => void;
   /** The number of attempted creates and replaces, including failed ones. */
@@ -71,6 +75,12 @@ export function createObjects<T extends KubeObject>(): Objects<T> {
     return written;
   };
 
+  const edit: Objects<T>['edit'] = (key, change) => {
+    const object = stored.get(key);
+    if (object === undefined) throw new Error(`there is no ${key} to edit`);
+    store(change(copyOf(object)));
+  };
+
   return {
     read: (key) => {
       const object = stored.get(key);
@@ -87,10 +97,9 @@ export function createObjects<T extends KubeObject>(): Objects<T> {
         if (known.metadata?.resourceVersion !== object.metadata?.resourceVersion)
           throw new ApiError(409, 'the object has been modified');
       }),
-    edit: (key, change) => {
-      const object = stored.get(key);
-      if (object === undefined) throw new Error(`there is no ${key} to edit`);
-      store(change(copyOf(object)));
+    edit,
+    patch: (key, patch) => {
+      edit(key, (object) => merged(object, patch));
     },
     add: (object) => void store(object),
     remove: (key) => void stored.delete(key),
@@ -136,8 +145,8 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     const before = read(kind, ref);
     if (before === undefined) throw new ApiError(404, 'not found');
     const { resourceVersion } = (patch as KubeObject).metadata ?? before.metadata ?? {};
-    const merged = mergeInto(before as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
-    return await objects<T>(kind).replace({ ...merged, metadata: { ...merged.metadata, resourceVersion } });
+    const after = merged(before as T, patch);
+    return await objects<T>(kind).replace({ ...after, metadata: { ...after.metadata, resourceVersion } });
   };
   const list = <T extends KubeObject>(
     kind: Resource,
@@ -190,6 +199,10 @@ function hasLabel(labels: Readonly<Record<string, string>>, selector: string): b
   return labels[name] === value;
 }
 
+function merged<T extends KubeObject>(object: T, patch: object): T {
+  return mergeInto(object as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
+}
+
 /** A deep copy, as after a JSON round trip. */
 function copyOf<T>(object: T): T {
   return JSON.parse(JSON.stringify(object)) as T;
@@ -199,6 +212,9 @@ export const NEVER = new AbortController().signal;
 
 const ignore = () => undefined;
 export const silent: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+/** For expected objects with a string of which only a part matters. */
+export const containing = (part: string): string => expect.stringContaining(part) as string;
 
 type Event = Parameters<RecordEvent>[0];
 
@@ -237,7 +253,6 @@ export const datacenterReference = {
   target: { apiGroup: GROUP, resource: 'datacenters' },
 };
 
-/** A policy over Servers, which name a Datacenter; compiled. */
 /** Which of the three conditions are true by which kstatus judges an object. test/integration/kstatus.test.ts judges with kstatus. */
 export function standing(
   object: { readonly status?: { readonly conditions?: readonly Condition[] } } = {},
@@ -249,6 +264,7 @@ export function standing(
   return found?.map(({ type }) => type).join() ?? '';
 }
 
+/** A policy over Servers, which name a Datacenter; compiled. */
 export function compiled(
   spec: Partial<AdmissionPolicySpec> = {},
   metadata: { readonly name: string; readonly generation: number } = { name: 'servers', generation: 1 },

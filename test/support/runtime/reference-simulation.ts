@@ -15,10 +15,10 @@ import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import { createHeldIntents, HOLD_MS } from '../../../src/runtime/claims/held-intents.ts';
 import { finishIntent, isOver } from '../../../src/runtime/claims/intents.ts';
 import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
+import { claimsOf, SETTLE_MS } from '../admission/claims.ts';
 import { createRequest, GROUP, policyOf } from '../admission/policy.ts';
 import { NEVER } from './fixtures.ts';
 
-export const SETTLE_MS = 70_000;
 /** Maximum time that the API server works on a request. */
 const REQUEST_MS = 60_000;
 
@@ -119,37 +119,18 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
       },
     };
   };
-  const claimsThrough = (send: () => Promise<void>): Claims => ({
-    settleMs: SETTLE_MS,
-    reserve: ledger.reserve,
-    hasNamespace: () => Promise.resolve(true),
-    read: async (name) => {
-      if (defect === 'ignores deletions' && name.startsWith('deletion.')) return undefined;
-      await send();
-      return claims.get(name);
-    },
-    create: async (claim) => {
-      await send();
-      return claims.has(claim.metadata.name ?? '') ? 'taken' : store(claim);
-    },
-    replace: async (claim) => {
-      await send();
-      return isCurrent(claim) ? store(claim) : 'changed';
-    },
-    remove: async (claim) => {
-      await send();
-      if (!isCurrent(claim)) return 'changed';
-      claims.delete(claim.metadata.name ?? '');
-      return 'removed';
-    },
-  });
-  const store = (claim: UniqueClaim): UniqueClaim => {
-    const stored = { ...claim, metadata: { ...claim.metadata, resourceVersion: next() } };
-    claims.set(claim.metadata.name ?? '', stored);
-    return stored;
+  const claimsThrough = (send: () => Promise<void>): Claims => {
+    const store = claimsOf(claims, () => send(), next);
+    return {
+      ...store,
+      reserve: ledger.reserve,
+      hasNamespace: () => Promise.resolve(true),
+      read: async (name, signal) =>
+        defect === 'ignores deletions' && name.startsWith('deletion.')
+          ? undefined
+          : await store.read(name, signal),
+    };
   };
-  const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim): boolean =>
-    claims.get(name)?.metadata.resourceVersion === resourceVersion;
 
   const holders = Array.from({ length: replicas }, (_, index) => {
     const start = now;

@@ -2,7 +2,9 @@
  * A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. Tenants have
  * targets of their own: one that cannot be written, and one that they keep reverting.
  */
+import { createSeeded } from '../seeded.ts';
 import { generateKeyPairSync } from 'node:crypto';
+import { resolveConfig } from '../../../src/config/config.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/pki/durations.ts';
 import { ROTATE } from '../../../src/pki/annotations.ts';
 import { parseAuthority } from '../../../src/pki/authority/secret.ts';
@@ -16,7 +18,7 @@ import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { issueServingCert, OutsideConstraints, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
-import { createRootEvidence } from '../../../src/runtime/injection/root-evidence.ts';
+import { createRootEvidence } from '../../../src/runtime/injection/target-store.ts';
 import { CA_SECRET, createCaOwner } from './ca-owner.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
@@ -80,17 +82,6 @@ const servingSecretMetadata = {
   },
 };
 
-/** The mulberry32 generator. */
-function createRandom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** A retry, or a step of the authority, is the remedy. An owner may let the CA end too soon. */
 const isExpected = (error: unknown): boolean =>
   error instanceof TrustTooShort ||
@@ -104,8 +95,8 @@ function keyPairNow(): KeyPair {
 }
 
 export async function createModel({ seed, skewMs, ca }: ModelOptions) {
-  const random = createRandom(seed);
-  const pick = (count: number) => Math.floor(random() * count);
+  const { next: random, below: pick } = createSeeded(seed);
+  const defaults = resolveConfig({}, {});
   const cluster = createCluster();
   const secrets = cluster.objects<Secret>(SECRETS);
   const configMaps = cluster.objects<ConfigMap>(CONFIG_MAPS);
@@ -181,24 +172,19 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
             : cluster.client.listAll(kind),
       },
       config: {
-        ...{ namespace: OWN_NAMESPACE, namespaces: undefined, without: [] },
+        ...defaults,
         ca: {
+          ...defaults.ca,
           secret: ca === 'imported' ? CA_SECRET : undefined,
           nameConstraints: ca === 'constrained',
-          lifetimeMs: 730 * DAY,
         },
         caPropagationWaitMs: TIMES.propagationWaitMs,
-        clusterDomain: undefined,
         servingCerts: {
+          ...defaults.servingCerts,
           get dnsSuffixes() {
             return world.hasSuffix ? [SUFFIX] : [];
           },
-          namespaceSuffixes: new Map(),
-          shortNames: false,
-          clusterIPs: false,
-          renewAfter: 66,
           maxLifetimeMs: 365 * DAY,
-          onRemoval: 'retain',
         },
       },
       evidence: {
@@ -317,13 +303,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     rotate: () => {
       if (secrets.read(SECRET_KEY) === undefined) return;
       world.rotations++;
-      secrets.edit(SECRET_KEY, (secret) => ({
-        ...secret,
-        metadata: {
-          ...secret.metadata,
-          annotations: { ...secret.metadata?.annotations, [ROTATE]: `reason ${world.rotations}` },
-        },
-      }));
+      secrets.patch(SECRET_KEY, { metadata: { annotations: { [ROTATE]: `reason ${world.rotations}` } } });
     },
     crash: async () => {
       const which = random() < 0.5 ? 0 : 1;

@@ -1,4 +1,5 @@
 /** For serving cert tests: Services and Secrets in memory, and their reconciler. */
+import { X509Certificate } from 'node:crypto';
 import type { NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Authority } from '../../../src/pki/authority/authority.ts';
 import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
@@ -46,7 +47,11 @@ export interface ServingCertsWorld {
   /** The stores are never stale, unless `change` replaces their functions. */
   readonly reconciler: (change?: Change) => Reconcile;
   readonly run: (service: string, change?: Change) => Promise<ReconcileResult>;
-  readonly secret: (name: string) => Secret | undefined;
+  /** Default name: `db-tls`, as in {@link serviceNamed}. */
+  readonly secret: (name?: string) => Secret | undefined;
+  /** The content of a file in a Secret; empty if it is missing. */
+  readonly file: (key: string, name?: string) => Buffer;
+  readonly leaf: (name?: string) => X509Certificate;
   readonly add: (service: Service) => void;
 }
 
@@ -130,7 +135,9 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     observed,
     contended: createContendedSecrets(),
     inventory: createCertInventory(stores, () => world.authority),
-    secret: (name) => secrets.read(keyOf(name)),
+    secret: (name = 'db-tls') => secrets.read(keyOf(name)),
+    file: (key, name) => Buffer.from(world.secret(name)?.data?.[key] ?? '', 'base64'),
+    leaf: (name) => new X509Certificate(world.file('tls.crt', name)),
     add: (service) => void services.set(keyOf(service.metadata?.name ?? ''), service),
     run: (name, change) => {
       steady ??= world.reconciler();

@@ -9,9 +9,11 @@ import { isJsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import { summarise } from '../../../src/admission/policy/governed-summary.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
-import type { ClaimStore, World } from '../../../src/admission/policy/world.ts';
+import type { World } from '../../../src/admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
+import { claimsOf as claimStoreOf, SETTLE_MS } from '../admission/claims.ts';
+import { createRequest } from '../admission/policy.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';
 import {
   ALL_CLAIMS,
@@ -23,7 +25,6 @@ import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 /** Maximum time that the API server works on a request; Gatehouse assumes the same limit. */
 const REQUEST_MS = 60_000;
-export const SETTLE_MS = 70_000;
 
 interface Stored extends KubeObject {
   readonly metadata: NonNullable<KubeObject['metadata']>;
@@ -33,17 +34,6 @@ interface Stored extends KubeObject {
 export type Wish =
   | { readonly kind: 'create' | 'update'; readonly name: string; readonly serial: string | undefined }
   | { readonly kind: 'delete'; readonly name: string };
-
-/** Numbers between 0 and 1, reproducible by seed. */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** @param isSafe no replica crashes; then the leader never compares all claims with all objects */
 export function createSimulation(policy: CompiledPolicy, random: () => number, isSafe: boolean) {
@@ -80,36 +70,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
   const claimsOf = (object: Stored) => summarise([policy], refOf(''), object).claims;
 
   /** The API server. A caller whose `send` never resolves has crashed; what it has sent before may still arrive. */
-  const claimsThrough = (send: () => Promise<void>): ClaimStore => ({
-    settleMs: SETTLE_MS,
-    read: async (name) => {
-      await send();
-      return claims.get(name);
-    },
-    create: async (claim) => {
-      await send();
-      const { name = '' } = claim.metadata;
-      if (claims.has(name)) return 'taken';
-      return put({ ...claim, metadata: { ...claim.metadata, uid: next() } });
-    },
-    replace: async (claim) => {
-      await send();
-      const { name = '', resourceVersion } = claim.metadata;
-      return claims.get(name)?.metadata.resourceVersion === resourceVersion ? put(claim) : 'changed';
-    },
-    remove: async (claim) => {
-      await send();
-      const { name = '', resourceVersion } = claim.metadata;
-      if (claims.get(name)?.metadata.resourceVersion !== resourceVersion) return 'changed';
-      claims.delete(name);
-      return 'removed';
-    },
-  });
-  const put = (claim: UniqueClaim): UniqueClaim => {
-    const stored = { ...claim, metadata: { ...claim.metadata, resourceVersion: next() } };
-    claims.set(claim.metadata.name ?? '', stored);
-    return stored;
-  };
+  const claimsThrough = (send: () => Promise<void>) => claimStoreOf(claims, send, next);
   const holders = (claim: string) =>
     [...cached.values()]
       .filter((object) => claimsOf(object).includes(claim))
@@ -348,26 +309,13 @@ function requestOf(
   object: Stored,
   oldObject: Stored | undefined,
 ): AdmissionRequest {
-  const gvk = { group: GROUP, version: 'v1', kind: 'Server' };
-  const gvr = { group: GROUP, version: 'v1', resource: 'servers' };
-  const asJson = (value: Stored | undefined) => {
-    const unknown: unknown = value;
-    return isJsonObject(unknown) ? unknown : undefined;
-  };
+  const asJson = (value: unknown) => (isJsonObject(value) ? value : undefined);
   return {
-    uid: 'u',
-    kind: gvk,
-    resource: gvr,
-    subResource: '',
-    requestKind: gvk,
-    requestResource: gvr,
+    ...createRequest({}),
     name: object.metadata.name,
     namespace: 'shop',
     operation: kind === 'create' ? 'CREATE' : 'UPDATE',
-    userInfo: { username: 'ada', uid: '', groups: [], extra: {} },
     object: asJson(object),
     oldObject: kind === 'create' ? undefined : asJson(oldObject),
-    dryRun: false,
-    options: undefined,
   };
 }

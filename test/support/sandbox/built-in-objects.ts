@@ -75,7 +75,3 @@ export function cells(
   );
   return Object.fromEntries(computed);
 }
-
-/** The beginning of the message for a name that is not a DNS subdomain. */
-export const SUBDOMAIN_PROBLEM =
-  'a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters';

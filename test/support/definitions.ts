@@ -1,0 +1,35 @@
+/** CustomResourceDefinitions as users write them. */
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+
+/** The schema of an object that keeps every field. */
+export const ANY = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+/** The schema of an object with these fields in its spec. */
+export const withSpec = (properties: object, others: object = {}) => ({
+  type: 'object',
+  properties: { spec: { type: 'object', properties }, ...others },
+});
+
+/** A version of a kind: served, stored, and with any field. */
+export const versionOf = (name: string, schema: object = ANY, more: object = {}) => ({
+  ...{ name, served: true, storage: true, schema: { openAPIV3Schema: schema } },
+  ...more,
+});
+
+/** @param more fields of the spec; by default, the only version is that of the resource */
+export const definitionOf = (
+  { group, version, resource, kind, namespaced }: Resource,
+  more: object = {},
+): KubeObject & { readonly spec: object } => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${resource}.${group}` },
+  spec: {
+    group,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    names: { plural: resource, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
+    versions: [versionOf(version)],
+    ...more,
+  },
+});
