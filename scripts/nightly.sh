@@ -29,7 +29,6 @@ suites() {
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project integration test/integration/{native-policies,native-order,admission-policies,mutating-policies}.test.ts
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project processes test/integration/{cel-oracle,npm-package}.test.ts
   step env GATEHOUSE_PAIRS=10000 npx vitest run --project e2e test/e2e/serializable.test.ts
-  step env GATEHOUSE_GRAPHS=1000 GATEHOUSE_LONG=1 npx vitest run --project sandbox test/e2e/restore-orders.test.ts
   step env GATEHOUSE_LONG=only npx vitest run --project sandbox
   step npx vitest run --project nightly
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project velero test/velero/generated.test.ts

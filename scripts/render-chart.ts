@@ -9,7 +9,7 @@ import { readParts, type Part } from './chart/parts.ts';
 import type { Definition } from './reference/kind.ts';
 import { renderValues, renderValuesPage, renderValuesSchema } from './chart/values-file.ts';
 import { chartValues, type BaseDefaults } from './chart/values.ts';
-import { toYaml } from '../src/cli/terminal/yaml.ts';
+import { toYaml } from '../src/cli/terminal/output.ts';
 
 const HEADER = '{{- /* Generated from deploy/ by `npm run generate`. Do not edit. */ -}}\n';
 

@@ -1,5 +1,5 @@
 import { customResourceDefinitions } from '../src/api/crds.ts';
-import { toYaml } from '../src/cli/terminal/yaml.ts';
+import { toYaml } from '../src/cli/terminal/output.ts';
 
 const HEADER = '# Generated from src/api by `npm run generate`. Do not edit.\n';
 

@@ -16,10 +16,10 @@ export interface RoomSize {
  * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
  */
 export const LIMITS = {
-  product: { lines: 102_200, files: 826 },
+  product: { lines: 97_150, files: 622 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 136_000 },
-  rooms: { admission: 16_620, cli: 14_230, machinery: 14_460, runtime: 19_720, sandbox: 7_710 },
+  tests: { lines: 127_200 },
+  rooms: { admission: 16_500, cli: 13_450, machinery: 12_500, runtime: 19_200, sandbox: 6_590 },
 } as const;
 
 /** The rooms whose folders are listed separately, too. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
-import { jsonOfYaml, parseYamlDocuments } from '../src/cli/review/yaml-text.ts';
+import { jsonOfYaml, parseYamlDocuments } from '../src/cli/review/yaml.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', 'deploy');
 const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' }).filter((name) =>

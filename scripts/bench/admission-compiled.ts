@@ -7,21 +7,18 @@ import { configMaps } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES } from '../../src/runtime/resources.ts';
 import { eventually } from '../../test/support/processes.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
-import { atMost, percentile, type Figure } from './figures.ts';
+import { atMost, playBatches, type Figure } from './figures.ts';
 import { apply } from './restore-scene.ts';
+import { admissionPolicy } from '../../test/support/objects.ts';
 
-const WARM_UP = 300;
-const BATCHES = 15;
-/** The smallest number whose p99 is not the maximum. */
-const BATCH = 101;
+/** 101 is the smallest number whose p99 is not the maximum. */
+const BATCHES = { warmUp: 300, batches: 15, batch: 101 };
 /** Compiled, compared with the webhook. */
 const MOST_SHARE = 0.8;
 
 /** Who judges the create. */
 const JUDGES = ['none', 'API server', 'webhook'] as const;
 type Judge = (typeof JUDGES)[number];
-/** The milliseconds of one create for each judge. */
-type Round = Readonly<Record<Judge, number>>;
 
 const labelOf = (judge: Judge): string => judge.replace(' ', '-').toLowerCase();
 
@@ -33,20 +30,14 @@ const RULES = [
 ];
 
 /** On creations alone: a compiled policy has no webhook entry then. */
-const policyFor = (judge: Judge, compile: 'Auto' | 'Never') => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name: `bench-${labelOf(judge)}` },
-  ...{
-    spec: {
-      match: {
-        ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] },
-        objectSelector: { matchLabels: { bench: labelOf(judge) } },
-      },
-      ...{ compile, audit: false, validate: { rules: RULES } },
+const policyFor = (judge: Judge, compile: 'Auto' | 'Never') =>
+  admissionPolicy(`bench-${labelOf(judge)}`, {
+    match: {
+      ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] },
+      objectSelector: { matchLabels: { bench: labelOf(judge) } },
     },
-  },
-});
+    ...{ compile, audit: false, validate: { rules: RULES } },
+  });
 
 export async function measureCompiled(): Promise<readonly Figure[]> {
   const cluster = await startClusterProcess('sandbox');
@@ -57,9 +48,9 @@ export async function measureCompiled(): Promise<readonly Figure[]> {
     await replica.whenReady(60_000);
     await apply(cluster, policyFor('webhook', 'Never'), policyFor('API server', 'Auto'));
     await untilJudged(cluster);
-    const rounds = await play(cluster);
+    const figures = await play(cluster);
     await replica.program.stop(30_000);
-    return report(rounds);
+    return figures;
   } finally {
     await cluster.stop();
   }
@@ -80,42 +71,20 @@ const untilJudged = ({ client }: ClusterProcess) =>
     { timeoutMs: 60_000, everyMs: 100 },
   );
 
-/** The judges alternate, so that other load affects all equally. */
-async function play({ client }: ClusterProcess): Promise<readonly Round[]> {
-  const create = async (judge: Judge) => {
+async function play({ client }: ClusterProcess): Promise<readonly Figure[]> {
+  const create = (judge: Judge) => {
     const metadata = { name: 'bench', namespace: 'default', labels: { bench: labelOf(judge), owner: 'ada' } };
     const data = Object.fromEntries(Array.from('abcdefghij', (key) => [`key-${key}`, 'x'.repeat(100)]));
-    const startedAt = performance.now();
-    await client.create(
+    return client.create(
       configMaps,
       { apiVersion: 'v1', kind: 'ConfigMap', metadata, ...{ data } },
       { dryRun: true },
     );
-    return performance.now() - startedAt;
   };
-  const rounds: Round[] = [];
-  for (let round = 0; round < WARM_UP + BATCHES * BATCH; round += 1) {
-    const times = { none: 0, 'API server': 0, webhook: 0 };
-    for (const judge of round % 2 === 0 ? JUDGES : JUDGES.toReversed()) times[judge] = await create(judge);
-    if (round >= WARM_UP) rounds.push(times);
-  }
-  return rounds;
-}
-
-function report(rounds: readonly Round[]): readonly Figure[] {
-  const batches = Array.from({ length: BATCHES }, (_, index) =>
-    rounds.slice(index * BATCH, (index + 1) * BATCH),
-  );
-  /** The median of the batches. */
-  const typical = (valueOf: (batch: readonly Round[]) => number) => percentile(batches.map(valueOf), 0.5);
-  const at = (batch: readonly Round[], judge: Judge, share: number) =>
-    percentile(
-      batch.map((round) => round[judge]),
-      share,
-    );
+  const typical = await playBatches(JUDGES, BATCHES, create);
   const time = (judge: Judge) =>
-    [0.5, 0.99].map((share) => `${typical((batch) => at(batch, judge, share)).toFixed(2)} ms`).join(', ');
-  const share = typical((batch) => at(batch, 'API server', 0.5) / at(batch, 'webhook', 0.5));
+    [0.5, 0.99].map((share) => `${typical((at) => at(judge, share)).toFixed(2)} ms`).join(', ');
+  const share = typical((at) => at('API server', 0.5) / at('webhook', 0.5));
   const percent = (value: number) => `${Math.round(value * 100)} % of the webhook`;
   return [
     { what: 'create through the API of the sandbox, no policy: p50, p99', measured: time('none') },

@@ -4,29 +4,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
+import { DATACENTERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { createLog, withDebugIfEnabled } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createTargets } from '../../src/runtime/policies/targets.ts';
 import { createWorld } from '../../src/runtime/policies/world.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { createLoadShedding, maxBodyBytes } from '../../src/server/limits/load-shedding.ts';
-import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
-import { buildWebhookServer, type WebhookServer } from '../../src/server/webhook-server.ts';
+import {
+  buildWebhookServer,
+  type ServingCertificate,
+  type WebhookServer,
+} from '../../src/server/webhook-server.ts';
 import type { Contents } from './admission-server.ts';
 import { datacenterName, SERVER_POLICY } from './admission-reviews.ts';
-
-const DATACENTERS: Resource = {
-  group: 'infra.example.com',
-  version: 'v1',
-  resource: 'datacenters',
-  kind: 'Datacenter',
-  namespaced: false,
-};
 
 /** Logs to stdout, as in production. Resolves when all policies are compiled and all lists are complete. */
 export async function buildGatehouse(

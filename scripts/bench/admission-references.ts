@@ -8,29 +8,19 @@ import { GATEHOUSE_GROUP, type AuditEvent } from '../../test/support/control-pla
 import { serversPolicy } from '../../test/support/objects.ts';
 import { eventually } from '../../test/support/processes.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
-import { atMost, percentile, type Figure } from './figures.ts';
+import { atMost, percentile, playBatches, type Figure } from './figures.ts';
 import { apply } from './restore-scene.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
-const BATCHES = 10;
-const BATCH = 40;
-const WARM_UP = 60;
+const BATCHES = { warmUp: 60, batches: 10, batch: 40 };
 const TARGETS = 10;
 /** The latency with the guarantee, in relation to the latency without it. */
 const MOST = 1.5;
 
 /** A namespace for each policy; `none` has no policy. */
-type Case = 'none' | 'BestEffort' | 'Serializable';
+const CASES = ['none', 'BestEffort', 'Serializable'] as const;
+type Case = (typeof CASES)[number];
 const namespaceOf = (kind: Case): string => `bench-${kind.toLowerCase()}`;
-
-/** Alternate, so that load that grows or falls affects all equally. */
-const ORDERS = [
-  ['none', 'BestEffort', 'Serializable'],
-  ['Serializable', 'BestEffort', 'none'],
-] as const satisfies readonly (readonly Case[])[];
-
-/** The milliseconds of one write of each case. */
-type Round = Readonly<Record<Case, number>>;
 
 export async function measureReferences(): Promise<readonly Figure[]> {
   const cluster = await startClusterProcess('kube-apiserver');
@@ -43,13 +33,9 @@ export async function measureReferences(): Promise<readonly Figure[]> {
     const replica = await cluster.startReplica('one');
     await replica.whenReady(60_000);
     await enforce(cluster);
-    const rounds: Round[] = [];
-    for (let round = 0; round < WARM_UP + BATCHES * BATCH; round += 1) {
-      const times = await playRound(cluster, round);
-      if (round >= WARM_UP) rounds.push(times);
-    }
+    const figures = await play(cluster);
     await replica.program.stop(30_000);
-    return [...report(rounds, cluster.version), ...partsOf(await cluster.audit())];
+    return [...figures, ...partsOf(await cluster.audit())];
   } finally {
     await cluster.stop();
   }
@@ -72,8 +58,7 @@ const binding = {
 
 /** Resolves when the API server calls the webhooks of both policies. */
 async function enforce(cluster: ClusterProcess): Promise<void> {
-  const cases = ['none', 'BestEffort', 'Serializable'] as const;
-  for (const kind of cases)
+  for (const kind of CASES)
     await apply(cluster, {
       ...{ apiVersion: 'v1', kind: 'Namespace' },
       metadata: { name: namespaceOf(kind), labels: { bench: kind } },
@@ -116,17 +101,6 @@ function referencesWith(guarantee: 'BestEffort' | 'Serializable') {
   });
 }
 
-async function playRound({ client }: ClusterProcess, round: number): Promise<Round> {
-  const times = { none: 0, BestEffort: 0, Serializable: 0 };
-  for (const kind of ORDERS[round % ORDERS.length] ?? []) {
-    const object = server(namespaceOf(kind), `server-${round}`, `dc-${round % TARGETS}`);
-    const startedAt = performance.now();
-    await client.create(SERVERS, object);
-    times[kind] = performance.now() - startedAt;
-  }
-  return times;
-}
-
 /** The calls of Gatehouse for one write, as the API server times them. */
 const CALLS = [
   ['create', 'uniqueclaims', 'a write of an intent'],
@@ -151,19 +125,12 @@ function milliseconds(time = ''): number {
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 const ratio = (value: number): string => `${value.toFixed(2)} times`;
 
-function report(rounds: readonly Round[], version: string): readonly Figure[] {
-  const batches = Array.from({ length: BATCHES }, (_, index) =>
-    rounds.slice(index * BATCH, (index + 1) * BATCH),
+async function play({ client, version }: ClusterProcess): Promise<readonly Figure[]> {
+  const typical = await playBatches(CASES, BATCHES, (kind, round) =>
+    client.create(SERVERS, server(namespaceOf(kind), `server-${round}`, `dc-${round % TARGETS}`)),
   );
-  /** The median of the batches: a burst of load spoils only its own batches. */
-  const typical = (valueOf: (batch: readonly Round[]) => number) => percentile(batches.map(valueOf), 0.5);
-  const p50 = (batch: readonly Round[], kind: Case) =>
-    percentile(
-      batch.map((round) => round[kind]),
-      0.5,
-    );
-  const time = (kind: Case) => ms(typical((batch) => p50(batch, kind)));
-  const share = typical((batch) => p50(batch, 'Serializable') / p50(batch, 'BestEffort'));
+  const time = (kind: Case) => ms(typical((at) => at(kind, 0.5)));
+  const share = typical((at) => at('Serializable', 0.5) / at('BestEffort', 0.5));
   return [
     { what: `create of an object without a policy, kube-apiserver ${version}: p50`, measured: time('none') },
     { what: '  with a reference', measured: time('BestEffort') },

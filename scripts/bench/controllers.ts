@@ -3,7 +3,6 @@
  * missed.
  */
 import { execFile } from 'node:child_process';
-import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
@@ -15,13 +14,14 @@ import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { ANY, definitionOf, versionOf } from '../../test/support/definitions.ts';
 import type { Replica } from '../../test/support/gatehouse.ts';
 import { MAIN } from '../../test/support/main-module.ts';
 import { eventually } from '../../test/support/processes.ts';
-import { times } from './client.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
 import { CONTAINER_HEAP } from './container-heap.ts';
-import { atMost, percentile, printFigures, type Figure } from './figures.ts';
+import { atMost, percentile, runBenchmark, type Figure } from './figures.ts';
+import { times } from './objects.ts';
 import { sampleOf } from './samples.ts';
 import { mebibytes, whole } from './table.ts';
 
@@ -30,24 +30,9 @@ const HANDLERS = join(import.meta.dirname, 'controllers');
 const TEAMS: Resource = {
   ...{ group: 'bench.example.com', version: 'v1', resource: 'teams', kind: 'Team', namespaced: false },
 };
-const CRD = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'teams.bench.example.com' },
-  spec: {
-    group: 'bench.example.com',
-    scope: 'Cluster',
-    names: { kind: 'Team', listKind: 'TeamList', plural: 'teams', singular: 'team' },
-    versions: [
-      {
-        ...{ name: 'v1', served: true, storage: true, subresources: { status: {} } },
-        schema: {
-          openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-        },
-      },
-    ],
-  },
-};
+const CRD = definitionOf(TEAMS, {
+  versions: [versionOf('v1', ANY, { subresources: { status: {} } })],
+});
 interface Team extends KubeObject {
   readonly spec: { readonly size: number };
   readonly status?: { readonly size?: number; readonly sawAt?: number };
@@ -213,16 +198,12 @@ async function start(cluster: ClusterProcess, name: string): Promise<Replica> {
   return replica;
 }
 
-const before = loadavg()[0]?.toFixed(1) ?? '';
-const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);
-const figures: Figure[] = [];
-try {
-  await prepare(cluster);
-  figures.push(...(await measureStart(cluster)), ...(await measureChanges(cluster)));
-} finally {
-  await cluster.stop();
-}
-printFigures(figures);
-console.log(`${cpus().length} cores, Node ${process.version}; load ${before} before the benchmark`);
-const missed = figures.filter(({ target }) => target?.met === false);
-if (flags.check && missed.length > 0) process.exitCode = 1;
+await runBenchmark(flags.check, async () => {
+  const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);
+  try {
+    await prepare(cluster);
+    return [...(await measureStart(cluster)), ...(await measureChanges(cluster))];
+  } finally {
+    await cluster.stop();
+  }
+});

@@ -1,3 +1,5 @@
+import { cpus, loadavg } from 'node:os';
+
 import { printTable } from './table.ts';
 
 export interface Target {
@@ -41,4 +43,63 @@ export function percentile(values: readonly number[], share: number): number {
   const value = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
   if (value === undefined) throw new Error('nothing was measured');
   return value;
+}
+
+/** Measures, prints the figures and the load of the machine. With `isCheck`, the process fails when a target is missed. */
+export async function runBenchmark(
+  isCheck: boolean,
+  measure: () => Promise<readonly Figure[]>,
+): Promise<void> {
+  const load = () => loadavg()[0]?.toFixed(1) ?? '';
+  const before = load();
+  const figures = await measure();
+  printFigures(figures);
+  console.log(
+    `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
+      `load ${before} before the benchmark, ${load()} at its end, including the benchmark itself`,
+  );
+  const missed = figures.filter(({ target }) => target?.met === false);
+  if (!isCheck || missed.length === 0) return;
+  for (const { what, measured, target } of missed)
+    console.error(`${what.trim()}: ${measured} instead of ${target?.wanted ?? ''}`);
+  process.exitCode = 1;
+}
+
+export interface Batches {
+  readonly warmUp: number;
+  readonly batches: number;
+  readonly batch: number;
+}
+
+/** The percentile of the milliseconds of a case in one batch. */
+type At<Case> = (which: Case, share: number) => number;
+
+/**
+ * Times each case in turn, so that load that grows or falls affects all equally.
+ * @returns a function that gives the median over the batches: a burst of load spoils only its own batches
+ */
+export async function playBatches<Case extends string>(
+  cases: readonly Case[],
+  { warmUp, batches, batch }: Batches,
+  play: (which: Case, round: number) => Promise<unknown>,
+): Promise<(valueOf: (at: At<Case>) => number) => number> {
+  const rounds: ReadonlyMap<Case, number>[] = [];
+  for (let round = 0; round < warmUp + batches * batch; round += 1) {
+    const times = new Map<Case, number>();
+    for (const which of round % 2 === 0 ? cases : cases.toReversed()) {
+      const startedAt = performance.now();
+      await play(which, round);
+      times.set(which, performance.now() - startedAt);
+    }
+    if (round >= warmUp) rounds.push(times);
+  }
+  const values = Array.from({ length: batches }, (_, index): At<Case> => {
+    const some = rounds.slice(index * batch, (index + 1) * batch);
+    return (which, share) =>
+      percentile(
+        some.map((times) => times.get(which) ?? NaN),
+        share,
+      );
+  });
+  return (valueOf) => percentile(values.map(valueOf), 0.5);
 }

@@ -5,15 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { METADATA_ACCEPT } from '../../src/kube/client.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import { secrets } from '../../src/kube/well-known.ts';
-import type { Replica } from '../../test/support/gatehouse.ts';
-import { eventually } from '../../test/support/processes.ts';
 import { createNamespaces, createServices } from './burst.ts';
-import { times } from './client.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
 import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
-import { namespaceOf } from './objects.ts';
-import { sampleOf } from './samples.ts';
+import { namespaceOf, times } from './objects.ts';
+import { mostOf, untilServicesSeen, useOf, type Use } from './samples.ts';
 import { mebibytes, whole } from './table.ts';
 
 const LEAVES = 10_000;
@@ -24,11 +21,6 @@ const BUDGET = 250 * 2 ** 20;
 const SHARE = 0.5;
 /** The size of one Secret in the sandbox, which keeps it as JSON with base64. */
 const HELD_BYTES = 1.4 * FOREIGN_BYTES;
-
-interface Use {
-  readonly rss: number;
-  readonly heap: number;
-}
 
 /** Printed next to the figures. */
 export const WHY_SANDBOX =
@@ -48,14 +40,14 @@ export async function measureMemory(): Promise<readonly Figure[]> {
     const first = await cluster.startReplica('one', CONTAINER_HEAP);
     await first.whenReady(60_000);
     const idle = await useOf(first);
-    const issuing = startSampling(first);
+    const issuing = mostOf(first);
     const { ready } = await createServices(cluster, LEAVES, 600_000);
     const issued = await issuing.stop();
     await first.program.stop(30_000);
 
     const second = await cluster.startReplica('two', CONTAINER_HEAP);
-    const starting = startSampling(second);
-    await allLookedAt(second);
+    const starting = mostOf(second);
+    await untilServicesSeen(second, LEAVES);
     const started = await starting.stop();
     await sleep(30_000);
     const rest = await useOf(second);
@@ -103,50 +95,4 @@ async function createForeign({ rest }: ClusterProcess, count: number): Promise<v
       headers: { accept: METADATA_ACCEPT }, // the response needs no body
     });
   });
-}
-
-async function useOf(replica: Replica): Promise<Use> {
-  const metrics = await replica.metrics();
-  return {
-    rss: sampleOf(metrics, 'process_resident_memory_bytes') ?? 0,
-    heap: sampleOf(metrics, 'nodejs_heap_size_used_bytes') ?? 0,
-  };
-}
-
-/** Samples the memory twice a second and keeps the maximum of each value. */
-function startSampling(replica: Replica): { readonly stop: () => Promise<Use> } {
-  const stopping = new AbortController();
-  let most: Use = { rss: 0, heap: 0 };
-  const look = async () => {
-    const { rss, heap } = await useOf(replica);
-    most = { rss: Math.max(most.rss, rss), heap: Math.max(most.heap, heap) };
-  };
-  const loop = async () => {
-    while (!stopping.signal.aborted) {
-      await look().catch(() => undefined); // the replica may not listen yet
-      await sleep(500);
-    }
-  };
-  const running = loop();
-  return {
-    stop: async () => {
-      stopping.abort();
-      await running;
-      await look();
-      return most;
-    },
-  };
-}
-
-async function allLookedAt(replica: Replica): Promise<void> {
-  await replica.whenReady(120_000);
-  await eventually(
-    'the replica has processed each Service',
-    async () => {
-      const metrics = await replica.metrics();
-      const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;
-      return done >= LEAVES && sampleOf(metrics, 'workqueue_depth{name="serving-certs"}') === 0;
-    },
-    { timeoutMs: 300_000, everyMs: 500 },
-  );
 }

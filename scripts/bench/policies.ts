@@ -4,7 +4,6 @@
  * same schema that Gatehouse does not see. Other load on the machine must not decide the result: the kinds of writes
  * alternate, and the result is the median of many batches, so that a burst of load spoils only its own batches.
  */
-import { loadavg, availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
@@ -16,14 +15,12 @@ import { ADMISSION_POLICIES } from '../../src/runtime/resources.ts';
 import { eventually } from '../../test/support/processes.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
-import { atMost, percentile, printFigures, type Figure } from './figures.ts';
+import { atMost, playBatches, runBenchmark, type Figure } from './figures.ts';
 
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 
-const BATCHES = 15;
-/** The smallest number whose p99 is not the maximum: one outlier alone does not decide a batch. */
-const BATCH = 101;
-const WARM_UP = 200;
+/** 101 is the smallest number whose p99 is not the maximum: one outlier alone does not decide a batch. */
+const BATCHES = { warmUp: 200, batches: 15, batch: 101 };
 /** Of the access reviews, in milliseconds. */
 const MOST_ADDED = 20;
 /** A reviewed write, in relation to the floor. */
@@ -36,28 +33,23 @@ const TARGETS = ['nodes', 'services', 'configmaps', 'serviceaccounts'];
 
 type Crd = KubeObject & { readonly spec: object };
 
-/** The milliseconds of the three writes of a round. */
-type Round = Readonly<Record<'reviewed' | 'unchanged' | 'floor', number>>;
-
-/** Alternate, so that load that grows or falls affects all equally. */
-const ORDERS = [
-  ['reviewed', 'unchanged', 'floor'],
-  ['floor', 'unchanged', 'reviewed'],
-] as const satisfies readonly (readonly (keyof Round)[])[];
+const KINDS = ['reviewed', 'unchanged', 'floor'] as const;
+type Kind = (typeof KINDS)[number];
 
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
-const cluster = await startClusterProcess('kube-apiserver');
-try {
-  const replica = await cluster.startReplica('one');
-  await replica.whenReady(60_000);
-  const figures = await measure(cluster);
-  await replica.program.stop(30_000);
-  printFigures(figures);
-  if (flags.check && figures.some(({ target }) => target?.met === false)) process.exitCode = 1;
-} finally {
-  await cluster.stop();
-}
+await runBenchmark(flags.check, async () => {
+  const cluster = await startClusterProcess('kube-apiserver');
+  try {
+    const replica = await cluster.startReplica('one');
+    await replica.whenReady(60_000);
+    const figures = await measure(cluster);
+    await replica.program.stop(30_000);
+    return figures;
+  } finally {
+    await cluster.stop();
+  }
+});
 
 async function measure({ rest, client, version }: ClusterProcess): Promise<readonly Figure[]> {
   const rules = [
@@ -82,11 +74,7 @@ async function measure({ rest, client, version }: ClusterProcess): Promise<reado
   });
   const author = createClient(rest.impersonate({ user: 'author', groups: ['system:authenticated'] }));
   // Dry runs call the same webhooks. Controllers react to stored writes, and would compete with the next write.
-  const patch = async (kind: Resource, spec: object) => {
-    const startedAt = performance.now();
-    await author.patchMerge(kind, NAME, { spec }, { dryRun: true });
-    return performance.now() - startedAt;
-  };
+  const patch = (kind: Resource, spec: object) => author.patchMerge(kind, NAME, { spec }, { dryRun: true });
   await client.create(ADMISSION_POLICIES, policyThatReads(TARGETS));
   await eventually('the API server calls the webhook', async () => {
     const { metadata } = await author.patchMerge(ADMISSION_POLICIES, NAME, {
@@ -102,33 +90,11 @@ async function measure({ rest, client, version }: ClusterProcess): Promise<reado
     unchanged: (round: number) => patch(ADMISSION_POLICIES, { timeoutSeconds: 6 + (round % 2) }),
     floor: (round: number) => patch(COPIES, variables(round)),
   };
-  const rounds: Round[] = [];
-  for (let round = 0; round < WARM_UP + BATCHES * BATCH; round += 1) {
-    const times = { reviewed: 0, unchanged: 0, floor: 0 };
-    for (const at of ORDERS[round % ORDERS.length] ?? []) times[at] = await kinds[at](round);
-    if (round >= WARM_UP) rounds.push(times);
-  }
-  return report(rounds, version);
-}
-
-function report(rounds: readonly Round[], version: string): readonly Figure[] {
-  const batches = Array.from({ length: BATCHES }, (_, index) =>
-    rounds.slice(index * BATCH, (index + 1) * BATCH),
-  );
-  /** The median of the batches. */
-  const typical = (valueOf: (batch: readonly Round[]) => number) => percentile(batches.map(valueOf), 0.5);
-  const at = (batch: readonly Round[], kind: keyof Round, share: number) =>
-    percentile(
-      batch.map((round) => round[kind]),
-      share,
-    );
-  const time = (kind: keyof Round) =>
-    [0.5, 0.99].map((share) => ms(typical((batch) => at(batch, kind, share)))).join(', ');
-  const added = (base: keyof Round, share: number) =>
-    typical((batch) => at(batch, 'reviewed', share) - at(batch, base, share));
-  const ratio = (base: keyof Round, share: number) =>
-    typical((batch) => at(batch, 'reviewed', share) / at(batch, base, share));
-  const compared = (base: keyof Round) =>
+  const typical = await playBatches(KINDS, BATCHES, (kind, round) => kinds[kind](round));
+  const time = (kind: Kind) => [0.5, 0.99].map((share) => ms(typical((at) => at(kind, share)))).join(', ');
+  const added = (base: Kind, share: number) => typical((at) => at('reviewed', share) - at(base, share));
+  const ratio = (base: Kind, share: number) => typical((at) => at('reviewed', share) / at(base, share));
+  const compared = (base: Kind) =>
     [0.5, 0.99]
       .map((share) => `${ms(added(base, share))} (${ratio(base, share).toFixed(1)} times)`)
       .join(', ');
@@ -155,10 +121,6 @@ function report(rounds: readonly Round[], version: string): readonly Figure[] {
         MOST_TIMES,
         (value) => `${value.toFixed(1)} times the floor`,
       ),
-    },
-    {
-      what: `  load of the machine in the last minute, ${availableParallelism()} cores`,
-      measured: (loadavg()[0] ?? 0).toFixed(1),
     },
   ];
 }

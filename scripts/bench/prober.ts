@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { systemClock } from '../../src/kube/clock.ts';
 import { askForLeaf } from '../../src/runtime/endpoints/handshake.ts';
-import { createProber } from '../../src/runtime/endpoints/prober.ts';
+import { createProber, servedBy } from '../../src/runtime/endpoints/prober.ts';
 import { createServedCerts } from '../../src/runtime/endpoints/served-certs.ts';
-import { servedBy } from '../../src/runtime/endpoints/start-endpoint-probes.ts';
 import { firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
 import { leafOf } from '../../test/support/trust-history.ts';
 import { startChild } from './child.ts';

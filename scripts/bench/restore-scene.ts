@@ -30,10 +30,14 @@ const SHARE_OF_ZONES = 10;
 
 export const namespaceFor = (index: number): string => `restored-${index % NAMESPACES}`;
 
-/** For the same objects in namespaces that Gatehouse does not see. */
-export const toFloor = Object.fromEntries(
-  Array.from({ length: NAMESPACES }, (_, index) => [namespaceFor(index), `floor-${index}`]),
-);
+const namespaces = Array.from({ length: NAMESPACES }, (_, index) => namespaceFor(index));
+const floorOf = (name = ''): string => name.replace('restored-', 'floor-');
+
+/** The same object in a namespace that Gatehouse does not see. */
+export const inFloor = (object: BackupObject): BackupObject => ({
+  ...object,
+  metadata: { ...object.metadata, namespace: floorOf(object.metadata.namespace) },
+});
 
 /** Prepares everything except the policy. */
 export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
@@ -42,8 +46,8 @@ export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
     ...kindManifests,
     restoreDefinition,
     clusterAdmin('velero', VELERO.user),
-    ...['velero', ...Object.keys(toFloor)].map((name) => namespace(name)),
-    ...Object.values(toFloor).map((name) => namespace(name, { [FLOOR]: 'true' })),
+    ...['velero', ...namespaces].map((name) => namespace(name)),
+    ...namespaces.map((name) => namespace(floorOf(name), { [FLOOR]: 'true' })),
     readerBinding,
   );
   await Promise.all(

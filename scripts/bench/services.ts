@@ -2,12 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { writesOf, countByTarget } from '../../test/support/gatehouse-audit.ts';
 import type { Replica } from '../../test/support/gatehouse.ts';
-import { eventually } from '../../test/support/processes.ts';
 import { createNamespaces, createServices } from './burst.ts';
 import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
 import { namespaces } from './objects.ts';
-import { sampleOf } from './samples.ts';
+import { untilServicesSeen } from './samples.ts';
 import { whole } from './table.ts';
 
 const SERVICES = 1_000;
@@ -80,17 +79,7 @@ async function callsPerLeaf(cluster: ClusterProcess) {
 
 /** A replica that restarts reads all objects and must write nothing. */
 async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
-  await replica.whenReady(60_000);
-  const looked = await eventually(
-    'the replica has processed each Service',
-    async () => {
-      const metrics = await replica.metrics();
-      const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;
-      const waiting = sampleOf(metrics, 'workqueue_depth{name="serving-certs"}') ?? 0;
-      return done >= SERVICES && waiting === 0 ? done : undefined;
-    },
-    { timeoutMs: 60_000, everyMs: 200 },
-  );
+  const looked = await untilServicesSeen(replica, SERVICES);
   await sleep(2_000); // waits for late writes
   const events = await cluster.audit();
   const writes = writesOf({ auditLog: () => events }, replica.name);

@@ -2,7 +2,7 @@
  * Turns manifests into templates: puts a placeholder at each path, writes the object as YAML, then replaces each
  * placeholder.
  */
-import { toYaml } from '../../src/cli/terminal/yaml.ts';
+import { toYaml } from '../../src/cli/terminal/output.ts';
 
 /**
  * The template code at a path. `inline` replaces the value only. `lines` replaces the whole line, with its indentation.

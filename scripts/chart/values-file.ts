@@ -5,7 +5,7 @@
 import type { TProperties, TSchema } from 'typebox';
 
 import { cell, code, table } from '../reference/page.ts';
-import { toYaml } from '../../src/cli/terminal/yaml.ts';
+import { toYaml } from '../../src/cli/terminal/output.ts';
 
 type Values = TSchema & { readonly properties: TProperties };
 

@@ -1,14 +1,13 @@
 /** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
-import { OPENED_BY, OPENER_SCOPE } from '../../src/restore/opener.ts';
+import { OPENED_BY, OPENER_SCOPE, SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { APPLIED, CONTROLLER_LABEL, OWNER_LABEL } from '../../src/controllers/owned-objects.ts';
 import { INSTALLED_LABEL } from '../../src/admission/native/installed-policy.ts';
-import { QUIESCE_ANNOTATION, QUIESCE_LABEL } from '../../src/restore/quiesce/record.ts';
-import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
+import { QUIESCE_ANNOTATION, QUIESCE_LABEL } from '../../src/restore/quiesce/plan.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
-import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
+import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-entries.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
 import { DELETION_INTENT_LABEL } from '../../src/admission/policy/references/intents.ts';
 import { DELETION_LABEL, PROOF_ANNOTATION } from '../../src/admission/policy/references/deletion-record.ts';
