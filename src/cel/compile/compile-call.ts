@@ -271,9 +271,13 @@ function branchStep({ step, isPath = false }: Compiled, branch: Expression | und
     (branch?.kind === 'select' && branch.mode === 'test');
   if (!isPath || isOther) return step;
   return (frame) => {
-    const value = step(frame);
-    count(frame, -1);
-    return value;
+    count(frame, -1); // first: whoever has exactly the cost must not run out within the step
+    try {
+      return step(frame);
+    } catch (error) {
+      count(frame, 1); // a path that fails costs the same everywhere
+      throw error;
+    }
   };
 }
 

@@ -173,10 +173,16 @@ function selectStep(
 
 /** What an empty optional lacks costs nothing. */
 function readCounted(frame: Frame, container: unknown, key: unknown, cost: number): unknown {
-  spend(frame, cost);
-  const value = read(container, key);
-  if (value === NONE) count(frame, -1);
-  return value;
+  charge(frame, cost);
+  count(frame, cost - 1);
+  let last = 1;
+  try {
+    const value = read(container, key);
+    if (value === NONE) last = 0;
+    return value;
+  } finally {
+    count(frame, last);
+  }
 }
 
 /** An optional field or element costs 1 if it exists. */
