@@ -12,7 +12,7 @@ export interface RoomSize {
 }
 
 /**
- * Lines at most, and files at most of the whole: what there is today. The numbers only fall, by fewer concepts, not by fuller lines.
+ * The most lines of each room, and the most files of src: today's sizes. Lower them when a concept goes; do not pack lines.
  * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
  */
 export const LIMITS = {

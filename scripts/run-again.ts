@@ -1,6 +1,6 @@
 /**
  * Runs test files alone that failed while other suites shared the processors. Their bounds are about Gatehouse, and five
- * busy workers on two cores break them too. Both outputs are in the log, and whoever fails alone has failed.
+ * busy workers on two cores break them too. Both outputs are in the log. A file that fails alone fails the run.
  *
  * Usage: node scripts/run-again.ts REPORT…: the reports of Vitest, each named after its project (e2e.json).
  */
@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 
-/** Of all files. More than that is no matter of load. */
+/** Load does not explain more failures than this. */
 const MAX_FILES = 4;
 
 interface Report {
