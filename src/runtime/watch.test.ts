@@ -1,9 +1,10 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { setImmediate } from 'node:timers/promises';
 
 import type { KubeObject } from '../json/kube-object.ts';
 import { namespaces as NAMESPACES, secrets } from '../kube/well-known.ts';
 import { silent } from '../../test/support/runtime/fixtures.ts';
+import { sendJson, startServer, status } from '../../test/support/kube/fake-api-server.ts';
 import { createListedRest } from '../../test/support/runtime/listed-rest.ts';
 import { createListeners } from './listeners.ts';
 import { unwatched, watch, type WatchOptions } from './watch.ts';
@@ -69,4 +70,29 @@ test('the store of a part that is off is complete and empty', async () => {
   const { store, hasSynced, whenSynced } = unwatched();
   await whenSynced(new AbortController().signal);
   expect([hasSynced(), store.list()]).toEqual([true, []]);
+});
+
+test('a watch says for how long it has been failing', async () => {
+  let refuses = true;
+  const server = await startServer(({ url }, response) => {
+    if (refuses) sendJson(response, status(403, 'Forbidden'), 403);
+    else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
+    else sendJson(response, { metadata: { resourceVersion: '10' }, items: [] });
+  });
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const context = {
+    rest: server.rest(),
+    rollbacks: createListeners<[]>(),
+    namespaces: undefined,
+    log: silent,
+  };
+  const onFailure = vi.fn();
+  const options = { resource: secrets, timing: { backoff: { baseMs: 10, maxMs: 20 } }, onFailure };
+  const { failingMs } = watch<KubeObject>(context, options, stop.signal);
+  expect(failingMs()).toBe(0);
+  await expect.poll(() => onFailure.mock.calls.length, { interval: 5 }).toBeGreaterThan(2);
+  expect(failingMs()).toBeGreaterThan(10); // the second and the third error do not begin again
+  refuses = false;
+  await expect.poll(failingMs, { interval: 5 }).toBe(0);
 });

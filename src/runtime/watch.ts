@@ -24,8 +24,13 @@ export interface Watching<T extends KubeObject> extends Watched<T> {
   readonly isListing: () => boolean;
   /** Waits for the first list; false after `LISTING_MS`. @throws the reason of `signal` on abort */
   readonly listedInTime: (signal: AbortSignal) => Promise<boolean>;
+  /** Since the first error without a success after it, in milliseconds. 0: the latest attempt succeeded. */
+  readonly failingMs: () => number;
   readonly stop: () => void;
 }
+
+/** An API server that has just started forbids everything until it has read its roles, in milliseconds. */
+export const STARTING_MS = 5_000;
 
 /** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
@@ -81,9 +86,15 @@ export function watch<T extends KubeObject>(
   const scope = name === undefined ? others : { ...others, fieldSelector: `metadata.name=${name}` };
   const { resource, namespace: only } = scope;
   const places = only === undefined ? placesOf(resource, namespaces) : [only];
+  let failingSince: number | undefined;
+  const failure = () => reflectors.map((one) => one.failure()).find((error) => error !== undefined);
+  const onFailure = () => {
+    failingSince = failure() === undefined ? undefined : (failingSince ?? performance.now());
+    options.onFailure?.();
+  };
   const reflectors = places.map((namespace) =>
     createReflector<T>({
-      ...{ rest, log, ...scope, namespace, onChange: listeners.tell },
+      ...{ rest, log, ...scope, namespace, onChange: listeners.tell, onFailure },
       store: namespace === undefined ? store : inNamespace(store, namespace),
     }),
   );
@@ -99,7 +110,8 @@ export function watch<T extends KubeObject>(
     store,
     hasSynced,
     whenSynced,
-    failure: () => reflectors.map(({ failure }) => failure()).find((error) => error !== undefined),
+    failure,
+    failingMs: () => (failingSince === undefined ? 0 : performance.now() - failingSince),
     onChange: listeners.add,
     isListing: () => !hasSynced() && performance.now() < overdueAt,
     listedInTime: async (waiting) => {

@@ -22,7 +22,7 @@ import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
-import { watch, type WatchContext, keepOnly } from '../watch.ts';
+import { watch, STARTING_MS, type WatchContext, keepOnly } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { atMostEvery } from '../at-most-every.ts';
 
@@ -169,7 +169,7 @@ function watchOne<T extends KubeObject>(
   watched.whenSynced(signal).then(tell, () => undefined);
   return () => {
     const error = watched.failure();
-    if (isForbidden(error)) {
+    if (isForbidden(error) && watched.failingMs() >= STARTING_MS) {
       const role = resource === certificates ? CERTIFICATES_ROLE : CLUSTER_ROLE;
       const problem = `is not read: the API server forbids it. Permit it (${role}). It says: ${error.message}`;
       return { kind: 'unreadable', problem };

@@ -8,7 +8,7 @@ import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../.
 import { readableCertificates } from '../../pki/x509/pem.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
-import { versionsOf, watch } from '../watch.ts';
+import { STARTING_MS, versionsOf, watch } from '../watch.ts';
 import type { TargetKindName } from '../../pki/injection/request.ts';
 
 interface TargetHooks {
@@ -47,8 +47,7 @@ export function watchTargets(
     onTrust(key, trustOf(kind, target, key === ownKey));
   const reader = createContentReader(context, kind, resource, onContent);
   const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === ownKey;
-  let failingSince: number | undefined;
-  const { store, hasSynced, whenSynced, failure } = watch<InjectionTarget>(
+  const { store, hasSynced, whenSynced, failure, failingMs } = watch<InjectionTarget>(
     context,
     {
       resource,
@@ -64,10 +63,7 @@ export function watchTargets(
         onTrust(key, trustAt(key));
         onTarget(key, changed);
       },
-      onFailure: () => {
-        failingSince = failure() === undefined ? undefined : (failingSince ?? performance.now());
-        onListing();
-      },
+      onFailure: onListing,
     },
     signal,
   );
@@ -102,8 +98,7 @@ export function watchTargets(
       const absent = missing();
       return [...store.list(), ...(absent === undefined ? [] : [absent])].filter(asks);
     },
-    listing: (): Listing =>
-      listingOf(failure(), hasSynced(), failingSince === undefined ? 0 : performance.now() - failingSince),
+    listing: (): Listing => listingOf(failure(), hasSynced(), failingMs()),
   };
 }
 
@@ -139,9 +134,6 @@ function createContentReader(
 }
 
 const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
-
-/** An API server that has just started forbids everything until it has read its roles, in milliseconds. */
-const STARTING_MS = 5_000;
 
 /**
  * An error of a watch that was complete is transient, unless the API server forbids the watch.
