@@ -1,8 +1,9 @@
 /** All objects of a cluster, to compare what it has after a removal with what it had before an installation. */
 import type { NodeCluster } from './node.ts';
 
-/** These come and go by themselves. */
-const TRANSIENT = /^(Event|Lease|EndpointSlice|Endpoints|Pod|ReplicaSet|ControllerRevision) /;
+/** These come and go by themselves, or a new cluster gives them to itself in its first minute. */
+const OF_THE_CLUSTER =
+  /^((Event|Lease|EndpointSlice|Endpoints|Pod|ReplicaSet|ControllerRevision) |ServiceAccount (kube-system\/|.+\/default$)|ConfigMap .+\/kube-root-ca.crt$)/;
 
 /** Lines of kind, namespace and name. */
 export async function objectsOf(node: NodeCluster): Promise<ReadonlySet<string>> {
@@ -17,7 +18,7 @@ export async function objectsOf(node: NodeCluster): Promise<ReadonlySet<string>>
     '-o',
     `jsonpath=${path}`,
   );
-  return new Set(listed.split('\n').filter((line) => line !== '' && !TRANSIENT.test(line)));
+  return new Set(listed.split('\n').filter((line) => line !== '' && !OF_THE_CLUSTER.test(line)));
 }
 
 export async function leftSince(node: NodeCluster, before: ReadonlySet<string>): Promise<readonly string[]> {

@@ -124,6 +124,10 @@ export async function startNode(
       const [status, heartbeat = ''] = said.split(' ');
       return status === 'True' && Date.parse(heartbeat) >= bootedAt; // what it said before a reboot does not count
     });
+    // Until it exists, `kubectl run` fails in the namespace `default`.
+    await machine.until('kube-controller-manager', () =>
+      kubectl('get', 'serviceaccount', 'default').then(() => true),
+    );
     if (options.enforcesNetworkPolicies !== true) return;
     machine.launch('network-policies'); // it looks for its node when it starts
     await machine.until('network-policies', () => machine.logOf('network-policies').includes('enforcing'));
