@@ -1,0 +1,118 @@
+/**
+ * Changes one operator of the product at a time, in a copy, and runs the unit tests of its room. Prints the changes
+ * that no test notices: `node scripts/mutation-sample.ts --count 200 --seed 1`. Run by hand; 200 changes take about 20 minutes.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import ts from 'typescript';
+
+import { createSeeded } from '../test/support/seeded.ts';
+
+const ROOMS = ['pki', 'admission', 'restore', 'kube', 'runtime', 'server'].map((room) => `src/${room}`);
+const COPIED = [
+  'src',
+  'test',
+  'deploy',
+  'docs',
+  'scripts',
+  'package.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+];
+
+const { values: flags } = parseArgs({
+  options: {
+    root: { type: 'string', default: join(import.meta.dirname, '..') },
+    path: { type: 'string', multiple: true, default: ROOMS },
+    count: { type: 'string', default: '200' },
+    seed: { type: 'string', default: '1' },
+  },
+});
+
+interface Mutant {
+  readonly file: string;
+  readonly start: number;
+  readonly end: number;
+  readonly to: string;
+}
+
+const PAIRS = ['< <=', '> >=', '=== !==', '&& ||', '+ -'].map((pair) => pair.split(' ') as [string, string]);
+const SWAPPED = new Map(PAIRS.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]));
+
+/** All mutants of a file: swapped operators, dropped negations and calls, flipped booleans, swapped arguments. */
+function mutantsOf(root: string, file: string): readonly Mutant[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const found: Mutant[] = [];
+  const add = (node: ts.Node, to: string, end = node.getEnd()) =>
+    found.push({ file, start: node.getStart(), end, to });
+  const visit = (node: ts.Node): void => {
+    if (ts.isTypeNode(node) || ts.isImportDeclaration(node)) return;
+    const swapped = ts.isBinaryExpression(node) ? SWAPPED.get(node.operatorToken.getText()) : undefined;
+    if (ts.isBinaryExpression(node) && swapped !== undefined) {
+      const isText = [node.left, node.right].some(
+        (side) => ts.isStringLiteralLike(side) || ts.isTemplateExpression(side),
+      );
+      if (!isText || !['+', '-'].includes(swapped)) add(node.operatorToken, swapped);
+    }
+    if (ts.isPrefixUnaryExpression(node) && node.operator === ts.SyntaxKind.ExclamationToken)
+      add(node, node.operand.getText());
+    if (ts.isIfStatement(node)) add(node.expression, 'false');
+    if (ts.isExpressionStatement(node) && /^(await )?[\w.?]+\(/.test(node.getText())) add(node, ';');
+    if (node.kind === ts.SyntaxKind.TrueKeyword) add(node, 'false');
+    if (node.kind === ts.SyntaxKind.FalseKeyword) add(node, 'true');
+    if (ts.isCallExpression(node)) {
+      const [first, second] = node.arguments;
+      if (first !== undefined && second !== undefined && [first, second].every(ts.isIdentifier))
+        add(first, `${second.getText()}, ${first.getText()}`, second.getEnd());
+    }
+    node.forEachChild(visit);
+  };
+  visit(source);
+  return found.filter(({ start, end }) => !/^(await )?(\w+\.)*(log|console)\b/.test(text.slice(start, end)));
+}
+
+/** Whether a unit test in the file's folder fails, or else one in its room. */
+function isNoticed(root: string, { file, start, end, to }: Mutant): boolean {
+  const path = join(root, file);
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, text.slice(0, start) + to + text.slice(end));
+  try {
+    const room = file.split('/').slice(0, 2).join('/');
+    return [...new Set([dirname(file), room])].some((folder) => !passes(root, `${folder}/`));
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+function passes(root: string, folder: string): boolean {
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const words = ['--project', 'unit', '--bail', '1', '--maxWorkers', '1', '--passWithNoTests'];
+  const args = [vitest, 'run', folder, ...words];
+  return spawnSync(process.execPath, args, { cwd: root, stdio: 'ignore', timeout: 300_000 }).status === 0;
+}
+
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-mutants-'));
+try {
+  for (const path of COPIED) cpSync(join(flags.root, path), join(root, path), { recursive: true });
+  symlinkSync(resolve(flags.root, 'node_modules'), join(root, 'node_modules'));
+  const files = flags.path.flatMap((path) =>
+    path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.ts`, { cwd: root }),
+  );
+  const all = files.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => mutantsOf(root, file));
+  const sample = createSeeded(Number(flags.seed)).shuffle(all).slice(0, Number(flags.count));
+  let survivors = 0;
+  for (const mutant of sample) {
+    if (isNoticed(root, mutant)) continue;
+    survivors += 1;
+    const text = readFileSync(join(root, mutant.file), 'utf8');
+    const line = text.slice(0, mutant.start).split('\n').length;
+    console.log(`${mutant.file}:${line}: ${text.slice(mutant.start, mutant.end)} → ${mutant.to}`);
+  }
+  console.log(`${sample.length - survivors} of ${sample.length} noticed (of ${all.length} possible changes)`);
+} finally {
+  rmSync(root, { recursive: true });
+}
