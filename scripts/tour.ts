@@ -1,10 +1,11 @@
 /**
- * Runs the kubectl steps of the README in a running sandbox, one by one: `node scripts/tour.ts <kubeconfig>`. Exits
+ * Runs the steps of the README in a running sandbox, one by one: `node scripts/tour.ts <kubeconfig>`. Exits
  * with 1 at the first step whose output differs from the README.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 
 import { isAsSaid, runStep } from './run-step.ts';
 import { stepsOf } from './tour-steps.ts';
@@ -23,7 +24,14 @@ if (!hasKubectl()) {
 
 const steps = stepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
 if (steps.length === 0) throw new Error('the README has no steps');
-const shell = { cwd: root, env: { ...process.env, KUBECONFIG: kubeconfig } };
+const programs = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
+process.on('exit', () => {
+  rmSync(programs, { recursive: true });
+});
+const main = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"\n`;
+writeFileSync(join(programs, 'gatehouse'), main, { mode: 0o755 });
+const path = [programs, process.env.PATH].join(delimiter);
+const shell = { cwd: root, env: { ...process.env, PATH: path, KUBECONFIG: kubeconfig } };
 for (const step of steps) {
   console.log(`$ ${step.command}`);
   const ran = await runStep(step, shell);

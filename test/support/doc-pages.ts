@@ -49,7 +49,7 @@ export interface Script {
   readonly actions: readonly Action[];
 }
 
-const OTHER_PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'];
+const OTHER_PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'];
 
 export function pages(): readonly Page[] {
   const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, withFileTypes: true })
