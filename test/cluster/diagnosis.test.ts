@@ -174,7 +174,7 @@ describe('policies on what Kubernetes itself writes', () => {
     expect(said).toContain(`Kubernetes writes ${resource} too`);
   });
 
-  it('the policy of the quick start harms no pod of a namespace that is made after it', async () => {
+  it('the first policy of the docs harms no pod of a namespace that is made after it', async () => {
     await node.kubectl('delete', 'namespace', GOVERNED_NAMESPACE);
     await node.kubectl('create', 'namespace', GOVERNED_NAMESPACE);
     await node.kubectl(

@@ -70,7 +70,7 @@ function admissionConfiguration(): string {
 }
 
 /**
- * As docs/upgrading.md says, with the manifests of this installation. Nothing is left.
+ * As docs/installing.md says, with the manifests of this installation. Nothing is left.
  * The pods end at once; lifecycle.test.ts waits for them as a user does.
  */
 async function remove(...manifests: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-/** Upgrade and removal while clients write, with the commands of docs/upgrading.md and by every shorter way. */
+/** Upgrade and removal while clients write, with the commands of docs/installing.md and by every shorter way. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execFile } from 'node:child_process';
@@ -36,13 +36,13 @@ afterAll(async () => {
   await node.stop();
 });
 
-/** The shell commands of a section of docs/upgrading.md that say these words. */
+/** The shell commands of a section of docs/installing.md that say these words. */
 function documented(section: string, words: string): string {
-  const page = readFileSync(join(ROOT, 'docs', 'upgrading.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs', 'installing.md'), 'utf8');
   const text = page.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? '';
   const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block);
   const found = blocks.find((block) => block.includes(words));
-  if (found === undefined) throw new Error(`docs/upgrading.md, "${section}": no commands with ${words}`);
+  if (found === undefined) throw new Error(`docs/installing.md, "${section}": no commands with ${words}`);
   return found.replaceAll(/^ {3}/gm, '').replaceAll(/^gatehouse .*$/gm, '');
 }
 

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** The upgrade from one Deployment to two, as in docs/upgrading.md, under load: no admission fails. */
+/** The upgrade from one Deployment to two, as in docs/installing.md, under load: no admission fails. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -27,7 +27,7 @@ import { startLoad, type Load } from '../support/load.ts';
 import { server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
-const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'upgrading.md');
+const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'installing.md');
 /** What the page tells users to run, without `kubectl`. */
 const COMMANDS = [
   ...(/^## From one Deployment to two\n[^]*?^With Helm/m
@@ -121,7 +121,7 @@ async function share(load: Load, replica: Replica, others: readonly Replica[]): 
 }
 
 test.skipIf(!HAS_KUBECTL)(
-  'no admission fails on the way of docs/upgrading.md from one Deployment to two, nor when webhook replicas roll',
+  'no admission fails on the way of docs/installing.md from one Deployment to two, nor when webhook replicas roll',
   async () => {
     const [before] = replicas;
     if (before === undefined) throw new Error('no replica runs');

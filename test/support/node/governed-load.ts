@@ -16,8 +16,8 @@ export const GOVERNED_NAMESPACE = 'shop';
 const MESSAGE = 'set the label owner';
 const PATH = `/api/v1/namespaces/${GOVERNED_NAMESPACE}/configmaps?dryRun=All`;
 
-const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'quick-start.md');
-/** The first policy of the quick start. */
+const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'installing.md');
+/** The policy of the page. */
 export const GOVERNING_POLICY = parse(
   /```yaml\n(?<policy># owner-label\.yaml\n.*?)```/s.exec(readFileSync(PAGE, 'utf8'))?.groups?.policy ?? '',
 ) as object; // a test of the page applies it

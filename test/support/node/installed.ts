@@ -79,7 +79,7 @@ export async function wipe(node: NodeCluster): Promise<void> {
   await node.kubectl('delete', ...crds);
 }
 
-/** Applies the policy of the quick start, and waits until the API server asks Gatehouse. */
+/** Applies the policy of docs/installing.md, and waits until the API server asks Gatehouse. */
 export async function govern(node: NodeCluster): Promise<void> {
   await node.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: GOVERNED_NAMESPACE } });
   // Its kind may be a second old.

@@ -92,7 +92,7 @@ function judgePod(namespace: string, pod: Pod): Results {
 const leftOver = (namespace: string) =>
   warning(
     `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
-    'when the own Deployments are ready, end the upgrade: docs/upgrading.md',
+    'when the own Deployments are ready, end the upgrade: docs/installing.md',
   );
 
 const DEFAULT_LEASE_S = 12;
