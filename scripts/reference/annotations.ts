@@ -193,7 +193,11 @@ const WRITTEN: readonly Entry[] = [
   [EPOCH, LEASE, 'Increased with each write of the Lease, to detect a rollback of the cluster.'],
   [ROLLBACK, LEASE, 'A rollback that replicas have detected: each lists and checks everything again.'],
   [WITHOUT, LEASE, 'The [parts](../installing.md#leave-out-parts) that the leader does not run.'],
-  [NAMESPACES, LEASE, 'The [namespaces](../installing.md#restrict-gatehouse-to-namespaces) to which the leader is restricted.'],
+  [
+    NAMESPACES,
+    LEASE,
+    'The [namespaces](../installing.md#restrict-gatehouse-to-namespaces) to which the leader is restricted.',
+  ],
   [
     PROPAGATION_WAIT,
     LEASE,
@@ -234,7 +238,11 @@ const LABELS: readonly Entry[] = [
     'The controllers have [installed it](../api-server-policies.md#let-gatehouse-install-them) and remove it.',
   ],
   [QUIESCE_LABEL, 'paused objects', '`"true"`: the leader finds them, to restore their previous value.'],
-  [PART_LABEL, 'roles in `deploy/`', 'The only [part](../installing.md#leave-out-parts) that needs the role.'],
+  [
+    PART_LABEL,
+    'roles in `deploy/`',
+    'The only [part](../installing.md#leave-out-parts) that needs the role.',
+  ],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
   [
     DELETION_LABEL,
