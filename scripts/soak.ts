@@ -1,5 +1,5 @@
 /**
- * Measures the limits of docs/reliability.md on real processes: `npm run soak` takes about forty minutes.
+ * Measures the limits of docs/operating.md on real processes: `npm run soak` takes about forty minutes.
  * `-- --short` takes about eight minutes, with fewer objects and rounds. `--minutes` sets the duration of the load.
  * `--only storm,cold,failover,load` selects the parts. The exit code is 1 when a limit is exceeded.
  */

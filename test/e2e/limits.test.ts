@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** A small version of the measurement of `npm run soak`. docs/reliability.md has the full figures. */
+/** A small version of the measurement of `npm run soak`. docs/operating.md has the limits. */
 import { expect, test } from 'vitest';
 
 import { measureStorms } from '../soak/storm.ts';

@@ -90,18 +90,7 @@ test('every metric of Gatehouse is on the dashboard', () => {
 
 const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 
-test('docs/trust.md or docs/observability.md says what to do about every alert', () => {
-  const pages = pageOf('trust.md') + pageOf('observability.md');
+test('docs/trust.md or docs/operating.md says what to do about every alert', () => {
+  const pages = pageOf('trust.md') + pageOf('operating.md');
   expect(rules.filter(({ alert }) => !pages.includes(`\`${alert}\``))).toEqual([]);
-});
-
-test('docs/observability.md has exactly one row for each metric, with its type', async () => {
-  const rows = [...pageOf('observability.md').matchAll(/^\| `([a-z_]+)` +\| (gauge|counter|histogram) /gm)];
-  const types = [...(await createMetrics().text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
-  const listed = (found: readonly RegExpExecArray[]) =>
-    found
-      .map(([, name = '', type = '']) => `${name} ${type}`)
-      .filter((line) => !/^(?:process|nodejs)_/.test(line))
-      .sort();
-  expect(listed(rows)).toEqual(listed(types));
 });
