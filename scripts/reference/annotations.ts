@@ -165,7 +165,7 @@ const WRITTEN: readonly Entry[] = [
   [
     OWNER_RECORD_ANNOTATION,
     'objects of policies with `spec.owners.preserve`',
-    'Their owner references, which a restore brings back: see [owner references](../owner-references.md).',
+    'Their owner references, which a restore brings back: see [owner references](../restore-windows.md#owner-references).',
   ],
   [
     'conversion.gatehouse.dev/<version>',

@@ -242,7 +242,7 @@ function adviceFor(window: RestoreWindow): readonly string[] {
   if (requireApprovalToLink && !approved && results.includes('WouldLink'))
     advice.push(`approve the owner references: gatehouse restore approve ${name}`);
   if (results.some((result) => result !== 'WouldLink' && result !== 'Linked'))
-    advice.push('docs/owner-references.md explains the results of owner references');
+    advice.push('docs/restore-windows.md#owner-references explains the results of owner references');
   return advice;
 }
 

@@ -116,7 +116,7 @@ const ownersOf = (name: string, group: string) => ({
   },
 });
 
-/** Owners of built-in kinds, with the permissions that owner-references.md demands. */
+/** Owners of built-in kinds, with the permissions that restore-windows.md#owner-references demands. */
 export const linksPolicies = [ownersOf('core-owners', ''), ownersOf('apps-owners', 'apps')];
 export const linksRole: KubeObject & { readonly rules: readonly object[] } = {
   ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
