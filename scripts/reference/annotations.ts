@@ -35,17 +35,17 @@ const ASKED: readonly Entry[] = [
   [
     pki.CLIENT_CERT_SECRET_NAME,
     SERVICE,
-    'Requests a [client certificate](../serving-certs.md#client-certificates) in the Secret of this name. The annotations below with `serving-cert-` in their name exist for it with `client-cert-`, except `ports` and `adopt`.',
+    'Requests a [client certificate](../certificates.md#client-certificates) in the Secret of this name. The annotations below with `serving-cert-` in their name exist for it with `client-cert-`, except `ports` and `adopt`.',
   ],
   [
     pki.SERVING_CERT_KEY_ALGORITHM,
     SERVICE,
-    'The key algorithm: see [serving certificates](../serving-certs.md).',
+    'The key algorithm: see [serving certificates](../certificates.md).',
   ],
   [
     pki.SERVING_CERT_PORTS,
     SERVICE,
-    'Names or numbers of the ports that present the serving cert, separated by commas, or `none`. The leader checks [whether servers have reloaded](../serving-certs.md#servers-that-do-not-reload). Default: each TCP port that answers with TLS.',
+    'Names or numbers of the ports that present the serving cert, separated by commas, or `none`. The leader checks [whether servers have reloaded](../certificates.md#servers-that-do-not-reload). Default: each TCP port that answers with TLS.',
   ],
   [pki.SERVING_CERT_DURATION, SERVICE, 'Lifetime of the serving cert, e.g. `90d` or `36h`.'],
   [
@@ -96,7 +96,7 @@ const ASKED: readonly Entry[] = [
   [
     pki.RESTART_ON_RENEWAL,
     'Deployment, StatefulSet, DaemonSet',
-    '`true`: restart the workload if its pods [do not load a renewed certificate](../serving-certs.md#restart-servers-automatically).',
+    '`true`: restart the workload if its pods [do not load a renewed certificate](../certificates.md#restart-servers-automatically).',
   ],
   [
     pki.SERVING_CERT_ADOPT,
@@ -122,7 +122,7 @@ const ASKED: readonly Entry[] = [
   [
     pki.DISTRIBUTE_TO,
     "ConfigMap in Gatehouse's namespace",
-    'Copies its [CA bundle](../ca-bundles.md#one-bundle-in-many-namespaces) into the namespaces that this label selector selects; empty: all.',
+    'Copies its [CA bundle](../certificates.md#one-bundle-in-many-namespaces) into the namespaces that this label selector selects; empty: all.',
   ],
   [
     pki.BUNDLE_SOURCES,
@@ -286,8 +286,8 @@ export function annotationsPage(): File {
     file: 'annotations.md',
     title: 'Annotations, labels and finalizers',
     text: [
-      'With `--compat`, Gatehouse also supports annotations of other systems: see [serving certificates](../serving-certs.md) and ' +
-        '[CA bundles](../ca-bundles.md).',
+      'With `--compat`, Gatehouse also supports annotations of other systems: see [serving certificates](../certificates.md) and ' +
+        '[CA bundles](../certificates.md#options-of-a-bundle).',
       '## Annotations that you set',
       entries(ASKED),
       '## Annotations that Gatehouse sets',
