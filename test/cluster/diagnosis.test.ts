@@ -43,7 +43,7 @@ const gatehouse = (...words: readonly string[]): Promise<string> =>
 
 async function findings(): Promise<readonly Finding[]> {
   const said = await gatehouse('doctor', '-o', 'json');
-  return (JSON.parse(said) as { findings: readonly Finding[] }).findings; // docs/doctor.md
+  return (JSON.parse(said) as { findings: readonly Finding[] }).findings; // docs/status.md#gatehouse-doctor
 }
 
 /** Runs doctor until a finding of this check says these words. */

@@ -96,7 +96,7 @@ async function doctorSays(): Promise<readonly Finding[]> {
   const { stdout } = await runGatehouse([
     ...['doctor', '-o', 'json', '--kubeconfig', cluster.plane.kubeconfig('admin')],
   ]);
-  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/doctor.md promises
+  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/status.md promises
   // The policies of this cluster match none of its few objects.
   return findings.filter(({ check, severity }) => severity !== 'ok' && check !== 'policies');
 }

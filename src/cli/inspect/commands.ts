@@ -32,7 +32,7 @@ Examples:
   gatehouse doctor -o json | jq '.findings[] | select(.severity == "problem")'
 
 The command uses the permissions of the kubeconfig user. A check without sufficient permissions is "unknown" and names the
-missing permission. docs/doctor.md explains every check.
+missing permission. docs/status.md explains every check.
 
 Exit code: 0 no problem found, 1 problems found, checks that could not be made or no connection to the cluster, 2 wrong usage.`;
 

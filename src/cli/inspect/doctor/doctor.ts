@@ -91,7 +91,7 @@ export const runChecks = (readings: InstallationReadings): readonly Finding[] =>
 
 const TONES = { ok: 'good', warning: 'warn', problem: 'bad', unknown: 'rest' } as const;
 
-/** docs/doctor.md documents the fields of JSON and YAML. */
+/** docs/status.md documents the fields of JSON and YAML. */
 export function formatFindings(findings: readonly Finding[], format: OutputFormat, colours: boolean): string {
   const count = (severity: Severity) => findings.filter((one) => one.severity === severity).length;
   const [warning, problem, unknown] = [count('warning'), count('problem'), count('unknown')];

@@ -1,10 +1,10 @@
-/** The results of checks. docs/doctor.md documents the fields. */
+/** The results of checks. docs/status.md documents the fields. */
 import type { Reading } from '../read-cluster/reading.ts';
 
 export type Severity = 'ok' | 'warning' | 'problem' | 'unknown';
 
 export interface Finding {
-  /** The name of the check in docs/doctor.md. */
+  /** The name of the check in docs/status.md. */
   readonly check: string;
   readonly severity: Severity;
   /** What the check has found. */
