@@ -1,10 +1,10 @@
-/** docs/security.md names the test that proves each answer: that test must exist. */
+/** docs/reference/threats.md names the test that proves each answer: that test must exist. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
-const PAGE = readFileSync(join(ROOT, 'docs', 'security.md'), 'utf8');
+const PAGE = readFileSync(join(ROOT, 'docs', 'reference', 'threats.md'), 'utf8');
 const named = [...PAGE.matchAll(/`(?<file>[\w/.-]+\.test\.ts)` "(?<name>[^"]+)"/g)].map(({ groups }) => ({
   file: groups?.file ?? '',
   name: groups?.name ?? '',

@@ -139,7 +139,7 @@ function notUsedHere(process: Process): Readonly<Record<Permission, string>> {
   return Object.fromEntries(all.filter(([permission]) => !OWN_SERVICE.test(permission)));
 }
 
-const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
+const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'reference', 'permissions.md');
 
 /** Kinds that API servers serve by default since Kubernetes 1.37: `group/resource`. */
 const LATER = /^\w+ certificates\.k8s\.io\/\w+( named \S+)?$/;
@@ -505,7 +505,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   );
 
   test.each(PROCESSES)(
-    'docs/hardening.md names a request for each permission, and the %s process has made each of them',
+    'docs/reference/permissions.md names a request for each permission, and the %s process has made each of them',
     (process) => {
       const log = cluster.plane.auditLog();
       const granted = permissionsOfAccount(process);

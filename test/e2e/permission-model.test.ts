@@ -1,6 +1,6 @@
 // suite: shared-plane, sandbox: long
 /**
- * Gatehouse under Node's permission model, with the flags of docs/hardening.md: it may read a few files, and nothing
+ * Gatehouse under Node's permission model, with the flags of docs/security.md: it may read a few files, and nothing
  * else.
  */
 import { readFileSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { freePort } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const flags = [
-  ...readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8').matchAll(/^ +(?<flag>--[\w-]+(?:=\S+)?)$/gm),
+  ...readFileSync(join(ROOT, 'docs', 'security.md'), 'utf8').matchAll(/^ +(?<flag>--[\w-]+(?:=\S+)?)$/gm),
 ].map(({ groups }) => groups?.flag ?? '');
 
 /** Each attempt is a forbidden action. The name of the Datacenter selects it, and the denial reports the outcome. */

@@ -179,7 +179,7 @@ test('the component grants what Gatehouse used, and no more', () => {
   const used = permissionsUsed(log, WRITER);
   expect(granted.filter((one) => !used.has(one))).toEqual([]);
   expect(refusedTo(log, WRITER)).toEqual([]);
-  const page = readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs', 'reference', 'permissions.md'), 'utf8');
   const purposes = purposesIn(page, 'gatehouse-controllers').filter(({ permission }) =>
     granted.includes(permission),
   );

@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long
 /**
  * The test removes each permission of deploy/ in turn, for each account: the API server must then refuse a request that
- * this process makes. docs/hardening.md names the request and the consequence. deploy-rbac.test.ts shows that the process
+ * this process makes. docs/reference/permissions.md names the request and the consequence. deploy-rbac.test.ts shows that the process
  * makes the request.
  */
 import { readFileSync } from 'node:fs';
@@ -60,7 +60,7 @@ const NOT_MISSED: Readonly<Record<string, Readonly<Record<Permission, string>>>>
 
 const ACCOUNTS = Object.keys(NOT_MISSED);
 const manifests = FOLDERS.flatMap((folder) => readManifests(join(ROOT, 'deploy', folder)));
-const page = readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs', 'reference', 'permissions.md'), 'utf8');
 
 function grantsOf(account: string) {
   const bound = rolesBoundTo(account, manifests, SYSTEM_NAMESPACE).filter(({ rules }) => rules !== undefined);

@@ -102,7 +102,7 @@ export function roleWithout(role: GrantingRole, taken: Permission, name: string)
 }
 
 /**
- * The rows of the table in docs/hardening.md that gives the purpose of each permission of an account, such as `update
+ * The rows of the table in docs/reference/permissions.md that gives the purpose of each permission of an account, such as `update
  * leases.coordination.k8s.io`.
  */
 export function purposesIn(page: string, account: string): readonly Purpose[] {
