@@ -67,7 +67,7 @@ test('the API server can enforce most checks', () => {
   ]);
 });
 
-/** As in the last column of docs/policy-library.md. */
+/** As in the last column of docs/reference/policy-library.md. */
 function enforcersOf({ checks }: LibraryPolicy): string {
   const left = checks.flatMap((one) => (one.by === 'Webhook' ? [`${one.check}: ${one.reason}`] : []));
   return [
@@ -76,8 +76,8 @@ function enforcersOf({ checks }: LibraryPolicy): string {
   ].join('; ');
 }
 
-test('docs/policy-library.md lists every policy, and who enforces it', () => {
-  const page = readFileSync(join(ROOT, 'docs', 'policy-library.md'), 'utf8');
+test('docs/reference/policy-library.md lists every policy, and who enforces it', () => {
+  const page = readFileSync(join(ROOT, 'docs', 'reference', 'policy-library.md'), 'utf8');
   const rows = [...page.matchAll(/^\| `([a-z-]+)` +\| .* \| ([^|]+?) +\|$/gm)].map(([, name, by]) => [
     name,
     by,
