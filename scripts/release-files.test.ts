@@ -54,10 +54,10 @@ test.each([
   expect(release).toThrow(complaint);
 });
 
-test('the commands of docs/releasing.md set the version wherever it is written', () => {
+test('the commands of docs/development/releasing.md set the version wherever it is written', () => {
   const root = join(DEPLOY, '..');
   const commands = /```sh\n( +npm version [^`]*)```/.exec(
-    readFileSync(join(root, 'docs', 'releasing.md'), 'utf8'),
+    readFileSync(join(root, 'docs', 'development', 'releasing.md'), 'utf8'),
   )?.[1];
   const edits = commands?.split('\n').filter((line) => line.includes('sed '));
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-version-'));
@@ -69,7 +69,7 @@ test('the commands of docs/releasing.md set the version wherever it is written',
     run(`git init --quiet && git add . && ${edits?.join('\n') ?? 'false'}`);
     const left = `gatehouse:${VERSION.replaceAll('.', '\\.')}|VERSION = '${VERSION}'`;
     // This page is not changed: it is the example.
-    expect(run(`git grep -lE "${left}" -- . ':!docs/releasing.md' || true`)).toBe('');
+    expect(run(`git grep -lE "${left}" -- . ':!docs/development/releasing.md' || true`)).toBe('');
     expect(readFileSync(join(folder, 'src', 'config', 'version.ts'), 'utf8')).toContain("VERSION = '1.2.0'");
   } finally {
     rmSync(folder, { recursive: true });

@@ -61,8 +61,8 @@ test('no range selects a tag, a repository, a folder or any version', () => {
   );
 });
 
-test('docs/dependencies.md gives a reason for exactly the direct dependencies', () => {
-  const [production = '', development = ''] = read('docs/dependencies.md').split('\n## For development\n');
+test('docs/development/dependencies.md gives a reason for exactly the direct dependencies', () => {
+  const [production = '', development = ''] = read('docs/development/dependencies.md').split('\n## For development\n');
   const named = new Set(
     production
       .split('\n')
@@ -178,8 +178,8 @@ test('each Go module of the tests has one release of Kubernetes: the newest, the
   expect(oldest).toMatch(/^\d+\.\d+$/);
 });
 
-test('docs/dependencies.md says why each Go module of the tests is there', () => {
-  const page = read('docs/dependencies.md');
+test('docs/development/dependencies.md says why each Go module of the tests is there', () => {
+  const page = read('docs/development/dependencies.md');
   expect(goModules.filter(({ name }) => !page.includes(`\`${name}\``))).toEqual([]);
 });
 

@@ -45,7 +45,7 @@ afterEach(async ({ task }) => {
   if (task.result?.state === 'fail') await wipe(node);
 });
 
-/** The files of docs/how-to/client-certificates.md. Returns the path of the one that names the other. */
+/** The files of docs/client-certificates.md. Returns the path of the one that names the other. */
 function admissionConfiguration(): string {
   const { cert, key } = clientCa.issue({ commonName: 'kube-apiserver' });
   const user = {

@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long, slow, nightly
 /**
  * The bypass search: sequences of writes of every kind, with an oracle that only looks at what is stored. See
- * docs/development/bypass-search.md.
+ * docs/development/testing.md.
  */
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -119,7 +119,7 @@ export const checkClients = (readings: InstallationReadings): Results =>
       ? ok('webhook clients are verified with --client-ca')
       : warning(
           'every client that knows a webhook path can send reviews: Gatehouse runs without --client-ca',
-          'docs/how-to/client-certificates.md; on managed clusters, restrict the port to the addresses of the API servers',
+          'docs/client-certificates.md; on managed clusters, restrict the port to the addresses of the API servers',
         );
   });
 
