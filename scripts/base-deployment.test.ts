@@ -109,7 +109,6 @@ describe.each([
   });
 });
 
-/** Every pod template inside, such as those of a Deployment and a CronJob. */
 function podTemplates(value: unknown): readonly Pod[] {
   if (typeof value !== 'object' || value === null) return [];
   const { template } = value as { readonly template?: { readonly spec?: Partial<Pod> } | null };

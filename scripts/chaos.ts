@@ -1,25 +1,23 @@
 /**
  * The chaos test: `npm run chaos`. It injects one fault after another while a real API server sends 200 admission
  * reviews per second to three webhook replicas of Gatehouse, next to two replicas of the controllers. `-- --short` runs for five
- * minutes at 130 reviews per second, which suits two cores. `--arrangement single` runs three replicas of `gatehouse serve`
- * instead. `--only` selects the faults whose name contains a text; repeat it for more faults. `--seed`
- * repeats the same requests, `--rate` sets the reviews per second. The exit code is 1 when a check fails; the output
- * then names the folder with the logs.
+ * minutes at 130 reviews per second, which suits two cores. `--only` selects the faults whose name contains a text; repeat
+ * it for more faults. `--seed` repeats the same requests, `--rate` sets the reviews per second. The exit code is 1 when a
+ * check fails; the output then names the folder with the logs.
  */
 import { cpSync, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { ALL_FAULTS } from '../test/chaos/faults/all-faults.ts';
+import { ALL_FAULTS } from '../test/chaos/faults.ts';
 import { failuresOf, runFaults } from '../test/chaos/run.ts';
-import { startScene, type Scene } from '../test/chaos/scene.ts';
+import { startScene } from '../test/chaos/scene.ts';
 import { printOutcome, printTroubles } from '../test/chaos/table.ts';
 
 const { values: flags } = parseArgs({
   options: {
     short: { type: 'boolean', default: false },
-    arrangement: { type: 'string', default: 'split' },
     rate: { type: 'string' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     only: { type: 'string', multiple: true, default: [''] },
@@ -28,17 +26,13 @@ const { values: flags } = parseArgs({
 
 const seed = Number(flags.seed);
 const rate = Number(flags.rate ?? (flags.short ? 130 : 200));
-const { arrangement } = flags;
-if (arrangement !== 'split' && arrangement !== 'single')
-  throw new Error(`--arrangement cannot be ${arrangement}: use split or single`);
-const inArrangement = ALL_FAULTS.filter((one) => (one.arrangement ?? arrangement) === arrangement);
-const unknown = flags.only.find((text) => !inArrangement.some(({ name }) => name.includes(text)));
+const unknown = flags.only.find((text) => !ALL_FAULTS.some(({ name }) => name.includes(text)));
 if (unknown !== undefined) throw new Error(`no fault has a name that contains ${unknown}`);
-const faults = inArrangement.filter(({ name }) => flags.only.some((text) => name.includes(text)));
+const faults = ALL_FAULTS.filter(({ name }) => flags.only.some((text) => name.includes(text)));
 
 const started = performance.now();
-const scene = await startScene({ seed, isShort: flags.short, rate, arrangement });
-console.error(`all replicas (${arrangement}) are ready after ${secondsSince(started)} s; seed ${seed}`);
+const scene = await startScene({ seed, isShort: flags.short, rate });
+console.error(`all replicas are ready after ${secondsSince(started)} s; seed ${seed}`);
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
     void scene.stop().finally(() => process.exit(1));
@@ -62,21 +56,11 @@ try {
 function fail(failures: readonly string[]): void {
   process.exitCode = 1;
   for (const failure of failures) console.error(`FAILED: ${failure}`);
-  const options = [
-    ...(flags.short ? ['--short'] : []),
-    ...(arrangement === 'split' ? [] : [`--arrangement ${arrangement}`]),
-    ...(flags.rate === undefined ? [] : [`--rate ${rate}`]),
-    ...flags.only.filter((text) => text !== '').map((text) => `--only '${text}'`),
-  ];
-  console.error(`Again: npm run chaos -- ${[...options, `--seed ${seed}`].join(' ')}`);
-  console.error(`The logs of replicas, API server and etcd: ${keepLogs(scene)}`);
-}
-
-function keepLogs({ cluster }: Scene): string {
+  const { folder } = scene.cluster.plane;
   const kept = mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'));
-  for (const name of readdirSync(cluster.plane.folder))
-    if (name.endsWith('.log')) cpSync(join(cluster.plane.folder, name), join(kept, name));
-  return kept;
+  for (const name of readdirSync(folder))
+    if (name.endsWith('.log')) cpSync(join(folder, name), join(kept, name));
+  console.error(`seed ${seed}; the logs of replicas, API server and etcd: ${kept}`);
 }
 
 function secondsSince(from: number): string {

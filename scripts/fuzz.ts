@@ -66,7 +66,6 @@ if (flags.list) {
   if (rows.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 }
 
-/** Runs until the target has used its inputs or its time, or until an input fails. */
 async function fuzz({ name, share, run }: FuzzTarget): Promise<Row> {
   const inputsOfTarget = Math.ceil((Number(flags.inputs) * share) / shares);
   const deadline = performance.now() + (flags.short ? SHORT_MS / targets.length : Infinity);
@@ -112,7 +111,6 @@ function print(all: readonly Row[]): void {
   for (const row of all) if (row.failure !== undefined) printFailure(row.name, row.failure);
 }
 
-/** Prints the input and its error, how to reproduce the failure, and the line to store. */
 function printFailure(name: string, { input, json, error, seed, inputs }: NonNullable<Row['failure']>): void {
   console.error(`\n${name}: a failing input:\n${input.slice(0, 20_000)}`);
   console.error(error);

@@ -1,7 +1,4 @@
-/**
- * Writes the generated files: CRDs, install.yaml, the dashboard, the Helm chart, docs/reference.
- * Run `npm run generate`. Tests fail when a file is stale.
- */
+/** `npm run generate` writes the generated files. Tests fail when one is stale. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

@@ -23,7 +23,6 @@ export type Block = Extract<Part, { readonly kind: 'block' }>;
 const FENCE = /^(?<indent> *)(?<ticks>`{3,}|~{3,})(?<info>.*)$/;
 const NOTE = /^\s*<!--\s*(?<key>[a-z ]+):(?<text>.*?)-->\s*$/s;
 
-/** @throws Error when a block or a comment is not closed */
 export function partsOf(markdown: string): readonly Part[] {
   const lines = markdown.split('\n');
   const parts: Part[] = [];

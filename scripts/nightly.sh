@@ -44,7 +44,6 @@ faults() {
   step node scripts/bypass-mutants.ts
   step npm run chaos
   step npm run test:cluster
-  step npm run chaos -- --arrangement single
   step npm run soak
   step npm run executable
 }

@@ -17,7 +17,6 @@ const FOLDER = join(ROOT, 'docs', 'pictures');
 /** What the sandbox prints after the tour: the kubeconfig and what to try. */
 const AFTER_TOUR = /^ *export KUBECONFIG=/m;
 
-/** The output of `npm start` up to the end of the tour. */
 async function tour(): Promise<string> {
   const sandbox = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), 'sandbox'], {
     stdio: ['ignore', 'pipe', 'inherit'],

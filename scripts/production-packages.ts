@@ -4,9 +4,7 @@ export interface LockEntry {
   readonly devOptional?: boolean;
 }
 
-/**
- * The entries of package-lock.json that `npm ci --omit=dev` installs, by path. The path of the root package is empty.
- */
+/** The entries that `npm ci --omit=dev` installs, by path. The path of the root package is empty. */
 export function productionEntries<Entry extends LockEntry>(lock: {
   readonly packages: Readonly<Record<string, Entry>>;
 }): readonly (readonly [path: string, entry: Entry])[] {

@@ -16,7 +16,6 @@ const FOLDERS = new Set([
   ...['bench', 'benchmark', 'benchmarks', '.github'],
 ]);
 
-/** Whether a running program may read the file; `path` is relative to its package. */
 export function isNeeded(path: string): boolean {
   const parts = path.split(/[/\\]/);
   const name = parts.at(-1) ?? '';
@@ -27,12 +26,10 @@ export function isNeeded(path: string): boolean {
 export interface ModuleFile {
   /** `@scope/name`, or `name/node_modules/other`. */
   readonly pack: string;
-  /** Relative to the package. */
   readonly path: string;
   readonly bytes: number;
 }
 
-/** Every file in the packages of a node_modules folder, without the links that npm creates for commands. */
 export function* filesOf(modules: string): Generator<ModuleFile> {
   for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;

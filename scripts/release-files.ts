@@ -8,11 +8,9 @@ import { join } from 'node:path';
 
 export interface ReleasedImage {
   readonly repository: string;
-  /** `sha256:…` */
   readonly digest: string;
 }
 
-/** Of each process. */
 const IMAGES = 2;
 
 /** @throws Error when the digest is invalid, or the text does not contain the generated image once for each process */
@@ -21,16 +19,13 @@ export function withImage(install: string, { repository, digest }: ReleasedImage
   return replaced(install, /^(\s+image: )gatehouse:\S+$/gm, `$1${repository}@${digest}`, IMAGES);
 }
 
-/** Does the same for values.yaml. */
 export function withImageValues(values: string, { repository, digest }: ReleasedImage): string {
   checkDigest(digest);
   const named = replaced(values, /^( {2}repository: )gatehouse$/gm, `$1${repository}`);
   return replaced(named, /^( {2}digest: )""$/gm, `$1${digest}`);
 }
 
-/** Where the released version is on the web. */
 export interface Places {
-  /** The repository, without a slash at the end. */
   readonly url: string;
   readonly tag: string;
 }

@@ -13,7 +13,6 @@ import { toYaml } from '../src/cli/terminal/output.ts';
 
 const HEADER = '{{- /* Generated from deploy/ by `npm run generate`. Do not edit. */ -}}\n';
 
-/** A generated file. The path is relative to the root of the repository. */
 export interface GeneratedFile {
   readonly path: string;
   readonly text: string;

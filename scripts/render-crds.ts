@@ -3,7 +3,6 @@ import { toYaml } from '../src/cli/terminal/output.ts';
 
 const HEADER = '# Generated from src/api by `npm run generate`. Do not edit.\n';
 
-/** Renders the CRDs as files of deploy/base/crds. */
 export function renderCrds(): readonly { readonly file: string; readonly text: string }[] {
   return customResourceDefinitions().map(({ name, manifest }) => ({
     file: `${name}.yaml`,

@@ -6,7 +6,6 @@ const PANELS_IN_LINE = 3;
 
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
 
-/** Renders deploy/monitoring/dashboard.json. The same rows always give the same text. */
 export function renderDashboard(): string {
   const dashboard = {
     uid: 'gatehouse',

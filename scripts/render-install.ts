@@ -7,7 +7,6 @@ const HEADER = `# Generated from deploy/overlays/default by \`npm run generate\`
 # All that a cluster needs, for those who do not use kustomize: kubectl apply --server-side -f deploy/install.yaml
 `;
 
-/** Renders deploy/install.yaml from the manifests in a `deploy/` folder. */
 export function renderInstall(deploy: string): string {
   const objects = readKustomization(join(deploy, 'overlays', 'default'));
   return (

@@ -10,7 +10,6 @@ import { kindPage, type Definition } from './reference/kind.ts';
 
 const HEADER = '<!-- Generated from src by `npm run generate`. Do not edit. -->\n';
 
-/** Renders the pages of docs/reference that are generated from the program. */
 export function renderReference(
   program: Command = createProgram('gatehouse'),
 ): readonly { readonly file: string; readonly text: string }[] {

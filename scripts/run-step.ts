@@ -10,7 +10,6 @@ export interface Shell {
 
 export interface Ran {
   readonly code: number | undefined;
-  /** The standard output, followed by the standard error. */
   readonly printed: string;
 }
 
@@ -37,10 +36,7 @@ export function runCommand(command: string, { cwd, env }: Shell): Promise<Ran> {
 /** The timeout until a read-only command shows the effect of earlier commands, in milliseconds. */
 const SEEN_WITHIN_MS = 30_000;
 
-/**
- * Runs a step. Repeats a read-only step until it prints the expected output or the timeout ends, because controllers
- * need time.
- */
+/** Repeats a read-only step until it prints the expected output: controllers need time. */
 export async function runStep(step: Step, shell: Shell): Promise<Ran> {
   const deadline = performance.now() + SEEN_WITHIN_MS;
   for (;;) {

@@ -13,7 +13,6 @@ import { productionEntries, type LockEntry } from './production-packages.ts';
 
 const run = promisify(execFile);
 
-/** Returns the CycloneDX document of the package in `root`, as JSON. */
 export async function productionSbom(root: string): Promise<string> {
   // npm writes these files.
   const read = (name: string): object => JSON.parse(readFileSync(join(root, name), 'utf8')) as object;

@@ -10,9 +10,7 @@ const LARGEST = 10;
 
 interface Share {
   readonly name: string;
-  /** The size after `npm ci`. */
   readonly installed: number;
-  /** The size in the image, after pruning. */
   readonly kept: number;
 }
 

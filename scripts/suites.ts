@@ -41,12 +41,10 @@ export function parseSuiteTag(path: string, source: string): SuiteTag {
 }
 
 export interface Suite {
-  /** Relative to the root of the project. */
   readonly path: string;
   readonly source: string;
 }
 
-/** The test files in a folder of test/. */
 export function readSuites(root: string, folder: 'e2e' | 'integration'): readonly Suite[] {
   return readdirSync(join(root, 'test', folder))
     .filter((name) => name.endsWith('.test.ts'))

@@ -1,11 +1,10 @@
-/**
- * Checks the packages that `npm ci` installs: few, each with a reason, pinned to the reviewed content, and without
- * install scripts.
- */
+/** The packages that `npm ci` installs: few, with reasons, pinned by content, without install scripts. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
 
+import { readRecording } from '../test/conformance/recording.ts';
+import { NEWEST_RELEASE } from '../test/support/go-programs.ts';
 import { CONTAINER_HEAP } from './bench/container-heap.ts';
 import { productionEntries } from './production-packages.ts';
 
@@ -112,18 +111,6 @@ test('every image that builds, tests or carries Gatehouse is pinned by a digest'
   expect(images.filter((image) => !IMAGE.test(image))).toEqual([]);
 });
 
-test('Renovate updates the pinned builder and scanner, which no manager of its own finds', () => {
-  const { customManagers } = JSON.parse(read('.github/renovate.json')) as {
-    readonly customManagers: readonly { readonly matchStrings: readonly string[] }[];
-  };
-  const release = read('.github/workflows/release.yml');
-  const found = customManagers
-    .flatMap(({ matchStrings }) => matchStrings)
-    .flatMap((pattern) => [...release.matchAll(new RegExp(pattern, 'g'))])
-    .map(({ groups }) => groups?.depName);
-  expect(found).toEqual(['moby/buildkit', 'docker/buildkit-syft-scanner']);
-});
-
 interface Renovate {
   readonly ignorePaths: readonly string[];
   readonly packageRules: readonly {
@@ -176,6 +163,10 @@ test('each Go module of the tests has one release of Kubernetes: the newest, the
   expect(velero).toMatch(/^\d+\.\d+$/);
   expect(newest).toMatch(/^\d+\.\d+$/);
   expect(oldest).toMatch(/^\d+\.\d+$/);
+});
+
+test('the conformance cases were recorded from the pinned Kubernetes: another one is compared less strictly', () => {
+  expect(readRecording().server).toBe(NEWEST_RELEASE);
 });
 
 test('docs/development/dependencies.md says why each Go module of the tests is there', () => {

@@ -23,21 +23,10 @@ test('the page has the most common messages, and those of the API server in a se
   expect(theirs).toContain('### `failed calling webhook');
 });
 
-test('the page has no message twice', () => {
-  expect(quoted.filter((message, index) => quoted.indexOf(message) !== index)).toEqual([]);
-});
-
-test('a message that src does not contain is found', () => {
-  expect(isSaid('… names no …: there is no …; create it first, or correct the name')).toBe(true);
-  expect(isSaid('… names no …: there is no …; create it some day')).toBe(false);
-});
-
-/** Joins string literals that the source splits over several lines. */
 function inOnePiece(source: string): string {
   return source.replaceAll(/['"`]\s*\+\s*['"`]/g, '').replaceAll(String.raw`\'`, "'");
 }
 
-/** Whether one file contains all texts between the placeholders, in this order. */
 function isSaid(message: string): boolean {
   const pieces = message
     .split('…')

@@ -114,19 +114,6 @@ test('CI runs .ci/run, which is executable', () => {
   expect(statSync(join(ROOT, '.ci', 'run')).mode & 0o111).not.toBe(0);
 });
 
-test('jobs that build the programs of the tests have Go, and cache by the pinned versions', () => {
-  const building = files.filter(({ name }) => ['ci.yml', 'nightly.yml'].includes(name));
-  const settings = building.map(({ workflow }) =>
-    stepsOf(workflow).flatMap((step) =>
-      step.uses?.startsWith('actions/setup-go@') === true ? [step.with] : [],
-    ),
-  );
-  const expected = [
-    { 'go-version-file': 'test/go/tools/go.mod', 'cache-dependency-path': 'test/go/*/go.sum' },
-  ];
-  expect(settings).toEqual([expected, expected]);
-});
-
 test('a release signs image, chart and files, with provenance and an SBOM', () => {
   const text = files.find(({ name }) => name === 'release.yml')?.text ?? '';
   for (const said of [

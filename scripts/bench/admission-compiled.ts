@@ -11,18 +11,14 @@ import { atMost, playBatches, type Figure } from './figures.ts';
 import { apply } from './restore-scene.ts';
 import { admissionPolicy } from '../../test/support/objects.ts';
 
-/** 101 is the smallest number whose p99 is not the maximum. */
 const BATCHES = { warmUp: 300, batches: 15, batch: 101 };
-/** Compiled, compared with the webhook. */
 const MOST_SHARE = 0.8;
 
-/** Who judges the create. */
 const JUDGES = ['none', 'API server', 'webhook'] as const;
 type Judge = (typeof JUDGES)[number];
 
 const labelOf = (judge: Judge): string => judge.replace(' ', '-').toLowerCase();
 
-/** Typical rules, which hold. */
 const RULES = [
   { name: 'owner', expression: 'has(object.metadata.labels) && "owner" in object.metadata.labels' },
   { name: 'keys', expression: 'object.?data.orValue({}).all(key, key.matches("^[a-z-]{1,40}$"))' },

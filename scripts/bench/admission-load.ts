@@ -1,7 +1,4 @@
-/**
- * Sends requests over keep-alive connections; each connection sends the next request when it has the response. Forked
- * and controlled by admission.ts.
- */
+/** Each connection sends the next request when it has the response. Forked and controlled by admission.ts. */
 import { connect, type TLSSocket } from 'node:tls';
 
 import { createReviews, type Size } from './admission-reviews.ts';
@@ -18,12 +15,10 @@ export type Question =
       readonly serverName: string;
       readonly path: string;
       readonly size: Size;
-      /** A text that each response must contain. */
       readonly expected: string;
       readonly connections: number;
     } & Span);
 
-/** How long a client sends requests: until the first of both limits. Undefined: no limit. */
 export interface Span {
   readonly milliseconds?: number;
   readonly requests?: number;

@@ -14,10 +14,8 @@ import { apply } from './restore-scene.ts';
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
 const BATCHES = { warmUp: 60, batches: 10, batch: 40 };
 const TARGETS = 10;
-/** The latency with the guarantee, in relation to the latency without it. */
 const MOST = 1.5;
 
-/** A namespace for each policy; `none` has no policy. */
 const CASES = ['none', 'BestEffort', 'Serializable'] as const;
 type Case = (typeof CASES)[number];
 const namespaceOf = (kind: Case): string => `bench-${kind.toLowerCase()}`;
@@ -56,7 +54,6 @@ const binding = {
   },
 };
 
-/** Resolves when the API server calls the webhooks of both policies. */
 async function enforce(cluster: ClusterProcess): Promise<void> {
   for (const kind of CASES)
     await apply(cluster, {

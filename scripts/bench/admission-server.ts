@@ -9,9 +9,7 @@ import { datacenterName } from './admission-reviews.ts';
 import { answerQuestions } from './child.ts';
 import { pinTo } from './pinning.ts';
 
-/** The number of policies and objects that a server knows. */
 export interface Contents {
-  /** Policies in force: the policy for Servers, and others that do not match the reviews. */
   readonly policies: number;
   readonly datacenters: number;
 }
@@ -30,7 +28,6 @@ export type Answer =
   | {
       readonly kind: 'started';
       readonly port: number;
-      /** The last segment of the URL path of its webhooks. */
       readonly entry: string;
       readonly pinned: boolean;
     }
@@ -87,7 +84,6 @@ interface Review {
   };
 }
 
-/** @param datacenters by name */
 function buildFloor(
   { chain, key }: ServingCertificate,
   datacenters: ReadonlyMap<string, object>,

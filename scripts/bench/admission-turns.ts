@@ -16,7 +16,6 @@ export interface Scenario {
   readonly size: Size;
 }
 
-/** The measurements of one server in one turn. */
 export interface Turn {
   /** Per second. */
   readonly requests: number;
@@ -99,7 +98,6 @@ const WARM_UP = { one: 5_000, '3 KB': 50_000, '100 KB': 5_000 };
 const TURN_MS = 500;
 const ROUNDS = 4;
 
-/** Each round gives every subject one turn, in the given order. */
 export async function playRounds(
   subjects: readonly Subject[],
   scenario: Scenario,

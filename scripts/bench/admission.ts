@@ -62,9 +62,7 @@ if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !ONE_FIGURE)
 const PROCESSES = 3;
 
 interface Measured {
-  /** In the order of SCENARIOS. */
   readonly speeds: readonly Rounds[];
-  /** In the order of CONTENT_SCENARIOS. */
   readonly contents: readonly Rounds[];
 }
 
@@ -127,7 +125,6 @@ const FLOOR = 0;
 const OTHER = 1;
 const LEAST_SHARE = 0.8;
 const MOST_P99 = 1.5;
-/** The maximum loss of throughput with 1,000 policies and 100,000 objects. */
 const MOST_LOSS = 0.05;
 
 const median = (rounds: Rounds, valueOf: (turns: readonly Turn[]) => number): number =>
@@ -138,13 +135,11 @@ const of =
   (turns: readonly Turn[]): number =>
     turns[server]?.[key] ?? NaN;
 
-/** The value of the second server divided by the value of the first server. */
 const relation =
   (key: keyof Turn) =>
   (turns: readonly Turn[]): number =>
     of(OTHER, key)(turns) / of(FLOOR, key)(turns);
 
-/** For `--only`. */
 function nameOf({ webhook, connections, size }: Scenario): string {
   return `${webhook} ${size} ${connections}`;
 }

@@ -22,7 +22,6 @@ interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Prints the problems of the watch. */
 export const log: Log = {
   debug: () => undefined,
   info: () => undefined,

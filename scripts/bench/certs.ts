@@ -6,8 +6,6 @@ import { parseArgs } from 'node:util';
 
 import { atLeast, type Figure, runBenchmark } from './figures.ts';
 import { measureMemory, WHY_SANDBOX } from './memory.ts';
-import { measureProber } from './prober.ts';
-import { measureRotation } from './rotation.ts';
 import { measureServices } from './services.ts';
 import { type Authority, createAuthority } from '../../src/pki/authority/authority.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
@@ -23,42 +21,29 @@ const { values: flags } = parseArgs({
 });
 const PARTS = {
   leaves: measureLeaves,
-  services: async () => [
-    ...(await onKubeApiserver('Services at once', measureServices)),
-    ...(await measureServices('sandbox')),
-  ],
-  rotation: () => onKubeApiserver('one rotation', measureRotation),
-  prober: measureProber,
+  services: async () => [...(await onKubeApiserver()), ...(await measureServices('sandbox'))],
   memory: measureMemory,
 } satisfies Record<string, () => Promise<readonly Figure[]>>;
 
 /** A machine without a control plane can still measure the rest, but cannot show that the target is met. */
-async function onKubeApiserver(
-  what: string,
-  measure: (kind: 'kube-apiserver') => Promise<readonly Figure[]>,
-): Promise<readonly Figure[]> {
+async function onKubeApiserver(): Promise<readonly Figure[]> {
   try {
-    return await measure('kube-apiserver');
+    return await measureServices('kube-apiserver');
   } catch (error) {
     console.warn('kube-apiserver:', error);
     const target = { wanted: 'a measurement', met: false };
-    return [{ what: `${what}, kube-apiserver`, measured: 'none, see above', target }];
+    return [{ what: 'Services at once, kube-apiserver', measured: 'none, see above', target }];
   }
 }
 
-/** The number of certificates per algorithm, for one or two seconds of work. */
 const COUNTS: readonly (readonly [KeyAlgorithm, number, number?])[] = [
   ['ECDSA-P256', 2_000, 500],
   ['ECDSA-P384', 500],
   ['RSA-2048', 20],
 ];
-/** The number of concurrent requests equals the number of workers of a leader. */
 const LANES = 8;
 
-/**
- * Measures the work from the key pair to the complete Secret, per second of CPU time of all threads: the throughput of
- * one core.
- */
+/** From the key pair to the complete Secret, per second of CPU time of all threads. */
 async function measureLeaves(): Promise<readonly Figure[]> {
   const now = new Date();
   const authority = await createAuthority({

@@ -11,11 +11,9 @@ export interface Child<Question extends object, Answer extends { readonly kind: 
     question: Question,
     kind: Kind,
   ) => Promise<Extract<Answer, { kind: Kind }>>;
-  /** Resolves when the child has exited. */
   readonly stop: () => Promise<void>;
 }
 
-/** A possible answer to any question. */
 export interface Failure {
   readonly kind: 'failed';
   readonly message: string;

@@ -13,16 +13,11 @@ import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
 
 export interface ClusterProcess {
-  /** The version that the API server reports. */
   readonly version: string;
-  /** The client of a user with all permissions. */
   readonly client: KubeClient;
   readonly rest: Rest;
-  /** The path of the kubeconfig of this user. */
   readonly kubeconfig: string;
-  /** The user name of the process that leads. */
   readonly leader: string;
-  /** `nodeArgs` are arguments of Node. */
   readonly startReplica: (
     name: string,
     nodeArgs?: readonly string[],
@@ -38,11 +33,7 @@ const arrangement = process.env.GATEHOUSE_ARRANGEMENT === undefined ? 'single' :
 
 export type ClusterKind = 'sandbox' | 'kube-apiserver';
 
-/**
- * Starts a cluster with the CRDs and RBAC of Gatehouse in its own process.
- *
- * @throws Error that says what to install when kube-apiserver is missing
- */
+/** With the CRDs and RBAC of Gatehouse. @throws Error that says what to install when kube-apiserver is missing */
 export async function startClusterProcess(
   kind: ClusterKind,
   execArgv: readonly string[] = [],

@@ -1,7 +1,4 @@
-/**
- * The cluster of the tests, in its own process: the sandbox, or etcd and kube-apiserver. Forked and controlled by
- * cluster-process.ts.
- */
+/** The sandbox, or etcd and kube-apiserver, in its own process. Forked and controlled by cluster-process.ts. */
 import { startClusterFor, type Cluster } from '../../test/support/cluster.ts';
 import type { AuditEvent } from '../../test/support/control-plane.ts';
 import { isGatehouse, perUser, type PerUser } from '../../test/support/control-plane-users.ts';
@@ -10,7 +7,6 @@ import type { Failure } from './child.ts';
 export type Question =
   | {
       readonly kind: 'start';
-      /** The port of the webhook server of Gatehouse. */
       readonly port: number;
     }
   | { readonly kind: 'audit' };
@@ -22,7 +18,6 @@ export type Answer =
       readonly folder: string;
       readonly kubeconfigs: PerUser;
     }
-  /** Completed requests of Gatehouse, oldest first. */
   | { readonly kind: 'audit'; readonly events: readonly AuditEvent[] };
 
 let cluster: Cluster | undefined;

@@ -1,7 +1,4 @@
-/**
- * Measures the controllers of users on the sandbox: `npm run bench:controllers`. With `-- --check` it fails when a target is
- * missed.
- */
+/** The controllers of users on the sandbox: `npm run bench:controllers`. `-- --check` fails when a target is missed. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -75,7 +72,6 @@ async function untilQuiet(replica: Replica, least: number): Promise<string> {
 const rssOf = (metrics: string): number => sampleOf(metrics, 'process_resident_memory_bytes') ?? 0;
 const cpuOf = (metrics: string): number => sampleOf(metrics, 'process_cpu_seconds_total') ?? 0;
 
-/** A leader meets objects that another one has reconciled. */
 async function measureStart(cluster: ClusterProcess): Promise<readonly Figure[]> {
   const first = await start(cluster, 'first');
   const began = performance.now();
@@ -120,7 +116,6 @@ async function measureStart(cluster: ClusterProcess): Promise<readonly Figure[]>
   ];
 }
 
-/** Changes objects at a rate, and waits until the controller has seen all. */
 async function change(
   cluster: ClusterProcess,
   replica: Replica,

@@ -7,11 +7,9 @@ export interface Target {
   readonly met: boolean;
 }
 
-/** One line of a report. */
 export interface Figure {
   readonly what: string;
   readonly measured: string;
-  /** Undefined: the figure is only informative. */
   readonly target?: Target;
 }
 
@@ -45,7 +43,6 @@ export function percentile(values: readonly number[], share: number): number {
   return value;
 }
 
-/** Measures, prints the figures and the load of the machine. With `isCheck`, the process fails when a target is missed. */
 export async function runBenchmark(
   isCheck: boolean,
   measure: () => Promise<readonly Figure[]>,
@@ -71,7 +68,6 @@ export interface Batches {
   readonly batch: number;
 }
 
-/** The percentile of the milliseconds of a case in one batch. */
 type At<Case> = (which: Case, share: number) => number;
 
 /**

@@ -22,15 +22,11 @@ const SHARE = 0.5;
 /** The size of one Secret in the sandbox, which keeps it as JSON with base64. */
 const HELD_BYTES = 1.4 * FOREIGN_BYTES;
 
-/** Printed next to the figures. */
 export const WHY_SANDBOX =
   'Memory is measured on the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver keeps all of it a ' +
   'second time. What a leader needs depends on the answers it gets, and the sandbox gives the same.';
 
-/**
- * Measures the memory of a leader that manages many serving certificates, in a cluster with many large Secrets of other
- * owners.
- */
+/** The memory of a leader with many serving certificates, in a cluster with many large Secrets of others. */
 export async function measureMemory(): Promise<readonly Figure[]> {
   const foreign = Math.min(FOREIGN, Math.floor((freemem() * SHARE) / HELD_BYTES));
   const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);
@@ -77,7 +73,6 @@ export async function measureMemory(): Promise<readonly Figure[]> {
 
 const print = ({ rss, heap }: Use): string => `${mebibytes(rss)}, ${mebibytes(heap)} of heap`;
 
-/** Creates Secrets like the release Secrets of Helm. */
 async function createForeign({ rest }: ClusterProcess, count: number): Promise<void> {
   const data = { release: randomBytes(FOREIGN_BYTES).toString('base64') };
   await times(count, async (index) => {

@@ -1,5 +1,4 @@
 const NAMESPACES = 20;
-/** The number of concurrent requests, each on its own connection. */
 const LANES = 16;
 
 export const namespaceOf = (index: number): string => `team-${index % NAMESPACES}`;
@@ -8,7 +7,6 @@ export const namespaces: readonly string[] = Array.from({ length: NAMESPACES }, 
   namespaceOf(index),
 );
 
-/** Calls `work` `count` times, some of them at once. */
 export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

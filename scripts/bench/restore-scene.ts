@@ -23,9 +23,7 @@ import type { BackupObject } from '../../test/support/velero-objects.ts';
 import type { ClusterProcess } from './cluster-process.ts';
 
 const NAMESPACES = 10;
-/** The policy does not govern namespaces with this label. */
 const FLOOR = 'bench-floor';
-/** One in this number of objects is a Zone. The others refer to a Zone. */
 const SHARE_OF_ZONES = 10;
 
 export const namespaceFor = (index: number): string => `restored-${index % NAMESPACES}`;
@@ -33,13 +31,11 @@ export const namespaceFor = (index: number): string => `restored-${index % NAMES
 const namespaces = Array.from({ length: NAMESPACES }, (_, index) => namespaceFor(index));
 const floorOf = (name = ''): string => name.replace('restored-', 'floor-');
 
-/** The same object in a namespace that Gatehouse does not see. */
 export const inFloor = (object: BackupObject): BackupObject => ({
   ...object,
   metadata: { ...object.metadata, namespace: floorOf(object.metadata.namespace) },
 });
 
-/** Prepares everything except the policy. */
 export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
   await apply(
     cluster,
@@ -98,9 +94,7 @@ export async function apply(
   await applyManifests({ client, discovery, namespace: 'default' }, manifests);
 }
 
-/**
- * Grants the permissions directly: kube-apiserver without the controller manager does not fill aggregated ClusterRoles.
- */
+/** Directly: without the controller manager, nothing fills aggregated ClusterRoles. */
 const readerBinding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRoleBinding',

@@ -3,7 +3,6 @@
  * API server, Gatehouse and the simulated Velero share one machine, so other load distorts the times.
  */
 import { parseArgs } from 'node:util';
-import { parseAllDocuments } from 'yaml';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
@@ -16,20 +15,9 @@ import { type ClusterProcess, startClusterProcess } from './cluster-process.ts';
 import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, type Figure, percentile, runBenchmark } from './figures.ts';
 import { rehearsalFigures } from './rehearsal.ts';
-import {
-  apply,
-  backupOf,
-  enforcePolicy,
-  inFloor,
-  namespaceFor,
-  planeOf,
-  prepareRestores,
-} from './restore-scene.ts';
+import { backupOf, enforcePolicy, inFloor, planeOf, prepareRestores } from './restore-scene.ts';
 import { mostOf } from './samples.ts';
 import { mebibytes, whole } from './table.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
-import { deployments } from '../../src/kube/well-known.ts';
-import { permissionsFor } from '../../src/runtime/restores/quiesce/quiesce.ts';
 
 const OBJECTS = 10_000;
 /** Each batch is also restored into namespaces without a policy: this is the floor. */
@@ -59,7 +47,6 @@ async function measure(): Promise<readonly Figure[]> {
     await prepareRestores(cluster);
     const replica = await cluster.startReplica('one', CONTAINER_HEAP);
     await replica.whenReady(60_000);
-    const quiesce = await quiesceFigures(cluster);
     await enforcePolicy(cluster);
     const memory = mostOf(replica);
     await openWindow(cluster);
@@ -71,7 +58,6 @@ async function measure(): Promise<readonly Figure[]> {
     return [
       ...latency(on, batches),
       ...sweepFigures(status, calls),
-      ...quiesce,
       {
         what: 'memory (RSS) of the leader, the most during restore and sweep',
         measured: mebibytes(most),
@@ -95,7 +81,6 @@ async function startCluster(): Promise<{ readonly cluster: ClusterProcess; reado
   }
 }
 
-/** The writes of one batch. */
 interface Batch {
   readonly floor: readonly Sent[];
   readonly restored: readonly Sent[];
@@ -142,7 +127,6 @@ async function openWindow({ client }: ClusterProcess): Promise<void> {
   });
 }
 
-/** Closes the window and returns it with its final report. */
 async function closeWindow({ client }: ClusterProcess): Promise<RestoreWindow> {
   await client.patchMerge(RESTORE_WINDOWS, { name: 'bench' }, { spec: { close: true } });
   return await eventually(
@@ -161,7 +145,6 @@ function latency(on: string, batches: readonly Batch[]): readonly Figure[] {
     const timesOf = (all: readonly Sent[]) =>
       all.filter((one) => one.method === method).map((one) => one.milliseconds);
     const at = (batch: Batch, where: keyof Batch, share: number) => percentile(timesOf(batch[where]), share);
-    /** The median of the batches. */
     const typical = (valueOf: (batch: Batch) => number) => percentile(batches.map(valueOf), 0.5);
     const both = (where: keyof Batch) =>
       [0.5, 0.99].map((share) => milliseconds(typical((batch) => at(batch, where, share)))).join(', ');
@@ -205,68 +188,6 @@ async function callsBetween(cluster: ClusterProcess, from = '', to = ''): Promis
       at >= Date.parse(from) && at <= Date.parse(to) && verb !== 'watch' && objectRef?.resource !== 'leases'
     );
   }).length;
-}
-
-const WORKLOADS = 200;
-const LONGEST_MS = 10_000;
-const NAME = 'bench-quiesce';
-const labels = { bench: 'quiesce' };
-
-/** Needs a ready replica and the namespaces of the bench. */
-async function quiesceFigures(cluster: ClusterProcess): Promise<readonly Figure[]> {
-  const { client } = cluster;
-  const printed = permissionsFor([{ group: 'apps', resource: 'deployments' }], cluster.leader);
-  const role = parseAllDocuments(printed.slice(printed.indexOf('apiVersion')));
-  await apply(cluster, ...role.map((document) => document.toJS() as KubeObject));
-  for (let index = 0; index < WORKLOADS; index += 1) await client.create(deployments, deployment(index));
-  const window: RestoreWindow = {
-    metadata: { name: NAME },
-    spec: {
-      principals: [{ user: 'bench' }],
-      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
-      quiesce: [{ apiGroup: 'apps', resource: 'deployments', matchLabels: labels }],
-    },
-  };
-  const began = performance.now();
-  await client.create(RESTORE_WINDOWS, window);
-  await untilQuiesced(cluster, 'Paused');
-  const took = performance.now() - began;
-  await client.patchMerge(RESTORE_WINDOWS, { name: NAME }, { spec: { close: true } });
-  await untilQuiesced(cluster, 'Undone');
-  return [
-    {
-      what: `pause of ${WORKLOADS} workloads`,
-      measured: `${(took / 1_000).toFixed(2)} s`,
-      target: atMost(took, LONGEST_MS, (ms) => `${ms / 1_000} s`),
-    },
-  ];
-}
-
-const untilQuiesced = ({ client }: ClusterProcess, reason: string) =>
-  eventually(
-    `the workloads are ${reason}`,
-    async () => {
-      const found = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name: NAME });
-      return (
-        found?.status?.conditions?.some((one) => one.type === 'Quiesced' && one.reason === reason) === true
-      );
-    },
-    { timeoutMs: 120_000, everyMs: 50 },
-  );
-
-function deployment(index: number): KubeObject & { readonly spec: object } {
-  const name = `workload-${index}`;
-  return {
-    metadata: { namespace: namespaceFor(index), name, labels },
-    spec: {
-      replicas: 3,
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name } },
-        spec: { containers: [{ name: 'app', image: 'registry.example.com/app' }] },
-      },
-    },
-  };
 }
 
 // The rehearsal comes first, alone: the other processes would share its time.

@@ -1,12 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { writesOf, countByTarget } from '../../test/support/gatehouse-audit.ts';
-import type { Replica } from '../../test/support/gatehouse.ts';
 import { createNamespaces, createServices } from './burst.ts';
 import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
 import { namespaces } from './objects.ts';
-import { untilServicesSeen } from './samples.ts';
 import { whole } from './table.ts';
 
 const SERVICES = 1_000;
@@ -27,9 +24,6 @@ export async function measureServices(kind: ClusterKind): Promise<readonly Figur
     const { created, ready, waited } = await createServices(cluster, SERVICES, 120_000);
     const calls = await callsPerLeaf(cluster);
     await first.program.stop(30_000);
-    const second = await cluster.startReplica('two');
-    const writes = await writesAfterStart(cluster, second);
-    await second.program.stop(30_000);
     const p95 = percentile(waited, 0.95);
     return [
       {
@@ -51,18 +45,12 @@ export async function measureServices(kind: ClusterKind): Promise<readonly Figur
         measured: calls.each.toFixed(2),
         target: atMost(calls.each, CALLS, String),
       },
-      {
-        what: `  writes of a replica that starts after it (${writes.looked} Services looked at)`,
-        measured: String(writes.count),
-        target: atMost(writes.count, 0, String),
-      },
     ];
   } finally {
     await cluster.stop();
   }
 }
 
-/** Counts the entries of the API server's audit log for the namespaces of the Services. */
 async function callsPerLeaf(cluster: ClusterProcess) {
   await sleep(1_000); // the API server logs a completed request with a delay
   const about = (await cluster.audit()).filter(({ objectRef }) =>
@@ -75,14 +63,4 @@ async function callsPerLeaf(cluster: ClusterProcess) {
   }
   const by = [...counts].map(([what, count]) => `${(count / SERVICES).toFixed(2)} ${what}`).join(', ');
   return { each: about.length / SERVICES, by };
-}
-
-/** A replica that restarts reads all objects and must write nothing. */
-async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
-  const looked = await untilServicesSeen(replica, SERVICES);
-  await sleep(2_000); // waits for late writes
-  const events = await cluster.audit();
-  const writes = writesOf({ auditLog: () => events }, replica.name);
-  if (writes.length > 0) console.warn('written after a restart:', countByTarget(writes));
-  return { looked, count: writes.length };
 }

@@ -15,7 +15,6 @@ export function printTable(rows: readonly (readonly string[])[]): void {
   }
 }
 
-/** The rate per second. */
 export const perSecond = (count: number, milliseconds: number): number => (count / milliseconds) * 1_000;
 
 export const whole = (figure: number): string => Math.round(figure).toLocaleString('en');

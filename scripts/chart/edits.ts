@@ -3,10 +3,8 @@ import { PARTS } from '../../src/config/parts.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { inline, lines, optional, type Edit, type Path } from './holes.ts';
 
-/** The namespace in the manifests of the base. */
 const NAMESPACE = 'gatehouse-system';
 
-/** All edits of one object. */
 export function editsOf(object: KubeObject): readonly Edit[] {
   const placed = 'subjects' in object ? { ...object, subjects: [] } : object;
   return [labels(), ...namespaces(placed, []), ...(BY_KIND[object.kind ?? '']?.(object) ?? [])];

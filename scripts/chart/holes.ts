@@ -1,7 +1,4 @@
-/**
- * Turns manifests into templates: puts a placeholder at each path, writes the object as YAML, then replaces each
- * placeholder.
- */
+/** Turns manifests into templates: a placeholder at each path, which the YAML then replaces. */
 import { toYaml } from '../../src/cli/terminal/output.ts';
 
 /**
@@ -13,7 +10,6 @@ export type Filling =
 
 export type Path = readonly (string | number)[];
 
-/** An edit of the manifest: the path and the template code. */
 export interface Edit {
   readonly path: Path;
   readonly filling: Filling;

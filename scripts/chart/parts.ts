@@ -43,7 +43,6 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'compile-policies': '.Values.compilePolicies',
 };
 
-/** All objects that the chart may install, read from a `deploy/` folder. */
 export function readParts(deploy: string): readonly Part[] {
   const base = readKustomization(join(deploy, 'base'))
     // Helm creates or reuses the namespace. A release that contains its own namespace cannot be installed into it.

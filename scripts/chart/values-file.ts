@@ -1,7 +1,4 @@
-/**
- * Renders the chart's values as values.yaml, as a JSON Schema for Helm, and as a documentation page, from one
- * definition.
- */
+/** The chart's values as values.yaml, as a JSON Schema for Helm, and as a page, from one definition. */
 import type { TProperties, TSchema } from 'typebox';
 
 import { cell, code, table } from '../reference/page.ts';
@@ -19,7 +16,6 @@ interface Described {
 
 const WIDTH = 100;
 
-/** Renders values.yaml: every value with its default and its description as a comment. */
 export function renderValues(values: Values): string {
   return `# Generated from scripts/chart/values.ts by \`npm run generate\`. Do not edit: give Helm a file of your own with -f.\n${entries(values.properties, 0)}`;
 }
@@ -88,7 +84,6 @@ function withoutRequired(value: unknown): unknown {
   );
 }
 
-/** Renders docs/reference/helm-values.md. */
 export function renderValuesPage(values: Values): string {
   const rows = leaves(values.properties, '').map(({ path, schema }) => [
     code(path),

@@ -7,14 +7,12 @@ import Type, { type TProperties, type TSchema } from 'typebox';
 import { PARTS, type Part } from '../../src/config/parts.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
-/** Of one Deployment. */
 interface Sized {
   readonly replicas: number;
   readonly topologySpreadConstraints: unknown;
   readonly resources: unknown;
 }
 
-/** The values of the base that are defaults of the chart. */
 export interface BaseDefaults extends Sized {
   readonly image: string;
   readonly controllers: Sized;
@@ -55,7 +53,6 @@ const amount = (description: string, value: number) =>
     default: value,
   });
 
-/** The values of the chart, as a JSON Schema with defaults and descriptions. */
 export function chartValues(base: BaseDefaults): TSchema & { readonly properties: TProperties } {
   return group('Values of the Helm chart of Gatehouse.', {
     image: imageValues(base),

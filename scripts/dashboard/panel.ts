@@ -1,6 +1,5 @@
 /** The parts of a dashboard row, and helpers for its queries. */
 
-/** One line, or family of lines, of a panel. `legend` uses Grafana's format: labels in double braces. */
 interface Query {
   readonly expr: string;
   readonly legend: string;
@@ -8,9 +7,7 @@ interface Query {
 
 export interface Panel {
   readonly title: string;
-  /** Tells the user on call how to read the panel. */
   readonly description: string;
-  /** A unit of Grafana. */
   readonly unit: 'reqps' | 'ops' | 's' | 'short' | 'bytes';
   readonly queries: readonly Query[];
 }

@@ -8,10 +8,8 @@ import { join } from 'node:path';
 import { VERSION } from '../../src/config/version.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
-/** In milliseconds. */
 const PATIENCE_MS = 600_000;
 
-/** @throws Error when a command prints something else than expected */
 export async function tryExecutable(executable: string): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-try-'));
   try {

@@ -12,7 +12,6 @@ interface Line {
   readonly text: string;
 }
 
-/** @param title what a screen reader says; the text itself follows as the description */
 export function drawTerminal(title: string, command: string, output: string): string {
   const lines: readonly Line[] = [
     { style: 'command', text: `$ ${command}` },
@@ -43,7 +42,6 @@ ${texts.filter((text) => !text.includes('></text>')).join('')}</svg>
 `;
 }
 
-/** Breaks long lines between words, and indents the rest like the first part. */
 function wrapped(line: string): readonly Line[] {
   const style: Style = /^\d+\. /.test(line) ? 'heading' : 'text';
   const [indent = ''] = /^ */.exec(line) ?? [];
@@ -56,7 +54,6 @@ function wrapped(line: string): readonly Line[] {
   return rows.map((text) => ({ style, text }));
 }
 
-/** A word that is longer than a line. */
 const parts = (word: string): readonly string[] => word.match(/.{1,100}/g) ?? [''];
 
 const escaped = (text: string): string =>

@@ -19,7 +19,6 @@ import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
 import { cell, code, table, type File } from './page.ts';
 
-/** The key, the kinds that have it, and its meaning. */
 type Entry = readonly [key: string, on: string, meaning: string];
 
 const SERVICE = 'Service';
@@ -29,7 +28,6 @@ const AUTHORITY = `Secret ${pki.AUTHORITY_SECRET}`;
 const LEASE = 'Lease of the leader';
 const CONFIGURATIONS = 'webhook configurations `gatehouse`';
 
-/** Annotations that users set. */
 const ASKED: readonly Entry[] = [
   [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Requests a serving cert in the Secret of this name.'],
   [
@@ -138,7 +136,6 @@ const ASKED: readonly Entry[] = [
   ],
 ];
 
-/** Annotations that Gatehouse sets. */
 const WRITTEN: readonly Entry[] = [
   [
     'gatehouse.dev/chart-replicas',
@@ -271,7 +268,6 @@ const FINALIZERS: readonly Entry[] = [
   ],
 ];
 
-/** All keys with the prefix `gatehouse.dev/`. */
 export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS, ...FINALIZERS].map(
   ([key]) => key,
 );

@@ -1,7 +1,6 @@
 /** Renders the reference page of a kind of Gatehouse from its CustomResourceDefinition. */
 import { cell, code, table, type File } from './page.ts';
 
-/** The fields of an OpenAPI schema that the page shows. */
 export interface Schema {
   readonly type?: string;
   readonly description?: string;

@@ -11,7 +11,6 @@ const PAGES = join(import.meta.dirname, '..', '..', 'docs', 'reference');
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
 
-/** What a reader sees of HTML. */
 const visible = (html: string): string =>
   html
     .replaceAll(/<[^>]*>/g, '')
@@ -25,7 +24,6 @@ function rowsOf(markdown: string): readonly (readonly string[])[] {
     .filter((cells) => cells.length > 0);
 }
 
-/** All strings under the key, at any depth. */
 function valuesOf(key: string, tree: unknown): readonly string[] {
   if (typeof tree !== 'object' || tree === null) return [];
   return Object.entries(tree).flatMap(([name, value]: [string, unknown]) =>

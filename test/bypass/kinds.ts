@@ -1,7 +1,4 @@
-/**
- * The kinds of the bypass search, and the policies on them: one of each check. `oracle.ts` repeats every check in plain
- * TypeScript.
- */
+/** The kinds of the bypass search, and one policy of each check. `oracle.ts` repeats the checks in plain TypeScript. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';

@@ -6,7 +6,6 @@ export interface Mutant {
   readonly name: string;
   readonly changes: readonly {
     readonly file: string;
-    /** Occurs exactly once in the file. */
     readonly from: string;
     readonly to: string;
   }[];

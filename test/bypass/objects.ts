@@ -8,14 +8,12 @@ export type Json = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The value at the path, or undefined. */
 export function at(object: unknown, ...path: readonly string[]): unknown {
   let value = object;
   for (const key of path) value = isObject(value) ? value[key] : undefined;
   return value;
 }
 
-/** A copy with the value at the path; null removes it. */
 export function assign(object: Json, [[key = '', ...rest], value]: Assignment): Json {
   const { [key]: old, ...others } = object;
   if (rest.length > 0) return { ...object, [key]: assign(isObject(old) ? old : {}, [rest, value]) };

@@ -10,7 +10,6 @@ import { COLORS, HANDLED, MARK, MOST_REPLICAS } from './kinds.ts';
 import { at, isObject, type Json } from './objects.ts';
 import type { Kind, Step, Write } from './steps.ts';
 
-/** The stored objects of a namespace, by kind and name. */
 export type Stored = Readonly<Record<Kind, ReadonlyMap<string, Json>>>;
 
 /** Names are texts; any other value appears as JSON. */

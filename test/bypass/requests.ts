@@ -1,5 +1,5 @@
 /** Builds and sends the request of each write. */
-import type { Answer, PlainClient, Request } from './client.ts';
+import type { PlainAnswer, PlainClient, PlainRequest } from '../support/plain-client.ts';
 import { USERS } from './kinds.ts';
 import {
   assignAll,
@@ -18,15 +18,13 @@ import type { Assignment, Write } from './steps.ts';
 
 const MERGE = 'application/merge-patch+json';
 
-/** What a write knows of its namespace. */
 export interface Place {
   readonly client: PlainClient;
   readonly namespace: string;
   readonly binUid: string;
 }
 
-/** Sends the write. A PUT reads the object first, as clients do. */
-export async function send(write: Write, place: Place): Promise<Answer> {
+export async function send(write: Write, place: Place): Promise<PlainAnswer> {
   const { client, namespace } = place;
   const assignments = assignmentsOf(write, place);
   const path = `${folderOf(write, namespace)}/${write.name}`;
@@ -56,7 +54,7 @@ const withDryRun = (path: string, { dryRun }: Write, query = '') => {
   return all === '' ? path : `${path}?${all}`;
 };
 
-function requestOf(write: Write, set: readonly Assignment[], namespace: string): Request {
+function requestOf(write: Write, set: readonly Assignment[], namespace: string): PlainRequest {
   const folder = folderOf(write, namespace);
   const path = withDryRun(`${folder}/${write.name}`, write);
   const as = USERS[write.as];

@@ -1,7 +1,7 @@
 /** Runs one path against the API server, and judges what is stored after each step. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Answer, PlainClient, Request } from './client.ts';
+import type { PlainAnswer, PlainClient, PlainRequest } from '../support/plain-client.ts';
 import { HOLD } from './kinds.ts';
 import { assignAll, at, folderOf, isObject, validObject, type Json } from './objects.ts';
 import { judgeStep, protectedBins, uidOf, type Stored } from './oracle.ts';
@@ -10,14 +10,11 @@ import { describeWrite } from './describe-write.ts';
 import type { Assignment, Kind, Step, Write } from './steps.ts';
 
 export interface Outcome {
-  /** What is stored in violation of a policy. Empty: nothing. */
   readonly violations: readonly string[];
-  /** The steps until then, with the answers of the API server. */
   readonly transcript: readonly string[];
 }
 
-/** Called with each write and its answer. */
-export type Observe = (write: Write, answer: Answer) => void;
+export type Observe = (write: Write, answer: PlainAnswer) => void;
 
 /** How long a replica may take to see what was just stored, in milliseconds. */
 const SEEN_WITHIN_MS = 10_000;
@@ -30,7 +27,6 @@ const GIVEN: readonly (readonly [Kind, string, Json, ...Assignment[]])[] = [
   ['pods', 'keep', {}],
   ['pods', 'free', {}],
 ];
-/** The objects at the beginning of each path. */
 export const GIVEN_TEXT = GIVEN.map(([kind, name, spec, ...rest]) =>
   [
     `${kind}/${name}`,
@@ -50,7 +46,6 @@ const adminWrite = (kind: Kind, name: string): Write => ({
   bare: false,
 });
 
-/** @throws Error if the objects at the beginning cannot be created */
 export async function runPath(
   client: PlainClient,
   namespace: string,
@@ -67,7 +62,7 @@ export async function runPath(
   for (const [at, step] of path.entries()) {
     const answers = await Promise.all(step.map((write) => send(write, place)));
     for (const [index, write] of step.entries()) {
-      const answer = answers[index] ?? { code: 0, body: {} };
+      const answer = answers[index] ?? { code: 0, text: '', body: {} };
       observe(write, answer);
       const number = `${at + 1}${step.length > 1 ? (index === 0 ? 'a' : 'b') : ''}`;
       transcript.push(`${number}. ${describeWrite(write)} → ${describe(answer)}`);
@@ -102,7 +97,7 @@ async function prepare(client: PlainClient, namespace: string, kinds: ReadonlySe
 }
 
 /** Under load, Gatehouse may answer 429, and the API server 500. */
-async function created(client: PlainClient, request: Pick<Request, 'path' | 'body'>): Promise<Json> {
+async function created(client: PlainClient, request: Pick<PlainRequest, 'path' | 'body'>): Promise<Json> {
   for (let attempt = 1; ; attempt += 1) {
     const { code, body } = await client.ask({ method: 'POST', ...request });
     if (code === 201) return body;
@@ -166,7 +161,7 @@ async function untilSeen(place: Place, before: Stored, after: Stored): Promise<s
 
 const versionOf = (object: unknown) => at(object, 'metadata', 'resourceVersion');
 
-async function isRefused(ask: () => Promise<Answer>): Promise<boolean> {
+async function isRefused(ask: () => Promise<PlainAnswer>): Promise<boolean> {
   const until = performance.now() + SEEN_WITHIN_MS;
   while (performance.now() < until) {
     const { code } = await ask();
@@ -177,7 +172,7 @@ async function isRefused(ask: () => Promise<Answer>): Promise<boolean> {
 }
 
 /** A webhook must answer each review, except under overload: an HTTP error opens every entry with `Ignore`. */
-function webhookFailures({ code, body }: Answer): readonly string[] {
+function webhookFailures({ code, body }: PlainAnswer): readonly string[] {
   const message = messageOf(body);
   const isFailure = code === 500 && message.includes('failed calling webhook');
   return isFailure && !/deadline|timeout|too many requests|429/i.test(message) ? [message] : [];
@@ -185,5 +180,5 @@ function webhookFailures({ code, body }: Answer): readonly string[] {
 
 const messageOf = (body: Json) => (typeof body.message === 'string' ? body.message : '');
 
-const describe = ({ code, body }: Answer) =>
+const describe = ({ code, body }: PlainAnswer) =>
   code < 400 && code > 0 ? String(code) : `${code} ${messageOf(body).slice(0, 300)}`;

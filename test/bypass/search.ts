@@ -1,16 +1,14 @@
 /** The bypass search: generates paths, runs them in parallel, and reduces the first that fails to a minimal one. */
 import fc from 'fast-check';
 
-import type { Answer, PlainClient } from './client.ts';
+import type { PlainAnswer, PlainClient } from '../support/plain-client.ts';
 import { GIVEN_TEXT, runPath, type Outcome } from './run-path.ts';
 import { pathsOf, type Step, type Via, type Write } from './steps.ts';
 
 export interface SearchOptions {
   readonly client: PlainClient;
   readonly seed: number;
-  /** The number of paths. */
   readonly count: number;
-  /** The most steps of a path. */
   readonly steps: number;
   readonly lanes: number;
   /** Several replicas answer: no step changes what another replica may not have seen yet. Default: 1. */
@@ -26,7 +24,6 @@ export interface SearchOptions {
 export interface Tally {
   readonly stored: Map<Via, number>;
   readonly refused: Map<Via, number>;
-  /** How many writes Gatehouse refused, by a part of its message. */
   readonly reasons: Map<string, number>;
 }
 
@@ -34,7 +31,6 @@ export interface Found {
   readonly paths: number;
   readonly writes: number;
   readonly tally: Tally;
-  /** The minimal path with its violation. Undefined: none was found. */
   readonly failure: string | undefined;
 }
 
@@ -101,7 +97,6 @@ const isAboutIgnore = (violation: string) => violation.startsWith('deployments/'
 
 type Attempt = (path: readonly Step[]) => Promise<Outcome>;
 
-/** The index of a path that fails. */
 async function firstFailure(
   generated: readonly (readonly Step[])[],
   lanes: number,
@@ -120,7 +115,6 @@ async function firstFailure(
   return failed;
 }
 
-/** Runs the path again, and then simpler ones as long as they fail. */
 async function reduce(
   attempt: Attempt,
   {
@@ -169,7 +163,7 @@ function report(path: readonly Step[], { transcript, violations }: Outcome): str
   ].join('\n');
 }
 
-function record({ stored, refused, reasons }: Tally, { via }: Write, { code, body }: Answer): void {
+function record({ stored, refused, reasons }: Tally, { via }: Write, { code, body }: PlainAnswer): void {
   const isStored = code >= 200 && code < 300;
   count(isStored ? stored : refused, via);
   const message = typeof body.message === 'string' ? body.message : '';

@@ -22,7 +22,6 @@ export const VIAS = [
 /** How the API is asked to write. */
 export type Via = (typeof VIAS)[number];
 
-/** A field and its new value; null removes it. */
 export type Assignment = readonly [path: readonly string[], value: unknown];
 
 /** Metadata that only the server, or only a backup tool, should write. */
@@ -253,7 +252,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
  */
 const isAboutBins = (one: Step): boolean => one.some(({ kind }) => kind === 'bins');
 
-/** A path: 1 to `most` steps in a namespace of their own. */
 export const pathsOf = (most: number, replicas = 1): fc.Arbitrary<readonly Step[]> =>
   fc.noBias(
     fc.array(replicas === 1 ? step : step.filter((one) => !isAboutBins(one)), {

@@ -17,9 +17,7 @@ const kind = (resource: string, name: string, namespaced: boolean): Resource => 
 export const MACHINES = kind('machines', 'Machine', true);
 export const RACKS = kind('racks', 'Rack', false);
 
-/** The namespaces of the load. Restored objects have a namespace of their own. */
 export const LOAD_NAMESPACES = ['east', 'west'] as const;
-export const RESTORED_NAMESPACE = 'restored';
 /** These Racks exist during the whole run. Each is the rack of a Machine that the load never deletes. */
 export const LASTING_RACKS = ['rack-0', 'rack-1', 'rack-2', 'rack-3'] as const;
 
@@ -101,7 +99,6 @@ const definition = (kind: Resource, spec: object): Manifest =>
 
 const text = { type: 'string' };
 
-/** The CRDs, and the ClusterRole that allows Gatehouse to read their objects. */
 export const kindManifests: readonly Manifest[] = [
   definition(RACKS, {}),
   definition(MACHINES, { rack: text, tier: text, units: { type: 'integer' }, serial: text, note: text }),

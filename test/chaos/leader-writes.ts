@@ -16,9 +16,7 @@ export interface ReplicaWrite {
 }
 
 export interface LeaderVerdict {
-  /** The number of writes that only a leader makes. */
   readonly writes: number;
-  /** The number of times that the Lease changed to another replica. */
   readonly terms: number;
   readonly problems: readonly string[];
 }
@@ -53,10 +51,7 @@ const isOfEveryReplica = (resource: string): boolean =>
   ['uniqueclaims', 'events'].includes(resource) || resource.endsWith('reviews');
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
-/**
- * Reads all successful writes to the Lease, and those that only a leader makes. The log of a long run has several
- * files.
- */
+/** The log of a long run has several files. */
 export async function readLeaderWrites(folder: string): Promise<readonly ReplicaWrite[]> {
   const files = readdirSync(folder).filter((name) => /^audit.*\.log$/.test(name));
   const writes: ReplicaWrite[] = [];

@@ -1,26 +1,13 @@
-/**
- * The test oracle: implements the expected behaviour independently, without code of Gatehouse. It judges each response
- * of the API server and each stored object.
- */
-import {
-  DEFAULT_TIER,
-  MOST_UNITS,
-  RESTORED_NAMESPACE,
-  STAMP,
-  type Machine,
-  type MachineSpec,
-} from './kinds.ts';
+/** Judges each response of the API server and each stored object, without code of Gatehouse. */
+import { DEFAULT_TIER, MOST_UNITS, STAMP, type Machine, type MachineSpec } from './kinds.ts';
 
 /** The expected result of a request. `because` is a text that the rejection must contain. */
 export type Expected = { readonly kind: 'accept' } | { readonly kind: 'refuse'; readonly because: string };
 
-/** The response of the API server, or its absence. */
 export interface Heard {
   /** The HTTP status; undefined when the connection broke, or the kind was not served. */
   readonly code: number | undefined;
-  /** The message of the Status or of the error. */
   readonly message: string;
-  /** The object in a response with a status below 300. */
   readonly object?: Partial<Machine> | undefined;
 }
 
@@ -35,7 +22,6 @@ export type Judged =
 const RIGHT: Judged = { kind: 'right' };
 const wrong = (why: string): Judged => ({ kind: 'wrong', why });
 
-/** The messages of the API server for a failed webhook call. */
 const CALL_FAILED = /failed calling (?:admission )?webhook|failed to call (?:admission )?webhook/;
 const REFUSED = /admission webhook "[^"]+" denied the request/;
 
@@ -76,7 +62,6 @@ export const afterDefaults = (spec: MachineSpec): MachineSpec => ({
   tier: spec.tier ?? DEFAULT_TIER,
 });
 
-/** Describes the first difference; undefined if there is none. */
 export function differenceOf(found: MachineSpec, wanted: MachineSpec): string | undefined {
   for (const field of ['rack', 'tier', 'units', 'serial', 'note'] as const) {
     const [is, should] = [found[field], wanted[field]];
@@ -104,9 +89,7 @@ export function problemsOfStored(
     if (rack === undefined) why.push('it names no rack');
     if (units > MOST_UNITS) why.push(`it has ${units} units`);
     if (tier === undefined) why.push('it has no tier');
-    // In a restore window, Gatehouse skips mutations but sets defaults: restored objects keep the labels of the backup.
-    const isRestored = one.metadata?.namespace === RESTORED_NAMESPACE;
-    if (!isRestored && !stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
+    if (!stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
     const holder = serial === undefined ? undefined : holders.get(serial);
     if (holder !== undefined) why.push(`its serial ${String(serial)} is also that of ${holder}`);
     if (serial !== undefined) holders.set(serial, name);

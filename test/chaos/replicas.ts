@@ -7,67 +7,50 @@ import type { SettingName } from '../../src/config/settings.ts';
 import type { Cluster } from '../support/cluster.ts';
 import type { ControlPlane } from '../support/control-plane.ts';
 import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults/tcp.ts';
-import {
-  isLeading,
-  startReplica,
-  type Arrangement,
-  type Replica,
-  type ReplicaOptions,
-} from '../support/gatehouse.ts';
+import type { Balancer } from '../support/balancer.ts';
+import { isLeading, startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
 import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
 import { eventually } from '../support/processes.ts';
-import type { Front } from './front.ts';
 
 export interface Member {
-  /** Unique for each process. */
   readonly name: string;
   readonly slot: Slot;
   readonly replica: Replica;
-  /** The network link between the replica and the API server. */
   readonly link: TcpFaults;
 }
 
-/** The replicas that answer reviews. */
 const ANSWERING = ['a', 'b', 'c'] as const;
-/** The controllers of the arrangement `split`. */
 const CONTROLLERS = ['d', 'e'] as const;
 export type Slot = (typeof ANSWERING | typeof CONTROLLERS)[number];
 
 export const answersReviews = (slot: Slot): boolean => ANSWERING.some((one) => one === slot);
 
-export type Special = Pick<ReplicaOptions, 'nodeArgs' | 'env'>;
+type Special = Pick<ReplicaOptions, 'nodeArgs'>;
 
 export interface Replicas {
   readonly slots: readonly Slot[];
   readonly members: () => readonly Member[];
-  /** Starts a replica in this slot. Resolves when it is ready. */
   readonly start: (slot: Slot, special?: Special) => Promise<Member>;
-  /**
-   * Stops the replica with SIGTERM, waits for its exit and starts a successor. Resolves when the successor is ready.
-   */
+  /** Stops the replica with SIGTERM, and resolves when its successor is ready. */
   readonly replace: (slot: Slot, special?: Special) => Promise<Member>;
   readonly kill: (member: Member) => void;
-  readonly kills: () => readonly number[];
   /** The leader; undefined unless exactly one replica reports that it leads. */
   readonly leader: () => Promise<Member | undefined>;
   readonly stop: () => Promise<void>;
 }
 
-/** The interval at which the endpoints follow the readiness of the replicas. */
 const ENDPOINTS_MS = 200;
 const START_MS = 90_000;
 
 export async function startReplicas(
   { plane }: Cluster,
-  front: Front,
+  balancer: Balancer,
   settings: Partial<Record<SettingName, string>>,
-  arrangement: Arrangement,
 ): Promise<Replicas> {
-  const slots = arrangement === 'split' ? [...ANSWERING, ...CONTROLLERS] : ANSWERING;
+  const slots = [...ANSWERING, ...CONTROLLERS];
   const links = new Map<Slot, TcpFaults>();
   for (const slot of slots) links.set(slot, await startTcpFaults(apiServerOf(plane)));
   const members = new Map<Slot, Member>();
-  const kills: number[] = [];
   let started = 0;
   /** Prevents a fault from starting another replica after the end of the run. */
   let isOver = false;
@@ -79,7 +62,13 @@ export async function startReplicas(
     const name = `${slot}-${(started += 1)}`;
     const replica = await startReplica(
       { folder: plane.folder, kubeconfig: kubeconfigThrough(plane, slot, link.port) },
-      { ...{ name, servicePort: front.port, settings }, ...processOf(slot, arrangement), ...special },
+      {
+        name,
+        servicePort: balancer.port,
+        settings,
+        only: answersReviews(slot) ? 'webhook' : 'controllers',
+        ...special,
+      },
     );
     const member = { name, slot, replica, link };
     members.set(slot, member);
@@ -94,7 +83,7 @@ export async function startReplicas(
     if (code !== 0 && signal !== 'SIGKILL')
       throw new Error(`${member.name} ended with ${String(code ?? signal)}`);
   };
-  const endpoints = followReadiness(() => [...members.values()], front);
+  const endpoints = followReadiness(() => [...members.values()], balancer);
 
   return {
     slots,
@@ -105,10 +94,8 @@ export async function startReplicas(
       return await start(slot, special);
     },
     kill: ({ replica }) => {
-      kills.push(performance.now());
       replica.program.kill('SIGKILL');
     },
-    kills: () => kills,
     leader: async () => {
       const all = [...members.values()].filter(({ replica }) => replica.program.isRunning());
       const leading = await Promise.all(all.map(({ replica }) => isLeading(replica).catch(() => false)));
@@ -124,11 +111,6 @@ export async function startReplicas(
   };
 }
 
-function processOf(slot: Slot, arrangement: Arrangement): Pick<ReplicaOptions, 'arrangement' | 'only'> {
-  if (arrangement === 'single') return { arrangement };
-  return { only: answersReviews(slot) ? 'webhook' : 'controllers' };
-}
-
 const isReady = async ({ replica }: Member): Promise<boolean> =>
   replica.program.isRunning() &&
   (await replica.readyz().then(
@@ -136,16 +118,14 @@ const isReady = async ({ replica }: Member): Promise<boolean> =>
     () => false,
   ));
 
-/**
- * Like the kubelet and the endpoints controller: sends new connections to ready replicas only. Open connections stay.
- */
-function followReadiness(members: () => readonly Member[], front: Front) {
+/** Sends new connections to ready replicas only, like kubelet and endpoints controller. Open connections stay. */
+function followReadiness(members: () => readonly Member[], balancer: Balancer) {
   const stopping = new AbortController();
   const loop = async () => {
     while (!stopping.signal.aborted) {
       const all = members().filter(({ slot }) => answersReviews(slot));
       const ready = await Promise.all(all.map(isReady));
-      front.setBackends(all.filter((_member, index) => ready[index]).map(({ replica }) => replica.port));
+      balancer.setBackends(all.filter((_member, index) => ready[index]).map(({ replica }) => replica.port));
       await sleep(ENDPOINTS_MS);
     }
   };
@@ -158,7 +138,6 @@ function followReadiness(members: () => readonly Member[], front: Front) {
   };
 }
 
-/** Resolves when all replicas are ready and exactly one of them leads. */
 export async function untilHealthy({ slots, members, leader }: Replicas, timeoutMs: number): Promise<Member> {
   return await eventually(
     'all replicas are ready and one of them leads',

@@ -9,14 +9,12 @@ import {
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import type { ControlPlaneProcesses } from '../support/control-plane.ts';
+import { startBalancer } from '../support/balancer.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
-import type { Arrangement } from '../support/gatehouse.ts';
 import { startLoad, type Load } from '../support/load.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
-import { createPlainClient, CONNECTIONS, type Client } from './client.ts';
-import { startFront, type Front } from './front.ts';
+import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
 import {
   kindManifests,
   LASTING_RACKS,
@@ -34,43 +32,33 @@ import { createTraffic, type Traffic } from './traffic.ts';
 
 export interface Scene {
   readonly isShort: boolean;
-  readonly arrangement: Arrangement;
   readonly seeded: Seeded;
   readonly cluster: Cluster;
-  readonly processes: ControlPlaneProcesses;
-  readonly client: Client;
-  readonly front: Front;
+  readonly client: PlainClient;
   readonly replicas: Replicas;
   readonly tally: Tally;
   readonly traffic: Traffic;
   readonly load: Load;
   readonly stamps: Stamps;
   readonly outages: readonly Outage[];
-  /**
-   * Runs `work` while requests may fail because the API server or etcd is down. The outage lasts until a write succeeds
-   * again.
-   */
+  /** Runs `work` while requests may fail because no webhook replica runs. */
   readonly withOutage: <T>(work: () => Promise<T>) => Promise<T>;
   readonly stop: () => Promise<void>;
 }
 
-/** The labels that the policy may set. */
 export interface Stamps {
-  /** The labels that a response may contain now. */
   readonly valid: () => readonly string[];
   readonly ever: () => ReadonlySet<string>;
   /** Allows this label in addition. The returned function disallows the earlier labels. */
   readonly begin: (stamp: string) => () => void;
 }
 
-const STORED_AGAIN_MS = 60_000;
 /**
  * The average number of webhook calls per request of the load, weighted by the mix. The API server calls Gatehouse
  * twice for a Machine that is created or changed (mutating and validating webhook), once for a Rack, and not for a
  * deleted Machine.
  */
 const REVIEWS_PER_ACT = 1.9;
-/** Services with a serving certificate, which the run checks at the end. */
 export const SERVICES = ['web', 'db'] as const;
 
 /**
@@ -97,32 +85,32 @@ export interface SceneOptions {
   readonly isShort: boolean;
   /** Admission reviews per second. */
   readonly rate: number;
-  readonly arrangement: Arrangement;
 }
 
-export async function startScene({ seed, isShort, rate, arrangement }: SceneOptions): Promise<Scene> {
+/** The number of concurrent requests. It is high, so that requests without a response do not block the others. */
+const CONNECTIONS = 96;
+
+export async function startScene({ seed, isShort, rate }: SceneOptions): Promise<Scene> {
   const ends: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const end of ends.splice(0).toReversed()) await end();
   };
   try {
-    const front = await startFront();
-    ends.push(front.stop);
-    const cluster = await startClusterFor(front.port, {
+    const balancer = await startBalancer();
+    ends.push(balancer.stop);
+    const cluster = await startClusterFor(balancer.port, {
       apiServerFlags: [`--request-timeout=${REQUEST_TIMEOUT}`],
     });
     ends.push(cluster.stop);
-    const { processes } = cluster.plane;
-    if (processes === undefined) throw new Error('this needs a real control plane');
     await installKinds(cluster);
     const settings = { ...SETTINGS, ...(isShort ? SHORT_LEASE : {}) };
-    const replicas = await startReplicas(cluster, front, settings, arrangement);
+    const replicas = await startReplicas(cluster, balancer, settings);
     ends.push(replicas.stop);
     await Promise.all(replicas.slots.map((slot) => replicas.start(slot)));
     await enforce(cluster);
 
     const seeded = createSeeded(seed);
-    const client = createPlainClient(cluster.plane);
+    const client = createPlainClient(cluster.plane, CONNECTIONS);
     ends.push(client.stop);
     const tally = createTally();
     const stamps = createStamps('r0');
@@ -130,28 +118,31 @@ export async function startScene({ seed, isShort, rate, arrangement }: SceneOpti
     await traffic.prepare();
     await eventually('a Rack with Machines is protected', async () => {
       const path = `${resourcePath(RACKS, { name: LASTING_RACKS[0] })}?dryRun=All`;
-      return (await client.ask('DELETE', path)).message.includes('still named by');
+      return (await client.ask({ method: 'DELETE', path })).text.includes('still named by');
     });
     const load = startLoad({ perSecond: rate / REVIEWS_PER_ACT, lanes: CONNECTIONS, request: traffic.next });
     ends.push(load.stop);
     const outages: Outage[] = [];
     return {
-      ...{
-        isShort,
-        arrangement,
-        seeded,
-        cluster,
-        processes,
-        client,
-        front,
-        replicas,
-        tally,
-        traffic,
-        load,
-        stamps,
-        outages,
+      isShort,
+      seeded,
+      cluster,
+      client,
+      replicas,
+      tally,
+      traffic,
+      load,
+      stamps,
+      outages,
+      withOutage: async (work) => {
+        const outage: Outage = { from: performance.now(), to: undefined };
+        outages.push(outage);
+        try {
+          return await work();
+        } finally {
+          outage.to = performance.now();
+        }
       },
-      withOutage: (work) => duringOutage(outages, client, work),
       stop,
     };
   } catch (error) {
@@ -171,7 +162,6 @@ async function installKinds(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Resolves when the API server calls the webhooks for Machines. */
 async function enforce(cluster: Cluster): Promise<void> {
   await cluster.apply(machinePolicy('r0'), rackPolicy);
   for (const name of ['machines', 'racks']) await seeInForce(cluster, name);
@@ -205,27 +195,4 @@ function createStamps(first: string): Stamps {
       };
     },
   };
-}
-
-/** The outage ends with the first request that reaches storage, or with the timeout. */
-async function duringOutage<T>(outages: Outage[], client: Client, work: () => Promise<T>): Promise<T> {
-  const outage: Outage = { from: performance.now(), to: undefined };
-  outages.push(outage);
-  try {
-    const result = await work();
-    await eventually('the API server stores objects again', () => isStored(client), {
-      timeoutMs: STORED_AGAIN_MS,
-      everyMs: 50,
-    });
-    return result;
-  } finally {
-    outage.to = performance.now();
-  }
-}
-
-/** Sends a real write: the API server answers a dry run without storage. */
-async function isStored(client: Client): Promise<boolean> {
-  const path = resourcePath(RACKS, { name: LASTING_RACKS[0] });
-  const change = { metadata: { annotations: { seen: String(Math.round(performance.now())) } } };
-  return (await client.ask('PATCH', path, change)).code === 200;
 }

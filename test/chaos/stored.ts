@@ -1,21 +1,18 @@
 /** Reads the stored objects, and checks them against the rules and against the writes of the load. */
-import { type KubeList, resourcePath } from '../../src/kube/object.ts';
-import { eventually } from '../support/processes.ts';
-import type { Client } from './client.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import { MACHINES, RACKS, type Machine } from './kinds.ts';
-import { nameOf, problemsOfStored, type StoredProblem } from './oracle.ts';
+import { afterDefaults, differenceOf, nameOf, problemsOfStored, type StoredProblem } from './oracle.ts';
 import type { Scene } from './scene.ts';
-import { contradiction, type Entry } from './stock.ts';
+import type { Entry } from './stock.ts';
 
-/** Returns the number of checked objects. Problems go into the tally. */
-export async function checkStored({ client, tally, traffic, stamps }: Scene): Promise<number> {
+export async function checkStored({ cluster, tally, traffic, stamps }: Scene): Promise<number> {
+  const { admin } = cluster;
   const before = new Map(traffic.stock.all().map((entry) => [entry, settledVersion(entry)]));
-  const machines = await list(client, resourcePath(MACHINES));
-  const racks = new Set(
-    (await list(client, resourcePath(RACKS))).map(({ metadata }) => metadata?.name ?? ''),
-  );
+  const { items: machines } = await admin.listAll<Machine>(MACHINES);
+  const { items } = await admin.listAll(RACKS);
+  const racks = new Set(items.map(({ metadata }) => metadata?.name ?? ''));
   for (const problem of problemsOfStored(machines, racks, stamps.ever()))
-    if (await stillHolds(client, problem)) tally.wrongStored(problem.name, problem.why);
+    if (await stillHolds(admin, problem)) tally.wrongStored(problem.name, problem.why);
   const found = new Map(machines.map((one) => [nameOf(one), one]));
   for (const [entry, version] of before) {
     if (version === undefined || settledVersion(entry) !== version) continue; // the entry changed in the meantime
@@ -28,22 +25,15 @@ export async function checkStored({ client, tally, traffic, stamps }: Scene): Pr
 
 const settledVersion = ({ isBusy, version }: Entry): number | undefined => (isBusy ? undefined : version);
 
-/** The load never creates a deleted Rack again: if it is missing, it is still missing when the Machine is read. */
-async function stillHolds(client: Client, { name, rack }: StoredProblem): Promise<boolean> {
-  if (rack === undefined) return true;
-  if ((await client.ask('GET', resourcePath(RACKS, { name: rack }))).code !== 404) return false;
-  const [namespace = '', own = ''] = name.split('/');
-  return (await client.ask('GET', resourcePath(MACHINES, { namespace, name: own }))).code === 200;
+export function contradiction({ spec }: Pick<Entry, 'spec'>, found: Machine | undefined): string | undefined {
+  if (found === undefined) return spec === undefined ? undefined : 'it is gone';
+  return spec === undefined ? 'it is there' : differenceOf(found.spec, afterDefaults(spec));
 }
 
-async function list(client: Client, path: string): Promise<readonly Machine[]> {
-  return await eventually(
-    `a list of ${path}`,
-    async () => {
-      const { code, object } = await client.ask('GET', path);
-      // The path is that of a collection.
-      return code === 200 ? (object as unknown as KubeList<Machine>).items : undefined;
-    },
-    { timeoutMs: 30_000, everyMs: 100 },
-  );
+/** The load never creates a deleted Rack again: if it is missing, it is still missing when the Machine is read. */
+async function stillHolds(admin: KubeClient, { name, rack }: StoredProblem): Promise<boolean> {
+  if (rack === undefined) return true;
+  if ((await admin.get(RACKS, { name: rack })) !== undefined) return false;
+  const [namespace = '', own = ''] = name.split('/');
+  return (await admin.get(MACHINES, { namespace, name: own })) !== undefined;
 }

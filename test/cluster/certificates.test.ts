@@ -150,7 +150,6 @@ const podsReady = async (labelled: string): Promise<void> => {
   );
 };
 
-/** What a client has seen so far, by server. */
 async function seenBy(name: string): Promise<Readonly<Record<string, Total>>> {
   const lines = await node.kubectl('-n', NAMESPACE, 'logs', `client-${name}`, '--tail=1');
   return JSON.parse(lines) as Readonly<Record<string, Total>>; // printed by CLIENT

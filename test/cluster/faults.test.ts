@@ -223,7 +223,6 @@ const isAlive = async (pid: number): Promise<boolean> =>
     () => false,
   );
 
-/** Waits until a new process has taken the place of this one and its pod is ready. */
 async function restarted(command: 'webhook' | 'controllers', pid: number): Promise<void> {
   await eventually('the process was restarted', async () => {
     const running = await processesOf(node, command);

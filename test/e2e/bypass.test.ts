@@ -6,7 +6,7 @@
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { createPlainClient, type PlainClient } from '../bypass/client.ts';
+import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
 import { handlerModules, kindManifests, policyManifests, restoreWindow, USERS } from '../bypass/kinds.ts';
 import { folderOf, validObject } from '../bypass/objects.ts';
 import { REASONS, search, type Found } from '../bypass/search.ts';

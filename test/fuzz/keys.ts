@@ -10,7 +10,6 @@ export const NOW = new Date('2026-11-22T00:00:00Z');
 export const authority = await rotated(await firstAuthority(NOW), NOW);
 export const server = await serverOf(authority, NOW);
 export const key = server.keyPair.privateKey;
-/** The bundle that clients trust. */
 export const bundle = authority.generations.map(({ certificate }) => certificate).join('');
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;

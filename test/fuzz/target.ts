@@ -8,7 +8,6 @@ export interface FuzzTarget {
   readonly name: string;
   /** The weight of this target: its part of all inputs, relative to the other targets. */
   readonly share: number;
-  /** Tries this number of inputs. The same seed gives the same inputs. */
   readonly run: (inputs: number, seed: number) => Promise<FuzzRun>;
   /** Tries an input that has failed before: see `past.jsonl`. @throws when a property does not hold */
   readonly again: (input: JsonValue) => Promise<void>;
@@ -22,7 +21,6 @@ export interface FuzzRun {
 }
 
 export interface FuzzFailure {
-  /** The smallest failing input, as fast-check prints values. */
   readonly input: string;
   /** The same input as JSON; undefined if JSON cannot represent it. */
   readonly json: string | undefined;
@@ -93,7 +91,6 @@ export function answerOf<T>(act: () => T, isAllowed: (error: unknown) => boolean
   }
 }
 
-/** Like {@link answerOf}, for asynchronous functions. */
 export async function laterAnswerOf<T>(
   act: () => Promise<T>,
   isAllowed: (error: unknown) => boolean,
@@ -113,7 +110,6 @@ export const isDeliberate = (error: unknown): boolean =>
   error instanceof Error &&
   !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError);
 
-/** @throws Error with `message` unless `holds` is true */
 export function hold(holds: boolean, message: () => string): void {
   if (!holds) throw new Error(message());
 }

@@ -33,7 +33,6 @@ if (problem !== undefined) console.warn(`cel-oracle: skipped: ${problem}`);
 /** The API server panics: it has no verdict. */
 const hasVerdict = ({ error }: OracleAnswer): boolean => error?.startsWith('internal error') !== true;
 
-/** The cases to which Gatehouse gives another verdict, with both. */
 function differing(
   cases: readonly MatrixCase[],
   theirs: readonly OracleAnswer[],

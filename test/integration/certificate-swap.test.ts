@@ -33,7 +33,6 @@ async function startListener(): Promise<{
 
 const serialOf = ({ chain }: ServingCertificate) => new X509Certificate(chain).serialNumber;
 
-/** The serial number of the certificate on a new connection. */
 async function presented(endpoint: Endpoint): Promise<string> {
   const { socket } = await openRaw(endpoint);
   const { serialNumber } = socket.getPeerCertificate();

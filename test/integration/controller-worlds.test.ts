@@ -61,48 +61,6 @@ const startSuite = async (
   return suite;
 };
 
-test('a controller reconciles the objects of its own kind that it applies', async () => {
-  const seen: string[] = [];
-  const suite = await startSuite(
-    define({
-      owns: [owning(teams)],
-      reconcile: async ({ metadata }, { apply }) => {
-        const { name = '' } = metadata as { name?: string };
-        seen.push(name);
-        if (name === 'parent') await apply(team('child'));
-      },
-    }),
-  );
-  await suite.apply(team('parent'));
-  await suite.settle();
-  expect(seen).toContain('child');
-  expect(await suite.get(teams, { namespace: 'default', name: 'child' })).toMatchObject({
-    status: { conditions: [{ type: 'Ready', status: 'True' }] },
-  });
-});
-
-test('a controller of a namespaced kind reads cluster-scoped kinds', async () => {
-  const suite = await startSuite(
-    define({
-      reads: ['namespaces'],
-      reconcile: async (_team, { get, list, condition }) => {
-        const found = await get('namespaces', { name: 'default' });
-        const all = await list('namespaces');
-        condition('NamespaceFound', found !== undefined && all.length > 1 ? 'True' : 'False', 'Looked');
-      },
-    }),
-  );
-  await suite.apply(team('blue'));
-  await suite.settle();
-  expect(await suite.get(teams, { namespace: 'default', name: 'blue' })).toMatchObject({
-    status: {
-      conditions: expect.arrayContaining([
-        expect.objectContaining({ type: 'NamespaceFound', status: 'True' }),
-      ]) as unknown,
-    },
-  });
-});
-
 test('what a controller receives is frozen, from a store or live', async () => {
   const frozen: boolean[] = [];
   const suite = await startSuite(

@@ -53,37 +53,6 @@ describe.runIf(HAS_KUBECTL)('the commands of each page work as shown', { timeout
   });
 });
 
-test.runIf(HAS_KUBECTL)(
-  'a page with a command that fails is reported',
-  { timeout: PATIENCE_MS },
-  async () => {
-    const markdown = [
-      '<!-- before: exit 7 -->',
-      '```yaml\na: 1\n```',
-      '```yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: default }\nnothing: {}\n```',
-      '```yaml\n# unused.yaml\na: 1\n```',
-      '```console\n$ echo one\ntwo\n$ false\n…\n```',
-      '<!-- not run: it is wrong -->\n```sh\nif then\n```',
-    ].join('\n');
-    const script = scriptOf({ path: 'docs/one.md', markdown });
-    const reader = await startReader(script.sandbox);
-    try {
-      const complaints = await runPage(script, reader.shell);
-      expect(complaints).toEqual([
-        expect.stringContaining('no command of this page uses unused.yaml'),
-        expect.stringContaining('fails with 7'),
-        expect.stringContaining('this is no whole manifest'),
-        expect.stringContaining('.nothing: field not declared in schema'),
-        expect.stringContaining('says:\none\n'),
-        expect.stringContaining('$ false'),
-        expect.stringContaining('bash -n'),
-      ]);
-    } finally {
-      await reader.stop();
-    }
-  },
-);
-
 test('TypeScript of the pages compiles against the package', { timeout: PATIENCE_MS }, async () => {
   expect(await typeErrors(pages())).toBe('');
   const wrong = "```ts\n// a/b.ts\nimport { nothing } from '@gatehouse-dev/gatehouse';\n```\n";
@@ -108,7 +77,6 @@ const CONFIG = {
   include: ['pages/**/*'],
 };
 
-/** The compiler's errors, with page and file; empty if all pages compile. */
 async function typeErrors(pages: readonly Page[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-types-'));
   try {
@@ -143,7 +111,6 @@ const filesOf = (page: Page) =>
       : [],
   );
 
-/** Differences from the page, in the order of the page. */
 async function runPage({ actions }: Script, shell: Shell): Promise<readonly string[]> {
   const complaints: string[] = unusedFiles(actions);
   for (const action of actions) {
@@ -164,7 +131,6 @@ function unusedFiles(actions: readonly Action[]): string[] {
   });
 }
 
-/** Whether the command names the file or its folder. */
 const mentions = (command: string, file: string): boolean =>
   command.includes(file) ||
   (dirname(file) !== '.' && command.includes(dirname(file))) ||
@@ -207,10 +173,8 @@ interface Manifest {
   readonly metadata?: { readonly name?: string };
 }
 
-/** Kinds for which Gatehouse sets the condition `Ready`. */
 const BECOME_READY = new Set(['AdmissionPolicy', 'ConversionPolicy', 'RestoreDetector']);
 
-/** Applies a manifest of the page, like a reader. */
 async function apply(text: string, shell: Shell): Promise<string | undefined> {
   const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null); // only read below
   const [first] = manifests;
@@ -236,7 +200,6 @@ async function apply(text: string, shell: Shell): Promise<string | undefined> {
   );
 }
 
-/** Reports a skipped block that its shell cannot parse. */
 async function checkSkipped(
   { language, text }: { readonly language: string; readonly text: string },
   shell: Shell,
@@ -313,7 +276,6 @@ async function startReader(flags: readonly string[]): Promise<Reader> {
   return { shell: { cwd: clone, env }, stop };
 }
 
-/** The folder of the first program of this name on the PATH. */
 const folderOf = (name: string): readonly string[] =>
   (process.env.PATH ?? '')
     .split(delimiter)

@@ -17,7 +17,6 @@ const RUN = ['console', 'yaml', 'ts', 'json', 'sh', 'bash'];
 const blocksOf = ({ markdown }: Page): readonly Block[] =>
   partsOf(markdown).filter((part) => part.kind === 'block');
 
-/** The problems that `judge` finds in the blocks of a page, with line numbers. */
 function complaints(page: Page, judge: (block: Block) => string | undefined): readonly string[] {
   return blocksOf(page).flatMap((block) => {
     try {
@@ -70,25 +69,6 @@ test('another page links to every page of docs/', () => {
       return !all.some((other) => other.path !== path && other.markdown.includes(name));
     });
   expect(unnamed.map(({ path }) => path)).toEqual([]);
-});
-
-test('a page that breaks the rules is reported', () => {
-  const page = (markdown: string): Page => ({ path: 'docs/one.md', markdown });
-  expect(fragmentProblem('validate:\n  unique:\n    - { name: a, path: [spec.a] }\n')).toBe(
-    'AdmissionPolicy.spec.validate.unique[0] has no field path',
-  );
-  expect(fragmentProblem('spec: { owners: { preserved: true } }\n')).toContain('has no field preserved');
-  expect(fragmentProblem('jobs: { test: {} }\n')).toBeUndefined();
-  expect(() => fragmentProblem('a: [')).toThrow();
-  expect(
-    brokenLinks(page('[a](review.md#no-such-heading) [b](nowhere.md) [c](review.md) [d](../../x)')),
-  ).toEqual(['review.md#no-such-heading', 'nowhere.md', '../../x']);
-  expect([...anchorsOf('# A `b`, c!\n# A b c\n```sh\n# no\n```\n')]).toEqual(['a-b-c', 'a-b-c-1']);
-  expect(scriptOf(page('```sh\nls\n```\n')).actions).toMatchObject([{ kind: 'complain', line: 1 }]);
-  expect(scriptOf(page('<!-- not run: why -->\n\n```sh\nls\n```\n')).actions).toMatchObject([
-    { kind: 'skip', reason: 'why' },
-  ]);
-  expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain('```console');
 });
 
 interface Schema {

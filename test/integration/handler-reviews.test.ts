@@ -19,7 +19,6 @@ const handler = defineHandler({
   },
 });
 
-/** A webhook server with one handler that reads no objects. */
 async function serving() {
   const lines: Record<string, unknown>[] = [];
   const log = pino(

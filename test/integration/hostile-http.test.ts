@@ -30,32 +30,21 @@ const json = 'content-type: application/json';
 test.each<[string, string | Buffer, number]>([
   ['headers of 20 KiB', head(`POST ${VALIDATE} HTTP/1.1`, `a: ${'x'.repeat(20_000)}`), 431],
   [
-    '5,000 headers',
-    head(`POST ${VALIDATE} HTTP/1.1`, ...Array.from({ length: 5_000 }, (_, n) => `a${n}: 1`)),
-    431,
-  ],
-  ['a URL of 20 KiB', head(`POST /validate/${'x'.repeat(20_000)} HTTP/1.1`), 431],
-  [
     'a URL with a host, which is read as a path',
     head(`POST https://kubernetes.default.svc${VALIDATE} HTTP/1.1`, json, 'content-length: 2') + '{}',
     400,
   ],
-  ['TRACE', head(`TRACE ${VALIDATE} HTTP/1.1`), 404],
-  ['an unknown method', head(`GATEHOUSE ${VALIDATE} HTTP/1.1`), 400],
-  ['OPTIONS *', head('OPTIONS * HTTP/1.1'), 404],
   [
     'an upgrade to another protocol',
     head('GET / HTTP/1.1', 'connection: upgrade', 'upgrade: websocket'),
     404,
   ],
-  ['HTTP/0.9', 'GET /\r\n\r\n', 404],
   ['no host', `POST ${VALIDATE} HTTP/1.1\r\n\r\n`, 400],
   [
     'two lengths',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'content-length: 9') + '{}',
     400,
   ],
-  ['a negative length', head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: -1'), 400],
   [
     'a length and chunks',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'transfer-encoding: chunked') + '0\r\n\r\n',
@@ -67,18 +56,8 @@ test.each<[string, string | Buffer, number]>([
     400,
   ],
   [
-    'compressed chunks',
-    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked, gzip') + '0\r\n\r\n',
-    400,
-  ],
-  [
     'a chunk without a size',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked') + 'x\r\n',
-    400,
-  ],
-  [
-    'a chunk of 2^64 bytes',
-    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked') + 'fffffffffffffffff\r\n',
     400,
   ],
   [

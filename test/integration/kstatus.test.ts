@@ -6,6 +6,7 @@ import type { CONVERSION_REASONS } from '../../src/admission/conversion/converte
 import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
 import type { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
+import { customResourceDefinitions } from '../../src/api/crds.ts';
 import type { ConversionPolicy } from '../../src/api/conversion-policy.ts';
 import type { PolicyException } from '../../src/api/policy-exception.ts';
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
@@ -50,7 +51,6 @@ interface State {
   readonly object: KubeObject;
 }
 
-/** The object after one pass. */
 async function after<T extends KubeObject>(
   { kind, ...resource }: Resource,
   object: T,
@@ -283,7 +283,6 @@ const windowStates = (): Promise<readonly State[]> =>
     })),
   );
 
-/** Objects of kinds that a controller of users reconciles. */
 function controllerStates(): readonly State[] {
   const named = (status: 'True' | 'False', type = 'Ready') => ({
     type,
@@ -358,6 +357,27 @@ const STATES: readonly State[] = [
 /** Argo CD shows by itself what is being deleted. */
 const HEALTH = { Current: 'Healthy', InProgress: 'Progressing', Failed: 'Degraded', Terminating: undefined };
 
+test('the message for Argo CD is that of the condition Ready', async () => {
+  const object = {
+    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy' },
+    metadata: { name: 'servers', generation: 2 },
+  };
+  const ready = {
+    ...{ type: 'Ready', status: 'False', reason: 'InvalidPath', message: 'spec.a: "x" is\nno path' },
+    ...{ lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
+  };
+  const conditions = [ready, { ...ready, type: 'Stalled', status: 'True' }];
+  const status = { observedGeneration: 2, conditions };
+  expect(await argoHealth({ ...object, status } as KubeObject)).toEqual({
+    status: 'Degraded',
+    message: ready.message,
+  });
+  expect(await argoHealth(object)).toEqual({
+    status: 'Progressing',
+    message: 'Gatehouse has not processed this generation yet',
+  });
+});
+
 describe('kstatus', () => {
   let judged: ReadonlyMap<State, KStatus | undefined>;
   beforeAll(async () => {
@@ -373,7 +393,12 @@ describe('kstatus', () => {
   });
 });
 
-test('every kind with a status is judged in every state that all kinds go through', () => {
-  const kinds = new Set(STATES.map(({ object }) => object.kind));
-  expect([...healthChecks().keys()].filter((kind) => !kinds.has(kind))).toEqual([]);
+test('each kind that has a status has a health check, and is judged in every state that all kinds go through', () => {
+  const kinds = customResourceDefinitions().flatMap(({ manifest }) => {
+    const text = JSON.stringify(manifest);
+    return text.includes('"subresources"') ? [/"kind":"(\w+)","listKind"/.exec(text)?.[1]] : [];
+  });
+  expect([...healthChecks().keys()]).toEqual(kinds);
+  const judged = new Set(STATES.map(({ object }) => object.kind));
+  expect(kinds.filter((kind) => !judged.has(kind))).toEqual([]);
 });

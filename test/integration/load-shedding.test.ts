@@ -3,7 +3,6 @@ import { Agent } from 'node:https';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
-import { watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { loadSheddingOf } from '../support/server/load-shedding.ts';
 import type { WebhookServerOptions } from '../../src/server/webhook-server.ts';
 import { bytesInUse } from '../support/heap.ts';
@@ -47,7 +46,6 @@ describe('at the limit of concurrent reviews', () => {
     const slow = slowEntries();
     const running = await startWebhookServer({ ...slow.deps, loadShedding: loadSheddingOf({ reviews }) });
     const ask = (entry: string, webhook = 'validate') => post(running, `/${webhook}/${entry}`, reviewOf());
-    /** Resolves when `count` reviews are being judged. */
     const judged = (count: number) => eventually('judged', () => slow.asked.length === count);
     return { running, ask, judged, ...slow };
   }
@@ -199,33 +197,5 @@ describe('an event loop', () => {
     expect(forged.status).toBe(429);
     isFull = false;
     expect((await post(running, '/validate/e', reviewOf())).status).toBe(200);
-  });
-
-  test('that decides for long in each turn refuses the rest of its requests', async () => {
-    const stopping = new AbortController();
-    const agent = new Agent({ keepAlive: true });
-    onTestFinished(() => {
-      stopping.abort();
-      agent.destroy();
-    });
-    const limits = { lateMs: 100, onTimeMs: 50, windowMs: 100 };
-    const { isFull } = watchEventLoop(() => undefined, stopping.signal, limits);
-    const refusals: string[] = [];
-    const metrics = { scrape: () => undefined, refusedReview: (why: string) => void refusals.push(why) };
-    const running = await startWebhookServer({
-      validate: () => {
-        const until = performance.now() + 3;
-        while (performance.now() < until);
-        return ALLOWED;
-      },
-      loadShedding: loadSheddingOf({}, { isLoopFull: isFull, metrics }),
-    });
-    const until = performance.now() + 30_000;
-    const ask = async () => {
-      while (refusals.length === 0 && performance.now() < until)
-        await post(running, '/validate/e', reviewOf(), { agent });
-    };
-    await Promise.all(Array.from({ length: 150 }, ask));
-    expect(refusals).toContain('event-loop');
   });
 });

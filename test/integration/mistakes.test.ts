@@ -37,7 +37,6 @@ const documents = MISTAKES.map((one) => policyText(one, nameOf(one)));
 const text = documents.join('---\n');
 const lines = text.split('\n');
 
-/** What the review says about each policy, with the line that it names. */
 const said = Map.groupBy(
   review(text)
     .split('\n')

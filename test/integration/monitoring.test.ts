@@ -1,7 +1,7 @@
 /** Alerts and panels use only exported metrics: otherwise they show nothing, and users would not notice. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
@@ -49,17 +49,6 @@ function metricsIn(expr: string): readonly string[] {
     .map(([name]) => name)
     .filter((name) => !WORDS.test(name));
 }
-
-describe('the names in a query', () => {
-  test.each([
-    ['histogram_quantile(0.99, sum by (le, pod) (rate(a_bucket{job=~"$job"}[5m])))', ['a_bucket']],
-    ['max(a{le="0"}) - time() < 30 * 86400 or absent(b{x="sum(c)"})', ['a', 'b']],
-    ['sum without (x) (increase(a_total[$__rate_interval] offset 5m)) > bool 3', ['a_total']],
-    ['a / on (pod) group_left (x) b', ['a', 'b']],
-  ])('%s', (expr, expected) => {
-    expect(metricsIn(expr)).toEqual(expected);
-  });
-});
 
 const missing = (expr: string) => metricsIn(expr).filter((name) => !exported.has(name));
 

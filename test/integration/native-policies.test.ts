@@ -292,17 +292,3 @@ test('checks that a restore may defer stay in the webhook, also for users who re
   for (const policy of [policyOf({ validate }), warning])
     expect(compileNative(policy, OPTIONS).checks.map(({ by }) => by)).toEqual(Array(3).fill('APIServer'));
 });
-
-test('a policy with 63 conditions fits, and none replaces a policy of Gatehouse', () => {
-  const matchConditions = Array.from({ length: 63 }, (_, index) => ({
-    name: `c${index}`,
-    expression: 'true',
-  }));
-  const match = { apiGroups: [GROUP], resources: ['servers'], matchConditions };
-  const policy = policyOf({ match, validate: { immutable: ['spec.tier'] } }, 'backstop-secrets');
-  const object = compileNative(policy, OPTIONS).pairs[0]?.policy;
-  expect(object).toMatchObject({ metadata: { name: 'backstop-secrets.policies.gatehouse.dev' } });
-  expect((object as unknown as { spec: { matchConditions: unknown[] } }).spec.matchConditions).toHaveLength(
-    64,
-  );
-});

@@ -66,17 +66,6 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
     expect(JSON.parse(readFileSync(out, 'utf8'))).toBeTypeOf('object');
   });
 
-  test('with NO_COLOR the progress has no colour, and it is not wider than the terminal', async () => {
-    const { screen } = await atTerminal(gatehouse('review', '--cluster', '-o', 'json', '>', '/dev/null'), {
-      columns: 30,
-      env: { NO_COLOR: '1' },
-    });
-    expect(screen).toContain('0%  0 of 3 objects');
-    expect(screen).not.toContain('\u001b[3');
-    const [, line = ''] = screen.split('\u001b[K')[0]?.split('\r') ?? [];
-    expect(line.length).toBeLessThan(30);
-  });
-
   test('a pipe receives no progress', async () => {
     const { stderr } = await runReview(['--cluster', '--kubeconfig', cluster.plane.kubeconfig('admin')]);
     expect(stderr).toBe('');

@@ -5,14 +5,7 @@ import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import type { WebhookServerOptions } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { MUTATE, post, reviewOf, serverObject, VALIDATE } from '../support/webhook-client.ts';
-import {
-  ENTRY,
-  everyDatacenter,
-  governedBy,
-  policy,
-  serversPolicy,
-  startWebhookServer,
-} from '../support/webhook-server.ts';
+import { ENTRY, governedBy, policy, serversPolicy, startWebhookServer } from '../support/webhook-server.ts';
 
 type Decide = WebhookServerOptions['validate'];
 
@@ -46,24 +39,6 @@ describe('a decision to retry', () => {
     expect(running.recorded.lines).toMatchObject([
       { level: 'info', uid: 'a-uid', outcome: 'retry', err: { message: 'connection to 10.0.0.1 refused' } },
     ]);
-  });
-
-  test('is the answer of a replica that does not know the policy yet', async () => {
-    const running = await startWebhookServer(governedBy([serversPolicy]));
-    for (const webhook of ['mutate', 'validate']) {
-      const { status, headers } = await post(running, `/${webhook}/fail-5s-unknown`, reviewOf());
-      expect({ status, retryAfter: headers['retry-after'] }).toEqual({ status: 503, retryAfter: '1' });
-    }
-  });
-
-  test('is the answer when a live read fails', async () => {
-    const confirm = () => Promise.reject(new Error('etcd leader changed'));
-    const running = await startWebhookServer(governedBy([serversPolicy], { ...everyDatacenter, confirm }));
-    const object = serverObject({ datacenter: 'nowhere' });
-    const { status, body } = await post(running, VALIDATE, reviewOf({ object }));
-    expect(status).toBe(503);
-    expect(body).toContain('nowhere');
-    expect(body).not.toContain('etcd');
   });
 });
 
@@ -111,7 +86,6 @@ describe('an error', () => {
 });
 
 describe('the deadline of an answer', () => {
-  /** A policy that waits until its signal aborts, and records the signal. */
   function waiting() {
     const seen: { signal?: AbortSignal } = {};
     const validate: Decide = async (_entry, _request, signal) => {

@@ -223,12 +223,6 @@ test('with --old, an object in both sets is updated, and the others are created'
   ]);
 });
 
-test('an explicit UPDATE requires the old object', async () => {
-  await expect(
-    review({ policies: [policy({})], old: [], objects: [server('a', {})], flags: { operation: 'UPDATE' } }),
-  ).rejects.toThrow(/f\.yaml:1: Server is not in --old, so it cannot be an UPDATE/);
-});
-
 test('the review fails without a policy or a handler', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
     'no AdmissionPolicy and no handler in the input: pass policies with -p',
@@ -238,20 +232,6 @@ test('the review fails without a policy or a handler', async () => {
 test('objects that configure Gatehouse are not reviewed', async () => {
   await expect(review({ policies: [], objects: [policy({})] })).rejects.toThrow(
     /f\.yaml: nothing to review: all objects configure Gatehouse$/,
-  );
-});
-
-test('a target with references to it cannot be deleted', async () => {
-  const restricted = { ...datacenter, onTargetDelete: 'Restrict' } as const;
-  const { outcomes } = await review({
-    policies: [policy({ validate: { references: [restricted] } })],
-    existing: [server('a', { datacenter: 'fra1' })],
-    objects: [object('Datacenter', { name: 'fra1' }), object('Datacenter', { name: 'muc1' })],
-    flags: { operation: 'DELETE' },
-  });
-  expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'allowed']);
-  expect(outcomes[0]?.messages[0]).toContain(
-    'is still named by servers.infra.example.com "a" in namespace "shop"',
   );
 });
 
@@ -303,46 +283,6 @@ test('selectors match labels of Namespaces in the input, or else the name of the
     ],
   });
   expect(verdicts).toEqual(['denied', 'denied', 'unchecked', 'denied', 'unchecked']);
-});
-
-test('rules see the Namespace, even if only its name is known', async () => {
-  const { verdicts } = await review({
-    policies: [
-      policy({
-        validate: {
-          rules: [{ expression: "namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == 'shop'" }],
-        },
-      }),
-    ],
-    objects: [server('a', {}), server('b', {}, { namespace: 'other' })],
-  });
-  expect(verdicts).toEqual(['allowed', 'denied']);
-});
-
-test('match conditions decide whether a policy applies', async () => {
-  const conditions = [{ name: 'big', expression: 'object.spec.units > 10' }];
-  const { verdicts } = await review({
-    policies: [
-      policy({
-        match: { ...match, matchConditions: conditions },
-        validate: { rules: [{ expression: 'false' }] },
-      }),
-    ],
-    objects: [server('a', { units: 11 }), server('b', { units: 10 })],
-  });
-  expect(verdicts).toEqual(['denied', 'unchecked']);
-});
-
-test('a condition that only an API server can evaluate is reported, not ignored', async () => {
-  const conditions = [
-    { name: 'may', expression: "authorizer.group('').resource('pods').check('get').allowed()" },
-  ];
-  await expect(
-    review({
-      policies: [policy({ match: { ...match, matchConditions: conditions } })],
-      objects: [server('a', {})],
-    }),
-  ).rejects.toThrow(/AdmissionPolicy servers: spec\.match\.matchConditions\[0\]\.expression: .*authorizer/);
 });
 
 test('a rule that only an API server can evaluate is left out, with a note', async () => {
@@ -441,23 +381,6 @@ test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
   expect((await review({ policies, objects: json })).verdicts).toEqual(['denied']);
 });
 
-test('YAML has the same meaning as in kubectl, which is version 1.1', async () => {
-  const text = `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: shop }\ndata: { mode: "0644", answer: "yes" }\nimmutable: yes\n`;
-  const { outcomes } = await review({
-    policies: [
-      policy({
-        match: { apiGroups: [''], resources: ['configmaps'] },
-        validate: { rules: [{ expression: 'object.immutable == true' }] },
-      }),
-    ],
-    objects: text,
-  });
-  expect(outcomes[0]).toMatchObject({
-    verdict: 'allowed',
-    object: { immutable: true, data: { mode: '0644', answer: 'yes' } },
-  });
-});
-
 test('built-in kinds need no definition, and have the defaults of the API server', async () => {
   const rules = [
     {
@@ -495,24 +418,6 @@ test('built-in kinds need no definition, and have the defaults of the API server
   expect(notes).toEqual([]);
 });
 
-test('the name of a kind without a definition is guessed, and a note says so', async () => {
-  const { verdicts, notes } = await review({
-    policies: [
-      policy({
-        match: { apiGroups: ['net.example.com'], resources: ['proxies'] },
-        validate: { rules: [{ expression: "object.metadata.namespace == 'shop'" }] },
-      }),
-    ],
-    objects: [
-      { apiVersion: 'net.example.com/v1', kind: 'Proxy', metadata: { name: 'a', namespace: 'shop' } },
-    ],
-  });
-  expect(verdicts).toEqual(['allowed']);
-  expect(notes).toEqual([
-    'the CustomResourceDefinition of Proxy (net.example.com/v1) is missing: assuming proxies.net.example.com, namespaced, with any fields; add it to the crds',
-  ]);
-});
-
 test('a definition that no API server would accept is reported with its position', async () => {
   const broken = crd('Server', true, { datacenter: { type: 'text' } });
   await expect(
@@ -523,23 +428,6 @@ test('a definition that no API server would accept is reported with its position
   await expect(
     review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
   ).rejects.toThrow(UnusableInput);
-});
-
-test('policies that warn or audit deny nothing, and report their findings', async () => {
-  const rules = [{ expression: 'false', message: 'no' }];
-  const { outcomes } = await review({
-    policies: [
-      policy({ enforcement: 'Warn', validate: { rules } }, 'warns'),
-      policy({ enforcement: 'Audit', validate: { rules } }, 'audits'),
-    ],
-    objects: [server('a', {})],
-  });
-  expect(outcomes[0]).toMatchObject({
-    verdict: 'warned',
-    policies: ['audits', 'warns'],
-    warnings: ['no (policy warns)'],
-    auditAnnotations: { violations: 'no (policy audits)' },
-  });
 });
 
 test('--user and --group set the user who writes, and the groups of all users are added automatically', async () => {

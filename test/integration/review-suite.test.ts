@@ -95,20 +95,6 @@ test('a file with neither objects nor a suite is an invalid suite, and all error
   ]);
 });
 
-test('a suite that names a missing file, or nothing to test, is reported', async () => {
-  const tests = `tests:\n  - { name: one, object: ${pod('a')}, expect: { decision: allow } }\n`;
-  writeFiles(folder, {
-    'gone.yaml': `policies: [nowhere]\n${tests}`,
-    'bare.yaml': tests,
-    'f/pods.yaml': pod('a'),
-  });
-  await expect(run('gone.yaml')).rejects.toThrow(`${folder}/nowhere: no such file or folder`);
-  await expect(run('bare.yaml')).rejects.toThrow(
-    'bare.yaml: no AdmissionPolicy and no handler to test: list them under policies',
-  );
-  await expect(run('f')).rejects.toThrow('f: the folder has no test suite, only objects');
-});
-
 test('failures in JSON and JUnit XML show the expected and the actual result', async () => {
   writeFiles(folder, {
     'policy.yaml': POLICY,

@@ -68,29 +68,6 @@ test('the JSON of the examples has the form that docs/review.md documents', asyn
   expect(code).toBe(1);
 });
 
-test('the JUnit XML of the examples has no unescaped quote', async () => {
-  const { code, stdout } = await runReview([
-    ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects', '-o', 'junit'],
-  ]);
-  const message = BER1.replaceAll('"', '&quot;');
-  expect(stdout.split('\n')).toEqual([
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    '<testsuites name="gatehouse review" tests="2" failures="1" errors="0" skipped="1">',
-    '  <testsuite name="gatehouse review" tests="2" failures="1" errors="0" skipped="1">',
-    '    <testcase name="Server shop/db" classname="deploy/examples/objects/db.yaml" file="deploy/examples/objects/db.yaml">',
-    `      <failure message="${message}">${message}`,
-    'at deploy/examples/objects/db.yaml:2</failure>',
-    '    </testcase>',
-    '    <testcase name="Datacenter muc1" classname="deploy/examples/objects/muc1.yaml" file="deploy/examples/objects/muc1.yaml">',
-    '      <skipped message="no policy and no handler applies"/>',
-    '    </testcase>',
-    '  </testsuite>',
-    '</testsuites>',
-    '',
-  ]);
-  expect(code).toBe(1);
-});
-
 test('objects from the standard input can refer to each other, and --show-patch shows their mutations', async () => {
   const { code, stdout } = await runReview(['-p', 'deploy/examples', '-f', '-', '--show-patch'], {
     standardInput: `{"apiVersion": "v1", "kind": "List", "items": [
@@ -152,13 +129,7 @@ test('policies that cannot be enforced are reported with the reason for each, an
   writeFiles(folder, {
     'policies.yaml': [
       ...policy('typo', '  validat: { immutable: [spec.tier] }'),
-      ...policy('path', '  validate: { immutable: ["spec.disks[*]"] }'),
       ...policy('cel', '  validate: { rules: [{ expression: "object.spec.units <" }] }'),
-      ...policy('type', '  validate: { rules: [{ expression: "object.spec.units == \'many\'" }] }'),
-      ...policy(
-        'target',
-        '  validate: { references: [{ name: rack, path: spec.serial, target: { apiGroup: infra.example.com, resource: racks } }] }',
-      ),
     ].join('\n'),
   });
   const at = (document: number, column: number, message: string) =>
@@ -168,27 +139,9 @@ test('policies that cannot be enforced are reported with the reason for each, an
   ]);
   expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([
     at(1, 3, 'typo: spec.validat: spec has no field validat: did you mean validate?'),
-    at(
-      2,
-      27,
-      'path: spec.validate.immutable[0]: elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list',
-    ),
-    at(2, 27, 'path: spec.validate.immutable[0]: spec has no field disks'),
-    expect.stringContaining(at(3, 57, 'cel: spec.validate.rules[0].expression: Syntax error')),
+    expect.stringContaining(at(2, 57, 'cel: spec.validate.rules[0].expression: Syntax error')),
     '    object.spec.units <',
     '                       ^',
-    at(
-      4,
-      56,
-      'type: spec.validate.rules[0].expression: == cannot compare (int, string): convert one side, e.g. by int() or string()',
-    ),
-    "    object.spec.units == 'many'",
-    '                      ^',
-    at(
-      5,
-      61,
-      'target: spec.validate.references[0].target: the API server serves no racks.infra.example.com: install its CustomResourceDefinition, or correct the name (its CustomResourceDefinition is missing: add it to the crds)',
-    ),
     '',
   ]);
   expect(stdout).toBe('');
@@ -236,24 +189,6 @@ test.each<[string, readonly string[], string]>([
   expect(stderr).toContain(message);
   expect(stdout).toBe('');
   expect(code).toBe(2);
-});
-
-test('a suite of the examples runs as docs/review.md shows', async () => {
-  const { code, stdout } = await runReview(['--suite', 'deploy/examples/tests']);
-  expect(stdout.split('\n')).toEqual([
-    'deploy/examples/tests/servers.yaml',
-    '  passed  a Server in an existing Datacenter is accepted and gets the standard tier',
-    '  passed  an explicit tier is kept',
-    '  passed  a Server in a missing Datacenter is refused',
-    '  passed  a Server cannot move',
-    '  passed  a Server whose Datacenter is gone can still be labelled',
-    '  passed  a Server without a Datacenter violates its definition',
-    '  passed  no policy checks Datacenters',
-    '',
-    '7 tests: 7 passed',
-    '',
-  ]);
-  expect(code).toBe(0);
 });
 
 test('a failed test shows the expected and the actual result', async () => {

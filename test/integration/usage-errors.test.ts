@@ -26,18 +26,15 @@ afterEach(() => {
 
 test.each([
   ['nope', "unknown command 'nope'", 'gatehouse'],
-  ['help nope', "unknown command 'nope'", 'gatehouse'],
   ['statsu', "unknown command 'statsu' (Did you mean status?)", 'gatehouse'],
   ['status --namspace x', "unknown option '--namspace' (Did you mean --namespace?)", 'gatehouse status'],
   ['status -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse status'],
-  ['doctor -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse doctor'],
   [
     'review',
     'nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster',
     'gatehouse review',
   ],
   ['restore nope', "unknown command 'nope' (Did you mean open?)", 'gatehouse restore'],
-  ['restore help nope', "unknown command 'nope'", 'gatehouse restore'],
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
   ['restore open x --for 1y', /--for/, 'gatehouse restore open'],
   ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
@@ -47,18 +44,11 @@ test.each([
     'gatehouse webhook',
   ],
   [
-    'controllers --client-ca ca.crt',
-    '--client-ca has no effect on gatehouse controllers, only on gatehouse webhook and gatehouse serve: remove it',
-    'gatehouse controllers',
-  ],
-  [
     'webhook --dev-url https://192.0.2.10:8443',
     '--dev-url has no effect on gatehouse webhook, only on gatehouse serve: remove it',
     'gatehouse webhook',
   ],
   ['manifests', 'nothing to print: use --handlers <folder> or -p <policies>', 'gatehouse manifests'],
-  ['manifests -n Prod', /^--namespace: "Prod"/, 'gatehouse manifests'],
-  ['sandbox --port 99999', /"99999" is not a port/, 'gatehouse sandbox'],
 ])('"gatehouse %s" is one line, where to find help, and exit code 2', async (line, message, command) => {
   const { code, stdout, stderr } = await runGatehouse(line.split(' '));
   const [first = '', help, ...further] = stderr.trimEnd().split('\n');
@@ -73,7 +63,6 @@ test('help of a nested command is the help of that command', async () => {
   expect([code, stdout.split('\n', 1)]).toEqual([0, ['Usage: gatehouse restore open [options] [name]']]);
 });
 
-/** Runs `use` with the URL of an API server that gives this answer to every request, and with a kubeconfig for it. */
 async function withApiServer(
   code: number,
   answer: object,
@@ -137,7 +126,6 @@ test('an API server that is too old ends each process and command with one sente
   });
 });
 
-/** Runs the program with a module that is loaded before it. */
 async function runWith(preload: string, ...args: readonly string[]) {
   const child = spawn(
     process.execPath,

@@ -14,10 +14,7 @@ const SERVICE_EVERY = 10;
 
 type Change = (cluster: Cluster, n: number, options: ChangerOptions) => Promise<unknown>;
 
-/**
- * Returns a function that makes the nth change. Three consecutive changes create, change and delete an object, so the
- * number of objects never exceeds the number of concurrent changes.
- */
+/** Three consecutive changes create, change and delete an object, so the number of objects is bounded. */
 export function createChanger(cluster: Cluster, options: ChangerOptions): (n: number) => Promise<void> {
   /** The last change of each object. The next change waits for it. */
   const under = new Map<number, Promise<unknown>>();

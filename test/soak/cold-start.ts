@@ -17,8 +17,6 @@ export interface ColdStartOptions {
 
 export interface ColdStart {
   readonly readyMs: number;
-  /** When each check of /readyz was last unready, in milliseconds since the start: shows which check is slow. */
-  readonly waitedFor: Readonly<Record<string, number>>;
   /** CPU time until the replica is ready. Other load on the machine affects it less than the wall-clock time. */
   readonly cpuMs: number;
   /** Resident memory when the replica is ready, in bytes. */
@@ -96,22 +94,11 @@ async function measureOne({ plane }: Cluster, port: number, name: string): Promi
   const started = performance.now();
   const replica = await startReplica(plane, { name, port });
   try {
-    const waitedFor: Record<string, number> = {};
-    await eventually(
-      `${name} is ready`,
-      async () => {
-        const { ok, text } = await replica.readyz();
-        for (const [, check = ''] of text.matchAll(/^\[-\](\S+)/gm))
-          waitedFor[check] = performance.now() - started;
-        return ok;
-      },
-      { timeoutMs: 300_000, everyMs: 20 },
-    );
+    await replica.whenReady(300_000);
     const readyMs = performance.now() - started;
     const metrics = await replica.metrics();
     return {
       readyMs,
-      waitedFor,
       cpuMs: sampleOf(metrics, 'process_cpu_seconds_total') * 1_000,
       resident: sampleOf(metrics, 'process_resident_memory_bytes'),
     };

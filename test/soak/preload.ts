@@ -14,7 +14,6 @@ export interface Holdings {
   /** Resident memory, in bytes. */
   readonly resident: number;
   readonly fileDescriptors: number;
-  /** The number of active timers. */
   readonly timers: number;
 }
 

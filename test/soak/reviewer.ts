@@ -1,9 +1,9 @@
 /** Sends reviews to a replica as the API server does, and checks the responses. */
 import { randomUUID } from 'node:crypto';
-import { Agent, request } from 'node:https';
-import { text } from 'node:stream/consumers';
+import { Pool } from 'undici';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { WebhookConfigurationObject } from '../support/objects.ts';
 import type { Cluster } from '../support/cluster.ts';
@@ -11,19 +11,14 @@ import { createSeeded } from '../support/seeded.ts';
 import { gadget, GROUP, kindOf } from './scene.ts';
 
 export interface Reviewer {
-  /** Sends the nth review. @throws Error when the response is not the expected one */
   readonly send: (n: number) => Promise<void>;
-  /** The number of responses for each sort of review. */
   readonly answered: () => Readonly<Record<string, number>>;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 export interface ReviewerOptions {
   readonly port: number;
-  /**
-   * The number of objects `fixed-0`, `fixed-1`… of each kind in the namespace. Their serials are `fixed-<kind>-<n>`,
-   * and they never change.
-   */
+  /** The objects `fixed-0`, `fixed-1`… of each kind have the serials `fixed-<kind>-<n>`, and never change. */
   readonly fixed: number;
   readonly kinds: number;
   readonly namespace: string;
@@ -33,33 +28,22 @@ export interface ReviewerOptions {
 const CONNECTIONS = 32;
 const SERVER_NAME = 'gatehouse.gatehouse-system.svc';
 
-const configuration = (resource: string): Resource => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  resource,
-  kind: '',
-  namespaced: false,
-});
-
 interface Review {
   readonly sort: string;
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
-  readonly object: KubeObject | null;
-  readonly oldObject: KubeObject | null;
+  readonly object: KubeObject;
+  /** Undefined: the object is created. */
+  readonly oldObject?: KubeObject;
   readonly allowed: boolean;
 }
 
 export async function createReviewer({ admin }: Cluster, options: ReviewerOptions): Promise<Reviewer> {
-  const read = (resource: string) =>
-    admin.get<WebhookConfigurationObject>(configuration(resource), { name: 'gatehouse' });
-  const [validating, mutating] = await Promise.all([
-    read('validatingwebhookconfigurations'),
-    read('mutatingwebhookconfigurations'),
-  ]);
-  const validate = entryOf(validating);
-  const mutate = entryOf(mutating);
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-  const target = { agent, port: options.port, ca: Buffer.from(validate.ca, 'base64') };
+  const read = (resource: Resource) => admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
+  const validate = entryOf(await read(validatingWebhookConfigurations));
+  const mutate = entryOf(await read(mutatingWebhookConfigurations));
+  const pool = new Pool(`https://127.0.0.1:${options.port}`, {
+    connections: CONNECTIONS,
+    connect: { ca: Buffer.from(validate.ca, 'base64'), servername: SERVER_NAME },
+  });
   const counts: Record<string, number> = {};
   const seeded = createSeeded(20_261_122);
   return {
@@ -67,16 +51,14 @@ export async function createReviewer({ admin }: Cluster, options: ReviewerOption
       const index = n % options.kinds;
       const isMutating = seeded.chance(0.3);
       const review = reviewOf(index, seeded.below(options.fixed), seeded.next(), options.namespace);
-      const { allowed } = await post(target, (isMutating ? mutate : validate).path, index, review);
+      const allowed = await post(pool, (isMutating ? mutate : validate).path, index, review);
       const expected = isMutating || review.allowed;
       if (allowed !== expected) throw new Error(`${review.sort}: ${expected ? 'refused' : 'allowed'}`);
       const sort = isMutating ? 'defaulted' : review.sort;
       counts[sort] = (counts[sort] ?? 0) + 1;
     },
     answered: () => counts,
-    close: () => {
-      agent.destroy();
-    },
+    close: () => pool.destroy(),
   };
 }
 
@@ -96,114 +78,49 @@ function entryOf(object: WebhookConfigurationObject | undefined): {
 
 /** @param chance in [0, 1); selects the sort of review */
 function reviewOf(index: number, n: number, chance: number, namespace: string): Review {
-  const serial = `fixed-${index}-${n}`;
-  const fixed = gadget(index, namespace, `fixed-${n}`, {
-    partner: `fixed-${n}`,
-    serial,
-    size: 5,
-    tier: 'standard',
+  const fields = { partner: `fixed-${n}`, serial: `fixed-${index}-${n}`, tier: 'standard' };
+  const fixed = (spec: object) => gadget(index, namespace, `fixed-${n}`, { ...fields, ...spec });
+  const change = (sort: string, allowed: boolean, spec: object): Review => ({
+    sort,
+    object: fixed(spec),
+    oldObject: fixed({ size: 5 }),
+    allowed,
   });
-  const changed = (spec: object) =>
-    gadget(index, namespace, `fixed-${n}`, { partner: `fixed-${n}`, serial, tier: 'standard', ...spec });
-  const fresh = (spec: object) =>
-    gadget(index, namespace, `new-${randomUUID()}`, { tier: 'standard', ...spec });
-  if (chance < 0.4)
-    return {
-      sort: 'changed',
-      operation: 'UPDATE',
-      object: changed({ size: 7 }),
-      oldObject: fixed,
-      allowed: true,
-    };
-  if (chance < 0.7)
-    return {
-      sort: 'created',
-      operation: 'CREATE',
-      object: fresh({ partner: `fixed-${n}`, serial: randomUUID() }),
-      oldObject: null,
-      allowed: true,
-    };
-  if (chance < 0.8)
-    return {
-      sort: 'too large',
-      operation: 'UPDATE',
-      object: changed({ size: 101 }),
-      oldObject: fixed,
-      allowed: false,
-    };
+  const creation = (sort: string, allowed: boolean, spec: object): Review => ({
+    sort,
+    object: gadget(index, namespace, `new-${randomUUID()}`, { ...fields, ...spec }),
+    allowed,
+  });
+  if (chance < 0.4) return change('changed', true, { size: 7 });
+  if (chance < 0.7) return creation('created', true, { serial: randomUUID() });
+  if (chance < 0.8) return change('too large', false, { size: 101 });
   if (chance < 0.85)
-    return {
-      sort: 'no such partner',
-      operation: 'CREATE',
-      object: fresh({ partner: `none-${randomUUID()}` }),
-      oldObject: null,
-      allowed: false,
-    };
-  if (chance < 0.9)
-    return {
-      sort: 'serial of another',
-      operation: 'CREATE',
-      object: fresh({ partner: `fixed-${n}`, serial }),
-      oldObject: null,
-      allowed: false,
-    };
-  return {
-    sort: 'changed, large',
-    operation: 'UPDATE',
-    object: changed({ size: 8, text: 'lorem ipsum '.repeat(2_000) }),
-    oldObject: fixed,
-    allowed: true,
-  };
+    return creation('no such partner', false, { partner: `none-${randomUUID()}`, serial: randomUUID() });
+  if (chance < 0.9) return creation('serial of another', false, {});
+  return change('changed, large', true, { size: 8, text: 'lorem ipsum '.repeat(2_000) });
 }
 
-interface Target {
-  readonly agent: Agent;
-  readonly port: number;
-  readonly ca: Buffer;
-}
-
-async function post(
-  target: Target,
-  path: string,
-  index: number,
-  review: Review,
-): Promise<{ readonly allowed: boolean }> {
-  const body = JSON.stringify(toWire(index, review));
-  const response = await new Promise<{ readonly status: number; readonly body: string }>(
-    (resolve, reject) => {
-      const sent = request(
-        {
-          ...target,
-          host: '127.0.0.1',
-          servername: SERVER_NAME,
-          method: 'POST',
-          path: `${path}?timeout=10s`,
-          headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-        },
-        (answer) => {
-          text(answer).then((said) => {
-            resolve({ status: answer.statusCode ?? 0, body: said });
-          }, reject);
-        },
-      );
-      sent.on('error', reject);
-      sent.end(body);
-    },
-  );
-  if (response.status !== 200)
-    throw new Error(`${review.sort}: ${response.status} ${response.body.slice(0, 300)}`);
+async function post(pool: Pool, path: string, index: number, review: Review): Promise<boolean> {
+  const { statusCode, body } = await pool.request({
+    method: 'POST',
+    path: `${path}?timeout=10s`,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(toWire(index, review)),
+  });
+  const answer = await body.text();
+  if (statusCode !== 200) throw new Error(`${review.sort}: ${statusCode} ${answer.slice(0, 300)}`);
   // The response is an AdmissionReview.
-  return (JSON.parse(response.body) as { readonly response: { readonly allowed: boolean } }).response;
+  return (JSON.parse(answer) as { readonly response: { readonly allowed: boolean } }).response.allowed;
 }
 
 /** A dry run: the objects are never stored, so Gatehouse must not create claims for them. */
-function toWire(index: number, { operation, object, oldObject }: Review): object {
+function toWire(index: number, { object, oldObject }: Review): object {
   const { version, resource, kind } = kindOf(index);
   const [gvk, gvr] = [
     { group: GROUP, version, kind },
     { group: GROUP, version, resource },
   ];
-  const { metadata } = object ?? oldObject ?? {};
+  const { metadata } = object;
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -212,10 +129,10 @@ function toWire(index: number, { operation, object, oldObject }: Review): object
       ...{ kind: gvk, requestKind: gvk, resource: gvr, requestResource: gvr },
       name: metadata?.name,
       namespace: metadata?.namespace,
-      operation,
+      operation: oldObject === undefined ? 'CREATE' : 'UPDATE',
       userInfo: { username: 'system:serviceaccount:ci:deployer', groups: ['system:authenticated'] },
       object,
-      oldObject,
+      oldObject: oldObject ?? null,
       dryRun: true,
       options: null,
     },

@@ -16,7 +16,6 @@ export const kindOf = (index: number): Resource => ({
   namespaced: true,
 });
 
-/** An object of the kind with this index. */
 export function gadget(
   index: number,
   namespace: string,
@@ -31,17 +30,13 @@ const versions = [
   versionOf('v1', withSpec({ partner: text, serial: text, tier: text, size: { type: 'integer' }, text })),
 ];
 
-/**
- * The permissions that a cluster admin must grant for the governed kinds. No controller aggregates roles here, so the
- * binding is direct.
- */
+/** Directly: no controller aggregates roles here. */
 const readers = grant(
   'soak-reader',
   [USERS.gatehouse.name],
   [{ apiGroups: [GROUP], resources: ['*'], verbs: ['get', 'list', 'watch'] }],
 );
 
-/** Creates this number of kinds, and allows Gatehouse to read them. */
 export async function createKinds(cluster: Cluster, count: number): Promise<void> {
   await cluster.apply(...readers);
   const indexes = Array.from({ length: count }, (_, index) => index);

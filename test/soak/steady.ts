@@ -19,7 +19,6 @@ export interface SteadyOptions {
 }
 
 export interface Sample extends Holdings {
-  /** Minutes since the start of the load. */
   readonly minute: number;
   /** The number of UniqueClaims in the cluster, which must not grow either. */
   readonly claims: number;
@@ -71,7 +70,7 @@ export async function measureSteady(options: SteadyOptions): Promise<Steady> {
         reviews: await reviews.stop(),
         answered: reviewer.answered(),
       };
-      reviewer.close();
+      await reviewer.close();
       return result;
     } finally {
       await replica.program.stop(15_000);

@@ -1,7 +1,4 @@
-/**
- * Measures the load on the API server after an outage: the requests of each replica in the first second, and until all
- * watches are open again.
- */
+/** The requests of each replica after an outage of the API server, until all watches are open again. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
@@ -13,7 +10,6 @@ import { createKinds, gadget, kindOf, policyOf } from './scene.ts';
 
 export interface StormOptions {
   readonly replicas: number;
-  /** The number of kinds. Each replica has two watches per kind. */
   readonly kinds: number;
   /** The minimum duration of the outage, in milliseconds. */
   readonly outageMs: number;
@@ -25,14 +21,10 @@ export interface Storm {
   readonly replica: string;
   /** The number of open watches when all replicas together have reached the total from before the outage. */
   readonly watches: number;
-  /** The number of requests in the first second after the outage. */
   readonly firstSecond: number;
-  /** The highest number of requests in one second, until every watch was open. */
   readonly worstSecond: number;
   readonly requests: number;
   readonly recoveredMs: number;
-  /** The requests of the worst second, with their counts. */
-  readonly asked: Readonly<Record<string, number>>;
 }
 
 interface Watcher {
@@ -76,10 +68,7 @@ export async function measureStorms(options: StormOptions): Promise<readonly Sto
   }
 }
 
-/**
- * Waits until the number of watches is stable. After a replica is ready, policies may still take effect, and the leader
- * starts its controllers later.
- */
+/** Policies may take effect after a replica is ready, and the leader starts its controllers later. */
 async function settledWatches(proxy: CountingProxy): Promise<number> {
   let last = -1;
   let since = performance.now();
@@ -93,7 +82,6 @@ async function settledWatches(proxy: CountingProxy): Promise<number> {
   );
 }
 
-/** Returns the time when the API server became reachable again. */
 async function interrupt(
   { plane }: Cluster,
   watchers: readonly Watcher[],
@@ -115,33 +103,25 @@ async function interrupt(
 const total = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
 
 function judge({ replica, proxy }: Watcher, openedAt: number, recoveredMs: number): Storm {
-  const since = proxy.arrivals().filter(({ at }) => at >= openedAt);
-  const first = since.filter(({ at }) => at < openedAt + 1_000);
-  const worst = worstSecond(since);
+  const since = proxy.arrivals().filter((at) => at >= openedAt);
+  const first = since.filter((at) => at < openedAt + 1_000);
   return {
     replica: replica.name,
     watches: proxy.watches(),
     firstSecond: first.length,
-    worstSecond: worst.length,
+    worstSecond: worstSecond(since),
     requests: since.length,
     recoveredMs,
-    asked: counted(worst.map(({ what }) => what.replace(/gadget\d+s/, 'gadgets'))),
   };
 }
 
-const counted = (all: readonly string[]): Readonly<Record<string, number>> => {
-  const counts: Record<string, number> = {};
-  for (const one of all) counts[one] = (counts[one] ?? 0) + 1;
-  return counts;
-};
-
-/** The most items within any second. The items must be in order of time. */
-export function worstSecond<T extends { readonly at: number }>(all: readonly T[]): readonly T[] {
-  let worst: readonly T[] = [];
+/** The most requests within any second. @param all in order of time */
+function worstSecond(all: readonly number[]): number {
+  let worst = 0;
   let from = 0;
-  for (const [to, { at }] of all.entries()) {
-    while ((all[from]?.at ?? at) <= at - 1_000) from += 1;
-    if (to - from + 1 > worst.length) worst = all.slice(from, to + 1);
+  for (const [to, at] of all.entries()) {
+    while ((all[from] ?? at) <= at - 1_000) from += 1;
+    worst = Math.max(worst, to - from + 1);
   }
   return worst;
 }

@@ -4,17 +4,14 @@ import { createMetrics, type AuthorityState, type Metrics } from '../../src/serv
 import type { RehearsalFigures, ScrapeSources } from '../../src/server/metrics/scraped.ts';
 import { runTool } from './go-programs.ts';
 
-/** The time of the first scrape. */
 export const START = new Date('2026-11-21T12:00:00Z');
 export const later = (seconds: number): Date => new Date(START.getTime() + seconds * 1_000);
 export const DAY = 86_400;
 
 interface Pod {
   readonly metrics: Metrics;
-  /** What happens between two scrapes. */
   readonly eachMinute?: () => void;
 }
-/** By the name of the pod. */
 export type Scene = Readonly<Record<string, Pod>>;
 
 interface Health {

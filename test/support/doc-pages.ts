@@ -28,12 +28,10 @@ import { stepsIn, type Step } from '../../scripts/tour-steps.ts';
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 export interface Page {
-  /** Relative to the root of the repository. */
   readonly path: string;
   readonly markdown: string;
 }
 
-/** One step of a page; `line` is its position. */
 export type Action =
   | { readonly kind: 'prepare'; readonly line: number; readonly command: string }
   | { readonly kind: 'step'; readonly line: number; readonly step: Step }
@@ -44,7 +42,6 @@ export type Action =
   | { readonly kind: 'skip'; readonly line: number; readonly block: Block; readonly reason: string };
 
 export interface Script {
-  /** Arguments of `gatehouse sandbox`. */
   readonly sandbox: readonly string[];
   readonly actions: readonly Action[];
 }
@@ -81,7 +78,6 @@ export function scriptOf({ markdown }: Page): Script {
   return { sandbox, actions };
 }
 
-/** The arguments after `--` in `npm start -- --no-tour`. */
 const sandboxFlags = (command: string): readonly string[] =>
   command
     .replace(/^npm start *(-- )?/, '')

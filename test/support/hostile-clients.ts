@@ -6,13 +6,11 @@ import { expect, onTestFinished } from 'vitest';
 import { openRaw, post, reviewOf, VALIDATE, type RawConnection } from './webhook-client.ts';
 import type { Running } from './webhook-server.ts';
 
-/** Checks that the server answers a review. */
 export async function expectLife(running: Running): Promise<void> {
   const answer = await post(running, VALIDATE, reviewOf());
   expect(answer).toMatchObject({ status: 200, body: expect.stringContaining('"allowed":true') as string });
 }
 
-/** The server's own count of its open connections. */
 export const connectionsOf = ({ app }: Running): Promise<number> =>
   new Promise((resolve, reject) => {
     app.server.getConnections((error, count) => {
@@ -21,14 +19,12 @@ export const connectionsOf = ({ app }: Running): Promise<number> =>
     });
   });
 
-/** Opens a connection that the end of the test closes. */
 export async function open(running: Running, options: ConnectionOptions = {}): Promise<RawConnection> {
   const connection = await openRaw(running, options);
   onTestFinished(() => void connection.socket.destroy());
   return connection;
 }
 
-/** Like `open`, without TLS. */
 export async function openPlain(
   port: number,
 ): Promise<{ readonly socket: Socket; readonly closed: Promise<unknown> }> {

@@ -18,7 +18,11 @@ export interface PlainAnswer {
   /** 0: no answer; the text says why. */
   readonly code: number;
   readonly text: string;
+  /** The text as JSON. If it is no JSON, an object with the text as its message. */
+  readonly body: Readonly<Record<string, unknown>>;
 }
+
+export type PlainClient = ReturnType<typeof createPlainClient>;
 
 /** Longer than the request timeout of the API server, in milliseconds. */
 const TIMEOUT_MS = 70_000;
@@ -52,11 +56,19 @@ export function createPlainClient(
           },
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         });
-        return { code: response.statusCode, text: await response.body.text() };
+        return answer(response.statusCode, await response.body.text());
       } catch (error) {
-        return { code: 0, text: error instanceof Error ? error.message : String(error) };
+        return answer(0, error instanceof Error ? error.message : String(error));
       }
     },
     stop: () => pool.destroy(),
   };
+}
+
+function answer(code: number, text: string): PlainAnswer {
+  try {
+    return { code, text, body: JSON.parse(text) as PlainAnswer['body'] }; // an object or a Status
+  } catch {
+    return { code, text, body: { message: text.slice(0, 500) } };
+  }
 }

@@ -31,7 +31,6 @@ export interface RecordedUser {
 /** What exists before the request: objects, and other requests. */
 export type Setup = readonly (Manifest | { readonly request: RecordedRequest })[];
 
-/** The lines of a file in test/data. */
 export const readRecorded = (file: string): readonly unknown[] =>
   readFileSync(join(import.meta.dirname, '..', 'data', file), 'utf8')
     .trim()
@@ -46,7 +45,6 @@ export const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters
 
 let tls: ReturnType<typeof createSandboxTls> | undefined;
 
-/** A sandbox without leftovers of other cases; it stops with the test. */
 export async function startRecorded(): Promise<{
   readonly send: Send;
   readonly events: readonly AuditEvent[];

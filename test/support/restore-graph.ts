@@ -21,7 +21,6 @@ interface Ref {
 /** Share of the objects that the backup leaves out. */
 const LEFT_OUT = 0.15;
 
-/** @param name unique among graphs: the names of its namespaces contain it */
 export function randomGraph(name: string, seeded: Seeded): Graph {
   const namespaces = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-n${index}`);
   const zones = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-z${index}`);

@@ -42,7 +42,6 @@ export async function brokenIn(
     .toSorted();
 }
 
-/** The same lines, taken from a report. */
 export function linesOf(violations: readonly Violation[], among: ReadonlySet<string>): readonly Line[] {
   return violations
     .filter(({ object }) => among.has(object.namespace ?? ''))

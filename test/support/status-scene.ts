@@ -21,7 +21,6 @@ const cert = (name: string, from: number, to: number, renew: number): ServingCer
 /** An audit that is complete and left no message. */
 const audited = { objects: undefined, incomplete: undefined, message: undefined };
 
-/** A report with a rotation in progress and an example of every item. */
 export const SCENE: StatusReport = {
   ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
   checkedAt: NOW.toISOString(),
@@ -227,7 +226,6 @@ export async function runStatusPage() {
       report = { ...report, ...change };
     },
     forbid: (user: string) => allowed.delete(user),
-    /** Moves the clock forward. */
     pass: (ms: number) => {
       now += ms;
     },

@@ -13,15 +13,10 @@ export const HAS_TERMINAL = ((): boolean => {
 
 export interface Shown {
   readonly code: number | null;
-  /** All output on the terminal, including escapes and carriage returns. */
   readonly screen: string;
 }
 
-/**
- * Runs a shell command with a terminal of `columns` columns for the streams that it does not redirect.
- *
- * @param env in addition to the environment of the tests; undefined removes a variable
- */
+/** Runs a shell command with a terminal. @param env in addition to that of the tests; undefined removes a variable */
 export async function atTerminal(
   line: string,
   { columns = 100, env = {} }: { readonly columns?: number; readonly env?: NodeJS.ProcessEnv } = {},

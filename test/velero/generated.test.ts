@@ -47,7 +47,6 @@ interface Case {
 
 interface Restored extends Case {
   readonly predicted: readonly string[];
-  /** What was in the way. */
   readonly existing: Snapshot;
 }
 

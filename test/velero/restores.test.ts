@@ -20,7 +20,6 @@ import { createTable } from '../support/real-velero/table.ts';
 
 interface BackedUp {
   readonly archive: string;
-  /** What the restore has to bring back. */
   readonly before: Snapshot;
 }
 

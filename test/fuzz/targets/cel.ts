@@ -1,7 +1,4 @@
-/**
- * CEL expressions of users: an invalid expression is rejected with a CelError, and the cost limit bounds each
- * evaluation.
- */
+/** An invalid expression is rejected with a CelError, and the cost limit bounds each evaluation. */
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/cel/values/cel-to-json.ts';

@@ -1,4 +1,4 @@
-/** Files of users: input of `gatehouse review`, request bodies in YAML, kubeconfigs. */
+/** Files of users: input of `gatehouse review`, kubeconfigs. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,19 +73,6 @@ export const yamlText = fuzzTarget(
     hold(
       isEqual(first?.value, object),
       () => `the file is read as ${toJsonText(first?.value ?? problems.join())}:\n${yaml}`,
-    );
-  },
-);
-
-/** Request bodies of any client of the sandbox. */
-export const bodies = fuzzTarget(
-  'sandbox: body',
-  8,
-  fc.tuple(mutatedText(FILES), fc.boolean()),
-  ([text, isJson]) => {
-    answerOf(
-      () => parseBody(Buffer.from(text), isJson ? 'application/json' : 'application/yaml'),
-      (error) => error instanceof ApiFailure,
     );
   },
 );

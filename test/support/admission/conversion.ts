@@ -53,7 +53,6 @@ export interface VersionFields {
   readonly storage?: boolean;
 }
 
-/** A CustomResourceDefinition as the API server returns it. */
 export function crd(versions: readonly VersionFields[], spec: object = {}, status: object = {}): object {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -183,7 +182,6 @@ export function policyOf(
   return { metadata: { name, generation }, spec: { ...serversSpec, ...spec } };
 }
 
-/** @throws Error that lists the problems of the policy */
 export function compiled(
   spec: Partial<ConversionPolicySpec> = {},
   definition: Definition = threeVersions(),

@@ -37,7 +37,6 @@ export const MATCH = {
 
 export const ENVIRONMENT = { ownNamespace: 'gatehouse-system' };
 
-/** @throws Error that lists the problems of the handler */
 export function compiled(
   definition: Partial<HandlerDefinition<TestServer>>,
   name = 'servers',

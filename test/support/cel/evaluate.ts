@@ -1,10 +1,8 @@
 import { compileCel } from '../../../src/cel/cel.ts';
 
-/** The value of an expression over JSON. */
 export const evaluate = (expression: string, bindings: Readonly<Record<string, unknown>> = {}): unknown =>
   compileCel(expression, Object.keys(bindings)).evaluate(bindings);
 
-/** The error message of the expression, at compile time or at run time. */
 export function failureOf(expression: string, bindings: Readonly<Record<string, unknown>> = {}): string {
   try {
     evaluate(expression, bindings);

@@ -125,7 +125,6 @@ function taggedOf(value: unknown): Tagged {
   return { map: entries.map(([key, item]) => [taggedOf(key), taggedOf(item)]) };
 }
 
-/** A JSON value as the API server sees it. */
 export const taggedJson = (value: JsonValue): Tagged => taggedOf(deeply(value));
 
 function deeply(value: unknown): unknown {

@@ -70,7 +70,6 @@ function shortly({ compileError, error, result }: OracleAnswer) {
   return error === undefined ? { result: result?.bool } : { error };
 }
 
-/** Writes all recordings again. */
 export async function record(newest: Oracle, oldest: Oracle | undefined): Promise<void> {
   writeFileSync(MATRIX, await recordedMatrix(newest, oldest));
   writeFileSync(CORPUS, await recordedCorpus(newest));

@@ -27,7 +27,6 @@ export interface RuleCase {
   readonly object: JsonObject;
 }
 
-/** A rule that compares lists or sums of lists. All lists are present. */
 export function ruleCaseFrom(chance: Seeded): RuleCase {
   const isText = chance.chance(0.5);
   const literal = () =>

@@ -16,7 +16,6 @@ export const NOW = new Date('2026-11-22T12:00:00Z');
 export const ago = (minutes: number): string => new Date(NOW.getTime() - minutes * 60_000).toISOString();
 
 export const authority = await firstAuthority(NOW);
-/** The published CA bundle, and the bundle of another authority. */
 export const bundle = caBundle(authority, NOW);
 export const foreignBundle = caBundle(await firstAuthority(NOW), NOW);
 const { chain } = await serverOf(authority, NOW);
@@ -46,7 +45,6 @@ export const deploymentWith = (
   status: { readyReplicas, updatedReplicas: 2, ...status },
 });
 
-/** The CRDs with their status, by name. */
 export const definitions: ReadonlyMap<string, Definition> = new Map(
   customResourceDefinitions().map(({ manifest }) => {
     const definition = manifest as Definition; // `api/crds.ts` generates this type
@@ -55,7 +53,6 @@ export const definitions: ReadonlyMap<string, Definition> = new Map(
   }),
 );
 
-/** An account with all its permissions. */
 export const account = (
   serviceAccount: string,
   readings: Partial<InstallationReadings['accounts'][number]> = {},

@@ -33,7 +33,6 @@ export const FORBIDDEN: Reading<never> = {
 /** Created an hour before {@link NOW}, once for all tests: key generation is slow. */
 export const authority: Authority = await firstAuthority(after(NOW, -HOUR));
 export const stranger: Authority = await firstAuthority(after(NOW, -HOUR));
-/** Valid for one day. */
 export const serving: Server = await serverOf(authority, after(NOW, -HOUR));
 export const bundle = caBundle(authority, NOW);
 

@@ -105,7 +105,6 @@ export const status = (code: number, reason: string, more: object = {}): object 
   ...more,
 });
 
-/** A self-signed serving certificate for 127.0.0.1. */
 export function selfSigned(): { readonly key: string; readonly cert: string } {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'));
   try {
@@ -138,7 +137,6 @@ export function selfSigned(): { readonly key: string; readonly cert: string } {
   }
 }
 
-/** All values of one header: one for each header line. */
 export function headerLines(rawHeaders: readonly string[], name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name.toLowerCase());
 }

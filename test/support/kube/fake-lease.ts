@@ -47,7 +47,6 @@ export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')): Clock &
   };
 }
 
-/** Lets pending promise callbacks run. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 60; i++) await Promise.resolve();
 }
@@ -55,14 +54,12 @@ export async function settle(): Promise<void> {
 export interface FakeObject {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly current: () => KubeObject | undefined;
-  /** Writes as another client. */
   readonly put: (object: KubeObject | undefined) => void;
   /** `reject`: the request never arrives. `lose-answer`: the request arrives, but the response does not. */
   fault: 'none' | 'reject' | 'lose-answer';
   readonly writes: KubeObject[];
 }
 
-/** One object with optimistic concurrency, as in the API server. */
 export function fakeObject(): FakeObject {
   let current: KubeObject | undefined;
   let version = 0;

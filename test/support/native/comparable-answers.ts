@@ -7,7 +7,6 @@ export interface Answer {
   readonly details?: object | undefined;
   readonly warnings?: readonly string[];
   readonly object?: unknown;
-  /** The names in a list. */
   readonly items?: readonly string[];
 }
 

@@ -44,7 +44,6 @@ export const POLICIES = 'policies-1.37.jsonl';
 
 export const recordedPolicies = (): readonly Recorded[] => readRecorded(POLICIES) as readonly Recorded[]; // our own file
 
-/** What a client sees of a case. */
 export interface Seen {
   readonly answer: unknown;
   readonly audit: unknown;
@@ -52,7 +51,6 @@ export interface Seen {
   readonly status: unknown;
 }
 
-/** What a client of the real API server saw. */
 export const recordedIn = ({ response, audit, followUp = [], status }: Recorded): Seen => ({
   answer: comparable(response),
   audit: ownAudit(audit ?? {}),
@@ -60,7 +58,6 @@ export const recordedIn = ({ response, audit, followUp = [], status }: Recorded)
   status: status ?? null,
 });
 
-/** Replays a case in a sandbox of its own. */
 export async function replay({
   setup,
   response,

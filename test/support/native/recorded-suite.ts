@@ -2,13 +2,7 @@
 import { expect, test } from 'vitest';
 
 import { isNightly } from '../nightly.ts';
-import {
-  recordedIn,
-  recordedPolicies,
-  replayInAllOrders,
-  replayInAnyOrder,
-  type Recorded,
-} from './recorded-policies.ts';
+import { recordedIn, recordedPolicies, replayInAnyOrder, type Recorded } from './recorded-policies.ts';
 
 /** Of so many cases, one is replayed; all in the nightly run. The e2e suites ask a real API server. */
 const EVERY = isNightly ? 1 : 4;
@@ -32,20 +26,6 @@ export function testRecorded(
     expect(seen, 'the exception is no longer needed').not.toEqual(expected);
     skip(true, exception);
   });
-
-  test.for(recorded.flatMap((one) => (one.spread === undefined ? [] : [one])))(
-    '$name: each order that a real API server used is possible',
-    async (one) => {
-      const answers = (await replayInAllOrders(one)).map(({ answer }) => JSON.stringify(answer));
-      const missing = Object.keys(one.spread ?? {}).filter(
-        (key) =>
-          !answers.some(
-            (text) => text.includes(`binding '${key}' denied`) || text.includes(`"trail":"${key}"`),
-          ),
-      );
-      expect(missing).toEqual([]);
-    },
-  );
 
   test('each exception is about a recorded case', () => {
     const names = new Set(all.map(({ name }) => name));

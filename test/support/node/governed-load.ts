@@ -38,13 +38,11 @@ export interface Row {
 type Expected = 'verdicts' | 'either';
 
 export interface GovernedLoad {
-  /** Runs an event under load, and some seconds more. Its row is printed by `print`. */
   readonly during: (event: string, work: () => Promise<unknown>, expected?: Expected) => Promise<Row>;
   readonly print: () => void;
   readonly stop: () => Promise<void>;
 }
 
-/** How long the load continues after each event, in milliseconds. */
 const AFTER_MS = 3_000;
 const GAP_MS = 1_000;
 /** A machine of two cores has time for pods besides this. */

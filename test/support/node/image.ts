@@ -23,7 +23,6 @@ import { PAUSE_IMAGE } from './node-files.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
-/** As in the image specification of OCI. */
 export interface ImageConfig {
   readonly Env?: readonly string[];
   readonly User?: string;

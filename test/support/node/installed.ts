@@ -90,7 +90,6 @@ export async function govern(node: NodeCluster): Promise<void> {
   await refuses(node);
 }
 
-/** Waits until the policy refuses a ConfigMap without an owner. */
 export async function refuses(node: NodeCluster, timeoutMs = 60_000): Promise<void> {
   const create = ['-n', GOVERNED_NAMESPACE, 'create', 'configmap', 'no-owner', '--dry-run=server'];
   await eventually(
@@ -103,7 +102,6 @@ export async function refuses(node: NodeCluster, timeoutMs = 60_000): Promise<vo
   );
 }
 
-/** The processes of Gatehouse in the node, by the first argument of their command. */
 export async function processesOf(
   node: NodeCluster,
   command: 'webhook' | 'controllers',

@@ -33,7 +33,6 @@ export interface NodePrograms {
 }
 
 export interface NodeOptions {
-  /** Additional arguments of kube-apiserver. */
   readonly apiServerFlags?: readonly string[];
   /** By the controller of kube-router. */
   readonly enforcesNetworkPolicies?: boolean;
@@ -52,7 +51,6 @@ const COMPONENTS = {
   'network-policies': ['network-policies', 'system:masters'],
 } as const;
 
-/** Creates the files of a new cluster. */
 export function createNodeSite(folder: string): NodeSite {
   for (const name of ['certificates', 'cni', 'etcd', 'kubelet', 'containerd', 'pod-logs', 'logs'])
     mkdirSync(join(folder, name), { recursive: true });
@@ -98,7 +96,6 @@ const writeJson = (folder: string, name: string, content: object): void => {
   writeFileSync(join(folder, name), JSON.stringify(content, undefined, 2)); // JSON is YAML
 };
 
-/** Writes what needs the certificate of the API server, or the paths of this start. */
 export function writeStartFiles({ folder, tokens }: NodeSite, programs: NodePrograms, cgroup: string): void {
   writeFileSync(join(folder, 'containerd.toml'), containerdConfig(folder, programs));
   writeJson(folder, 'kubelet.yaml', kubeletConfig(folder, cgroup));

@@ -42,7 +42,6 @@ const run = promisify(execFile);
 const CGROUPS = '/sys/fs/cgroup';
 
 export interface NodeCluster extends ControlPlane {
-  /** SIGKILL to one part. Its pods continue. */
   readonly kill: (part: PartName) => Promise<void>;
   readonly launch: (part: PartName) => void;
   /** Sends a signal, such as SIGSTOP, to a process of a pod. Its id is that in the node. */
@@ -51,7 +50,6 @@ export interface NodeCluster extends ControlPlane {
   readonly reboot: () => Promise<void>;
   /** Runs a command in the node: its network, its processes, its mounts. Returns what it prints. */
   readonly inNode: (command: string, ...args: readonly string[]) => Promise<string>;
-  /** Imports an archive of an image (OCI). */
   readonly load: (archive: string) => Promise<void>;
   /** @throws Error with all that kubectl has printed, if it fails */
   readonly kubectl: (...args: readonly string[]) => Promise<string>;
@@ -164,7 +162,6 @@ export async function startNode(
   }
 }
 
-/** The processes of a node. */
 function createMachine(
   { folder }: NodeSite,
   cgroup: string,

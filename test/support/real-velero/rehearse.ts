@@ -45,7 +45,6 @@ export async function rehearsed(
     .toSorted();
 }
 
-/** A line of the oracle as the rehearsal would print it. */
 export function predictionOf(line: Line): string {
   const [key = '', , reason = ''] = line.split(' ');
   return `${reason} applications.${APPLICATIONS.group} ${key}`;

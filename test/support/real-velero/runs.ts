@@ -8,7 +8,6 @@ import type { Resource } from '../../../src/kube/object.ts';
 import { RESTORES } from '../velero-crd.ts';
 import type { VeleroServer } from './server.ts';
 
-/** The fields of a Backup's spec that tests use. */
 export interface BackupSpec {
   readonly includedNamespaces?: readonly string[];
   readonly includedResources?: readonly string[];
@@ -16,14 +15,12 @@ export interface BackupSpec {
   readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
 }
 
-/** The fields of a Restore's spec that tests use. */
 export interface RestoreSpec {
   readonly existingResourcePolicy?: 'none' | 'update';
   readonly namespaceMapping?: Readonly<Record<string, string>>;
   readonly includedNamespaces?: readonly string[];
   readonly includedResources?: readonly string[];
   readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
-  /** Resources whose status Velero also restores. */
   readonly restoreStatus?: { readonly includedResources: readonly string[] };
 }
 
@@ -51,7 +48,6 @@ const run = (name: string, spec: object): KubeObject & { readonly spec: object }
   spec,
 });
 
-/** @returns the path of the archive */
 export async function backUp(
   { cluster, bucket }: VeleroServer,
   name: string,
@@ -66,7 +62,6 @@ export async function backUp(
 
 const archiveOf = (bucket: string, name: string): string => join(bucket, 'backups', name, `${name}.tar.gz`);
 
-/** Creates the Restore, and returns at once. */
 export async function beginRestore(
   { cluster }: VeleroServer,
   name: string,
@@ -98,7 +93,6 @@ export async function restore(
   return await endOfRestore(velero, name);
 }
 
-/** What Velero writes next to its log. */
 interface Results {
   readonly errors: Result;
   readonly warnings: Result;

@@ -44,7 +44,6 @@ export const backupOf = (scene: Scene): BackupSpec => ({
   includeClusterResources: true,
 });
 
-/** Objects of one scene. */
 export const sceneObjects = (scene: string) => ({
   app: (
     name: string,
@@ -62,7 +61,6 @@ export const sceneObjects = (scene: string) => ({
 
 const kindOf = ({ kind }: KubeObject): Resource => (kind === ZONES.kind ? ZONES : APPLICATIONS);
 
-/** The namespaces of a scene, before a restore maps them. */
 export const namespacesOf = ({ objects }: Scene): readonly string[] => [
   ...new Set(objects.flatMap(({ metadata }) => metadata?.namespace ?? [])),
 ];

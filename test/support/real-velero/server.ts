@@ -13,9 +13,7 @@ import { eventually, freePort, startProgram, tail, type Program } from '../proce
 
 export interface VeleroServer {
   readonly cluster: Cluster;
-  /** The object store: a folder with `backups` and `restores`. */
   readonly bucket: string;
-  /** Ends Velero and its plugins with SIGKILL. */
   readonly kill: () => Promise<void>;
   /** Resolves when Velero has marked what it had begun before as failed. */
   readonly start: () => Promise<void>;

@@ -12,9 +12,7 @@ type Process = 'webhook' | 'controllers';
 export interface Stage {
   readonly cluster: Cluster;
   readonly velero: VeleroServer;
-  /** Ends a process of Gatehouse with SIGKILL. */
   readonly kill: (process: Process) => Promise<void>;
-  /** Starts it again, on the same port. */
   readonly start: (process: Process) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -49,7 +47,6 @@ export async function startStage(
   };
 }
 
-/** References, owners and uids of Applications. */
 export async function enforcePolicies(cluster: Cluster): Promise<void> {
   const match = { ...applicationPolicy.spec.match, objectSelector: { matchLabels: { uids: 'yes' } } };
   const uids: typeof uidsPolicy = { ...uidsPolicy, spec: { ...uidsPolicy.spec, match } };

@@ -1,7 +1,6 @@
 /** The table that the suites with a real Velero print: one line for each scenario. */
 export interface Row {
   readonly scenario: string;
-  /** Phases of Velero. */
   readonly phase: string;
   readonly lost: string;
   /** Violations that the rehearsal predicted, that the report lists, and that there are. */

@@ -17,7 +17,6 @@ import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Log } from '../../../src/log.ts';
 import type { Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
 
-/** An error response of the API server. */
 export class ApiError extends KubeApiError {
   constructor(code: number, message: string, reason = REASONS[code] ?? '') {
     super({ method: 'PUT', path: '/' }, { code, status: { reason, message } });
@@ -131,7 +130,6 @@ type MemoryClient = Pick<
   | 'delete'
 >;
 
-/** Reads return the current store; `change` replaces single calls, e.g. to make them fail. */
 export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
   const kinds = new Map<string, Objects<KubeObject>>();
   const objects = <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
@@ -193,7 +191,6 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
   return { client, objects };
 }
 
-/** @param selector `name=value` */
 function hasLabel(labels: Readonly<Record<string, string>>, selector: string): boolean {
   const [name = '', value] = selector.split('=');
   return labels[name] === value;
@@ -203,7 +200,6 @@ function merged<T extends KubeObject>(object: T, patch: object): T {
   return mergeInto(object as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
 }
 
-/** A deep copy, as after a JSON round trip. */
 function copyOf<T>(object: T): T {
   return JSON.parse(JSON.stringify(object)) as T;
 }

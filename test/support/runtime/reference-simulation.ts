@@ -19,7 +19,6 @@ import { claimsOf, SETTLE_MS } from '../admission/claims.ts';
 import { createRequest, GROUP, policyOf } from '../admission/policy.ts';
 import { NEVER } from './fixtures.ts';
 
-/** Maximum time that the API server works on a request. */
 const REQUEST_MS = 60_000;
 
 export const POLICY = policyOf({
@@ -41,7 +40,6 @@ interface Stored extends KubeObject {
 }
 
 export type Wish =
-  /** Creates the Server, or moves it if it exists. */
   | { readonly kind: 'name'; readonly server: string; readonly datacenter: string }
   | { readonly kind: 'delete-datacenter' | 'create-datacenter' | 'delete-server'; readonly name: string };
 
@@ -61,7 +59,6 @@ export type Defect =
 export const EXPIRED_MS = SETTLE_MS + HOLD_MS + 5_000;
 
 export interface Scheduler {
-  /** Resolves when the scheduler releases the step. */
   readonly step: (isPause?: boolean) => Promise<void>;
 }
 
@@ -206,7 +203,6 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
     return await Promise.race([decide(), crash.promise, ...(replica === undefined ? [] : [replica.crashed])]);
   };
 
-  /** Processes one request as the API server does. */
   const carryOut = async (wish: Wish, crashAt = 0, replica = 0): Promise<Outcome> => {
     const deadline = now + REQUEST_MS;
     for (;;) {
@@ -237,7 +233,6 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
 
   return {
     carryOut,
-    /** What every replica and the leader do in the background. */
     cleanUp: async (): Promise<void> => {
       for (const name of claims.keys())
         await finishIntent(name, claimsThrough(step), worldThrough(step), now, NEVER);

@@ -29,11 +29,9 @@ const SECRET_KEY = `${OWN_NAMESPACE}/gatehouse-authority`;
 export const CONFIGMAP_KEY = `${OWN_NAMESPACE}/gatehouse-cabundle`;
 
 export const TIMES = { propagationWaitMs: 10 * MINUTE } as const;
-/** The longest life of a cert that the signers make. */
 export const LIFE_MS = 90 * DAY;
 /** How long a process that hears nothing may still write. It may sign for much longer than a Lease allows. */
 const STALE = { writer: HOUR, signer: 60 * DAY } as const;
-/** How long tenants can delay a rotation, and a minute. */
 const DELAY_MS = 6 * HOUR + MINUTE;
 /** How far the time moves at once. */
 const PASSES = [SECOND, MINUTE, 15 * MINUTE, HOUR, 12 * HOUR, 3 * DAY, 20 * DAY] as const;
@@ -104,7 +102,6 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
   const keyPair = keyPairNow();
   const start = Date.parse('2026-01-01T00:00:00Z');
   const world = {
-    /** The API server's time. */
     now: start,
     targets: ['', '', ''],
     /** The bundle in the target that tenants keep reverting. */
@@ -118,7 +115,6 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     /** Whether Services may ask for names in the suffix. Each one does. */
     hasSuffix: ca === 'constrained',
     hasOwner: ca === 'imported',
-    /** The ids of CAs that cannot sign for the Services. */
     mistakes: new Set<string>(),
   };
   const owner =

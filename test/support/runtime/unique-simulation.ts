@@ -39,7 +39,6 @@ export type Wish =
 export function createSimulation(policy: CompiledPolicy, random: () => number, isSafe: boolean) {
   const objects = new Map<string, Stored>();
   const claims = new Map<string, UniqueClaim>();
-  /** The content of a stale store. */
   let cached = new Map<string, Stored>();
   const gone = new Set<string>();
   let unseenDeletions: string[] = [];
@@ -102,10 +101,8 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
       () => now,
       () => undefined,
     );
-  /** The memory of two replicas. */
   const replicas = [newLedger(), newLedger()];
 
-  /** Processes one request as the API server does. */
   const carryOut = async (wish: Wish): Promise<void> => {
     const deadline = now + REQUEST_MS;
     for (;;) {
@@ -189,7 +186,6 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     for (const claim of claimsOf(object)) queue.add(claim);
   };
 
-  /** Lets the watches catch up. */
   const catchUp = (): void => {
     cached = new Map(objects);
     for (const uid of unseenDeletions) gone.add(uid);
@@ -260,7 +256,6 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     else if (result.kind === 'requeue' && claim !== ALL_CLAIMS) later.add(claim);
   };
 
-  /** The replicas clean up the claims whose settle time is over. */
   const cleanUpAll = async (): Promise<void> => {
     for (const unsettled of replicas) {
       for (const claim of unsettled.takeDue()) {

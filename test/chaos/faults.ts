@@ -1,0 +1,244 @@
+/** The faults of the chaos suite. Each documents which recovery it measures. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { secrets, services } from '../../src/kube/well-known.ts';
+import { resourcePath } from '../../src/kube/object.ts';
+import { ADMISSION_POLICIES, localService } from '../support/cluster.ts';
+import { endTrust } from '../support/end-trust.ts';
+import { seeInForce } from '../support/gatehouse-cluster.ts';
+import { text, type SecretObject } from '../support/objects.ts';
+import { AUTHORITY, SERVING } from '../support/own-objects.ts';
+import { eventually } from '../support/processes.ts';
+import { machine, machinePolicy, MACHINES, rackPolicy, STAMP } from './kinds.ts';
+import { answersReviews } from './replicas.ts';
+import { SERVICES, type Scene } from './scene.ts';
+
+export interface Fault {
+  readonly name: string;
+  readonly run: (scene: Scene) => Promise<number>;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
+
+/** Consecutive dry runs that must agree. Each may reach a different replica. */
+const IN_A_ROW = 12;
+const LEADER_MS = 60_000;
+
+/** Drops all traffic between the leader and the API server. Recovery: the time until another replica leads. */
+const cutLeader: Fault = {
+  name: 'network cut of the leader',
+  run: async ({ replicas, isShort }) => {
+    const leader = await eventually('a replica leads', replicas.leader, { timeoutMs: LEADER_MS });
+    const from = performance.now();
+    leader.link.freeze();
+    await eventually(
+      'another replica leads',
+      async () => {
+        const now = await replicas.leader();
+        return now !== undefined && now.name !== leader.name;
+      },
+      { timeoutMs: LEADER_MS, everyMs: 50 },
+    );
+    const took = performance.now() - from;
+    const cutMs = isShort ? 20_000 : 60_000;
+    await sleep(Math.max(0, cutMs - took));
+    leader.link.reset(); // both sides have given up the delayed requests long ago
+    leader.link.repair();
+    return took;
+  },
+};
+
+const AWAY_MS = { short: 15_000, full: 5 * 60_000 };
+
+/**
+ * Kills all controllers and starts them again after five minutes. Meanwhile, no admission may fail, although a webhook
+ * replica is replaced too. Recovery: the time until a controller leads again.
+ */
+const noControllers: Fault = {
+  name: 'no controllers',
+  run: async ({ isShort, replicas }) => {
+    const killed = replicas.members().filter(({ slot }) => !answersReviews(slot));
+    for (const one of killed) replicas.kill(one);
+    const from = performance.now();
+    await replicas.replace('a');
+    await sleep(Math.max(0, from + (isShort ? AWAY_MS.short : AWAY_MS.full) - performance.now()));
+    return await timed(async () => {
+      await Promise.all(killed.map(({ slot }) => replicas.start(slot)));
+      await eventually('a controller leads', replicas.leader, { timeoutMs: LEADER_MS, everyMs: 50 });
+    });
+  },
+};
+
+/** A leader issues a certificate in about a second. Webhook replicas need longer to start. */
+const CERTIFICATE_MS = 5_000;
+const ROUNDS = { short: 3, full: 20 };
+
+/**
+ * Kills all webhook replicas and starts them again. Meanwhile, each new Service gets its certificate, and each deleted one is
+ * replaced. Recovery: the longest time until a certificate existed.
+ */
+const noWebhooks: Fault = {
+  name: 'no webhook replicas',
+  run: (scene) =>
+    // The policies of the load fail closed.
+    scene.withOutage(async () => {
+      const { isShort, replicas } = scene;
+      const killed = replicas.members().filter(({ slot }) => answersReviews(slot));
+      for (const one of killed) replicas.kill(one);
+      let longest = 0;
+      for (let round = 0; round < (isShort ? ROUNDS.short : ROUNDS.full); round += 1)
+        longest = Math.max(longest, await timed(() => certify(scene, `without-webhooks-${round}`)));
+      await Promise.all(killed.map(({ slot }) => replicas.start(slot)));
+      await untilReviewed(scene);
+      return longest;
+    }),
+};
+
+async function certify({ cluster, seeded }: Scene, name: string): Promise<void> {
+  const annotations = { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` };
+  await cluster.admin.create(services, localService('shop', name, 443, annotations));
+  const lost = { namespace: 'shop', name: `${seeded.pick(SERVICES)}-tls` };
+  await cluster.admin.delete(secrets, lost);
+  for (const ref of [{ namespace: 'shop', name: `${name}-tls` }, lost])
+    await cluster.see(`the certificate ${ref.name}`, secrets, ref, undefined, CERTIFICATE_MS);
+}
+
+async function untilReviewed({ client }: Scene): Promise<void> {
+  const path = `${resourcePath(MACHINES, { namespace: 'east' })}?dryRun=All`;
+  const probe = machine('east', 'probe', { rack: 'rack-0' });
+  let inARow = 0;
+  await eventually(
+    'the API server reaches the webhook replicas',
+    async () => {
+      const { code } = await client.ask({ method: 'POST', path, body: probe });
+      inARow = code === 201 ? inARow + 1 : 0;
+      return inARow >= IN_A_ROW;
+    },
+    { timeoutMs: LEADER_MS, everyMs: 50 },
+  );
+}
+
+/** In MiB. An eighth of it, but at least 40 MiB, is the budget for large request bodies. */
+const HEAP = 128;
+const NOTE_BYTES = 900_000;
+const LANES = 4;
+
+/** Replicas with little memory, and objects of almost 1 MiB. Recovery: until the last of their requests has ended. */
+const memoryPressure: Fault = {
+  name: 'memory pressure',
+  run: async (scene) => {
+    const { replicas, isShort } = scene;
+    for (const slot of replicas.slots.filter(answersReviews))
+      await replicas.replace(slot, { nodeArgs: [`--max-old-space-size=${HEAP}`] });
+    const before = replicas.members().filter(({ slot }) => answersReviews(slot));
+    const until = performance.now() + (isShort ? 6_000 : 60_000);
+    const took = await timed(() =>
+      Promise.all(Array.from({ length: LANES }, () => heavyUntil(scene, until))),
+    );
+    for (const { name, replica } of before)
+      if (!replica.program.isRunning()) throw new Error(`${name} ran out of memory`);
+    return Math.max(0, took - (isShort ? 6_000 : 60_000));
+  },
+};
+
+async function heavyUntil({ traffic }: Scene, until: number): Promise<void> {
+  while (performance.now() < until) {
+    await traffic.heavy(NOTE_BYTES);
+    await sleep(10);
+  }
+}
+
+const CHANGED_MS = 60_000;
+
+/** Recovery: the longest time from a policy change until every replica enforces it. */
+const policyChanges: Fault = {
+  name: 'policy changes',
+  run: async (scene) => {
+    let longest = 0;
+    for (let round = 1; round <= (scene.isShort ? 3 : 20); round += 1) {
+      const took = await timed(() => changeStamp(scene, `r${round}`, 9 + (round % 2)));
+      longest = Math.max(longest, took);
+      if (round % 3 === 0) await removeAndRestore(scene);
+    }
+    return longest;
+  },
+};
+
+/** A different timeout also changes the webhook entries, while requests for the old entries are in flight. */
+async function changeStamp({ cluster, stamps }: Scene, stamp: string, timeoutSeconds: number): Promise<void> {
+  const end = stamps.begin(stamp);
+  await cluster.apply(machinePolicy(stamp, timeoutSeconds));
+  let inARow = 0;
+  await eventually(
+    `every replica sets ${stamp}`,
+    async () => {
+      const probe = machine('east', 'probe', { rack: 'rack-0' });
+      const seen = await cluster.admin.create(MACHINES, probe, { dryRun: true });
+      inARow = seen.metadata?.labels?.[STAMP] === stamp ? inARow + 1 : 0;
+      return inARow >= IN_A_ROW;
+    },
+    { timeoutMs: CHANGED_MS, everyMs: 20 },
+  );
+  await seeInForce(cluster, 'machines');
+  end();
+}
+
+/** The load writes Racks meanwhile, and Gatehouse must not reject these writes. */
+async function removeAndRestore({ cluster }: Scene): Promise<void> {
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'racks' });
+  await cluster.apply(rackPolicy);
+  await seeInForce(cluster, 'racks');
+}
+
+const ROTATED_MS = 120_000;
+
+/** Recovery: the longest time from the annotation until the old generation is gone. */
+const caRotation: Fault = {
+  name: 'CA rotation',
+  run: async (scene) => {
+    let longest = 0;
+    for (let round = 0; round < (scene.isShort ? 1 : 3); round += 1)
+      longest = Math.max(longest, await timed(() => rotate(scene, round)));
+    return longest;
+  },
+};
+
+async function rotate({ cluster }: Scene, round: number): Promise<void> {
+  const generations = async (): Promise<readonly string[]> => {
+    const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+    if (secret === undefined) throw new Error('the authority is gone');
+    // The format that docs/trust.md documents: a list of generations with their ids.
+    return (JSON.parse(text(secret, 'generations.json')) as { id: string }[]).map(({ id }) => id);
+  };
+  const leaf = async () => text((await cluster.admin.get<SecretObject>(secrets, SERVING)) ?? {}, 'tls.crt');
+  const [[old], replaced] = [await generations(), await leaf()];
+  const annotations = { 'gatehouse.dev/rotate': `chaos-${round}` };
+  await cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
+  await eventually('the new CA signs', async () => (await leaf()) !== replaced, { timeoutMs: ROTATED_MS });
+  await endTrust(cluster);
+  await eventually(
+    'one new generation is left',
+    async () => {
+      const ids = await generations();
+      return ids.length === 1 && ids[0] !== old;
+    },
+    { timeoutMs: ROTATED_MS, everyMs: 100 },
+  );
+}
+
+/**
+ * In this order: `noWebhooks` replaces the replicas with little memory. It comes early, because claims of writes without an
+ * answer last for a minute.
+ */
+export const ALL_FAULTS: readonly Fault[] = [
+  memoryPressure,
+  noWebhooks,
+  cutLeader,
+  noControllers,
+  caRotation,
+  policyChanges,
+];
