@@ -1,16 +1,23 @@
 // suite: shared-plane, sandbox: yes
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import {
-  ADMISSION_POLICIES,
-  createNamespace,
-  DATACENTERS,
-  SERVERS,
-  type Cluster,
-} from '../support/cluster.ts';
+  mutatingWebhookConfigurations,
+  namespaces,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, DATACENTERS, established, SERVERS, type Cluster } from '../support/cluster.ts';
 import { definitionOf } from '../support/definitions.ts';
-import { enforceExamples, refusal, startGatehouse } from '../support/gatehouse-cluster.ts';
+import {
+  enforceExamples,
+  refusal,
+  seeInForce,
+  startGatehouse,
+  untilRefused,
+} from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   condition,
@@ -24,6 +31,7 @@ import {
   serversPolicy,
   type WebhookConfigurationObject,
 } from '../support/objects.ts';
+import { recordOf } from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -126,16 +134,6 @@ test('a dry run gets the same verdict as the real request', async () => {
   });
 });
 
-test('a collection can be deleted', async () => {
-  await createNamespace(cluster, 'short-lived');
-  for (const name of ['a', 'b']) await cluster.admin.create(SERVERS, server('short-lived', name, 'fra1'));
-  await cluster.adminRest.request({
-    method: 'DELETE',
-    path: '/apis/infra.example.com/v1/namespaces/short-lived/servers',
-  });
-  expect((await cluster.admin.listAll(SERVERS, { namespace: 'short-lived' })).items).toEqual([]);
-});
-
 test('policies of equal scope share one webhook entry', async () => {
   await cluster.apply(serversPolicy('servers-too', { validate: { immutable: ['spec.serial'] } }));
   await policyIs('servers-too', isTrue('WebhooksInstalled'));
@@ -220,8 +218,14 @@ test('a policy whose kinds Gatehouse may not read names the ClusterRole to add, 
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'widgets' });
 });
 
+const WEBHOOKS = {
+  apiGroups: ['admissionregistration.k8s.io'],
+  resources: ['validatingwebhookconfigurations'],
+};
+
 test.each([
   ['kinds of Gatehouse', { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'] }],
+  ['webhook configurations', WEBHOOKS],
   ['leases', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
   ['everything', { apiGroups: ['*'], resources: ['*'] }],
 ])('a policy that would govern %s is refused', async (_what, match) => {
@@ -229,4 +233,35 @@ test.each([
   const refused = await policyIs('lockout', (object) => condition(object, 'Ready')?.status === 'False');
   expect(condition(refused, 'Ready')?.reason).toBe('LockoutScope');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
+});
+
+const USERS: Resource = {
+  group: 'people.example.com',
+  version: 'v1',
+  resource: 'users',
+  kind: 'User',
+  namespaced: false,
+};
+
+test('deploy/examples/users: a Namespace needs the User that it names, and records the User that owns it', async () => {
+  await cluster.applyFolder('examples/users', ({ kind }) => kind === 'CustomResourceDefinition');
+  await established(cluster, 'users.people.example.com');
+  await cluster.applyFolder('examples/users', ({ kind }) => kind !== 'CustomResourceDefinition');
+  await seeInForce(cluster, 'namespaces-of-users');
+  const objects = readManifests(join(import.meta.dirname, '..', '..', 'deploy/examples/users/objects'));
+  const object = (name: string) => objects.find(({ metadata }) => metadata?.name === name) ?? {};
+  await untilRefused('a Namespace without an existing owner', 'people.example.com/owner', () =>
+    cluster.admin.create(namespaces, object('eve-lab'), { dryRun: true }),
+  );
+
+  const ada = await cluster.admin.create(USERS, object('ada'));
+  const lab = await cluster.admin.create(namespaces, object('ada-lab'));
+  expect(lab.metadata?.labels).toMatchObject({ 'people.example.com/owner': 'ada' });
+  const owner = { apiVersion: 'people.example.com/v1', kind: 'User', name: 'ada', uid: ada.metadata?.uid };
+  const owned = await cluster.admin.patchMerge(
+    namespaces,
+    { name: 'ada-lab' },
+    { metadata: { ownerReferences: [owner] } },
+  );
+  expect(JSON.parse(recordOf(owned) ?? '{}')).toMatchObject({ self: 'ada-lab', refs: [owner] });
 });

@@ -73,6 +73,8 @@ function inOneOrder(object: KubeObject): KubeObject {
 
 const DEPLOYMENT = 'Deployment gatehouse-webhook';
 const CONTROLLERS = 'Deployment gatehouse-controllers';
+const SINGLE = 'Deployment gatehouse';
+const role = (name: string) => `ClusterRole gatehouse-${name}`;
 const POD = 'spec.template.spec';
 /** A path may begin with one of these. */
 const PLACES: Readonly<Record<string, string>> = {
@@ -94,6 +96,10 @@ const LARGE = { limits: { memory: '1Gi' } };
 const SURGE = { maxSurge: '50%', maxUnavailable: 0 };
 const DRAIN = '--drain-delay=20s';
 const LIFETIME = '--ca-lifetime=365d';
+const SINGLE_WITH_ARGS = { processes: 'single', extraArgs: [DRAIN] };
+const BOTH_COMPAT = ['controllers', '--compat=openshift,cert-manager'];
+const BUCKET = { claimName: 'bucket', readOnly: true };
+const POD_MONITOR = monitored('podMonitor');
 const MOUNT = { name: 'v', mountPath: '/v' };
 const DASHBOARD = {
   'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8'),
@@ -147,7 +153,7 @@ const EFFECTS: readonly Effect[] = [
   ['replicas', 5, DEPLOYMENT, 'spec.replicas', 5],
   ['replicas', 0, DEPLOYMENT, 'spec.replicas', 0],
   ['replicas', null, DEPLOYMENT, 'spec.replicas', undefined],
-  ['processes', 'single', 'Deployment gatehouse', 'container.args', ['serve']],
+  ['processes', 'single', SINGLE, 'container.args', ['serve']],
   ['processes', 'single', CONTROLLERS, 'kind', undefined],
   ['processes', 'single', 'ClusterRoleBinding gatehouse-controllers', 'subjects', [ACCOUNT]],
   ['controllers.replicas', 3, CONTROLLERS, 'spec.replicas', 3],
@@ -170,53 +176,27 @@ const EFFECTS: readonly Effect[] = [
   [
     'controllers.extraArgs',
     [LIFETIME],
-    'Deployment gatehouse',
+    SINGLE,
     'container.args',
     ['serve', DRAIN, LIFETIME],
-    { processes: 'single', extraArgs: [DRAIN] },
+    SINGLE_WITH_ARGS,
   ],
   ['extraEnv', [{ name: 'A', value: '1' }], DEPLOYMENT, 'container.env.2', { name: 'A', value: '1' }],
   ['extraVolumes', [{ name: 'v', emptyDir: {} }], DEPLOYMENT, 'pod.volumes', [{ name: 'v', emptyDir: {} }]],
   ['extraVolumeMounts', [MOUNT], DEPLOYMENT, 'container.volumeMounts', [MOUNT]],
   ['compat.openshift', true, DEPLOYMENT, 'container.securityContext.runAsUser', undefined],
-  ['compat.openshift', true, 'ClusterRole gatehouse-openshift-compat', 'rules.0.resources', ['services']],
-  [
-    'compat.certManager',
-    true,
-    CONTROLLERS,
-    'container.args',
-    ['controllers', '--compat=openshift,cert-manager'],
-    { compat: { openshift: true } },
-  ],
-  [
-    'compat.certManager',
-    true,
-    'ClusterRole gatehouse-cert-manager-compat',
-    'rules.0.resources',
-    ['certificates'],
-  ],
+  ['compat.openshift', true, role('openshift-compat'), 'rules.0.resources', ['services']],
+  ['compat.certManager', true, CONTROLLERS, 'container.args', BOTH_COMPAT, { compat: { openshift: true } }],
+  ['compat.certManager', true, role('cert-manager-compat'), 'rules.0.resources', ['certificates']],
   ...['certificates', 'conversions', 'injection', 'restores'].map(without),
   flag('statusPage', '--status-page'),
   flag('policyReports', '--policy-reports'),
   flag('compilePolicies', '--compile-policies'),
   ['compilePolicies', true, DEPLOYMENT, 'container.args', ['webhook', '--compile-policies']],
-  [
-    'distributeBundles',
-    true,
-    'ClusterRole gatehouse-distribute-bundles',
-    'rules.1.verbs',
-    ['create', 'update', 'delete'],
-  ],
-  ['deleteSecrets', true, 'ClusterRole gatehouse-delete-secrets', 'rules.0.verbs', ['delete']],
-  ['restarts', true, 'ClusterRole gatehouse-restarts', 'rules.0.resources', ['pods']],
-  [
-    'restore.velero.enabled',
-    true,
-    'ClusterRole gatehouse-detector-velero',
-    'rules.0.resources',
-    ['restores'],
-    VELERO,
-  ],
+  ['distributeBundles', true, role('distribute-bundles'), 'rules.1.verbs', ['create', 'update', 'delete']],
+  ['deleteSecrets', true, role('delete-secrets'), 'rules.0.verbs', ['delete']],
+  ['restarts', true, role('restarts'), 'rules.0.resources', ['pods']],
+  ['restore.velero.enabled', true, role('detector-velero'), 'rules.0.resources', ['restores'], VELERO],
   ['restore.velero.namespace', 'backups', DETECTOR, 'spec.namespaces', ['backups'], VELERO],
   [
     'restore.velero.namespace',
@@ -233,7 +213,7 @@ const EFFECTS: readonly Effect[] = [
     'bucket',
     JOB,
     'job.pod.volumes.0.persistentVolumeClaim',
-    { claimName: 'bucket', readOnly: true },
+    BUCKET,
     REHEARSED,
   ],
   ['restore.rehearsal.resources', LARGE, JOB, 'job.container.resources.limits.memory', '1Gi', REHEARSED],
@@ -250,7 +230,7 @@ const EFFECTS: readonly Effect[] = [
     'PodMonitor gatehouse',
     'metadata.labels.release',
     'p',
-    monitored('podMonitor'),
+    POD_MONITOR,
   ],
   ['monitoring.podMonitor', true, 'PodMonitor gatehouse', 'metadata.namespace', 'gatehouse-system'],
   ['monitoring.prometheusRule', true, 'PrometheusRule gatehouse', 'metadata.namespace', 'gatehouse-system'],
@@ -347,20 +327,6 @@ describe('the chart as Helm renders it', () => {
     },
   );
 
-  test('names only the namespace of the release', async () => {
-    const rendered = await renderChart({ namespace: 'elsewhere', values: everything });
-    const namespaced = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
-    expect(JSON.stringify(namespaced)).not.toContain('gatehouse-system');
-    expect(at(byName(namespaced)['ClusterRoleBinding gatehouse-webhook'], 'subjects.0.namespace')).toBe(
-      'elsewhere',
-    );
-  });
-
-  test('omits the detector while its kind does not exist', async () => {
-    const rendered = byName(await renderChart({ values: VELERO }));
-    expect(rendered['RestoreDetector velero']).toBeUndefined();
-  });
-
   test('keeps the braces in alerts, which Helm must not expand', async () => {
     const [file] = manifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
     const rendered = byName(await renderChart({ values: monitored('prometheusRule') }));
@@ -429,7 +395,6 @@ const CASES: readonly (readonly [string, ChartOptions])[] = [
       },
     },
   ],
-  ...readdirSync(VALUES).map((name) => [`with values/${name}`, { files: [join(VALUES, name)] }] as const),
 ];
 
 test.each(CASES)('Helm finds nothing to complain about in the chart %s', async (_how, options) => {

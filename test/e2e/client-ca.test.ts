@@ -2,21 +2,21 @@
 /**
  * `--client-ca` with a real kube-apiserver: it presents a certificate if it is configured to, and only for admission.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:https';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { secrets } from '../../src/kube/well-known.ts';
 import { createClientCa, type ClientCertificate } from '../support/client-certificates.ts';
-import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SERVERS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
-import { enforceExamples } from '../support/gatehouse-cluster.ts';
+import { endpointOf, enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { server, text, type SecretObject } from '../support/objects.ts';
+import { server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
+import { post } from '../support/webhook-client.ts';
 
 const HOST = 'gatehouse.gatehouse-system.svc';
 const API_SERVER = 'kube-apiserver';
@@ -29,7 +29,6 @@ const apiServer = ours.issue({ commonName: API_SERVER });
 
 let cluster: Cluster;
 let replica: Replica;
-let servingCa: string;
 
 /**
  * Writes the configuration that an operator passes to kube-apiserver (JSON is YAML). The port may be omitted from the
@@ -55,40 +54,14 @@ function writeAdmissionConfig(port: number): void {
 }
 
 /** The status of a POST by a test client, or the error that ended its connection. */
-function knock(path: string, client?: ClientCertificate): Promise<number | string> {
-  return new Promise((resolve) => {
-    const call = request(
-      {
-        host: '127.0.0.1',
-        port: replica.port,
-        servername: HOST,
-        ca: servingCa,
-        method: 'POST',
-        path,
-        agent: false,
-        headers: { 'content-type': 'application/json' },
-        ...client,
-      },
-      (response) => {
-        response.resume();
-        resolve(response.statusCode ?? 0);
-      },
-    );
-    call.on('error', (error: NodeJS.ErrnoException) => {
-      resolve(error.code ?? error.message);
-    });
-    call.end('{}');
-  });
-}
+const knock = async (path: string, client?: ClientCertificate): Promise<number | string> =>
+  post(await endpointOf(cluster, replica), path, '{}', { agent: new Agent({ ...client }) }).then(
+    ({ status }) => status,
+    (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error)),
+  );
 
 const create = (name: string, datacenter: string) =>
   cluster.admin.create(SERVERS, server('shop', name, datacenter));
-/** The API server's error for a valid write; undefined if the API server would store it. */
-const complaint = (): Promise<string | undefined> =>
-  cluster.admin.create(SERVERS, server('shop', 'probe', 'fra1'), { dryRun: true }).then(
-    () => undefined,
-    (error: unknown) => String(error),
-  );
 
 describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents no certificates)', () => {
   beforeAll(async () => {
@@ -102,11 +75,6 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents
     replica = await startReplica(cluster.plane, { name: 'one', port, settings });
     await replica.whenReady();
     await enforceExamples(cluster);
-    const serving = await cluster.see<SecretObject>('our Secret', secrets, {
-      namespace: SYSTEM_NAMESPACE,
-      name: 'gatehouse-serving',
-    });
-    servingCa = text(serving, 'ca.crt');
   });
 
   afterAll(async () => {
@@ -145,35 +113,5 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents
     });
     expect(read?.spec).toMatchObject({ address: { host: 'localhost', port: 8080 } });
     expect(await knock('/convert')).toBe(400);
-  });
-
-  test('a replaced CA locks out clients with certificates of the old CA, until the old CA returns', async () => {
-    const next = createClientCa('the next');
-    writeFileSync(file('ca.crt'), next.cert);
-    await eventually(
-      'the API server is refused',
-      async () => (await complaint())?.includes('failed calling webhook'),
-      {
-        timeoutMs: 60_000,
-        everyMs: 500,
-      },
-    );
-    expect(await knock('/validate/x', next.issue({ commonName: API_SERVER }))).toBe(404);
-    writeFileSync(file('ca.crt'), `${next.cert}${ours.cert}`);
-    await eventually('the API server is accepted', async () => (await complaint()) === undefined, {
-      timeoutMs: 60_000,
-      everyMs: 500,
-    });
-  });
-
-  test('a file that becomes unusable at runtime changes nothing', async () => {
-    writeFileSync(file('ca.crt'), 'nothing');
-    await eventually('the replica has noticed', async () =>
-      /^gatehouse_client_ca_read_errors_total [1-9]/m.test(await replica.metrics()),
-    );
-    await eventually('the log gives the reason', () =>
-      readFileSync(replica.program.logFile, 'utf8').includes('there is no certificate in it'),
-    );
-    await create('still', 'fra1');
   });
 });

@@ -14,16 +14,19 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { messageOf } from '../../src/json/error-message.ts';
 import {
   configMaps,
+  mutatingAdmissionPolicies,
+  mutatingWebhookConfigurations,
   validatingAdmissionPolicies as POLICIES,
   validatingAdmissionPolicyBindings as BINDINGS,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import { hasMutatingPolicies } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
-import { admissionPolicy } from '../support/objects.ts';
+import { admissionPolicy, configMap } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
@@ -38,16 +41,24 @@ let cluster: Cluster;
 let proxy: ApiProxy;
 let port: number;
 let replica: Replica;
-let hidesPolicies = false;
+let isServed: boolean;
+let hidden: 'none' | 'mutating' | 'all' = 'none';
 
-/** Webhook entries return late. On demand, the API server does not serve the policies. */
+const served = (name: string, kind: string) => ({ name, kind, namespaced: false, verbs: ['list', 'watch'] });
+const VALIDATING = [
+  served('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
+  served('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
+];
+
+/** Webhook entries return late. On demand, the API server does not serve the policies: as after a downgrade below Kubernetes 1.36 or 1.30. */
 async function older(method: string, path: string) {
   if (method === 'PUT' && path.includes('/validatingwebhookconfigurations/')) await sleep(SLOW_MS);
-  if (!hidesPolicies) return undefined;
-  if (path.includes('/validatingadmissionpolic'))
+  if (hidden === 'none') return undefined;
+  if ((hidden === 'all' ? /\/(validating|mutating)admissionpolic/ : /\/mutatingadmissionpolic/).test(path))
     return { code: 404, body: { kind: 'Status', status: 'Failure', reason: 'NotFound', code: 404 } };
   if (method !== 'GET' || !/^\/apis\/admissionregistration\.k8s\.io\/v1(\?|$)/.test(path)) return undefined;
-  return await Promise.resolve({ code: 200, body: { kind: 'APIResourceList', resources: [] } });
+  const resources = hidden === 'all' ? [] : VALIDATING;
+  return await Promise.resolve({ code: 200, body: { kind: 'APIResourceList', resources } });
 }
 
 const start = async () => {
@@ -59,6 +70,7 @@ const start = async () => {
 beforeAll(async () => {
   port = await freePort();
   cluster = await startClusterFor(port);
+  isServed = hasMutatingPolicies(cluster);
   await cluster.applyFolder('components/compile-policies');
   await createNamespace(cluster, NAMESPACE);
   proxy = await startApiProxy(cluster.plane, 'older', older);
@@ -102,12 +114,14 @@ const write = (policy: KubeObject) =>
   });
 
 const createForbidden = () =>
-  cluster.admin.create<KubeObject>(configMaps, {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: `forbidden-${randomUUID()}`, namespace: NAMESPACE, labels: { suite: NAMESPACE } },
-    ...{ data: { token: 'x' } },
-  });
+  cluster.admin.create<KubeObject>(
+    configMaps,
+    configMap(
+      `forbidden-${randomUUID()}`,
+      { token: 'x' },
+      { namespace: NAMESPACE, labels: { suite: NAMESPACE } },
+    ),
+  );
 
 /** Who refused how many attempts while `work` ran, and when the API server stored one. */
 async function whileTrying(
@@ -279,8 +293,8 @@ test('a compiled policy that is deleted or weakened by hand is missed briefly, a
 
 test('an API server that no longer serves the kinds', async () => {
   const { storedAt } = await whileTrying(async () => {
-    hidesPolicies = true;
-    proxy.watches.harm({ kind: 'break' }, (path) => path.includes('/validatingadmissionpolic'));
+    hidden = 'all';
+    proxy.breakWatches((path) => path.includes('/validatingadmissionpolic'));
     await seeEntries(['whole']);
     await eventually(
       'the reason',
@@ -291,5 +305,36 @@ test('an API server that no longer serves the kinds', async () => {
     await sleep(2 * LAG_MS);
   });
   expect(storedAt).toEqual([]);
-  hidesPolicies = false;
+  hidden = 'none';
+});
+
+test('an API server that no longer serves MutatingAdmissionPolicies: the defaults return to the webhook', async ({
+  skip,
+}) => {
+  skip(!isServed, 'this API server serves no MutatingAdmissionPolicies');
+  const isNarrow = async () => {
+    const ref = { name: 'gatehouse' };
+    const found = await cluster.admin.get<LiveWebhookConfiguration>(mutatingWebhookConfigurations, ref);
+    return found?.webhooks?.some(({ name }) => name.includes('.left.')) === true;
+  };
+  await write(policyOf({ rules: RULES }, { defaults: [{ path: 'data.tier', value: 'gold' }] }));
+  await seeCompiled('2/2');
+  await eventually('the narrow entry', isNarrow);
+  hidden = 'mutating';
+  proxy.breakWatches((path) => path.includes('/mutatingadmissionpolic'));
+  await seeCompiled('1/2');
+  expect((await status())?.enforcedBy).toEqual([
+    { check: 'rule token', by: 'APIServer' },
+    {
+      ...{ check: 'defaults', by: 'Webhook' },
+      reason: 'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on',
+    },
+  ]);
+  await eventually('the whole entry', async () => !(await isNarrow()));
+  await cluster.admin.delete(mutatingAdmissionPolicies, { name: `${NAME}.changes.gatehouse.dev` });
+  await sleep(2_000); // the API server takes policies over once a second
+  const object = configMap('a', {}, { namespace: NAMESPACE, labels: { suite: NAMESPACE } });
+  expect(await cluster.admin.create(configMaps, object, { dryRun: true })).toMatchObject({
+    data: { tier: 'gold' },
+  });
 });

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import {
   certificates,
@@ -139,7 +140,20 @@ function notUsedHere(process: Process): Readonly<Record<Permission, string>> {
   return Object.fromEntries(all.filter(([permission]) => !OWN_SERVICE.test(permission)));
 }
 
-const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'reference', 'permissions.md');
+const ROOT = join(import.meta.dirname, '..', '..');
+const HARDENING = join(ROOT, 'docs', 'reference', 'permissions.md');
+const DEPLOY = join(ROOT, 'deploy');
+/** An administrator can grant less by leaving out folders. */
+const FOLDERS = [
+  'base',
+  'components/delete-secrets',
+  'components/openshift-compat',
+  'components/cert-manager-compat',
+  'components/distribute-bundles',
+  'components/status-page',
+  'components/policy-reports',
+  'detectors/velero',
+];
 
 /** Kinds that API servers serve by default since Kubernetes 1.37: `group/resource`. */
 const LATER = /^\w+ certificates\.k8s\.io\/\w+( named \S+)?$/;
@@ -199,6 +213,30 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
     expect(complaints, 'what it says it may not do').toEqual([]);
   });
+
+  test.each(Object.keys(NOT_USED_BY))(
+    'no permission is granted twice to %s, and docs/reference/permissions.md names each of them',
+    (process) => {
+      const account = `gatehouse-${process}`;
+      const manifests = FOLDERS.flatMap((folder) => readManifests(join(DEPLOY, folder)));
+      const bound = rolesBoundTo(account, manifests, SYSTEM_NAMESPACE).filter(
+        ({ rules }) => rules !== undefined,
+      );
+      // Both accounts have what gatehouse-references aggregates; the page names it once, for the controllers.
+      const roles = process === 'controllers' ? [...bound, ...aggregated(manifests)] : bound;
+      const granted = roles.flatMap((role) =>
+        permissionsOf(role).map((permission) => ({
+          permission,
+          part: role.metadata?.labels?.['gatehouse.dev/part'],
+        })),
+      );
+      // Two parts may need the same permission, because each of them can be left out.
+      const inPart = granted.map(({ permission, part }) => `${permission} of ${part ?? 'all'}`);
+      expect(inPart.filter((one, index) => inPart.indexOf(one) !== index)).toEqual([]);
+      const named = purposesIn(readFileSync(HARDENING, 'utf8'), account).map(({ permission }) => permission);
+      expect(named.toSorted()).toEqual([...new Set(granted.map(({ permission }) => permission))].toSorted());
+    },
+  );
 
   test('a replica leads, creates and publishes its authority, and installs its webhooks', async () => {
     const lease = await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(

@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { deployments } from '../../src/kube/well-known.ts';
 import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
@@ -19,6 +18,8 @@ import {
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
+import { renderChart } from '../support/helm.ts';
+import { MAIN } from '../support/main-module.ts';
 
 const run = promisify(execFile);
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -53,12 +54,6 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     await kubectl('apply', '-k', DEPLOY);
     expect(await kubectl('diff', '-k', DEPLOY)).toBe('');
     await kubectl('apply', '-k', DEPLOY);
-  });
-
-  test('apply with kubectl on the server side twice without a conflict', async () => {
-    const args = ['apply', '--server-side', '--force-conflicts', '-k', DEPLOY];
-    await kubectl(...args);
-    await kubectl('apply', '--server-side', '-k', DEPLOY);
   });
 
   /** A folder that adds components to one of deploy/, like a user's overlay. Kustomize requires relative paths. */
@@ -194,24 +189,6 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect((await one('detectors/velero', 'RestoreDetector'))?.spec.namespaces).toEqual([]);
   });
 
-  test.each(['monitoring', 'examples/handler', 'examples/unique', 'examples/users', 'examples/webhook'])(
-    'can be rendered in %s',
-    async (folder) => {
-      expect((await rendered(folder)).length).toBeGreaterThan(0);
-    },
-  );
-
-  test.each(['gatehouse-webhook', 'gatehouse-controllers'])(
-    'request two replicas of %s in a restricted namespace',
-    async (name) => {
-      const deployment = await cluster.admin.get<KubeObject & { spec: { replicas: number } }>(deployments, {
-        namespace: SYSTEM_NAMESPACE,
-        name,
-      });
-      expect(deployment?.spec.replicas).toBe(2);
-    },
-  );
-
   test('grant no permission with a wildcard', async () => {
     const roles = await kubectl(
       'get',
@@ -260,16 +237,59 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(await kubectl('explain', 'conversionpolicy.spec.roundTrip')).toContain('annotation');
   });
 
-  test('have descriptions that kubectl explain shows', async () => {
-    expect(await kubectl('explain', 'admissionpolicy.spec.validate.references')).toContain('foreign key');
-  });
+  describe.skipIf(testsSandbox())('applied again (the sandbox does not fill in all defaults)', () => {
+    /** kubectl sends the selector of a budget in every patch, equal or not, and then says `configured`. */
+    const ALWAYS_PATCHED = /^poddisruptionbudget\.policy\/\S+ configured$/;
+    const ADDING = COMPONENTS.filter((name) => !/^(without-|single|namespaces$)/.test(name));
+    const linesOf = async (...args: readonly string[]) =>
+      (await kubectl(...args)).split('\n').filter((line) => line !== '');
+    /** As Helm 4 applies: another manager, which forces nothing. @throws Error with the conflicts */
+    const applyAsHelm = (...args: readonly string[]) =>
+      linesOf('apply', '--server-side', '--dry-run=server', '--field-manager=helm', ...args);
+    const folderOf = (given: string, components: readonly string[] = []) => {
+      const folder = composed(given, components);
+      onTestFinished(() => {
+        rmSync(folder, { recursive: true });
+      });
+      return folder;
+    };
+    const generations = () => {
+      const columns = 'custom-columns=:.metadata.name,:.metadata.generation';
+      return kubectl('get', 'poddisruptionbudgets', '-A', '-o', columns);
+    };
+    /** @param from `-k` and a folder, or `-f` and a file */
+    const changesNothing = async (...from: readonly string[]) => {
+      const first = await linesOf('apply', ...from);
+      const budgets = await generations();
+      const second = await linesOf('apply', ...from);
+      expect(second.filter((line) => !line.endsWith(' unchanged') && !ALWAYS_PATCHED.test(line))).toEqual([]);
+      expect(second.length).toBe(first.length);
+      expect(await generations()).toBe(budgets);
+      expect(await applyAsHelm(...from)).toHaveLength(first.length);
+    };
 
-  test.each([
-    ['an unknown operation', { match: { apiGroups: ['x.io'], resources: ['y'], operations: ['READ'] } }],
-    ['a timeout of a minute', { match: { apiGroups: ['x.io'], resources: ['y'] }, timeoutSeconds: 60 }],
-    ['no match', {}],
-  ])('contain a CRD that refuses a policy with %s', async (_what, spec) => {
-    const policy: KubeObject & { readonly spec: object } = { metadata: { name: 'bad' }, spec };
-    await expect(cluster.admin.create(ADMISSION_POLICIES, policy)).rejects.toThrow(/422/);
+    test('the default: kubectl changes nothing, and neither kubectl nor the chart meets a conflict', async () => {
+      await established(cluster, 'restoredetectors.gatehouse.dev');
+      const folder = folderOf('overlays/default');
+      await changesNothing('-k', folder);
+      const items = await renderChart({ apiVersions: ['gatehouse.dev/v1alpha1/RestoreDetector'] });
+      const file = join(folder, 'chart.json');
+      writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+      expect(await applyAsHelm('-f', file)).toHaveLength(items.length);
+    });
+
+    test('all components that add something: kubectl changes nothing, and meets no conflict', async () => {
+      await changesNothing('-k', folderOf('base', ADDING));
+    });
+
+    test('what `gatehouse manifests --vap` prints: kubectl changes nothing, and meets no conflict', async () => {
+      const { major, minor } = cluster.plane.version;
+      const flags = ['--target-version', `${major}.${minor}`, ...(minor >= 36 ? ['--map'] : [])];
+      const policies = join(DEPLOY, 'examples', 'library');
+      const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--vap', ...flags, '-p', policies]);
+      const file = join(folderOf('base'), 'native.yaml');
+      writeFileSync(file, stdout);
+      await changesNothing('-f', file);
+    });
   });
 });

@@ -151,23 +151,6 @@ test('a laptop takes over, the leader does not interfere, and on exit the laptop
   expect(await doctorSays()).toEqual([]);
 });
 
-test('a second laptop learns which user serves and until when, and changes nothing', async () => {
-  const laptop = await start('eva-again', 'localhost');
-  await decides(laptop);
-  const during = await whatIsThere();
-  const second = await start('olaf');
-  expect((await second.program.exited).code).toBe(1);
-  const said = tail(second.program.logFile);
-  expect(said).toMatch(
-    /eva-again serves the webhook entries of this cluster at https:\/\/localhost:\d+, until 2/,
-  );
-  expect(await whatIsThere()).toMatchObject(
-    (during as { webhooks: unknown }[]).map(({ webhooks }) => ({ webhooks })),
-  );
-  await laptop.program.stop(15_000);
-  expect(await sessions()).toEqual([{ kind: 'none' }, { kind: 'none' }]);
-});
-
 /**
  * A policy for ConfigMaps with the label `case: noted`. It has its own entry: no other policy has a timeout of 7
  * seconds.

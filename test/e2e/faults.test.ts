@@ -1,27 +1,17 @@
-// suite: shared-plane, sandbox: long, slow, nightly
+// suite: shared-plane, sandbox: long
 /**
- * Gatehouse behind the fault harness: one fault at a time between Gatehouse and the API server. faults-webhook.test.ts
- * covers the other direction. Other tests of faults: src/kube/reflector.test.ts has the reflector against a scripted
- * server, certs-crash.test.ts has each write of a rotation, and restore-failures.test.ts has restores.
+ * One fault at a time between Gatehouse and the API server, in each direction. src/kube/reflector.test.ts has the faults of watches,
+ * certs-two-leaders.test.ts those of a rotation, and restore-failures.test.ts restores.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
+import { DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
 import type { Fault } from '../support/faults/request-faults.ts';
-import type { WatchFault } from '../support/faults/watch-faults.ts';
-import {
-  labelPolicy,
-  serverWith,
-  startFaultScene,
-  verdictOn,
-  type FaultScene,
-} from '../support/faults/scene.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { serverWith, startFaultScene, verdictOn, type FaultScene } from '../support/faults/scene.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
-import { isNightly } from '../support/nightly.ts';
 import { datacenter, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -32,9 +22,6 @@ let scene: FaultScene;
 
 beforeAll(async () => {
   scene = await startFaultScene();
-  const { cluster } = scene;
-  await cluster.apply(labelPolicy('changing', 'never'));
-  await seeInForce(cluster, 'changing');
 });
 
 afterEach(() => {
@@ -45,27 +32,10 @@ afterAll(async () => {
   await scene.stop();
 });
 
-const create = (name: string, parts: { serial?: string; label?: string; at?: string } = {}) =>
+const create = (name: string, parts: { serial?: string; at?: string } = {}) =>
   verdictOn(scene.cluster, serverWith(parts.at ?? 'fra1', { name, ...parts }));
 
 const kindOf = async (...asked: Parameters<typeof create>) => (await create(...asked)).kind;
-
-/** Checks invariants repeatedly until `during` has settled. Returns the number of verdicts. */
-async function neverWrong(during: Promise<unknown>): Promise<number> {
-  let over = false;
-  const ended = during.finally(() => (over = true));
-  ended.catch(() => undefined); // awaited below, after the last verdict
-  let verdicts = 0;
-  while (!over) {
-    const [good, bad] = await Promise.all([create('probe-good'), create('probe-bad', { at: 'nowhere' })]);
-    expect(good.kind === 'refused' ? good.message : '', 'what may be stored').toBe('');
-    expect(bad.kind, 'what may not be stored').not.toBe('allowed');
-    verdicts += 2;
-    await sleep(50);
-  }
-  await ended;
-  return verdicts;
-}
 
 const servingCert = (name: string) =>
   localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` });
@@ -82,124 +52,7 @@ const seeCertOf = (name: string) =>
     WITHIN_MS,
   );
 
-/** Makes one change of every kind, named by `n`. Requires the datacenter `old-n` and the policy `old-n`. */
-async function change(n: number): Promise<void> {
-  const { cluster } = scene;
-  await cluster.admin.delete(DATACENTERS, { name: `old-${n}` });
-  await cluster.admin.create(DATACENTERS, datacenter(`new-${n}`));
-  await cluster.admin.create(services, servingCert(`db-${n}`));
-  await cluster.apply(labelPolicy(`new-${n}`, `new-label-${n}`));
-  await cluster.apply(labelPolicy('changing', `changed-${n}`));
-  await cluster.admin.delete(ADMISSION_POLICIES, { name: `old-${n}` });
-}
-
-let stirred = 0;
-
-/** Makes several events at once: fewer are not reordered. */
-async function stir(): Promise<void> {
-  await Promise.all(
-    Array.from({ length: 5 }, () =>
-      scene.cluster.admin.create(DATACENTERS, datacenter(`stirred-${stirred++}`)),
-    ),
-  );
-}
-
 const within = { timeoutMs: WITHIN_MS };
-
-async function converges(n: number): Promise<void> {
-  const { cluster } = scene;
-  await seeInForce(cluster, `new-${n}`);
-  await eventually(
-    'the new policy',
-    async () => (await kindOf('p', { label: `new-label-${n}` })) === 'refused',
-    within,
-  );
-  await eventually(
-    'the changed policy',
-    async () => (await kindOf('p', { label: `changed-${n}` })) === 'refused',
-    within,
-  );
-  await eventually(
-    'the deleted policy',
-    async () => (await kindOf('p', { label: `old-label-${n}` })) === 'allowed',
-    within,
-  );
-  await seeCertOf(`db-${n}`);
-  await eventually(
-    'the new datacenter',
-    async () => (await kindOf('p', { at: `new-${n}` })) === 'allowed',
-    within,
-  );
-  await eventually(
-    'the deleted datacenter',
-    async () => (await kindOf('p', { at: `old-${n}` })) === 'refused',
-    within,
-  );
-}
-
-/**
- * Faults that end watches alternate with faults that do not: consecutive failures would lengthen the reflector's
- * backoff.
- */
-const ALL: readonly (readonly [string, WatchFault])[] = [
-  ['followed by older versions of their objects', { kind: 'go-back' }],
-  ['reordered', { kind: 'reorder', events: 3 }],
-  ['cut in the middle of a line', { kind: 'cut-in-line' }],
-  ['repeated', { kind: 'duplicate' }],
-  ['answered 410', { kind: 'gone' }],
-  ['sent without bookmarks', { kind: 'drop-bookmarks' }],
-  ['ended by an ERROR event 410', { kind: 'error-event' }],
-  ['frozen', { kind: 'freeze' }],
-  ['broken', { kind: 'break' }],
-];
-const IN_CI: readonly WatchFault['kind'][] = ['go-back', 'cut-in-line', 'gone', 'freeze'];
-const WATCH_FAULTS = ALL.filter(([, { kind }]) => isNightly || IN_CI.includes(kind));
-if (!isNightly) console.log(`only the faults ${IN_CI.join(', ')}; npm run test:nightly tries all`);
-
-test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
-  'while watches are %s, no verdict is wrong, and replicas know every change afterwards',
-  async (_how, fault, n) => {
-    const { cluster, api } = scene;
-    await cluster.admin.create(DATACENTERS, datacenter(`old-${n}`));
-    await cluster.apply(labelPolicy(`old-${n}`, `old-label-${n}`));
-    await seeInForce(cluster, `old-${n}`);
-    await untilRefused('the old label', 'is forbidden', () =>
-      cluster.admin.create(SERVERS, serverWith('fra1', { name: 'p', label: `old-label-${n}` }), {
-        dryRun: true,
-      }),
-    );
-    const harm = api.watches.harm(fault);
-    const verdicts = await neverWrong(
-      (async () => {
-        await change(n);
-        // Gatehouse never denies a reference to an existing object: it reads live before a denial.
-        expect(await kindOf('p', { at: `new-${n}` })).not.toBe('refused');
-        await sleep(700);
-        // After the faults before, a replica may wait for some seconds before it watches again, and miss these changes.
-        if (fault.kind !== 'drop-bookmarks')
-          await eventually(
-            'a watch meets the fault',
-            async () => {
-              await stir();
-              return harm.met() > 0;
-            },
-            { everyMs: 500 },
-          );
-      })(),
-    );
-    const met = harm.met();
-    harm.end();
-    const began = performance.now();
-    await neverWrong(converges(n));
-    console.log(
-      `${fault.kind}: applied ${met} times, ${verdicts} verdicts meanwhile, all known after ${Math.round(performance.now() - began)} ms`,
-    );
-    if (fault.kind !== 'drop-bookmarks') expect(met).toBeGreaterThan(0); // bookmarks come once a minute
-    // Deleted objects stay deleted.
-    await sleep(500);
-    expect(await kindOf('p', { at: `old-${n}` })).toBe('refused');
-  },
-);
 
 const WRITE_FAULTS: readonly (readonly [string, Fault])[] = [
   ['409', { kind: 'answer', code: 409, applied: false }],
@@ -247,21 +100,15 @@ test('each fault hits the write of a claim, and no value is held twice', async (
       fault,
     ),
   );
-  const outcomes = await Promise.all(
+  await Promise.all(
     cases.flatMap(({ how, serial }) =>
       ['a', 'b'].map(async (side) => {
         const wanted = serverWith('fra1', { name: `${serial.toLowerCase()}-${side}`, serial });
         const verdict = await verdictOn(cluster, wanted, { dryRun: false });
         // A denial names the other Server, which then holds the value or may still get it.
         if (verdict.kind === 'refused') expect(verdict.message, how).toContain('is held by');
-        return `${how}: ${verdict.kind}`;
       }),
     ),
-  );
-  console.log(
-    Object.entries(Object.groupBy(outcomes, (one) => one))
-      .map(([one, all]) => `${one} × ${all?.length ?? 0}`)
-      .join('\n'),
   );
   expect(cases.filter((_one, n) => met[n]?.isMet() !== true).map(({ how }) => how)).toEqual([]);
   await Promise.all(
@@ -301,20 +148,76 @@ test('a replica recovers from a list that is older than the previous one', async
         }
       : undefined,
   );
-  const broken = api.watches.harm({ kind: 'break' }, (path) => path.includes('/datacenters?'));
-  broken.end();
-  const verdicts = await neverWrong(
-    eventually('the replica received an older list', () => rewritten.length >= 2, within),
-  );
+  api.breakWatches((path) => path.includes('/datacenters?'));
+  await eventually('the replica received an older list', () => rewritten.length >= 2, within);
+  expect(await kindOf('p', { at: 'nowhere' })).not.toBe('allowed');
   api.disturb(undefined);
   await cluster.admin.delete(DATACENTERS, { name: 'listed' });
-  await neverWrong(
-    eventually(
-      'the deletion is known',
-      async () => (await kindOf('p', { at: 'listed' })) === 'refused',
-      within,
-    ),
+  await eventually(
+    'the deletion is known',
+    async () => (await kindOf('p', { at: 'listed' })) === 'refused',
+    within,
   );
-  console.log(`${rewritten.length} answers were replaced by older ones, ${verdicts} verdicts meanwhile`);
   expect(replica.program.isRunning()).toBe(true);
 });
+
+/** The faults, and whether calls can succeed during them. */
+const WEBHOOK_FAULTS: readonly (readonly [
+  string,
+  (scene: FaultScene) => void,
+  'passes' | 'fails' | 'either',
+])[] = [
+  [
+    'frozen',
+    ({ webhookTcp }) => {
+      webhookTcp.freeze();
+    },
+    'fails',
+  ],
+  [
+    'cut',
+    ({ webhookTcp }) => {
+      webhookTcp.cut();
+    },
+    'fails',
+  ],
+  [
+    'slow',
+    ({ webhookTcp }) => {
+      webhookTcp.delay({ min: 20, max: 200 });
+    },
+    'passes',
+  ],
+  [
+    'half-closed towards Gatehouse',
+    ({ webhookTcp }) => {
+      webhookTcp.halfClose('target');
+    },
+    'either',
+  ],
+];
+
+test.each(WEBHOOK_FAULTS)(
+  'while webhook calls are %s, no verdict is wrong, and calls succeed at once when the fault ends',
+  async (_how, begin, expected) => {
+    expect(await kindOf('p')).toBe('allowed');
+    begin(scene);
+    const [good, bad, taken] = await Promise.all([
+      create('p'),
+      create('p', { at: 'nowhere' }),
+      create('p', { serial: 'TAKEN' }),
+    ]);
+    const meanwhile = [good.kind, bad.kind, taken.kind].join(', ');
+    if (expected === 'fails') expect(meanwhile).toBe('failed, failed, failed');
+    if (expected === 'passes') expect(meanwhile).toBe('allowed, refused, refused');
+    expect(good.kind).not.toBe('refused');
+    expect(bad.kind).not.toBe('allowed');
+    expect(taken.kind).not.toBe('allowed');
+    scene.repair();
+    await eventually('a valid create succeeds again', async () => (await kindOf('p')) === 'allowed', {
+      timeoutMs: 5_000,
+    });
+    expect(await kindOf('p', { at: 'nowhere' })).toBe('refused');
+    expect(await kindOf('p', { serial: 'TAKEN' })).toBe('refused');
+  },
+);

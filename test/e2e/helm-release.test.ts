@@ -50,12 +50,6 @@ describe.skipIf(!HAS_KUBECTL)('the release', () => {
     await helm('uninstall --no-hooks');
   };
 
-  test('adopts what kubectl applied, with nothing to resolve', async () => {
-    await kubectl('apply', '-k', join(DEPLOY, 'overlays', 'default'));
-    await helm('upgrade --install --take-ownership');
-    await uninstall();
-  });
-
   describe('of an installation that was scaled', () => {
     beforeEach(async () => {
       await helm('install');

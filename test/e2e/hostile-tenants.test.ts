@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, events, namespaces, secrets, services } from '../../src/kube/well-known.ts';
+import { configMaps, namespaces, secrets, services } from '../../src/kube/well-known.ts';
 import { applyBackstop } from '../support/backstop.ts';
 import {
   createNamespace,
@@ -18,8 +18,8 @@ import {
 } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { server, text, type EventObject, type SecretObject } from '../support/objects.ts';
-import { eventually } from '../support/processes.ts';
+import { seeEvent } from '../support/injection-objects.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
 
 const WISH = 'gatehouse.dev/serving-cert-secret-name';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
@@ -54,17 +54,6 @@ const seeCertificate = (name: string) =>
     (secret) => text(secret, 'tls.crt').includes('BEGIN'),
     PATIENT.timeoutMs,
   );
-
-async function eventOn(name: string, reason: string): Promise<EventObject> {
-  return await eventually(
-    `${reason} on ${name}`,
-    async () => {
-      const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
-      return items.find((event) => event.reason === reason && event.involvedObject.name === name);
-    },
-    PATIENT,
-  );
-}
 
 const secretsOfShop = async () => {
   const { items } = await cluster.admin.listAll<SecretObject>(secrets, { namespace: 'shop' });
@@ -115,7 +104,7 @@ describe('a Service that requests what is not its own', () => {
       cases.map(({ name, annotations }) => ask(name, { [WISH]: `${name}-tls`, ...annotations })),
     );
     for (const { what, name } of cases) {
-      const { message } = await eventOn(name, 'InvalidRequest');
+      const { message } = await seeEvent(cluster, 'shop', name, 'InvalidRequest');
       expect(Buffer.byteLength(message), what).toBeLessThanOrEqual(1_024);
       expect(message, what).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
     }
@@ -192,7 +181,7 @@ describe('a Service names a Secret that a tenant has prepared', () => {
     async (name, _what, reason, metadata, rest) => {
       const made = await prepare(`${name}-tls`, metadata, rest);
       await ask(name, { [WISH]: `${name}-tls` });
-      await eventOn(name, reason);
+      await seeEvent(cluster, 'shop', name, reason);
       expect(await cluster.admin.get(secrets, inShop(`${name}-tls`))).toEqual(made);
     },
   );
@@ -203,7 +192,7 @@ describe('a Service names a Secret that a tenant has prepared', () => {
     const made = await prepare('owned-tls', { labels: LABELS, ownerReferences: [owner] });
     const annotations = { [WISH]: 'owned-tls' };
     await cluster.admin.patchMerge(services, inShop('owned'), { metadata: { annotations } });
-    await eventOn('owned', 'ForeignSecret');
+    await seeEvent(cluster, 'shop', 'owned', 'ForeignSecret');
     expect(await cluster.admin.get(secrets, inShop('owned-tls'))).toEqual(made);
   });
 });
@@ -240,7 +229,8 @@ describe('a ConfigMap that requests the bundle of another namespace', () => {
         metadata: { ...inShop(name), annotations: { [FROM]: from, ...CONSENT } },
       });
     const said = new Map<string, string>();
-    for (const name of Object.keys(wishes)) said.set(name, (await eventOn(name, 'InvalidInjection')).message);
+    for (const name of Object.keys(wishes))
+      said.set(name, (await seeEvent(cluster, 'shop', name, 'InvalidInjection')).message);
     for (const name of Object.keys(wishes)) {
       const map = await cluster.admin.get<KubeObject & { readonly data?: object }>(configMaps, inShop(name));
       expect(map?.data, name).toBeUndefined();

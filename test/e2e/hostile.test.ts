@@ -1,45 +1,57 @@
 // suite: shared-plane, sandbox: long
-import { readdirSync } from 'node:fs';
-import { request as httpsRequest } from 'node:https';
+/** Clients with hostile connections, requests, names and values. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect } from 'node:tls';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
-import { secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
-import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
+import {
+  validatingWebhookConfigurations,
+  configMaps,
+  events,
+  deployments,
+} from '../../src/kube/well-known.ts';
+import { SERVERS, type Cluster, ADMISSION_POLICIES, ROLES } from '../support/cluster.ts';
+import {
+  endpointOf,
+  enforceExamples,
+  startGatehouse,
+  seeInForce,
+  refusal,
+  untilRefused,
+} from '../support/gatehouse-cluster.ts';
+import { type Replica } from '../support/gatehouse.ts';
 import {
   entriesOfPolicies,
   server,
-  text,
-  type SecretObject,
   type WebhookConfigurationObject,
+  admissionPolicy,
+  referencesRole,
+  type ConfigMap,
+  type EventObject,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-
-/** Setting of the replica. The default for slow clients is two minutes, too long for a test. */
-const CONNECTION_TIMEOUT_SECONDS = 5;
+import { ApiError } from '../../src/kube/api-error.ts';
+import { type KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { runGatehouse } from '../support/review-command.ts';
+import { post, type HttpAnswer } from '../support/webhook-client.ts';
+import type { Endpoint } from '../support/webhook-server.ts';
 
 /** The default limit. */
 const MOST_CONNECTIONS = 1_500;
 
 let cluster: Cluster;
 let replica: Replica;
-let ca: string;
+let endpoint: Endpoint;
 let path: string;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    settings: { 'connection-timeout': `${CONNECTION_TIMEOUT_SECONDS}s` },
+    prepare: (started) => started.apply(referencesRole('roles', 'rbac.authorization.k8s.io', ['roles'])),
   }));
   await enforceExamples(cluster);
-  const serving = await cluster.see<SecretObject>('our Secret', secrets, {
-    namespace: SYSTEM_NAMESPACE,
-    name: 'gatehouse-serving',
-  });
-  ca = text(serving, 'ca.crt');
+  endpoint = await endpointOf(cluster, replica);
   const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
     name: 'gatehouse',
   });
@@ -47,41 +59,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => cluster.stop());
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-const HOST = 'gatehouse.gatehouse-system.svc';
-
-function post(body: string | Buffer): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const call = httpsRequest(
-      {
-        host: '127.0.0.1',
-        port: replica.port,
-        servername: HOST,
-        ca,
-        method: 'POST',
-        path,
-        agent: false,
-        headers: { 'content-type': 'application/json' },
-      },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => (text += chunk));
-        response.on('end', () => {
-          call.destroy(); // a client that has the response need not send the rest of its request
-          resolve({ status: response.statusCode ?? 0, body: text });
-        });
-      },
-    );
-    call.on('error', reject);
-    call.end(body);
-  });
-}
 
 /**
  * The text of a review for a Server. `spec` and the other fields are raw JSON, so that tests can send invalid or
@@ -98,7 +75,7 @@ function review({
   return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":${request}}`;
 }
 
-const verdictOf = ({ body }: Answer) =>
+const verdictOf = ({ body }: HttpAnswer) =>
   (
     JSON.parse(body) as {
       readonly response: { readonly allowed: boolean; readonly status?: { readonly message: string } };
@@ -111,46 +88,25 @@ async function heapBytes(): Promise<number> {
   return read('nodejs_heap_size_used_bytes') + read('nodejs_external_memory_bytes');
 }
 
-const healthyVerdict = async () => verdictOf(await post(review()));
+const healthyVerdict = async () => verdictOf(await post(endpoint, path, review()));
 
 /** Small reviews become garbage that the collector finds at once. Large ones make it look for old garbage, too. */
 async function collectGarbage(): Promise<void> {
   const filler = JSON.stringify('x'.repeat(2 ** 20));
-  for (let n = 0; n < 20; n++) await post(review({ spec: `{"datacenter":"fra1","filler":${filler}}` }));
+  for (let n = 0; n < 20; n++)
+    await post(endpoint, path, review({ spec: `{"datacenter":"fra1","filler":${filler}}` }));
 }
 
 test('keys named __proto__ and constructor are ordinary data, and do not bypass a check', async () => {
   const hidden =
     '{"__proto__":{"datacenter":"fra1"},"constructor":{"prototype":{"datacenter":"fra1"}},"datacenter":"atlantis"}';
-  const denied = verdictOf(await post(review({ spec: hidden })));
+  const denied = verdictOf(await post(endpoint, path, review({ spec: hidden })));
   expect(denied.allowed).toBe(false);
   expect(denied.status?.message).toContain('atlantis');
-  expect(verdictOf(await post(review({ spec: hidden.replace('atlantis', 'fra1') }))).allowed).toBe(true);
+  expect(
+    verdictOf(await post(endpoint, path, review({ spec: hidden.replace('atlantis', 'fra1') }))).allowed,
+  ).toBe(true);
   expect(await healthyVerdict()).toMatchObject({ allowed: true });
-});
-
-test('a client that sends one byte a second is disconnected, and others are served meanwhile', async () => {
-  const started = performance.now();
-  const slow = connect({ host: '127.0.0.1', port: replica.port, servername: HOST, ca });
-  let answer = '';
-  slow.setEncoding('utf8');
-  slow.on('data', (chunk: string) => (answer += chunk));
-  const closed = new Promise((resolve) => slow.on('close', resolve));
-  slow.on('error', () => undefined);
-  await new Promise((resolve) => slow.once('secureConnect', resolve));
-  slow.write('POST /validate/x HTTP/1.1\r\nhost: gatehouse\r\n');
-  const dripping = setInterval(() => slow.writable && slow.write('x'), 1_000);
-  while (performance.now() - started < 3_000) {
-    expect(await healthyVerdict()).toMatchObject({ allowed: true });
-    await sleep(200);
-  }
-  await closed;
-  clearInterval(dripping);
-  const took = (performance.now() - started) / 1_000;
-  console.log(`disconnected after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
-  expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-  expect(took).toBeGreaterThan(CONNECTION_TIMEOUT_SECONDS - 1);
-  expect(took).toBeLessThan(CONNECTION_TIMEOUT_SECONDS + 25); // Node checks once a second, and the machine may be busy
 });
 
 /** Open files of the replica's process. The pid is valid, because the shell has replaced itself with Node. */
@@ -203,70 +159,260 @@ test('of 10,000 idle connections, a replica holds at most the limit, and it answ
   expect(replica.program.isRunning()).toBe(true);
 });
 
-/** Like the liveness probe: a new connection, and two seconds for the answer. Three failures in a row end a pod. */
-const isAlive = async () => {
-  for (const path of ['healthz', 'readyz']) {
-    const probe = { headers: { connection: 'close' }, signal: AbortSignal.timeout(2_000) };
-    if (!(await fetch(`http://127.0.0.1:${replica.operationsPort}/${path}`, probe)).ok) return false;
-  }
-  return true;
-};
+describe('hostile names and values, aimed at the readers of logs, Events, messages, metrics and terminals', () => {
+  /** Ends lines, closes JSON strings, clears the screen, reverses the text direction, and forges a log line. */
+  const EVIL = 'evil"}\r\n{"level":"info","msg":"forged"}\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f';
+  const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+  const LABELS = { judged: 'true' };
+  /** A large ConfigMap with this many violations still fits into the limit of one megabyte. */
+  const VIOLATIONS = 10_000;
+  /** Maximum number of Events: on objects of one policy, and on the policy itself. */
+  const MOST_EVENTS = 21;
 
-test('of 10,000 clients that hold the operations port with half a request, a replica keeps a few, and probes are answered', async () => {
-  const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
-  const held: Socket[] = [];
-  const open = () => {
-    const socket = connectTcp({ host: '127.0.0.1', port: replica.operationsPort });
-    held.push(socket.on('error', () => undefined).resume());
-    socket.write('GET /readyz HTTP/1.1\r\nhost: gatehouse\r\nx-padding: ');
-    return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+  const policy = (
+    name: string,
+    resource: Pick<Resource, 'group' | 'resource'>,
+    validate: object,
+  ): KubeObject => {
+    const match = {
+      apiGroups: [resource.group],
+      apiVersions: ['v1'],
+      resources: [resource.resource],
+      objectSelector: { matchLabels: LABELS },
+    };
+    const spec = { match, validate };
+    return admissionPolicy(name, spec);
   };
-  for (let opened = 0; opened < 10_000; opened += 200) {
-    await Promise.all(Array.from({ length: 200 }, open));
-    if (opened % 1_000 !== 0) continue;
-    await eventually('a probe is answered', isAlive, { timeoutMs: 4_000 });
-    expect(openFiles()).toBeLessThan(filesBefore + 300);
-  }
-  await eventually(
-    'the replica needs little memory for them',
-    async () => {
-      await collectGarbage();
-      return (await heapBytes()) < bytesBefore + 32 * 2 ** 20;
-    },
-    { timeoutMs: 60_000, everyMs: 500 },
-  );
-  for (const socket of held) socket.destroy();
-});
 
-test('after 500 large and hostile requests, the process still runs and has released its memory', async () => {
-  for (let n = 0; n < 20; n++) await healthyVerdict();
-  const before = await heapBytes();
-  const hostile = ['[['.repeat(50_000), review({ spec: '{"__proto__":null}' }), review({ uid: '7' })];
-  const filler = JSON.stringify('x'.repeat(3 * 2 ** 20));
-  const large = [
-    review({ spec: `{"datacenter":"fra1","filler":${filler}}` }),
-    Buffer.alloc(21 * 2 ** 20, 0x7b),
-  ];
-  const statuses = new Map<number, number>();
-  for (let round = 0; round < 150; round++) {
-    // Only some rounds send large bodies, because they are slow. A leak of even their text would be visible.
-    const bodies = round % 6 === 0 ? [...hostile, ...large] : hostile;
-    for (const { status } of await Promise.all(bodies.map((body) => post(body)))) {
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  const configMap = (name: string, data: Readonly<Record<string, string>>): ConfigMap => ({
+    metadata: { namespace: 'shop', name, labels: LABELS },
+    data,
+  });
+
+  /** The API server's error for a refused request. */
+  async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
+    return await eventually('a refusal', async () => {
+      const error: unknown = await attempt().then(
+        () => undefined,
+        (failure: unknown) => failure,
+      );
+      return error instanceof ApiError && error.message.includes('denied the request') ? error : undefined;
+    });
+  }
+
+  const logLines = () =>
+    readFileSync(replica.program.logFile, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+
+  interface Audited extends KubeObject {
+    readonly status?: { readonly violations?: { readonly total: number } };
+  }
+
+  test('an object with 10,000 violations, whose values are terminal control sequences, exists before its policy', async () => {
+    const evil = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, `${n}`]));
+    await cluster.admin.create(configMaps, configMap('exploding', evil));
+    await cluster.admin.create(configMaps, configMap('speaking', { word: EVIL, long: 'x'.repeat(500_000) }));
+    for (let n = 0; n < 40; n++)
+      await cluster.admin.create(configMaps, configMap(`many-${n}`, { word: `${n} ${EVIL}` }));
+    const schema = {
+      type: 'object',
+      properties: { data: { type: 'object', additionalProperties: { type: 'string', pattern: '^ok$' } } },
+    };
+    const rules = [
+      {
+        name: 'says',
+        expression: '!has(object.data) || !has(object.data.word)',
+        messageExpression: "'the word is ' + object.data.word",
+      },
+    ];
+    await cluster.apply(policy('loud', configMaps, { schema, rules }));
+    await seeInForce(cluster, 'loud');
+    const audited = await cluster.see<Audited>(
+      'the audit',
+      ADMISSION_POLICIES,
+      { name: 'loud' },
+      ({ status }) => (status?.violations?.total ?? 0) > 0,
+    );
+    expect(JSON.stringify(audited.status).length).toBeLessThan(64 * 1024);
+  });
+
+  test('its refusal, its Events and the status of its policy are short, few, and on one line', async () => {
+    const many = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, EVIL]));
+    const error = await refusal(() =>
+      cluster.admin.create(configMaps, configMap('again', { ...many, word: EVIL }), { dryRun: true }),
+    );
+    expect(error.message.length).toBeLessThan(10_000);
+    expect(error.causes.length).toBeLessThanOrEqual(16);
+    expect(error.message).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e]/u); // eslint-disable-line no-control-regex -- what is looked for
+
+    const found = await eventually('Events', async () => {
+      const { items } = await cluster.admin.listAll<EventObject>(events);
+      const about = items.filter(({ message }) => message.includes('loud') || message.includes('violation'));
+      return about.length > 0 ? about : undefined;
+    });
+    expect(found.length).toBeLessThanOrEqual(MOST_EVENTS);
+    for (const { message } of found) {
+      expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1_024);
+      expect(message).not.toMatch(STEERING);
     }
-  }
-  expect(Object.fromEntries(statuses)).toEqual({ 200: 175, 400: 325 });
-  const after = await eventually(
-    'the memory is released',
-    async () => {
-      await collectGarbage();
-      const now = await heapBytes();
-      return now < before + 32 * 2 ** 20 ? now : undefined;
+  });
+
+  test('a user whose name imitates a log line, with a client that does the same, causes one log line', async () => {
+    await cluster.apply(
+      policy('roles', ROLES, { rules: [{ name: 'never', expression: 'false', message: 'no' }] }),
+    );
+    await seeInForce(cluster, 'roles');
+    // eslint-disable-next-line no-control-regex -- headers of HTTP cannot hold these; names of Roles can
+    const user = EVIL.replaceAll(/[\u0000-\u001f\u007f]/g, '');
+    const mallory = cluster.impersonate({ user, groups: ['system:masters', `${user}-group`] });
+    const role: KubeObject & { readonly rules: readonly object[] } = {
+      metadata: { namespace: 'shop', name: EVIL.replaceAll(/[/%]/g, ''), labels: LABELS },
+      rules: [],
+    };
+    const { message } = await refusal(() => mallory.create(ROLES, role));
+    expect(message).toContain('no');
+
+    const lines = await eventually('the line is written', () => {
+      const all = logLines();
+      return Promise.resolve(all.some((line) => line.includes('"resource":"roles"')) ? all : undefined);
+    });
+    const parsed = lines.map((line) => JSON.parse(line) as { readonly msg: string; readonly user?: string });
+    expect(parsed.filter(({ msg }) => msg === 'forged')).toEqual([]);
+    expect(parsed.some((line) => line.user === user)).toBe(true);
+    expect(lines.filter((line) => STEERING.test(line))).toEqual([]);
+  });
+
+  test('nested comprehensions in a rule end with a refusal, and other requests are served meanwhile', async () => {
+    const loops =
+      'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != "x"))))';
+    await cluster.apply({
+      ...policy('loops', configMaps, { rules: [{ name: 'loops', expression: loops, message: 'no' }] }),
+    });
+    await seeInForce(cluster, 'loops');
+    const data = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, 'ok']));
+    const attempts = Array.from({ length: 8 }, (_, n) =>
+      refusal(() => cluster.admin.create(configMaps, configMap(`loop-${n}`, data), { dryRun: true })),
+    );
+    const small = await cluster.admin.create(configMaps, configMap('small', { k: 'ok' }), { dryRun: true });
+    expect(small.metadata?.name).toBe('small');
+    for (const { message } of await Promise.all(attempts)) expect(message).toMatch(/budget|cost/i);
+  });
+
+  test('no metric has a label whose value a tenant can choose', async () => {
+    const metrics = await replica.metrics();
+    expect(metrics).toContain('gatehouse_admission_duration_seconds');
+    expect(metrics).not.toMatch(/shop|evil|exploding|speaking|many-/);
+    expect(metrics.split('\n').length).toBeLessThan(3_000);
+  });
+
+  test.each([[[]], [['-o', 'json']], [['-o', 'yaml']]] as const)(
+    'gatehouse status %j writes no control sequence to a terminal',
+    async (format) => {
+      const ran = await runGatehouse([
+        'status',
+        ...format,
+        '--kubeconfig',
+        cluster.plane.kubeconfig('admin'),
+      ]);
+      expect(ran.stdout).toContain('loud');
+      expect(`${ran.stdout}${ran.stderr}`.replaceAll('\n', '')).not.toMatch(STEERING);
     },
-    { timeoutMs: 60_000, everyMs: 200 },
   );
-  console.log(`heap: ${mebibytes(before)} before, ${mebibytes(after)} after`);
-  expect(replica.program.isRunning()).toBe(true);
 });
 
-const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
+describe('issue 16: padding does not bypass a policy with `failurePolicy: Ignore`. The API server writes `<` as six bytes, so a review is six times as large as its objects', () => {
+  /** 1.4 MiB. etcd refuses requests above 1.5 MiB. Only built-in kinds are stored without the escapes. */
+  const STORABLE = Math.floor(1.4 * 2 ** 20);
+
+  beforeAll(async () => {
+    await cluster.apply(
+      admissionPolicy('padding', {
+        failurePolicy: 'Ignore',
+        timeoutSeconds: 30,
+        match: { apiGroups: ['apps'], resources: ['deployments'] },
+        validate: {
+          rules: [
+            {
+              name: 'clean',
+              expression: 'object.metadata.labels.verdict == "good"',
+              message: 'only good ones',
+            },
+          ],
+        },
+      }),
+    );
+    await seeInForce(cluster, 'padding');
+    await untilRefused('padding', 'only good ones', () => create('probe', 'bad', [], { dryRun: true }));
+  });
+
+  interface Deployment extends KubeObject {
+    readonly spec: object;
+  }
+
+  const specOf = (args: readonly string[]) => ({
+    replicas: 0,
+    selector: { matchLabels: { app: 'a' } },
+    template: {
+      metadata: { labels: { app: 'a' } },
+      spec: { containers: [{ name: 'main', image: 'example.com/app:1', args }] },
+    },
+  });
+
+  const create = (name: string, verdict: string, args: readonly string[], options = {}) =>
+    cluster.admin.create<Deployment>(
+      deployments,
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { namespace: 'shop', name, labels: { verdict } },
+        spec: specOf(args),
+      },
+      options,
+    );
+  const patch = (name: string, change: object) =>
+    cluster.admin.patchMerge(deployments, { namespace: 'shop', name }, change);
+  const verdictOf = async (name: string) =>
+    (await cluster.admin.get<Deployment>(deployments, { namespace: 'shop', name }))?.metadata?.labels
+      ?.verdict;
+
+  test.each([
+    ['lower', '<'.repeat(STORABLE)],
+    ['both', '>&'.repeat(STORABLE / 2)],
+    ['separators', '\u2028'.repeat(STORABLE / 3)],
+  ])(
+    'an object of 1.4 MiB full of escaped characters is judged, on create and on update: %s',
+    async (name, text) => {
+      expect((await refusal(create(name, 'bad', [text]))).message).toContain('only good ones');
+      expect(await verdictOf(name)).toBeUndefined();
+      await create(name, 'good', [text]);
+      const worse = patch(name, { metadata: { labels: { verdict: 'bad' } } });
+      expect((await refusal(worse)).message).toContain('only good ones');
+      expect(await verdictOf(name)).toBe('good');
+    },
+  );
+
+  test('a review that is larger than two stored objects can make it is refused, not ignored', async () => {
+    await create('grown', 'good', ['<'.repeat(STORABLE)]);
+    // Only etcd refuses such an object, after admission: the review has more than 6 × (1.4 + 2.4) MiB.
+    const error = await refusal(patch('grown', { spec: specOf(['<'.repeat(2.4 * 2 ** 20)]) }));
+    expect(error.code).toBe(403);
+    expect(error.message).toContain(
+      'Gatehouse cannot check this request: the review is larger than 20 MiB: make the object smaller',
+    );
+  });
+
+  test('an object with hundreds of thousands of values is judged, and a review with too many is refused', async () => {
+    const args = Array.from({ length: 600_000 }, () => '');
+    expect((await refusal(create('values', 'bad', args))).message).toContain('only good ones');
+    await create('values', 'good', args);
+    const worse = patch('values', { metadata: { labels: { verdict: 'bad' } } });
+    expect((await refusal(worse)).message).toContain('the review has more than a million values');
+    expect(await verdictOf('values')).toBe('good');
+  });
+
+  test('the replica keeps serving', async () => {
+    await create('small', 'good', []);
+    expect((await replica.readyz()).ok).toBe(true);
+  });
+});

@@ -9,6 +9,7 @@ import {
   configMaps,
   secrets,
   validatingWebhookConfigurations,
+  customResourceDefinitions,
 } from '../../src/kube/well-known.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
@@ -16,12 +17,11 @@ import { applyBackstop } from '../support/backstop.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/x509/pem.ts';
 import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
+import { type Replica } from '../support/gatehouse.ts';
 import {
   annotate,
   certificateKind,
   edit,
-  entry,
   KINDS,
   managedBy,
   seeBundle,
@@ -29,7 +29,14 @@ import {
   SHOP,
   startInjecting,
   type Carrier,
+  ASKS,
+  conversion,
+  crdOf,
+  entry,
+  type Kind,
 } from '../support/injection-objects.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -152,18 +159,6 @@ test('service-ca TestBundlesWatcher_Integration_ReloadsOnFileChange: garbage in 
   );
 });
 
-test('a source that does not exist yet is used when it is created', async () => {
-  const ca = await otherCa();
-  await cluster.admin.create(
-    validatingwebhook.resource,
-    validatingwebhook.make('early', { 'gatehouse.dev/inject-cabundle-from': 'vault/late' }),
-  );
-  const { message } = await seeEvent(cluster, 'default', 'early', 'InvalidInjection');
-  expect(message).toMatch(/^Secret vault\/late does not exist or/);
-  await cluster.admin.create(secrets, secret('late', { 'tls.crt': ca }, CONSENTS));
-  await seeBundle(cluster, validatingwebhook, 'early', ca);
-});
-
 test('only the named webhooks get the bundle, and an Event reports a name that no webhook has', async () => {
   const asking = { 'gatehouse.dev/inject-cabundle': 'one.example.com, three.example.com' };
   await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('named', asking));
@@ -178,29 +173,6 @@ test('only the named webhooks get the bundle, and an Event reports a name that n
   );
   const { message } = await seeEvent(cluster, 'default', 'named', 'InvalidInjection');
   expect(message).toBe('there is no webhook named three.example.com');
-});
-
-test('a webhook with a URL gets the bundle only if it is named', async () => {
-  const webhooks = [
-    entry('url.example.com', { url: 'https://hook.example.com/' }),
-    entry('service.example.com'),
-  ];
-  for (const [name, asked] of [
-    ['by-url', 'true'],
-    ['url-named', 'url.example.com'],
-  ] as const) {
-    const object: Carrier = {
-      metadata: { name, annotations: { 'gatehouse.dev/inject-cabundle': asked } },
-      webhooks,
-    };
-    await cluster.admin.create(validatingWebhookConfigurations, object);
-  }
-  const seen = (name: string, expected: readonly unknown[]) =>
-    cluster.see<Carrier>(name, validatingWebhookConfigurations, { name }, (object) =>
-      isDeepStrictEqual(validatingwebhook.bundles(object), expected),
-    );
-  await seen('by-url', [undefined, bundle]);
-  await seen('url-named', [bundle, undefined]);
 });
 
 test("OpenShift's annotation fills service-ca.crt of a ConfigMap, in both spellings", async () => {
@@ -303,20 +275,6 @@ test('cert-manager cainjector: inject-apiserver-ca: the CA that verifies the API
   await seeBundle(cluster, validatingwebhook, 'apiserver', `${ca ?? ''}\n`);
 });
 
-test('B1: fifty entries get the bundle, and a configuration without entries is accepted', async () => {
-  const many = {
-    ...validatingwebhook.make('fifty'),
-    webhooks: Array.from({ length: 50 }, (_, n) => entry(`n${String(n)}.example.com`)),
-  };
-  const made = await cluster.admin.create<Carrier>(validatingwebhook.resource, many);
-  await cluster.admin.create(validatingwebhook.resource, {
-    ...validatingwebhook.make('empty'),
-    webhooks: [],
-  });
-  const filled = await seeBundle(cluster, validatingwebhook, 'fifty', bundle);
-  expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(validatingwebhook.withBundle(made, bundle)));
-});
-
 test('an Event on the object reports a write that the API server refuses, and the write succeeds after a repair', async () => {
   const mebibyte = { metadata: configmap.make('full').metadata ?? {}, data: { theirs: 'x'.repeat(2 ** 20) } };
   await cluster.admin.create(configMaps, mebibyte);
@@ -324,6 +282,180 @@ test('an Event on the object reports a write that the API server refuses, and th
   expect(message).toMatch(/^the CA bundle is not written: .*Correct the object.* 422 Invalid.*Too long/);
   await cluster.admin.patchMerge(configMaps, configmap.ref('full'), { data: { theirs: 'less' } });
   await seeBundle(cluster, configmap, 'full', bundle);
+});
+
+function withoutBookkeeping(object: Carrier): unknown {
+  const { metadata, ...rest } = object;
+  const { annotations, labels, name } = metadata ?? {};
+  return JSON.parse(JSON.stringify({ ...rest, status: undefined, metadata: { annotations, labels, name } }));
+}
+
+describe('objects that other field managers apply, replace and compete for', () => {
+  let kubectl: Kubectl;
+
+  beforeAll(() => {
+    kubectl = createKubectl(cluster.plane);
+  });
+
+  afterAll(() => {
+    kubectl.stop();
+  });
+
+  const configuration = (name: string, ...entries: readonly string[]): Carrier => ({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name, annotations: ASKS },
+    webhooks: entries.map((one) => entry(one)),
+  });
+  /** Applies like Helm 4 and Argo CD. */
+  const apply = (object: Carrier) =>
+    cluster.admin.apply<Carrier>(validatingWebhookConfigurations, object, {
+      fieldManager: 'helm',
+      force: true,
+    });
+  const names = ({ webhooks = [] }: Carrier) => webhooks.map(({ name }) => name);
+
+  /** Waits until Gatehouse has given up the other fields that its write made it own. */
+  const seeTidy = (name: string) =>
+    cluster.see<Carrier>(
+      'Gatehouse owns only the bundles',
+      validatingWebhookConfigurations,
+      { name },
+      (object) => {
+        const [ours] = managedBy(object, 'gatehouse-cabundle');
+        return ours !== undefined && !JSON.stringify(ours).includes('f:name');
+      },
+    );
+
+  describe('when another manager applies on the server side', () => {
+    test('an apply without the bundle keeps the bundle', async () => {
+      await apply(configuration('applied', 'one.example.com', 'two.example.com'));
+      await seeBundle(cluster, validatingwebhook, 'applied', bundle);
+      const after = await apply(configuration('applied', 'one.example.com', 'two.example.com'));
+      expect(validatingwebhook.bundles(after)).toEqual([bundle, bundle]);
+    });
+
+    test('an apply can remove an entry that has the bundle, and no part of the entry remains', async () => {
+      await seeTidy('applied');
+      const after = await apply(configuration('applied', 'one.example.com'));
+      expect(names(after)).toEqual(['one.example.com']);
+    });
+
+    test('a forced apply of a foreign bundle is reverted', async () => {
+      const theirs = {
+        ...configuration('applied', 'one.example.com'),
+        webhooks: [
+          entry('one.example.com', {
+            service: { namespace: SHOP, name: 'hook', path: '/hook', port: 443 },
+            caBundle: 'Cg==',
+          }),
+        ],
+      };
+      await seeTidy('applied');
+      await apply(theirs);
+      await seeBundle(cluster, validatingwebhook, 'applied', bundle);
+    });
+
+    test('B2: a CRD can change from Webhook to None, cert-manager #4838', async () => {
+      const definition = (how: Parameters<typeof crdOf>[1]) => crdOf('converted', how);
+      const asHelm = { fieldManager: 'helm', force: true };
+      await cluster.admin.apply(customResourceDefinitions, definition(conversion()), asHelm);
+      await seeBundle(cluster, crd, 'converted', bundle);
+      await cluster.see(
+        'Gatehouse owns no field',
+        customResourceDefinitions,
+        crd.ref('converted'),
+        (object) => managedBy(object, 'gatehouse-cabundle').length === 0,
+      );
+
+      await cluster.admin.apply(customResourceDefinitions, definition({ strategy: 'None' }), asHelm);
+      const after = await cluster.admin.get<Carrier>(customResourceDefinitions, crd.ref('converted'));
+      expect(after?.spec?.conversion).toEqual({ strategy: 'None' });
+    });
+  });
+
+  describe('when another manager replaces the object', () => {
+    test('a bundle that a Helm upgrade removed is restored', async () => {
+      await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('replaced'));
+      await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
+      const { webhooks = [] } = validatingwebhook.make('replaced');
+      await edit(cluster, validatingwebhook, 'replaced', (live) => ({ ...live, webhooks }), 'helm');
+      await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
+    });
+
+    test('a non-PEM placeholder in a CRD is replaced, kubernetes #123835', async () => {
+      const { service } = conversion().webhook.clientConfig;
+      await cluster.admin
+        .create(
+          customResourceDefinitions,
+          crdOf(
+            'placeholder',
+            conversion({ ...(service === undefined ? {} : { service }), caBundle: 'Cg==' }),
+          ),
+        )
+        .catch(async () => {
+          // Newer API servers reject it in a new object; there, the field must be absent.
+          await cluster.admin.create(customResourceDefinitions, crdOf('placeholder', conversion()));
+        });
+      await seeBundle(cluster, crd, 'placeholder', bundle);
+    });
+
+    test('B3: an Event reports a manager that keeps removing the bundle, and Gatehouse restores it with increasing delays', async () => {
+      await cluster.admin.create(configMaps, configmap.make('fought-over'));
+      for (let round = 0; round < 11; round++) {
+        await seeBundle(cluster, configmap, 'fought-over', bundle);
+        await edit(
+          cluster,
+          configmap,
+          'fought-over',
+          (live) => ({ ...live, data: { round: String(round) } }),
+          'argocd-controller',
+        );
+      }
+      const { type } = await seeEvent(cluster, SHOP, 'fought-over', 'CABundleContended');
+      expect(type).toBe('Warning');
+      expect(await replica.metrics()).toMatch(/cabundle_targets\{kind="ConfigMap",state="contended"\} 1/);
+      await seeBundle(cluster, configmap, 'fought-over', bundle);
+    });
+  });
+
+  test('a correct object is never written again, however often it is reconciled', async () => {
+    await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('quiet'));
+    await cluster.admin.create(configMaps, configmap.make('quiet'));
+    await seeBundle(cluster, validatingwebhook, 'quiet', bundle);
+    await seeBundle(cluster, configmap, 'quiet', bundle);
+    await sleep(500); // wait for the writes that follow the injection
+    const version = async (kind: Kind) =>
+      (await cluster.admin.get(kind.resource, kind.ref('quiet')))?.metadata?.resourceVersion;
+    for (const kind of [validatingwebhook, configmap]) {
+      await annotate(cluster, kind, 'quiet', { touched: 'yes' });
+      const touched = await version(kind);
+      await sleep(500);
+      expect(await version(kind)).toBe(touched);
+    }
+  });
+
+  describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
+    test('apply --server-side needs no force, neither before nor after the injection', async () => {
+      const stdin = configuration('by-kubectl', 'one.example.com', 'two.example.com');
+      await kubectl.says('apply --server-side -f -', { stdin });
+      await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
+      await seeTidy('by-kubectl');
+      await kubectl.says('apply --server-side -f -', {
+        stdin: configuration('by-kubectl', 'two.example.com'),
+      });
+      const after = await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
+      expect(names(after)).toEqual(['two.example.com']);
+    });
+
+    test('apply on the client side keeps the bundle', async () => {
+      const stdin = configuration('by-client', 'one.example.com');
+      await kubectl.says('apply -f -', { stdin });
+      await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
+      await kubectl.says('apply -f -', { stdin: configuration('by-client', 'one.example.com') });
+      await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
+    });
+  });
 });
 
 test('cert-manager cainjector: update when certificate changes: a rotation brings the old and the new root to every kind', async () => {
@@ -344,9 +476,3 @@ test('cert-manager cainjector: update when certificate changes: a rotation bring
   expect(union).toContain(bundle.trim());
   for (const kind of kinds) await seeBundle(cluster, kind, 'rotating', union);
 });
-
-function withoutBookkeeping(object: Carrier): unknown {
-  const { metadata, ...rest } = object;
-  const { annotations, labels, name } = metadata ?? {};
-  return JSON.parse(JSON.stringify({ ...rest, status: undefined, metadata: { annotations, labels, name } }));
-}

@@ -2,6 +2,7 @@
 /** The type checks of kube-controller-manager, and those of the imitation, have the same warnings about compiled policies. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { installedOf } from '../../src/admission/native/installed-policy.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
 import { listIn, valueIn, type JsonObject } from '../../src/json/json.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -18,7 +19,6 @@ import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { specOf } from '../support/native/judge.ts';
 import { COMPARED } from '../support/native/policies.ts';
-import { unowned } from '../support/native/real-objects.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
@@ -70,9 +70,11 @@ test('the type checks warn about what the policies say of their kind, and about 
     const ofType = { ...match, apiGroups: [TYPES], apiVersions: ['v1'], resources: ['servers'] };
     const result = compileSpec({ ...spec, match: ofType }, `typed-${index}`);
     if (result.kind === 'rejected') return [];
-    return compileNative(result.policy, OPTIONS).pairs.map(
-      (pair) => unowned(pair, result.policy.name).policy,
-    );
+    return compileNative(result.policy, OPTIONS).pairs.map((pair): KubeObject => {
+      const { policy } = installedOf(pair, { name: result.policy.name, uid: '1' });
+      // There is no AdmissionPolicy, and the garbage collector would delete what it owns.
+      return { ...policy, metadata: { ...policy.metadata, ownerReferences: [] } };
+    });
   });
   await seeTypes();
   await mapConcurrent(policies, 8, (policy) => cluster.admin.create(validatingAdmissionPolicies, policy));

@@ -206,13 +206,6 @@ describe('C1: a restore replaces the authority in use with an older valid one', 
   const rounds: readonly (readonly [string, (before: Before) => Promise<unknown>])[] = [
     ['alone', (before) => overwrite(secrets, AUTHORITY, { data: before.authority })],
     [
-      'with the serving certificate that it signed',
-      async (before) => {
-        await overwrite(secrets, AUTHORITY, { data: before.authority });
-        await overwrite(secrets, SERVING, { data: before.serving });
-      },
-    ],
-    [
       'with the serving certificate and the published bundle',
       async (before) => {
         await overwrite(secrets, AUTHORITY, { data: before.authority });
@@ -290,7 +283,6 @@ test('C1: everything at once, including the webhook configurations: all of it is
   await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': before.bundle } });
   for (const [index, kind] of CONFIGURATIONS.entries())
     await overwrite(kind, CONFIGURATION, { webhooks: before.configurations[index]?.webhooks ?? [] });
-  const started = performance.now();
   await repaired('everything', async () => {
     const after = await snapshot();
     return (
@@ -301,37 +293,30 @@ test('C1: everything at once, including the webhook configurations: all of it is
     );
   });
   await repaired('admission', () => admitter.admit(0).then(() => true));
-  console.log(
-    `admissions pass ${Math.round(performance.now() - started)} ms after everything was overwritten`,
-  );
 });
 
 describe('C2: a restore replaces the authority in use with an unusable one', () => {
-  const stranger = async (now: Date) =>
-    await createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
+  const stranger = async () =>
+    await createAuthority({
+      keyPair: await generateKeyPair('ECDSA-P256'),
+      serial: randomSerial(),
+      now: new Date(),
+    });
 
   const kinds: readonly (readonly [string, () => Promise<unknown>])[] = [
     [
-      'one that has expired',
-      async () => {
-        const old = withAuthority({}, await stranger(new Date('2010-01-01T00:00:00Z')));
-        await overwrite(secrets, AUTHORITY, { data: old });
-      },
-    ],
-    [
       'one of another cluster',
-      async () => overwrite(secrets, AUTHORITY, { data: withAuthority({}, await stranger(new Date())) }),
+      async () => overwrite(secrets, AUTHORITY, { data: withAuthority({}, await stranger()) }),
     ],
     [
       'one whose key is of another CA',
       async () => {
-        const other = Object.entries(withAuthority({}, await stranger(new Date())));
+        const other = Object.entries(withAuthority({}, await stranger()));
         const key = other.find(([name]) => name.endsWith('.key'))?.[1];
         await overwrite(secrets, AUTHORITY, { data: { [`${await generationIds()}.key`]: key } });
       },
     ],
     ['garbage', () => overwrite(secrets, AUTHORITY, { data: { 'generations.json': 'eA==' } })],
-    ['nothing', () => overwrite(secrets, AUTHORITY, { data: null })],
     ['its deletion', () => cluster.admin.delete(secrets, AUTHORITY)],
   ];
 
@@ -383,11 +368,6 @@ describe('C3: a restore overwrites what the API server needs to call Gatehouse',
           return overwrite(kind, CONFIGURATION, { webhooks: stale });
         },
       ],
-      [
-        'an entry that is gone',
-        (kind, { webhooks = [] }) => overwrite(kind, CONFIGURATION, { webhooks: webhooks.slice(1) }),
-      ],
-      ['no entry at all', (kind) => overwrite(kind, CONFIGURATION, { webhooks: [] })],
       ['its deletion', (kind) => cluster.admin.delete(kind, CONFIGURATION)],
     ];
 
@@ -411,7 +391,6 @@ describe('C3: a restore overwrites what the API server needs to call Gatehouse',
 
 describe('C3: a restore overwrites the lease', () => {
   const ways: readonly (readonly [string, (lease: LeaseObject, other: string) => Promise<unknown>])[] = [
-    ['with a holder that is gone', () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone' } })],
     [
       'with a holder that is gone and a long duration',
       () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone', leaseDurationSeconds: 3_600 } }),

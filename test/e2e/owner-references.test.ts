@@ -1,18 +1,36 @@
 // suite: shared-plane, sandbox: long
 /**
- * Owner references come back after a restore. Gatehouse never adds an owner that would cause the deletion of an object.
+ * Owner references, and uids inside objects, are current after a restore, whatever its order. Gatehouse never adds an owner that would
+ * cause the deletion of an object.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
-import { DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
+import { clusterAdmin, DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
 import type { OwnerReference } from '../../src/json/kube-object.ts';
-import type { Cluster } from '../support/cluster.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
-import { condition, datacenter, server } from '../support/objects.ts';
-import { backupOf, createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
+import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
+import { createNamespace, type Cluster } from '../support/cluster.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { condition, datacenter, server, restoreWindow } from '../support/objects.ts';
+import {
+  backupOf,
+  createOwnerScene,
+  ownersOf,
+  recordOf,
+  type OwnerScene,
+  type SweptWindow,
+} from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
+import {
+  application,
+  APPLICATIONS,
+  kindManifests,
+  relinkRole,
+  uidsPolicy,
+  type Application,
+} from '../support/restore-kinds.ts';
+import { VELERO } from '../support/velero-client.ts';
 
 let cluster: Cluster;
 let scene: OwnerScene;
@@ -26,12 +44,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => cluster.stop());
-
-test('G1: the garbage collector deletes an object whose owner has another uid', async () => {
-  const stale = { ...(await scene.ownerNamed('fra1')), uid: '00000000-0000-0000-0000-000000000001' };
-  await scene.create('doomed', [stale]);
-  await scene.untilGone('doomed');
-});
 
 test('the owner record of an object follows every change of its owners, and users cannot change the record', async () => {
   const first = await scene.create('recorded', [await scene.ownerNamed('fra1')]);
@@ -284,4 +296,71 @@ test('links that need an approval wait for it, at admission and in the sweeps of
   const careless = await scene.close('careless');
   expect(careless.status?.relink).toMatchObject({ linked: 0 });
   for (const name of ['slow', 'quick']) expect(ownersOf(await scene.find(name))).toEqual([]);
+});
+
+describe('uids inside objects (`references[].uidPath`)', () => {
+  beforeAll(async () => {
+    await cluster.apply(...kindManifests, relinkRole, clusterAdmin('test-restorer', VELERO.user), uidsPolicy);
+    await createNamespace(cluster, 'store');
+    await seeInForce(cluster, 'application-uids');
+  });
+
+  const find = (name: string) => cluster.admin.get<Application>(APPLICATIONS, { namespace: 'shop', name });
+  const uidIn = async (name: string) => (await find(name))?.spec.peer?.uid;
+  const stale = (name: string, peer: string) =>
+    application('shop', name, { peer: { namespace: 'store', name: peer, uid: 'of-the-backup' } });
+
+  async function open(name: string): Promise<void> {
+    await cluster.admin.create(RESTORE_WINDOWS, restoreWindow(name, { principals: [{ user: VELERO.user }] }));
+    await cluster.see<SweptWindow>(name, RESTORE_WINDOWS, { name }, ({ status }) => status?.phase === 'Open');
+  }
+
+  async function close(name: string): Promise<SweptWindow> {
+    await cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
+    const isDone = ({ status }: SweptWindow) => status?.phase === 'Completed';
+    return await cluster.see<SweptWindow>(`${name} is done`, RESTORE_WINDOWS, { name }, isDone, 20_000);
+  }
+
+  test('a stale uid is replaced at admission if the target exists, otherwise in the sweep', async () => {
+    const tool = cluster.impersonate(VELERO);
+    await open('uids');
+    const early = await tool.create<Application>(APPLICATIONS, stale('early', 'later'));
+    expect(early.spec.peer?.uid).toBe('of-the-backup');
+    const later = await tool.create<Application>(APPLICATIONS, application('store', 'later', {}));
+    const prompt = await tool.create<Application>(APPLICATIONS, stale('prompt', 'later'));
+    expect(prompt.spec.peer?.uid).toBe(later.metadata?.uid);
+    // With the policy `update`, Velero writes the fields of the backup over existing objects.
+    const again = await tool.patchMerge<Application>(
+      APPLICATIONS,
+      { namespace: 'shop', name: 'prompt' },
+      { spec: { peer: { uid: 'of-the-backup' } } },
+    );
+    expect(again.spec.peer?.uid).toBe(later.metadata?.uid);
+
+    const report = await close('uids');
+    expect(report.status?.relink).toMatchObject({ found: 1, linked: 1, failed: 0, items: [] });
+    expect(await uidIn('early')).toBe(later.metadata?.uid);
+  });
+
+  test('other users write the uid that they mean, and the sweep reports what it may not decide', async () => {
+    await cluster.admin.create(APPLICATIONS, application('store', 'there', {}));
+    const own = await cluster.admin.create<Application>(APPLICATIONS, stale('own', 'there'));
+    expect(own.spec.peer?.uid).toBe('of-the-backup');
+    const tool = cluster.impersonate(VELERO);
+    await open('leaving');
+    const hold = { finalizers: ['test.example.com/hold'] };
+    await tool.create(APPLICATIONS, stale('names-leaving', 'leaving'));
+    await tool.create(APPLICATIONS, application('store', 'leaving', {}, hold));
+    await cluster.admin.delete(APPLICATIONS, { namespace: 'store', name: 'leaving' });
+    const report = await close('leaving');
+    expect(report.status?.relink?.items).toMatchObject([
+      { object: { name: 'names-leaving' }, field: 'spec.peer.uid', result: 'OwnerTerminating' },
+    ]);
+    expect(await uidIn('names-leaving')).toBe('of-the-backup');
+    await cluster.admin.patchMerge(
+      APPLICATIONS,
+      { namespace: 'store', name: 'leaving' },
+      { metadata: { finalizers: null } },
+    );
+  });
 });

@@ -25,7 +25,7 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { server } from '../support/objects.ts';
+import { server, restoreWindow } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
 /** The roles in deploy/ that only one part needs: a component leaves them out. */
@@ -155,12 +155,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
 });
 
 async function openWindow(cluster: Cluster): Promise<void> {
-  const spec = {
-    principals: [{ user: 'restorer' }],
-    expiresAt: new Date(Date.now() + 600_000).toISOString(),
-    reason: 'a test of parts',
-  };
-  await cluster.admin.create(RESTORE_WINDOWS, { metadata: { name: 'drill' }, ...{ spec } });
+  await cluster.admin.create(RESTORE_WINDOWS, restoreWindow('drill'));
   await cluster.see<Carrier & { readonly status?: { readonly phase?: string } }>(
     'an open window',
     RESTORE_WINDOWS,

@@ -251,18 +251,6 @@ describe('an author who may not read Secrets', () => {
       (await refusal(write(author, 'taken', readsVault, { annotations: { [READS_REVIEWED]: record } }))).code,
     ).toBe(403);
   });
-
-  test('cannot write a policy with more reads than are reviewed', async () => {
-    const references = Array.from({ length: 64 }, (_, index) => ({
-      ...toDatacenter,
-      name: `r${index}`,
-      target: { apiGroup: 'infra.example.com', resource: `kind${index}` },
-    }));
-    const { message } = await refusal(write(admin, 'many', { validate: { references } }));
-    expect(message).toContain(
-      'spec: reads 65 kinds and objects, and at most 64 are reviewed: split the policy',
-    );
-  });
 });
 
 describe('an author who may read the Secret', () => {

@@ -8,10 +8,8 @@ import type { Report } from '../../src/admission/reports/report.ts';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, established, SERVERS, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
-import { writesOf } from '../support/gatehouse-audit.ts';
 import { enforceExamples, seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import { arrangementOf } from '../support/gatehouse.ts';
 import {
@@ -99,9 +97,6 @@ const see = (resource: Resource, ref: Parameters<Cluster['see']>[2], names: read
 const seeGone = (resource: Resource, ref: Parameters<Cluster['see']>[2]) =>
   eventually(`no ${resource.kind}`, async () => (await cluster.admin.get(resource, ref)) === undefined, SOON);
 
-const reportWrites = () =>
-  writesOf(cluster.plane).filter(({ objectRef }) => objectRef?.resource?.endsWith('reports') === true);
-
 test('where only wgpolicyk8s.io is served, the violations of existing objects are in PolicyReports', async () => {
   await install(POLICY_REPORTS_CRDS);
   await cluster.apply(forbid('web', 'web'), forbid('places', 'fra', 'datacenters'));
@@ -121,26 +116,6 @@ test('where only wgpolicyk8s.io is served, the violations of existing objects ar
     ],
   });
   await see(CLUSTER_POLICY_REPORTS, IN_CLUSTER, ['places fra1']);
-});
-
-test('another audit with the same result writes nothing', async () => {
-  const before = await cluster.admin.get<Report>(POLICY_REPORTS, IN_SHOP);
-  const writes = reportWrites().length;
-  const audited = async () =>
-    (
-      await cluster.admin.get<KubeObject & { status?: { violations?: { generation?: number } } }>(
-        ADMISSION_POLICIES,
-        { name: 'web' },
-      )
-    )?.status?.violations?.generation;
-  const generation = (await audited()) ?? 0;
-  await cluster.apply(forbid('web', 'web', 'servers', [{ expression: 'true' }]));
-  await eventually('another audit', async () => ((await audited()) ?? 0) > generation, SOON);
-  // A second change proves that the controller has run since.
-  await cluster.apply(forbid('places', 'nowhere', 'datacenters'));
-  await seeGone(CLUSTER_POLICY_REPORTS, IN_CLUSTER);
-  expect(await cluster.admin.get<Report>(POLICY_REPORTS, IN_SHOP)).toEqual(before);
-  expect(reportWrites().length).toBe(writes + 1);
 });
 
 test('changes update the reports', async () => {
@@ -188,12 +163,4 @@ test('the component grants what Gatehouse used, and no more', () => {
     ({ permission, request }) => !wasMade(request, permission.split(' ')[0] ?? '', log, WRITER),
   );
   expect(invented).toEqual([]);
-});
-
-test('when openreports.io is not served any more, the reports move back', async () => {
-  await cluster.apply(forbid('web', 'web'));
-  await see(REPORTS, IN_SHOP, ['web web-1', 'web web-2']);
-  for (const { metadata } of OPEN_REPORTS_CRDS)
-    await cluster.admin.delete(customResourceDefinitions, { name: metadata?.name ?? '' });
-  await see(POLICY_REPORTS, IN_SHOP, ['web web-1', 'web web-2']);
 });

@@ -1,9 +1,9 @@
 // suite: shared-plane, sandbox: yes
-/** `gatehouse restore rehearse` with a cluster: as the backup, and as the target. */
+/** `gatehouse restore rehearse` and `gatehouse review --cluster`: commands that need no replica. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
 import {
   applyExamples,
@@ -16,8 +16,8 @@ import {
 } from '../support/cluster.ts';
 import { configMaps } from '../../src/kube/well-known.ts';
 import { untilRefused } from '../support/gatehouse-cluster.ts';
-import { datacenter, server } from '../support/objects.ts';
-import { runGatehouse, writeFiles, type Ran } from '../support/review-command.ts';
+import { datacenter, server, grant } from '../support/objects.ts';
+import { runGatehouse, writeFiles, type Ran, runReview } from '../support/review-command.ts';
 
 let cluster: Cluster;
 let folder: string;
@@ -71,22 +71,6 @@ test('--from-cluster restores what is stored now, with its policies, into an emp
   ]);
   expect(ran.code).toBe(1);
   expect(summary).toMatchObject({ lost: 0 });
-});
-
-test('--from-cluster leaves out what Velero does not back up', async () => {
-  const labels = { 'velero.io/exclude-from-backup': 'true' };
-  await cluster.admin.create(DATACENTERS, { ...datacenter('cut1'), metadata: { name: 'cut1', labels } });
-  await cluster.admin.create(SERVERS, server('shop', 'cut', 'cut1'));
-  const { minor } = cluster.plane.version;
-  const { findings } = printedBy(
-    await rehearse(
-      ...['--from-cluster', '--kubeconfig', cluster.plane.kubeconfig('admin')],
-      ...['--target-version', `1.${minor}`],
-    ),
-  );
-  expect(findings.map(({ reason, object }) => `${reason} ${object}`)).toContain(
-    'TargetMissing servers.infra.example.com shop/cut',
-  );
 });
 
 test('--against compares with the objects of the target, and tries each new object there', async () => {
@@ -202,4 +186,107 @@ test('--against reports what the release of the target does not serve', async ()
       .map(({ reason, object }) => `${reason} ${object}`),
   ).toEqual(isServed ? [] : ['NotServed mutatingadmissionpolicies.admissionregistration.k8s.io changes']);
   expect(summary).toMatchObject({ restored: isServed ? 1 : 0, lost: isServed ? 0 : 1 });
+});
+
+describe('gatehouse review --cluster judges stored objects by policies that are in force, and by policies that are not applied yet', () => {
+  beforeAll(async () => {
+    await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'lost' });
+    // More objects than the audit reports in Events.
+    for (let n = 0; n < 25; n++) await cluster.admin.create(SERVERS, server('shop', `lost-${n}`, 'gone'));
+  });
+
+  async function reviewCluster(...args: readonly string[]): Promise<Ran> {
+    return await runReview(['--cluster', '--kubeconfig', cluster.plane.kubeconfig('admin'), ...args], {
+      cwd: folder,
+    });
+  }
+
+  const policy = (name: string, ...validate: readonly string[]) =>
+    [
+      'apiVersion: gatehouse.dev/v1alpha1',
+      'kind: AdmissionPolicy',
+      `metadata: { name: ${name} }`,
+      'spec:',
+      '  match: { apiGroups: [infra.example.com], resources: [servers] }',
+      '  validate:',
+      ...validate.map((line) => `    ${line}`),
+    ].join('\n');
+
+  test('the review lists every existing object that violates a policy of the cluster, and writes nothing', async () => {
+    const { code, stdout, stderr } = await reviewCluster('-o', 'json');
+    const report = JSON.parse(stdout) as { results: { object: { name: string } }[] };
+    expect(report).toMatchObject({
+      kind: 'ClusterReview',
+      summary: { policies: 1, objects: 25, violations: 25, incomplete: 0 },
+      policies: [{ name: 'servers', enforcement: 'Deny', checked: 26, objects: 25, violations: 25 }],
+    });
+    expect(report.results[0]).toEqual({
+      object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 'lost-0' },
+      policy: 'servers',
+      violations: [
+        {
+          check: 'datacenter',
+          field: 'spec.datacenter',
+          message: expect.stringContaining('"gone" names no Datacenter') as unknown,
+        },
+      ],
+    });
+    expect(new Set(report.results.map(({ object }) => object.name))).toHaveLength(25);
+    expect(stderr).toBe('');
+    expect(code).toBe(1);
+    const requests = cluster.plane.auditLog().filter(({ userAgent = '' }) => userAgent.endsWith('(review)'));
+    expect(new Set(requests.map(({ verb }) => verb))).toEqual(new Set(['get', 'list']));
+  });
+
+  test('the review judges existing objects by a policy before its installation, including values that several objects share', async () => {
+    writeFiles(folder, {
+      'strict.yaml': policy(
+        'strict',
+        'unique: [{ name: place, paths: [spec.datacenter, metadata.name] }, { name: datacenter, paths: [spec.datacenter] }]',
+        `rules: [{ name: site, expression: "object.spec.datacenter == 'gone'", message: only gone, fieldPath: spec.datacenter }]`,
+      ),
+    });
+    const { code, stdout } = await reviewCluster('-p', 'strict.yaml');
+    expect(stdout).toMatch(/^Server shop\/web +strict +spec\.datacenter: only gone \(rule site\)$/m);
+    expect(stdout).toMatch(
+      /^Server shop\/lost-0 +strict +spec\.datacenter: "gone" is held by servers\.infra\.example\.com "lost-1" in namespace "shop"/m,
+    );
+    expect(stdout).toMatch(/^strict +Deny +26 +26 +26$/m);
+    expect(stdout).toContain('\n26 violations in 26 objects\n');
+    expect(code).toBe(1);
+
+    writeFiles(folder, { 'lenient.yaml': policy('lenient', 'rules: [{ expression: "true" }]') });
+    const lenient = await reviewCluster('-p', 'lenient.yaml', '-o', 'junit');
+    expect(lenient.stdout).toContain('<testcase name="26 objects without violations" classname="lenient"/>');
+    expect(lenient.code).toBe(0);
+  });
+
+  test('a kind that may not be read makes the review incomplete, and the output still shows the findings', async () => {
+    const lists = (apiGroup: string, resource: string) => ({
+      ...{ apiGroups: [apiGroup], resources: [resource], verbs: ['list'] },
+    });
+    await cluster.apply(
+      ...grant(
+        'alice-reads',
+        ['alice'],
+        [lists('', 'namespaces'), lists('infra.example.com', 'datacenters')],
+      ),
+    );
+    writeFiles(folder, {
+      'policy.yaml': policy('both', 'rules: [{ expression: "false", message: "never" }]').replace(
+        '[servers]',
+        '[datacenters, servers]',
+      ),
+    });
+    const { code, stdout } = await runReview(
+      ['--cluster', '--kubeconfig', cluster.plane.kubeconfig('alice'), '-p', 'policy.yaml'],
+      { cwd: folder },
+    );
+    expect(stdout).toMatch(/^Datacenter fra1 +both +never$/m);
+    expect(stdout).toMatch(
+      /^both +Deny +1 +1 +1 +incomplete: could not check servers\.infra\.example\.com: /m,
+    );
+    expect(stdout).toContain('; 1 of 1 policy incomplete\n');
+    expect(code).toBe(2);
+  });
 });

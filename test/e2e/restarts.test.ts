@@ -1,17 +1,42 @@
 // suite: shared-plane, sandbox: long, slow
-/** A Deployment asks for restarts, and its server loads the certificate once. No controller replaces pods here. */
+/**
+ * Servers load their certificate once. Gatehouse finds those that have not loaded a renewed one, and restarts Deployments that ask for
+ * it. No controller replaces pods here.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject, OwnerReference } from '../../src/json/kube-object.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
-import { deployments, events, pods, replicaSets, secrets, services } from '../../src/kube/well-known.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  deployments,
+  events,
+  pods,
+  replicaSets,
+  secrets,
+  services,
+} from '../../src/kube/well-known.ts';
 import type { Workload } from '../../src/runtime/endpoints/restart-plan.ts';
-import { createNamespace, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  createNamespace,
+  localService,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
-import { DIVERT, nodeServer, sliceOf, type TlsEndpoint } from '../support/tls-endpoints.ts';
+import {
+  DIVERT,
+  nodeServer,
+  servedStates,
+  sliceOf,
+  type KeyPair,
+  type TlsEndpoint,
+} from '../support/tls-endpoints.ts';
 
 interface Deployment extends Workload {
   readonly spec?: Workload['spec'] & {
@@ -24,12 +49,17 @@ const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
 let cluster: Cluster;
 let replica: Replica;
-const endpoints: TlsEndpoint[] = [];
+let slices: Resource;
+let endpoints: TlsEndpoint[] = [];
 
 beforeAll(async () => {
   const port = await freePort();
   cluster = await startClusterFor(port, { withoutControllers: ['deployment', 'replicaset'] });
   await cluster.applyFolder('components/restarts');
+  const discovery = createDiscovery(cluster.adminRest, systemClock);
+  const found = await discovery.resolve({ group: 'discovery.k8s.io', resource: 'endpointslices' });
+  if (found === undefined) throw new Error('the API server does not serve EndpointSlices');
+  slices = found;
   const settings = { 'serving-cert-reload-time': '5s' };
   replica = await startReplica(cluster.plane, { name: 'one', port, settings, nodeArgs: DIVERT });
   await replica.whenReady();
@@ -89,13 +119,19 @@ async function rolledOut(namespace: string): Promise<void> {
   await cluster.admin.patchStatus(deployments, ref, { status });
 }
 
-const issued = async (namespace: string, before = '') => {
-  const isNew = (secret: SecretObject) => !['', before].includes(text(secret, 'tls.crt'));
-  const secret = await cluster.see<SecretObject>(
-    ...(['the certificate', secrets, { namespace, name: 'api-tls' }, isNew, 30_000] as const),
-  );
+/** The certificate in the Secret of a Service, once it differs from `before`. */
+const issued = async (namespace: string, name = 'api', before?: KeyPair): Promise<KeyPair> => {
+  const isNew = (secret: SecretObject) => !['', before?.chain].includes(text(secret, 'tls.crt'));
+  const ref = { namespace, name: `${name}-tls` };
+  const secret = await cluster.see<SecretObject>('the certificate', secrets, ref, isNew, 30_000);
   return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key') };
 };
+
+/** Has Gatehouse make a new certificate. */
+async function renew(namespace: string, name: string, before: KeyPair): Promise<KeyPair> {
+  await cluster.admin.delete(secrets, { namespace, name: `${name}-tls` });
+  return await issued(namespace, name, before);
+}
 
 /** A Service whose server presents an earlier certificate than the Secret contains. */
 async function staleScene(namespace: string, address: string): Promise<void> {
@@ -110,12 +146,8 @@ async function staleScene(namespace: string, address: string): Promise<void> {
   const port = await freePort();
   const server = await nodeServer('api-1-x', address, port, first);
   endpoints.push(server);
-  const discovery = createDiscovery(cluster.adminRest, systemClock);
-  const slices = await discovery.resolve({ group: 'discovery.k8s.io', resource: 'endpointslices' });
-  if (slices === undefined) throw new Error('the API server does not serve EndpointSlices');
   await cluster.admin.create(slices, sliceOf(namespace, 'api', port, [server]));
-  await cluster.admin.delete(secrets, { namespace, name: 'api-tls' });
-  await issued(namespace, first.chain);
+  await renew(namespace, 'api', first);
 }
 
 const seeEvent = (namespace: string, wanted: string, kind: string) =>
@@ -123,6 +155,51 @@ const seeEvent = (namespace: string, wanted: string, kind: string) =>
     const { items } = await cluster.admin.listAll<EventObject>(events, { namespace });
     return items.find(({ reason, involvedObject }) => reason === wanted && involvedObject.kind === kind);
   });
+
+const untilStates = (expected: Readonly<Record<string, number>>) =>
+  eventually(
+    `the states ${JSON.stringify(expected)}`,
+    async () => {
+      expect(servedStates(await replica.metrics())).toMatchObject(expected);
+      return true;
+    },
+    { timeoutMs: 60_000, everyMs: 200 },
+  );
+
+test('servers that load their certificate once are named after a renewal, until they are restarted', async () => {
+  await createNamespace(cluster, 'once');
+  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'db-tls' };
+  await cluster.admin.create(services, localService('once', 'db', 443, annotations));
+  const first = await issued('once', 'db');
+  const port = await freePort();
+  const startAll = (pair: KeyPair) =>
+    Promise.all(['one', 'two'].map((name, n) => nodeServer(name, `198.18.1.${n + 2}`, port, pair)));
+  const reloading = await nodeServer('reloads', '198.18.1.1', port, first);
+  const once = await startAll(first);
+  endpoints = [reloading, ...once];
+  const absent = { pod: 'absent', address: '198.18.1.5' };
+  await cluster.admin.create(slices, sliceOf('once', 'db', port, [...endpoints, absent]));
+  await untilStates({ current: endpoints.length, stale: 0, unreachable: 1, foreign: 0 });
+
+  const second = await renew('once', 'db', first);
+  reloading.load(second);
+  await untilStates({ current: 1, stale: once.length, unreachable: 1 });
+  const { message } = await seeEvent('once', 'StaleCertificate', 'Service');
+  expect(message).toContain('one, two');
+  expect(message).not.toMatch(/reloads|absent/);
+  const report = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-served-certs' };
+  await cluster.see<KubeObject & { data?: Record<string, string> }>(
+    'the report',
+    configMaps,
+    report,
+    ({ data }) => (data?.['report.json'] ?? '').includes('"service": "db"'),
+  );
+
+  await Promise.all(once.map(({ stop }) => stop()));
+  endpoints = [reloading, ...(await startAll(second))];
+  await untilStates({ current: endpoints.length, stale: 0 });
+  await seeEvent('once', 'CertificateReloaded', 'Service');
+}, 180_000);
 
 const read = async (namespace: string) =>
   await cluster.admin.get<Deployment>(deployments, { namespace, name: 'api' });

@@ -4,21 +4,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { restoreWindow } from '../support/objects.ts';
 
 let cluster: Cluster;
 
 const END = '2099-01-01T12:00:00Z';
 
-const window = (name: string, spec: Partial<RestoreWindow['spec']> = {}): RestoreWindow => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'RestoreWindow',
-  metadata: { name },
-  spec: { principals: [{ user: 'jane' }], expiresAt: END, ...spec },
-});
+const window = (name: string, spec: Partial<RestoreWindow['spec']> = {}) =>
+  restoreWindow(name, { expiresAt: END, ...spec });
 
 beforeAll(async () => {
   cluster = await startClusterFor(1); // no server listens there, and no webhook is configured
 });
+
 afterAll(() => cluster.stop());
 
 test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']>, RegExp]>([

@@ -7,7 +7,6 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import { startApiProxy, type OwnAnswer } from '../support/api-proxy.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import { createNamespace, RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { USERS } from '../support/control-plane.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { condition } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -247,36 +246,6 @@ test('each of three restores into one namespace reports its own object, and none
     const { status } = await seeReportOf(cluster, name);
     expect(status?.violations?.items.map(({ object }) => object.name)).toEqual([`${name}-0`]);
   }
-});
-
-/** The number of sweeps: each one lists the targets once. */
-const sweeps = (): number =>
-  cluster.plane
-    .auditLog()
-    .filter(
-      ({ user, verb, objectRef, requestURI }) =>
-        user.username === USERS.gatehouse.name &&
-        verb === 'list' &&
-        objectRef?.resource === 'zones' &&
-        !requestURI.includes('watch='),
-    ).length;
-
-async function restoreTwentyTimes(prefix: string): Promise<void> {
-  const names = Array.from({ length: 20 }, (_, index) => `${prefix}-${index}`);
-  for (const name of names) {
-    const { errors } = await velero.restore({ name, backup: backupOf(name, 1) });
-    expect(errors).toEqual([]);
-  }
-  for (const name of names) expect(isVerified(await seeReportOf(cluster, name))).toBe(true);
-}
-
-test('B7: each of twenty consecutive restores has a window and a clean report, and the restores share sweeps', async () => {
-  const [before, began] = [sweeps(), performance.now()];
-  await restoreTwentyTimes('b7-sync');
-  const count = sweeps() - before;
-  // Gatehouse runs at most one sweep a second. One interim and one last sweep for each restore would be 40.
-  expect(count).toBeLessThanOrEqual(1 + (performance.now() - began) / 1_000);
-  expect(count).toBeLessThan(30);
 });
 
 test('B8: an interim sweep reports after the last write, although the phase does not change, and a final sweep follows', async () => {

@@ -19,7 +19,7 @@ import {
   type ApplicationSpec,
 } from '../support/restore-kinds.ts';
 import { installKinds } from '../support/restore-scene.ts';
-import { admissionPolicy, grant } from '../support/objects.ts';
+import { admissionPolicy, grant, restoreWindow } from '../support/objects.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const TOOL = 'system:serviceaccount:team-a:tool';
@@ -91,16 +91,12 @@ const window = (
   principals: RestoreWindowSpec['principals'],
   namespace?: string,
   metadata: object = {},
-): RestoreWindow => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'RestoreWindow',
-  metadata: { name, ...metadata },
-  spec: {
-    principals,
-    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
-    ...(namespace === undefined ? {} : { match: { namespaces: { include: [namespace] } } }),
-  },
-});
+) =>
+  restoreWindow(
+    name,
+    { principals, ...(namespace === undefined ? {} : { match: { namespaces: { include: [namespace] } } }) },
+    metadata,
+  );
 
 /** Resolves when the leader has opened the window: then the only replica knows it. */
 const openWindow = async (client: KubeClient, wanted: RestoreWindow): Promise<RestoreWindow> => {

@@ -15,15 +15,7 @@ import {
 } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import {
-  condition,
-  type Conditioned,
-  datacenter,
-  referencesRole,
-  server,
-  serversPolicy,
-} from '../support/objects.ts';
-import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
+import { datacenter, referencesRole, server, serversPolicy } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -159,25 +151,6 @@ test('each object of a collection is checked separately', async () => {
   });
 });
 
-test.skipIf(!HAS_KUBECTL)(
-  'kubectl delete --all deletes the objects without references to them, and lists the others',
-  async () => {
-    const kubectl = createKubectl(cluster.plane);
-    try {
-      await dc('k1');
-      await dc('k2');
-      await put('in-k2', 'k2');
-      await untilHeld(DATACENTERS, { name: 'k2' });
-      const said = await kubectl.refuses('delete datacenters --all');
-      expect(said).toContain('"k2" is still named by servers.infra.example.com "in-k2"');
-      expect(said).toContain('datacenter.infra.example.com "k1" deleted');
-      expect(await cluster.admin.get(DATACENTERS, { name: 'k2' })).toBeDefined();
-    } finally {
-      kubectl.stop();
-    }
-  },
-);
-
 test('a namespace can be deleted with its objects, whatever refers to them', async () => {
   await createNamespace(cluster, 'whole');
   await dc('whole-dc');
@@ -248,21 +221,4 @@ test('a policy with enforcement Warn warns, and the target can be deleted', asyn
   );
   await eventually('the target can be deleted', () => removeDc('probe'));
   expect(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'probe' })).toBeDefined();
-});
-
-test('a policy cannot protect targets that the cluster must delete in order to recover', async () => {
-  await cluster.apply(
-    serversPolicy('lockout', {
-      validate: { references: [reference('node', 'spec.node', { apiGroup: '', resource: 'nodes' })] },
-    }),
-  );
-  const refused = await cluster.see<Conditioned>(
-    'the policy is refused',
-    ADMISSION_POLICIES,
-    { name: 'lockout' },
-    (object) => condition(object, 'Ready')?.status === 'False',
-    20_000,
-  );
-  expect(condition(refused, 'Ready')).toMatchObject({ reason: 'LockoutScope' });
-  expect(condition(refused, 'Ready')?.message).toContain('spec.validate.references[0].onTargetDelete');
 });

@@ -10,12 +10,13 @@ import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { events, secrets, services } from '../../src/kube/well-known.ts';
+import { secrets, services } from '../../src/kube/well-known.ts';
 import { applyBackstop } from '../support/backstop.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { text, type EventObject, type SecretObject } from '../support/objects.ts';
+import { seeEvent } from '../support/injection-objects.ts';
+import { text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
@@ -56,12 +57,6 @@ const seeSecret = (name: string, accept: (secret: SecretObject) => boolean = () 
   });
 const namesOf = (secret: SecretObject) => new X509Certificate(text(secret, 'tls.crt')).subjectAltName ?? '';
 
-const eventOn = (name: string, reason: string) =>
-  eventually(`${reason} on ${name}`, async () => {
-    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
-    return items.find((event) => event.reason === reason && event.involvedObject.name === name);
-  });
-
 interface ServiceObject extends KubeObject {
   readonly spec?: { readonly clusterIP?: string; readonly ports?: readonly { readonly port: number }[] };
 }
@@ -99,7 +94,9 @@ test('Services get additional names that the operator allows, and an Event repor
   await cluster.admin.create(services, asked('front', 'front-tls', { [names]: 'shop.apps.example.com' }));
   expect(namesOf(await seeSecret('front-tls'))).toContain('DNS:shop.apps.example.com');
   await cluster.admin.create(services, asked('thief', 'thief-tls', { [names]: 'front.shop.svc' }));
-  expect((await eventOn('thief', 'InvalidRequest')).message).toContain("cluster's own domain");
+  expect((await seeEvent(cluster, 'shop', 'thief', 'InvalidRequest')).message).toContain(
+    "cluster's own domain",
+  );
   expect(await cluster.admin.get(secrets, named('thief-tls'))).toBeUndefined();
 });
 
@@ -110,7 +107,9 @@ test('only the Services of a namespace get names in its domains', async () => {
   for (const name of ['www.pay.apps.example.com', '*.apps.example.com']) {
     const service = `grabs-${name.length}`;
     await cluster.admin.create(services, asked(service, `${service}-tls`, { [names]: name }));
-    expect((await eventOn(service, 'InvalidRequest')).message).toContain('belongs to another namespace');
+    expect((await seeEvent(cluster, 'shop', service, 'InvalidRequest')).message).toContain(
+      'belongs to another namespace',
+    );
     expect(await cluster.admin.get(secrets, named(`${service}-tls`))).toBeUndefined();
   }
 });
@@ -128,7 +127,9 @@ test('a Service gets its cluster IP; a headless one has none, and an Event says 
   expect(namesOf(secret)).toContain(`IP Address:${address}`);
   expect(new X509Certificate(text(secret, 'tls.crt')).checkIP(address)).toBe(address);
   await cluster.admin.create(services, headless(asked('floating', 'floating-tls', wish)));
-  expect((await eventOn('floating', 'InvalidRequest')).message).toContain('has no cluster IP');
+  expect((await seeEvent(cluster, 'shop', 'floating', 'InvalidRequest')).message).toContain(
+    'has no cluster IP',
+  );
 });
 
 test('two Services talk by mutual TLS, and a serving certificate is no client certificate', async () => {
@@ -213,18 +214,10 @@ test('L3: the older of two Services with one Secret gets it; the younger gets an
   await seeSecret('shared-tls');
   await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services have a resolution of one second
   await cluster.admin.create(services, asked('younger', 'shared-tls'));
-  expect((await eventOn('younger', 'SecretTaken')).message).toContain('elder');
+  expect((await seeEvent(cluster, 'shop', 'younger', 'SecretTaken')).message).toContain('elder');
   expect(namesOf(await seeSecret('shared-tls'))).toContain('DNS:elder.shop.svc');
   await cluster.admin.delete(services, named('elder'));
   await seeSecret('shared-tls', (secret) => namesOf(secret).includes('DNS:younger.shop.svc'));
-});
-
-test('L4: a Service that is deleted and recreated at once gets its Secret, owned by its new uid', async () => {
-  await cluster.admin.create(services, asked('phoenix', 'phoenix-tls'));
-  await seeSecret('phoenix-tls');
-  await cluster.admin.delete(services, named('phoenix'));
-  const { metadata } = await cluster.admin.create(services, asked('phoenix', 'phoenix-tls'));
-  await seeSecret('phoenix-tls', (secret) => secret.metadata?.ownerReferences?.[0]?.uid === metadata?.uid);
 });
 
 test('L6: the Secret of a Service that no longer requests it is deleted, if the operator enables this', async () => {

@@ -7,18 +7,15 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { STATUS_AUDIENCE } from '../../src/server/status-page/credentials.ts';
-import { configMaps } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
   CLUSTER_ROLE_BINDINGS,
   createNamespace,
-  SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
 import {
   createAccount,
@@ -100,28 +97,6 @@ test('a viewer with permission sees the content of gatehouse status, with a toke
   }
 });
 
-test('the page shows the bundle of every kind of target', async () => {
-  const { data } = await cluster.see<Carrier>('the bundle', configMaps, {
-    namespace: SYSTEM_NAMESPACE,
-    name: 'gatehouse-cabundle',
-  });
-  for (const [name, kind] of Object.entries(KINDS)) {
-    await cluster.admin.create(kind.resource, kind.make(`shown${name}`));
-    await seeBundle(cluster, kind, `shown${name}`, data?.['ca.crt'] ?? '');
-  }
-  const token = await tokenFor(cluster, 'looker');
-  await eventually(
-    'every target on the page',
-    async () => {
-      const { body } = await visit(replica, token);
-      expect(body).not.toContain('no permission to read');
-      for (const name of Object.keys(KINDS)) expect(body).toContain(`shown${name}`);
-      return true;
-    },
-    SOON,
-  );
-});
-
 test.skipIf(testsSandbox())(
   'a token for another audience or an expired token is refused (not on the sandbox, which signs no tokens)',
   async () => {
@@ -185,25 +160,4 @@ test('an open page receives a new policy, and the end of the permission', async 
   await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: 'status-viewer-listener' });
   await eventually('the end', () => over, SOON);
   expect((await visit(replica, token)).status).toBe(403);
-});
-
-test('a token becomes invalid with its account', async () => {
-  await createAccount(cluster, 'leaver');
-  await letLook(cluster, 'leaver');
-  const token = await tokenFor(cluster, 'leaver');
-  await seen(token, 200);
-  await cluster.admin.delete(serviceAccounts, { namespace: VIEWERS, name: 'leaver' });
-  await seen(token, 401);
-});
-
-test('open pages do not delay the shutdown of the replica', async () => {
-  const token = await tokenFor(cluster, 'looker');
-  const { body } = await fetch(statusUrl(replica, '/events'), {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  const started = performance.now();
-  await replica.program.stop(60_000);
-  expect(performance.now() - started).toBeLessThan(30_000);
-  expect(await replica.program.exited).toEqual({ code: 0, signal: null });
-  await body?.cancel().catch(() => undefined);
 });

@@ -23,6 +23,8 @@ import {
   server,
   serversPolicy,
   type Conditioned,
+  restoreWindow,
+  configMap,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -85,12 +87,7 @@ const reference = (name: string, path: string, target: object, onTargetDelete: s
 const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
 const put = (name: string, datacenterName: string, labels: object = {}) =>
   cluster.admin.create(SERVERS, server('shop', name, datacenterName, { labels }));
-const settings = (name: string) =>
-  cluster.admin.create(configMaps, {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { namespace: 'shop', name },
-  });
+const settings = (name: string) => cluster.admin.create(configMaps, configMap(name));
 const find = (name: string) => cluster.admin.get<KubeObject>(SERVERS, { namespace: 'shop', name });
 const removeDc = (name: string) => cluster.admin.delete(DATACENTERS, { name });
 const gone = (...all: readonly string[]) =>
@@ -184,16 +181,7 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
 });
 
 test('nothing is deleted while a RestoreWindow is open, and not at all if the restore brings the target back', async () => {
-  const window = (name: string) =>
-    cluster.admin.create<KubeObject>(RESTORE_WINDOWS, {
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'RestoreWindow',
-      metadata: { name },
-      spec: {
-        principals: [{ user: 'restorer' }],
-        expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
-      },
-    } as KubeObject);
+  const window = (name: string) => cluster.admin.create(RESTORE_WINDOWS, restoreWindow(name));
   const close = (name: string) =>
     cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
   await dc('fra4');

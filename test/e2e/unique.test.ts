@@ -23,8 +23,7 @@ import {
   untilReviewed,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { datacenter, server, serversPolicy, type Claim } from '../support/objects.ts';
-import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
+import { datacenter, server, serversPolicy, type Claim, restoreWindow } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for a write in flight, short enough for a test to wait. */
@@ -138,27 +137,6 @@ test('backups exclude claims', async () => {
   });
 });
 
-test.skipIf(!HAS_KUBECTL)('kubectl lists claims with their values and holders', async () => {
-  const kubectl = createKubectl(cluster.plane);
-  try {
-    const [head = '', ...lines] = (await kubectl.says('get uniqueclaims')).trim().split('\n');
-    expect(head.split(/ {2,}/)).toEqual([
-      'NAME',
-      'POLICY',
-      'RULE',
-      'VALUES',
-      'NAMESPACE',
-      'HOLDER',
-      'CLAIMED',
-    ]);
-    expect(lines.find((line) => line.includes('NAMED'))).toMatch(
-      /serials +serial +\["\\?"NAMED\\?""\] +shop +first/,
-    );
-  } finally {
-    kubectl.stop();
-  }
-});
-
 test('a value is free once its holder is deleted', async () => {
   await create('short-lived', 'FREED');
   await remove('short-lived');
@@ -188,13 +166,6 @@ test('a holder that waits for its finalizers keeps its value until it is gone', 
     { metadata: { finalizers: null } },
   );
   await create('impatient', 'HELD');
-});
-
-test('a dry run gets the same verdict and leaves no claim', async () => {
-  await create('dry', 'DRY', { dryRun: true });
-  expect(await claimOf('DRY')).toBeUndefined();
-  await refusal(create('dry', 'NAMED', { dryRun: true }));
-  await create('wet', 'DRY');
 });
 
 test('a create that another policy refuses does not block its own retry, and blocks others only for a while', async () => {
@@ -244,12 +215,7 @@ test('a lost claim is recreated, and a claim without a holder is deleted', async
 
 test('in a restore, a duplicate value is admitted and reported', async () => {
   const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
-  await cluster.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'RestoreWindow',
-    metadata: { name: 'drill' },
-    spec: { principals: [{ user: VELERO.user }], expiresAt: new Date(Date.now() + 600_000).toISOString() },
-  } as KubeObject);
+  await cluster.apply(restoreWindow('drill', { principals: [{ user: VELERO.user }] }));
   const restorer = cluster.impersonate(VELERO);
   await cluster.see('the window is open', RESTORE_WINDOWS, { name: 'drill' });
   await restorer.create(SERVERS, {

@@ -3,8 +3,6 @@
  * Issue 16: UniqueClaims stay bounded, whatever a tenant sends. Another policy refuses the writes after Gatehouse has
  * claimed their values, so that the objects are never stored.
  */
-import { request } from 'node:https';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -12,10 +10,17 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import { services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
-import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import {
+  endpointOf,
+  refusal,
+  seeInForce,
+  startGatehouse,
+  untilRefused,
+} from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { admissionPolicy, referencesRole, type Claim } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+import { post } from '../support/webhook-client.ts';
 
 /** Long enough for 50 requests, short enough for a test to wait. */
 const SETTLE_MS = 30_000;
@@ -161,13 +166,10 @@ async function forge(path: string, namespace: string): Promise<string> {
       ...{ name: 'forged', namespace, object, userInfo: { username: 'system:admin' } },
     },
   };
-  const address = { host: '127.0.0.1', port: replica.port, path: `${path}?timeout=5s` };
-  const headers = { 'content-type': 'application/json' };
-  return await new Promise((resolve, reject) => {
-    const sent = request({ ...address, method: 'POST', headers, rejectUnauthorized: false }, (response) => {
-      resolve(text(response));
-    });
-    sent.on('error', reject);
-    sent.end(JSON.stringify(review));
-  });
+  const { body } = await post(
+    await endpointOf(cluster, replica),
+    `${path}?timeout=5s`,
+    JSON.stringify(review),
+  );
+  return body;
 }

@@ -12,7 +12,6 @@ import { leases, namespaces } from '../../src/kube/well-known.ts';
 import type { Write } from '../support/api-proxy-exchange.ts';
 import { ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { startApiProxy, type ApiProxy, type Fault } from '../support/api-proxy.ts';
-import type { WatchFault } from '../support/faults/watch-faults.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { ownLease } from '../support/own-lease.ts';
@@ -51,6 +50,7 @@ afterEach(() => {
   cloudFault = () => undefined;
   proxy.disturb(undefined);
 });
+
 afterAll(async () => {
   await replica.program.stop(15_000);
   await proxy.stop();
@@ -200,48 +200,6 @@ test.each(CHOSEN)(
       await eventually(`the write ${wanted}`, held.isMet, { timeoutMs: WITHIN_MS });
       stop();
       await replace();
-    });
-  },
-);
-
-const ANSWERS: readonly (readonly [string, number, boolean])[] = [
-  ['409', 409, false],
-  ['429', 429, false],
-  ['500', 500, false],
-  ['504 after it is carried out', 504, true],
-];
-
-test.each(ANSWERS)('every third write is answered %s', async (_what, code, applied) => {
-  let count = 0;
-  proxy.disturb(({ write }) =>
-    write !== undefined &&
-    /^(users|machines|namespaces|resourcequotas|rolebindings)/.test(write.target) &&
-    (count += 1) % 3 === 0
-      ? { kind: 'answer', code, applied, ...(code === 429 ? { retryAfterSeconds: 1 } : {}) }
-      : undefined,
-  );
-  await liveThrough();
-  expect(count).toBeGreaterThan(3);
-});
-
-const WATCHES: readonly WatchFault[] = [
-  { kind: 'freeze' },
-  { kind: 'error-event' },
-  ...(isNightly
-    ? ([{ kind: 'gone' }, { kind: 'break' }, { kind: 'duplicate' }, { kind: 'go-back' }] as const)
-    : []),
-];
-
-test.each(WATCHES.map((fault) => [fault.kind, fault] as const))(
-  'watches meet the fault "%s" for a while',
-  async (_kind, fault) => {
-    await liveThrough(async () => {
-      for (let times = 0; times < 2; times += 1) {
-        const harm = proxy.watches.harm(fault);
-        await sleep(1_500);
-        harm.end();
-        await sleep(300);
-      }
     });
   },
 );

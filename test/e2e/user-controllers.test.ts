@@ -1,14 +1,19 @@
 // suite: shared-plane, sandbox: yes
 /** The controller of deploy/examples/users, as its own process against a real API server (or the sandbox). */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { ROLE_BINDINGS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startLaptop } from '../support/laptop.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import {
   conditionOf,
+  isReady,
   QUOTAS,
   startControllerScene,
   USERS,
@@ -160,4 +165,50 @@ test('a deleted User goes after its Namespace', async () => {
     async () => (await cluster.admin.get(USERS, { name: 'alice' })) === undefined,
   );
   expect(await cluster.admin.get(namespaces, { name: 'alice' })).toBeUndefined();
+});
+
+describe('a laptop', () => {
+  const laptops: Replica[] = [];
+  afterAll(async () => {
+    for (const laptop of laptops) await laptop.program.stop(15_000);
+  });
+
+  const place = { namespace: 'ann', name: 'user' };
+  const untilQuota = (cpus: string) =>
+    scene.cluster.see<Quota>(
+      `the quota is ${cpus}`,
+      QUOTAS,
+      place,
+      ({ spec }) => spec?.hard?.['requests.cpu'] === cpus,
+    );
+
+  /** The controller of the example with another default. */
+  function changedFolder(cpus: string): string {
+    const folder = join(scene.cluster.plane.folder, 'controllers-of-laptop');
+    cpSync(scene.folder, folder, { recursive: true });
+    const file = join(folder, 'users.ts');
+    const source = readFileSync(file, 'utf8');
+    writeFileSync(file, source.replace("spec.cpu ?? '2'", `spec.cpu ?? '${cpus}'`));
+    return folder;
+  }
+
+  test('reconciles while its session lasts, then the leader does again', async () => {
+    const { admin, see } = scene.cluster;
+    await admin.create(USERS, { metadata: { name: 'ann' }, spec: { mail: 'ann@example.com' } } as KubeObject);
+    await see('ann is ready', USERS, { name: 'ann' }, isReady);
+    await untilQuota('2');
+
+    const laptop = await startLaptop(scene.cluster, { name: 'eva', handlers: changedFolder('7') });
+    laptops.push(laptop);
+    await untilQuota('7');
+    await admin.patchMerge(QUOTAS, place, { spec: { hard: { 'requests.cpu': '1' } } });
+    await untilQuota('7');
+    await sleep(2_000);
+    await untilQuota('7');
+    const metrics = await replica.metrics();
+    expect(metrics).toMatch(/^controller_runtime_active_workers\{controller="users"\} 0$/m);
+
+    await laptop.program.stop(15_000);
+    await untilQuota('2');
+  });
 });

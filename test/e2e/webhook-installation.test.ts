@@ -1,8 +1,10 @@
 // suite: shared-plane, sandbox: long
-/** Policies whose webhooks the API server does not accept, or not yet, or whose targets are missing after a restart. */
+/**
+ * Policies whose webhooks the API server does not accept, or not yet, or whose targets are missing after a restart; and more concurrent
+ * reviews than a replica accepts.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import {
   configMaps,
   customResourceDefinitions,
@@ -28,6 +30,7 @@ import {
   server,
   type Conditioned,
   type WebhookConfigurationObject,
+  configMap,
 } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
@@ -35,6 +38,12 @@ let cluster: Cluster;
 let proxy: ApiProxy;
 let replica: Replica;
 let port: number;
+
+/** The replica's limit; one webhook may use half of it. */
+const AT_A_TIME = 4;
+
+/** Until it resolves, the proxy holds reads of Datacenters whose names begin with `slow`. */
+const letThrough = Promise.withResolvers<undefined>();
 
 /** While it is true, the API server does not accept other webhook configurations. */
 let isFrozen = false;
@@ -49,7 +58,8 @@ const status = (code: number, reason: string, message: string) => ({
 beforeAll(async () => {
   port = await freePort();
   cluster = await startClusterFor(port);
-  proxy = await startApiProxy(cluster.plane, 'one', (method, path, body) => {
+  proxy = await startApiProxy(cluster.plane, 'one', async (method, path, body) => {
+    if (method === 'GET' && path.includes('/datacenters/slow')) await letThrough.promise;
     if (method === 'GET' || !path.includes('webhookconfigurations')) return undefined;
     if (JSON.stringify(body).includes(REFUSED)) return status(422, 'Invalid', 'one selector is invalid');
     return isFrozen && !path.includes('dryRun') ? status(503, 'ServiceUnavailable', 'frozen') : undefined;
@@ -66,7 +76,12 @@ afterAll(async () => {
 
 async function start(): Promise<void> {
   const { folder } = cluster.plane;
-  replica = await startReplica({ kubeconfig: proxy.kubeconfig, folder }, { name: 'one', port });
+  replica = await startReplica(
+    { kubeconfig: proxy.kubeconfig, folder },
+    {
+      ...{ name: 'one', port, settings: { 'max-admission-reviews': String(AT_A_TIME) } },
+    },
+  );
   await replica.whenReady();
 }
 
@@ -89,16 +104,9 @@ const without = (color: string, scope: object = {}, match: object = {}) =>
   });
 
 const paint = (color: string) =>
-  cluster.admin.create(
-    configMaps,
-    {
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { namespace: 'shop', name: 'a', labels: { painted: 'yes' } },
-      data: { color },
-    } as KubeObject,
-    { dryRun: true },
-  );
+  cluster.admin.create(configMaps, configMap('a', { color }, { labels: { painted: 'yes' } }), {
+    dryRun: true,
+  });
 
 const govern = async (color: string) => {
   await cluster.apply(without(color));
@@ -197,4 +205,40 @@ test('after a restart without the CRD of its target, a policy keeps its webhook 
   await applyExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await eventually('a Server is accepted', () => build('fra1').catch(() => undefined));
+});
+
+test('a create succeeds although its first answer was a 429', async () => {
+  // The longest timeout that the API server allows.
+  await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'servers' }, { spec: { timeoutSeconds: 30 } });
+  await eventually('its entry', async () => {
+    const ref = { name: 'gatehouse' };
+    const found = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, ref);
+    return found?.webhooks?.some(({ name }) => name.startsWith('fail-30s-'));
+  });
+  await seeInForce(cluster, 'servers');
+  await untilRefused('a Server without its datacenter', 'spec.datacenter', () => build('nowhere'));
+  const metric = async (series: string): Promise<number> => {
+    const line = (await replica.metrics()).split('\n').find((one) => one.startsWith(`${series} `));
+    return Number(line?.slice(series.length));
+  };
+  const refused = () => metric('gatehouse_admission_reviews_refused_total{reason="entry"}');
+  const held = Array.from({ length: AT_A_TIME / 2 }, (_, n) =>
+    cluster.admin.create(SERVERS, server('shop', `held-${n}`, `slow-${n}`)),
+  );
+  const ended = Promise.allSettled(held);
+  await eventually(
+    'the requests are held',
+    async () => (await metric('gatehouse_admission_reviews_in_flight')) === held.length,
+  );
+  const before = await refused();
+  const created = cluster.admin.create(SERVERS, server('shop', 'patient', 'fra1'));
+  await eventually('the request was refused once', async () => (await refused()) > before);
+  expect(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'patient' })).toBeUndefined();
+  letThrough.resolve(undefined);
+  for (const result of await ended)
+    expect(result).toMatchObject({
+      status: 'rejected',
+      reason: { message: expect.stringContaining('slow-') as string },
+    });
+  expect(await created).toMatchObject({ spec: { datacenter: 'fra1', tier: 'standard' } });
 });

@@ -1,4 +1,4 @@
-/** The API server is away when a process starts, or while one runs that logs everything. test/e2e/outage-log.test.ts restarts a real one. */
+/** The API server is away when a process starts, or while one runs that logs everything. test/cluster/diagnosis.test.ts restarts a real one. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';

@@ -28,7 +28,6 @@ import {
   type Interception,
   type Pending,
 } from './faults/request-faults.ts';
-import { createWatchFaults, type WatchFaults } from './faults/watch-faults.ts';
 import { listen } from './tls.ts';
 
 export type { Fault, Interception } from './faults/request-faults.ts';
@@ -55,7 +54,8 @@ export interface ApiProxy {
   readonly delayWrites: (ms: () => number) => void;
   /** Chooses a fault for each later request other than a watch. Replaces the previous choice. */
   readonly disturb: (choose: ((asked: Asked) => Fault | undefined) | undefined) => void;
-  readonly watches: WatchFaults;
+  /** Breaks the connections of the open watches whose path matches. */
+  readonly breakWatches: (matches: (path: string) => boolean) => void;
   readonly stop: () => Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export async function startApiProxy(
   const agent = new Agent({ keepAlive: true, ca: plane.ca });
   const forward: Forward = (exchange) => ask(plane.server, agent, exchange);
   const requests = createRequests(forward);
-  const watches = createWatchFaults();
+  const watches = new Map<ServerResponse, string>();
 
   const server = await startServer(async (request, response) => {
     const exchange = { request, response, body: await textOf(request) };
@@ -86,8 +86,11 @@ export async function startApiProxy(
     const body = parseBody(exchange.body);
     const own = await ownAnswer(method, path, body);
     if (own !== undefined) answer(response, own.code, own.body);
-    else if (/[?&]watch=(true|1)(&|$)/.test(path)) await watches.handle(path, exchange, forward);
-    else {
+    else if (/[?&]watch=(true|1)(&|$)/.test(path)) {
+      watches.set(response, path);
+      response.once('close', () => watches.delete(response));
+      await pass(await forward(exchange), response);
+    } else {
       const write = isWriteMethod(method) ? toWrite(method, request, body) : undefined;
       await requests.handle({ method, path, write }, exchange);
     }
@@ -96,7 +99,9 @@ export async function startApiProxy(
   return {
     ...requests.faults,
     kubeconfig: kubeconfigsThrough(endpoint, name),
-    watches: watches.faults,
+    breakWatches: (matches) => {
+      for (const [response, path] of watches) if (matches(path)) response.socket?.destroy();
+    },
     stop: async () => {
       await server.stop();
       agent.destroy();

@@ -6,6 +6,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import {
   configMaps,
+  secrets,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
@@ -18,12 +19,23 @@ import {
   DATACENTERS,
   SERVERS,
   startClusterFor,
+  SYSTEM_NAMESPACE,
   type Cluster,
 } from './cluster.ts';
 import type { ControlPlaneOptions } from './control-plane.ts';
 import { startReplica, type Replica, type ReplicaOptions } from './gatehouse.ts';
-import { admissionPolicy, datacenter, isTrue, server, type Conditioned } from './objects.ts';
+import {
+  admissionPolicy,
+  datacenter,
+  isTrue,
+  server,
+  text,
+  type Conditioned,
+  type SecretObject,
+} from './objects.ts';
+import { SERVING } from './own-objects.ts';
 import { eventually, freePort } from './processes.ts';
+import type { Endpoint } from './webhook-server.ts';
 
 interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings' | 'arrangement'> {
   /** Prepares the cluster before the replica starts. */
@@ -173,4 +185,10 @@ export async function untilPoliciesEnforced({
   );
   await admin.delete(validatingAdmissionPolicies, { name });
   await admin.delete(validatingAdmissionPolicyBindings, { name });
+}
+
+/** The webhook port of a replica, with the CA that has signed its certificate. */
+export async function endpointOf({ admin }: Cluster, { port }: Replica): Promise<Endpoint> {
+  const serving = await eventually('our Secret', () => admin.get<SecretObject>(secrets, SERVING));
+  return { port, ca: text(serving, 'ca.crt'), servername: `gatehouse.${SYSTEM_NAMESPACE}.svc` };
 }

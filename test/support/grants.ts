@@ -31,7 +31,6 @@ interface Binding extends KubeObject {
 /** Documentation of one permission. */
 export interface Purpose {
   readonly permission: Permission;
-  readonly breaks: string;
   readonly request: ExpectedRequest;
 }
 
@@ -79,28 +78,6 @@ export const aggregated = (manifests: readonly KubeObject[]): readonly GrantingR
 export const permissionsOf = ({ rules = [], metadata }: GrantingRole): readonly Permission[] =>
   rules.flatMap((rule) => expand(rule, metadata?.namespace));
 
-/** A copy of the role without one permission. */
-export function roleWithout(role: GrantingRole, taken: Permission, name: string): GrantingRole {
-  const { namespace } = role.metadata ?? {};
-  const single = (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs = [], resourceNames }) =>
-    apiGroups.flatMap((group) =>
-      resources.flatMap((resource) =>
-        verbs.flatMap((verb) =>
-          (resourceNames ?? [undefined]).map((name) => ({
-            ...{ apiGroups: [group], resources: [resource], verbs: [verb] },
-            ...(name === undefined ? {} : { resourceNames: [name] }),
-          })),
-        ),
-      ),
-    ),
-  );
-  return {
-    ...role,
-    metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
-    rules: single.filter((rule) => !expand(rule, namespace).includes(taken)),
-  };
-}
-
 /**
  * The rows of the table in docs/reference/permissions.md that gives the purpose of each permission of an account, such as `update
  * leases.coordination.k8s.io`.
@@ -110,25 +87,11 @@ export function purposesIn(page: string, account: string): readonly Purpose[] {
   const granted =
     /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.-]+))?(?<sub>\/[a-z]+)?(?: named (?<name>[a-z.:/-]+))?(?: in (?<namespace>[a-z-]+))?/;
   const request = /(?<method>[A-Z]+) (?<path>\/[^`]+)/;
-  const row = new RegExp(
-    `^\\| \`${granted.source}\` +\\| (?<breaks>[^|]+?) +\\| \`${request.source}\` +\\|$`,
-    'gm',
-  );
+  const row = new RegExp(`^\\| \`${granted.source}\` +\\| [^|]+ +\\| \`${request.source}\` +\\|$`, 'gm');
   return [...section.matchAll(row)].map(({ groups = {} }) => {
-    const {
-      verb = '',
-      resource = '',
-      group = '',
-      sub = '',
-      name,
-      namespace,
-      breaks = '',
-      method,
-      path = '',
-    } = groups;
+    const { verb = '', resource = '', group = '', sub = '', name, namespace, method, path = '' } = groups;
     return {
       permission: permission(verb, group, `${resource}${sub}`, { name, namespace }),
-      breaks,
       // an unknown method matches nothing in the audit log
       request: { method: method as ExpectedRequest['method'], path },
     };

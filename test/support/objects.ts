@@ -1,4 +1,5 @@
 /** Objects of the examples, and types of built-in kinds that tests read. */
+import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-window.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 
 export {
@@ -75,6 +76,30 @@ export const serversPolicy = (name: string, spec: object): Policy =>
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
     ...spec,
   });
+
+/** In the namespace `shop`, unless `metadata` says otherwise. */
+export const configMap = (name: string, data: ConfigMap['data'] = {}, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { namespace: 'shop', name, ...metadata },
+  data,
+});
+
+/** For an hour, unless `spec` says otherwise. */
+export const restoreWindow = (
+  name: string,
+  spec: Partial<RestoreWindowSpec> = {},
+  metadata: object = {},
+): RestoreWindow => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreWindow',
+  metadata: { name, ...metadata },
+  spec: {
+    principals: [{ user: 'restorer' }],
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    ...spec,
+  },
+});
 
 /** A role with these rules, bound to the users: in one namespace, or in the whole cluster. */
 export function grant(

@@ -16,16 +16,15 @@ export interface PostOptions {
   readonly agent?: Agent | false;
   readonly headers?: Readonly<Record<string, string>>;
   readonly method?: string;
-  readonly servername?: string;
   readonly signal?: AbortSignal;
 }
 
 /** @param body sent in chunks, without a content length, unless it is a string or a buffer */
 export async function post(
-  { port, ca }: Endpoint,
+  { port, ca, servername = SERVER_NAME }: Endpoint,
   path: string,
   body: string | Buffer | Iterable<Buffer>,
-  { agent = false, headers = {}, method = 'POST', servername = SERVER_NAME, signal }: PostOptions = {},
+  { agent = false, headers = {}, method = 'POST', signal }: PostOptions = {},
 ): Promise<HttpAnswer> {
   const whole = typeof body === 'string' || Buffer.isBuffer(body);
   const options: RequestOptions = {

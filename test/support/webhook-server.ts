@@ -29,6 +29,8 @@ export { SERVER_NAME } from './pki/fixtures.ts';
 export interface Endpoint {
   readonly port: number;
   readonly ca: string;
+  /** Default: the name in the certificates of the tests. */
+  readonly servername?: string;
 }
 
 interface Recorded {

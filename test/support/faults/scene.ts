@@ -82,32 +82,16 @@ const SERIALS = admissionPolicy('serials', {
   validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
 });
 
-/** Denies Servers with this label. */
-export const labelPolicy = (name: string, label: string) =>
-  admissionPolicy(name, {
-    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-    validate: {
-      rules: [
-        {
-          name: 'unlabelled',
-          expression: `!has(object.metadata.labels) || !('${label}' in object.metadata.labels)`,
-          message: `${label} is forbidden`,
-        },
-      ],
-    },
-  });
-
 export interface ServerParts {
   readonly name: string;
   readonly serial?: string;
-  readonly label?: string;
 }
 
-export const serverWith = (datacenter: string, { name, serial, label }: ServerParts): KubeObject =>
+export const serverWith = (datacenter: string, { name, serial }: ServerParts): KubeObject =>
   ({
     apiVersion: 'infra.example.com/v1',
     kind: 'Server',
-    metadata: { namespace: 'shop', name, ...(label === undefined ? {} : { labels: { [label]: 'yes' } }) },
+    metadata: { namespace: 'shop', name },
     spec: { datacenter, ...(serial === undefined ? {} : { serial }) },
   }) as KubeObject;
 
