@@ -21,10 +21,8 @@ type Unit = keyof typeof UNITS;
 const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY, y: YEAR } as const;
 
 /**
- * A duration with two or three significant figures: `45s`, `3m2s`, `5d`. Up to a second in the future counts as now,
- * because clocks differ; anything later is `<invalid>`.
- *
- * @param ms milliseconds
+ * A duration with two or three significant figures: `45s`, `3m2s`, `5d`. Up to a second in the future counts
+ * as now, because clocks differ; anything later is `<invalid>`.
  * @see k8s.io/apimachinery/pkg/util/duration, HumanDuration
  */
 export function humanDuration(ms: number): string {

@@ -4,7 +4,6 @@ const LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const LABEL_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
-const PORT_NAME = /^[-a-z0-9]+$/;
 /** Of a label key without its prefix, and of a label value. */
 const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 
@@ -70,19 +69,6 @@ export function configKeyProblem(key: string): string | undefined {
   }
   if (key === '.' || key === '..') return `must not be '${key}'`;
   return key.startsWith('..') ? "must not start with '..'" : undefined;
-}
-
-/** An IANA service name: up to 15 characters, at least one letter, single hyphens only between other characters. */
-export function portNameProblems(name: string): readonly string[] {
-  return [
-    ...(name.length > 15 ? ['must be no more than 15 characters'] : []),
-    ...(PORT_NAME.test(name)
-      ? []
-      : ['must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)']),
-    ...(/[a-z]/.test(name) ? [] : ['must contain at least one letter (a-z)']),
-    ...(name.includes('--') ? ['must not contain consecutive hyphens'] : []),
-    ...(name.startsWith('-') || name.endsWith('-') ? ['must not begin or end with a hyphen'] : []),
-  ];
 }
 
 export const portProblem = (port: number): string | undefined =>

@@ -29,25 +29,6 @@ const builtIn = (group: string, version: string, resource: string, kind: string)
 });
 
 const PODS = builtIn('', 'v1', 'pods', 'Pod');
-const CONFIG_MAPS = builtIn('', 'v1', 'configmaps', 'ConfigMap');
-const DEPLOYMENTS = builtIn('apps', 'v1', 'deployments', 'Deployment');
-
-test('built-in kinds are found by resource and by kind', () => {
-  const registry = createRegistry([PODS, DEPLOYMENTS], createStorage());
-  expect(registry.find('', 'v1', 'pods')).toBe(PODS);
-  expect(registry.findKind('apps/v1', 'Deployment')).toBe(DEPLOYMENTS);
-  expect(registry.stored('apps', 'deployments')).toBe(DEPLOYMENTS);
-  expect(registry.find('apps', 'v1', 'pods')).toBeUndefined();
-});
-
-test('only the type of the storage version is the stored one', () => {
-  const autoscalers = (version: string) => ({
-    ...builtIn('autoscaling', version, 'horizontalpodautoscalers', 'HorizontalPodAutoscaler'),
-    storageVersion: 'v2',
-  });
-  const registry = createRegistry([autoscalers('v1'), autoscalers('v2')], createStorage());
-  expect(registry.stored('autoscaling', 'horizontalpodautoscalers')?.version).toBe('v2');
-});
 
 test('a definition is served from the write that establishes it until the write that removes it', () => {
   const storage = createStorage();
@@ -66,27 +47,6 @@ test('a definition is served from the write that establishes it until the write 
   const key = { namespace: '', name: 'servers.infra.example.com' };
   storage.remove(DEFINITIONS, key, served.metadata.resourceVersion ?? '');
   expect(find()).toBeUndefined();
-});
-
-test('types are listed core group first, then built-in groups, then others, each with its preferred version first', () => {
-  const storage = createStorage();
-  storage.create(DEFINITIONS, established({ group: 'zoo.example.com' }));
-  storage.create(
-    DEFINITIONS,
-    established({
-      group: 'aaa.example.com',
-      versions: [VERSION, { ...VERSION, name: 'v2', storage: false }],
-    }),
-  );
-  const registry = createRegistry([DEPLOYMENTS, PODS, CONFIG_MAPS], storage);
-  expect(registry.all().map(({ group, version, resource }) => [group, version, resource].join('/'))).toEqual([
-    '/v1/configmaps',
-    '/v1/pods',
-    'apps/v1/deployments',
-    'aaa.example.com/v2/servers',
-    'aaa.example.com/v1/servers',
-    'zoo.example.com/v1/servers',
-  ]);
 });
 
 /** The types that a definition serves. */
@@ -132,24 +92,6 @@ test('versions that are not served are left out, and the preferred version comes
   expect(typesOf(crd).map(({ storageVersion }) => storageVersion)).toEqual(['v1', 'v1']);
 });
 
-test('the stored type is known even if its version is not served', () => {
-  const storage = createStorage();
-  const versions = [
-    { ...VERSION, name: 'v2', storage: false },
-    { ...VERSION, served: false },
-  ];
-  storage.create(DEFINITIONS, established({ versions }));
-  const registry = createRegistry([], storage);
-  expect(registry.all().map(({ version }) => version)).toEqual(['v2']);
-  expect(registry.stored('infra.example.com', 'servers')?.version).toBe('v1');
-});
-
-test('subresources are copied', () => {
-  const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
-  const type = firstType(established({ versions: [{ ...VERSION, subresources: { status: {}, scale } }] }));
-  expect(type).toMatchObject({ hasStatus: true, scale });
-});
-
 test('selectable fields read only strings, numbers and booleans', () => {
   const { selectableFields } = firstType(
     established({ versions: [{ ...VERSION, selectableFields: [{ jsonPath: '.spec.color' }] }] }),
@@ -183,13 +125,6 @@ test('a deprecated version recommends the best served version above it', () => {
     undefined,
     'infra.example.com/v1alpha1 Server is deprecated; use infra.example.com/v1 Server',
   ]);
-});
-
-test.each([
-  ['its own warning', { deprecated: true, deprecationWarning: 'use something else' }, 'use something else'],
-  ['no better version', { deprecated: true }, 'infra.example.com/v1 Server is deprecated'],
-])('a deprecated version with %s has a warning', (_what, version, warning) => {
-  expect(firstType(established({ versions: [{ ...VERSION, ...version }] })).deprecationWarning).toBe(warning);
 });
 
 test('objects cannot be created while the definition is being deleted', () => {

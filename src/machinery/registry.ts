@@ -67,10 +67,7 @@ function indexOf(builtIns: readonly ResourceType[], definitions: readonly ApiObj
   };
 }
 
-/**
- * The core group first, then the other built-in groups, then custom groups, each by name. Within a group, the
- * preferred version first, then by resource.
- */
+/** The core group first, then the other built-in groups, then custom groups, each by name. */
 function inDiscoveryOrder(
   builtIns: readonly ResourceType[],
   custom: readonly ResourceType[],

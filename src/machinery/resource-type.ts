@@ -132,11 +132,9 @@ function rank(version: string): readonly number[] {
 }
 
 /**
- * Compares API versions by priority for `Array.sort`: GA before beta before alpha, then higher numbers first. Names
- * in any other form come last, alphabetically.
- *
+ * Compares API versions by priority for `Array.sort`: GA before beta before alpha, then higher numbers first.
  * @see
- *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
  */
 export function compareVersions(left: string, right: string): number {
   const own = rank(left);

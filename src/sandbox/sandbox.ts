@@ -56,10 +56,7 @@ export interface Sandbox {
   readonly stop: () => Promise<void>;
 }
 
-/**
- * Starts an in-memory Kubernetes API on loopback.
- * @throws Error if the port is taken
- */
+/** Starts an in-memory Kubernetes API on loopback. @throws Error if the port is taken */
 export async function startSandbox({
   port = 0,
   tls,

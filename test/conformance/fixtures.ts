@@ -8,9 +8,6 @@ const GROUP = 'conformance.example.com';
 export const widgets = ({ id }: Api, rest = '', version = 'v1'): string =>
   `/apis/${GROUP}/${version}/namespaces/${id}/widgets${rest}`;
 
-/** Cluster-scoped, without a status subresource. */
-export const gadgets = (rest = ''): string => `/apis/${GROUP}/v1/gadgets${rest}`;
-
 export const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 export const widget = (name: string, spec: object = {}, metadata: object = {}) => ({
@@ -20,33 +17,12 @@ export const widget = (name: string, spec: object = {}, metadata: object = {}) =
   spec,
 });
 
-export const gadget = (name: string, more: object = {}, metadata: object = {}) => ({
-  apiVersion: `${GROUP}/v1`,
-  kind: 'Gadget',
-  metadata: { name, ...metadata },
-  ...more,
-});
-
 export const configMap = (name: string, data?: object, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name, ...metadata },
   ...(data === undefined ? {} : { data }),
 });
-
-const RBAC = '/apis/rbac.authorization.k8s.io/v1';
-const ALICE = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' };
-
-/** Grants a user these permissions in the namespace of the case; the API server knows them a moment later. */
-export async function permit(api: Api, rules: readonly object[], subject: object = ALICE): Promise<void> {
-  const below = `${RBAC}/namespaces/${api.id}`;
-  await api.given.create(`${below}/roles`, { metadata: { name: 'some' }, rules });
-  await api.given.create(`${below}/rolebindings`, {
-    metadata: { name: 'some' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'some' },
-    subjects: [subject],
-  });
-}
 
 const WIDGET_SCHEMA = {
   type: 'object',
@@ -117,35 +93,6 @@ const WIDGETS_CRD = {
   },
 };
 
-const GADGETS_CRD = {
-  metadata: { name: `gadgets.${GROUP}` },
-  spec: {
-    group: GROUP,
-    scope: 'Cluster',
-    names: { plural: 'gadgets', kind: 'Gadget' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              spec: {
-                type: 'object',
-                'x-kubernetes-preserve-unknown-fields': true,
-                properties: { port: { 'x-kubernetes-int-or-string': true } },
-              },
-              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-            },
-          },
-        },
-      },
-    ],
-  },
-};
-
 /** A CRD for a single case; `spec` changes the default. */
 export function crd({ id }: Api, spec: object = {}, version: object = {}) {
   const group = `${id}.example.com`;
@@ -209,7 +156,7 @@ export async function installCrd(api: Api, definition: object = crd(api)): Promi
 }
 
 export async function installFixtures(api: Api, hooksPort: number): Promise<void> {
-  for (const definition of [WIDGETS_CRD, GADGETS_CRD]) await api.given.create(CRDS, definition);
+  await api.given.create(CRDS, WIDGETS_CRD);
   await api.given.create('/api/v1/namespaces', { metadata: { name: HOOKS_NAMESPACE } });
   await api.given.create(`/api/v1/namespaces/${HOOKS_NAMESPACE}/services`, {
     metadata: { name: HOOKS_SERVICE },
@@ -217,5 +164,4 @@ export async function installFixtures(api: Api, hooksPort: number): Promise<void
   });
   await api.until(widgets(api), ({ status }) => status === 200);
   await api.until(widgets(api, '', 'v1beta1'), ({ status }) => status === 200);
-  await api.until(gadgets(), ({ status }) => status === 200);
 }

@@ -4,7 +4,7 @@
  */
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { text } from 'node:stream/consumers';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
@@ -27,24 +27,14 @@ export interface Review {
   };
 }
 
-export type Reply =
-  /** The fields of `response`; the server fills in the rest of the review, including the uid. */
-  | { readonly kind: 'response'; readonly response: Readonly<Record<string, unknown>> }
-  /** Any answer of a broken webhook. */
-  | { readonly kind: 'raw'; readonly status: number; readonly text: string }
-  | { readonly kind: 'slow'; readonly delayMs: number };
+/** The fields of `response`; the server fills in the rest of the review, including the uid. */
+export type Reply = Readonly<Record<string, unknown>>;
 
 export type Handler = (review: Review) => Reply;
 
-export const allow = (more: Readonly<Record<string, unknown>> = {}): Reply => ({
-  kind: 'response',
-  response: { allowed: true, ...more },
-});
+export const allow = (more: Reply = {}): Reply => ({ allowed: true, ...more });
 
-export const deny = (status?: Readonly<Record<string, unknown>>): Reply => ({
-  kind: 'response',
-  response: { allowed: false, ...(status === undefined ? {} : { status }) },
-});
+export const deny = (status: Readonly<Record<string, unknown>>): Reply => ({ allowed: false, status });
 
 export const patched = (...operations: readonly object[]): Reply =>
   allow({ patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(operations)).toString('base64') });
@@ -63,8 +53,6 @@ export interface CaseHooks {
   readonly reviewsAt: (path: string) => readonly Review[];
   /** A `clientConfig` for `path` through the Service. */
   readonly service: (path: string) => object;
-  /** A `clientConfig` for `path` by URL. */
-  readonly url: (path: string) => object;
   /** An entry for creations of ConfigMaps in the case's namespace, with changes. */
   readonly entry: (
     path: string,
@@ -93,18 +81,14 @@ export async function startHooks(): Promise<HooksServer> {
   const handlers = new Map<string, Handler>();
   const reviews = new Map<string, Review[]>();
   const server = createServer({ cert: chain, key: keyPair.privateKey }, (request, response) => {
-    void bodyOf(request).then(async (text) => {
+    void text(request).then((body) => {
       const path = new URL(request.url ?? '/', 'https://localhost').pathname;
-      const review = JSON.parse(text) as Review; // the API server sends only reviews here
+      const review = JSON.parse(body) as Review; // the API server sends only reviews here
       const seen = reviews.get(path) ?? [];
       reviews.set(path, [...seen, review]);
-      const reply = handlers.get(path)?.(review) ?? {
-        kind: 'raw',
-        status: 404,
-        text: 'no handler for this path',
-      };
-      const { status, body } = await written(reply, review);
-      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+      const answer = { uid: review.request.uid, ...handlers.get(path)?.(review) };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ ...review, request: undefined, response: answer }));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
@@ -149,7 +133,6 @@ function hooksOfCase({ id, port, ca, handlers, reviews }: CaseContext): CaseHook
     serve,
     service,
     entry,
-    url: (path) => ({ url: `https://localhost:${port}${pathOf(path)}`, caBundle: ca }),
     reviewsAt: (path) => reviews.get(pathOf(path)) ?? [],
     install: async (api, { kind, name = 'hooks', webhooks }) => {
       const fullName = `${id}-${name}`;
@@ -185,31 +168,6 @@ async function inForce(api: Api, probe: string): Promise<void> {
       return String(error).includes(`${probe} is in force`);
     }
   });
-}
-
-async function bodyOf(request: AsyncIterable<unknown>): Promise<string> {
-  let text = '';
-  for await (const chunk of request) text += String(chunk);
-  return text;
-}
-
-async function written(
-  reply: Reply,
-  { apiVersion, kind, request }: Review,
-): Promise<{ readonly status: number; readonly body: string }> {
-  switch (reply.kind) {
-    case 'raw':
-      return { status: reply.status, body: reply.text };
-    case 'slow':
-      await sleep(reply.delayMs);
-      return { status: 200, body: answered({ allowed: true }) };
-    case 'response':
-      return { status: 200, body: answered(reply.response) };
-  }
-
-  function answered(response: object): string {
-    return JSON.stringify({ apiVersion, kind, response: { uid: request.uid, ...response } });
-  }
 }
 
 async function close(server: Server): Promise<void> {

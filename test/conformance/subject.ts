@@ -2,11 +2,10 @@
 import { createHash } from 'node:crypto';
 
 import { type ControlPlane, startControlPlane } from '../support/control-plane.ts';
-import { type Api, createApi } from './api.ts';
+import { type Api, createApi, type Exchange } from './api.ts';
 import type { ConformanceCase } from './case.ts';
 import { installFixtures } from './fixtures.ts';
 import { normalise } from './normalise.ts';
-import type { Exchange, Transcript } from './transcript.ts';
 import { createTransport } from './transport.ts';
 import { startHooks } from './hook-server.ts';
 
@@ -52,7 +51,7 @@ export async function startSubject(): Promise<Subject> {
       } finally {
         await api.hooks.clear(api.given);
       }
-      return shownOf(conformanceCase, id, transcript);
+      return normalise(transcript, { id, keepManagedFields: conformanceCase.keepManagedFields ?? false });
     },
     stop,
   };
@@ -61,47 +60,4 @@ export async function startSubject(): Promise<Subject> {
 /** The same word in every run, for any order of the cases. */
 function wordFor(name: string): string {
   return `c${createHash('sha256').update(name).digest('hex').slice(0, 7)}`;
-}
-
-function shownOf(
-  { normalise: own = (transcript) => transcript, keepManagedFields = false }: ConformanceCase,
-  id: string,
-  transcript: Transcript,
-): unknown {
-  const normal: unknown = normalise(transcript, { id, keepManagedFields });
-  return own(normal as Transcript); // normalising keeps the shape of a transcript
-}
-
-/**
- * Starts all cases, a few at a time, and returns a promise for each by name. Cases mostly wait for the API server, so
- * running several at once costs little.
- */
-export function observeAll(
-  subject: Pick<Subject, 'observe'>,
-  cases: readonly ConformanceCase[],
-  concurrency = 6,
-): ReadonlyMap<string, Promise<unknown>> {
-  const waiting: (() => void)[] = [];
-  let free = concurrency;
-  const seat = async () => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-  };
-  const leave = () => {
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
-    else next();
-  };
-  const seated = async (conformanceCase: ConformanceCase) => {
-    await seat();
-    try {
-      return await subject.observe(conformanceCase);
-    } finally {
-      leave();
-    }
-  };
-  const started = cases.map((conformanceCase) => [conformanceCase.name, seated(conformanceCase)] as const);
-  // A test reports a failure in its turn; mark the rejection as handled until then.
-  for (const [, observed] of started) observed.catch(() => undefined);
-  return new Map(started);
 }

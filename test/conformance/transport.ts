@@ -16,17 +16,8 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** An answer with a stream of JSON documents, one per line. */
-export interface RawStream {
-  readonly status: number;
-  readonly headers: RawAnswer['headers'];
-  readonly lines: AsyncIterable<string>;
-  readonly close: () => void;
-}
-
 export interface Transport {
   readonly call: (call: Call) => Promise<RawAnswer>;
-  readonly stream: (call: Call) => Promise<RawStream>;
   readonly close: () => void;
 }
 
@@ -56,11 +47,9 @@ export function createTransport(server: string, ca: string): Transport {
   return {
     call: async (call) => {
       const response = await open(call);
-      return { ...headOf(response), text: await textOf(response) };
-    },
-    stream: async (call) => {
-      const response = await open(call);
-      return { ...headOf(response), lines: linesOf(response), close: () => void response.destroy() };
+      const headers: Record<string, readonly string[]> = {};
+      for (const [name, values] of Object.entries(response.headersDistinct)) headers[name] = values ?? [];
+      return { status: response.statusCode ?? 0, headers, text: await textOf(response) };
     },
     close: () => {
       agent.destroy();
@@ -70,24 +59,8 @@ export function createTransport(server: string, ca: string): Transport {
 
 const size = (text: string): string => String(Buffer.byteLength(text));
 
-function headOf(response: IncomingMessage): Pick<RawAnswer, 'status' | 'headers'> {
-  const headers: Record<string, readonly string[]> = {};
-  for (const [name, values] of Object.entries(response.headersDistinct)) headers[name] = values ?? [];
-  return { status: response.statusCode ?? 0, headers };
-}
-
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer); // no encoding is set, so chunks are bytes
   return Buffer.concat(chunks).toString('utf8');
-}
-
-async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
-  response.setEncoding('utf8');
-  let rest = '';
-  for await (const chunk of response) {
-    const lines = (rest + String(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines.filter((line) => line !== '');
-  }
 }

@@ -7,9 +7,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ALL_CASES } from '../conformance/all-cases.ts';
-import { runsOn } from '../conformance/case.ts';
 import { readRecording, writeRecording } from '../conformance/recording.ts';
-import { observeAll, startSubject, type Subject } from '../conformance/subject.ts';
+import { startSubject, type Subject } from '../conformance/subject.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { refuseToRecord } from '../support/go-programs.ts';
 
@@ -17,12 +16,9 @@ import { refuseToRecord } from '../support/go-programs.ts';
 const RECORD = process.env.GATEHOUSE_RECORD === '1' && !testsSandbox();
 
 let subject: Subject;
-let observed: ReadonlyMap<string, Promise<unknown>>;
 
 beforeAll(async () => {
   subject = await startSubject();
-  const cases = ALL_CASES.filter((conformanceCase) => runsOn(subject.version.minor, conformanceCase));
-  observed = observeAll(subject, cases);
 });
 
 afterAll(async () => {
@@ -33,11 +29,11 @@ describe.runIf(RECORD)('recording', () => {
   test('the answers are recorded', async () => {
     const cases: Record<string, unknown> = {};
     const failures: unknown[] = [];
-    for (const { name } of ALL_CASES)
+    for (const conformanceCase of ALL_CASES)
       try {
-        cases[name] = await observed.get(name);
+        cases[conformanceCase.name] = await subject.observe(conformanceCase);
       } catch (error) {
-        failures.push(new Error(name, { cause: error }));
+        failures.push(new Error(conformanceCase.name, { cause: error }));
       }
     expect(failures).toEqual([]);
     refuseToRecord(subject.version.gitVersion);
@@ -58,10 +54,10 @@ describe.skipIf(RECORD)('a real kube-apiserver answers as recorded', () => {
     );
   });
 
-  test.for(ALL_CASES)('$name', async ({ name, since }, { skip }) => {
-    const observing = observed.get(name);
-    skip(observing === undefined, `Kubernetes has this behaviour since ${since ?? ''}`);
-    const answers = await observing;
+  // Cases mostly wait for the API server.
+  test.concurrent.each(ALL_CASES)('$name', async (conformanceCase) => {
+    const { name } = conformanceCase;
+    const answers = await subject.observe(conformanceCase);
     const recorded = recording.cases[name];
     if (subject.version.gitVersion === recording.server) {
       expect(answers).toEqual(recorded);

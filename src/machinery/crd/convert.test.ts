@@ -6,7 +6,6 @@ import { createConverter } from './convert.ts';
 import { definition, VERSION } from '../../../test/support/sandbox/crd.ts';
 
 const VERSIONS = [VERSION, { ...VERSION, name: 'v2', storage: false }];
-const NONE = definition({ versions: VERSIONS });
 const CLIENT_CONFIG = { url: 'https://127.0.0.1:1/convert' };
 const WEBHOOK = definition({
   versions: VERSIONS,
@@ -61,12 +60,6 @@ const convertWithFailingWebhook = createConverter(
 test('objects that already have the requested version are unchanged', async () => {
   const objects = [server('a', V2)];
   expect(await convertWithFailingWebhook(objects, WEBHOOK, V2)).toBe(objects);
-});
-
-test('without a webhook only apiVersion changes', async () => {
-  expect(await convertWithFailingWebhook([server('a')], NONE, V2)).toEqual([
-    { ...server('a'), apiVersion: V2 },
-  ]);
 });
 
 test('one webhook call converts all objects, in the first review version that both sides support', async () => {
@@ -138,13 +131,4 @@ test.each([
   await expect(convert([server('a')], WEBHOOK, V2)).rejects.toMatchObject({
     status: { code: 500, message: `${HOOK}${message}` },
   });
-});
-
-test('an object cannot be converted from or to a version that the definition does not list', async () => {
-  await expect(convertWithFailingWebhook([server('a')], NONE, 'infra.example.com/v3')).rejects.toThrow(
-    'request to convert CR to an invalid group/version: infra.example.com/v3',
-  );
-  await expect(convertWithFailingWebhook([server('a', 'infra.example.com/v0')], NONE, V2)).rejects.toThrow(
-    'request to convert CR from an invalid group/version: infra.example.com/v0',
-  );
 });

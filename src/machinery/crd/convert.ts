@@ -79,10 +79,7 @@ async function convertByWebhook(
 /** The API server converts between storage and request; stored objects have no resourceVersion. */
 const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
 
-/**
- * The converted objects of a ConversionReview. @throws Error if the review is malformed, answers another request or
- * reports a failure
- */
+/** The converted objects of a ConversionReview. */
 function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
   const response = record(review, 'response');
   const isV1 = apiVersion.endsWith('/v1'); // the API server does not check these fields in v1beta1
@@ -104,10 +101,7 @@ function answeredObjects(review: JsonObject, apiVersion: string, uid: string): J
   return items(response, 'convertedObjects');
 }
 
-/**
- * What the webhook changed that it may not change, in the API server's words. The API server words it differently for
- * one of several objects; `index` is its position.
- */
+/** What the webhook changed that it may not change, in the API server's words. */
 function conversionProblem(
   object: ApiObject,
   answer: JsonValue | undefined,

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 
 import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { withMeta, type ApiObject } from '../api-object.ts';
-import { conditionsOf, readDefinition, storedVersions } from './definition.ts';
+import { type ApiObject } from '../api-object.ts';
+import { readDefinition } from './definition.ts';
 import { definitionType } from './definition-type.ts';
-import { definition, established, NAMES, NOW, VERSION } from '../../../test/support/sandbox/crd.ts';
+import { definition, established, NAMES, VERSION } from '../../../test/support/sandbox/crd.ts';
 
 const { strategy: definitionStrategy } = definitionType;
 const V2 = { ...VERSION, name: 'v2' };
@@ -26,25 +26,6 @@ const problemsOfUpdate = (spec: Readonly<Record<string, JsonValue>>, old: ApiObj
     .map(({ field, message }) => `${field}: ${message}`);
 };
 
-test('names that follow from the kind are filled in, and the conversion strategy defaults to None', () => {
-  const { spec } = definitionStrategy.prepareForCreate({
-    ...definition(),
-    spec: { group: 'infra.example.com', names: { plural: 'servers', kind: 'Server' }, versions: [] },
-  });
-  expect(spec).toMatchObject({
-    names: { plural: 'servers', kind: 'Server', singular: 'server', listKind: 'ServerList' },
-    conversion: { strategy: 'None' },
-  });
-});
-
-test('a status sent on create is replaced by one that lists only the storage version', () => {
-  expect(definitionStrategy.prepareForCreate(established()).status).toEqual({
-    conditions: [],
-    acceptedNames: { plural: '', kind: '' },
-    storedVersions: ['v1'],
-  });
-});
-
 test('a schema loses unknown keywords and empty values without meaning, at every depth', () => {
   const schema = {
     ...{ type: 'object', $comment: 'hello', description: '', nullable: false, required: [], format: null },
@@ -62,29 +43,6 @@ test('a schema loses unknown keywords and empty values without meaning, at every
     allOf: [{ required: ['a'] }],
     'x-kubernetes-preserve-unknown-fields': false,
   });
-});
-
-test('a new storage version is added to the stored versions', () => {
-  const old = established();
-  const spec = definition({ versions: [{ ...VERSION, storage: false }, V2] }).spec ?? null;
-  expect(storedVersions(definitionStrategy.prepareForUpdate({ ...old, spec }, old))).toEqual(['v1', 'v2']);
-});
-
-test('the first deletion keeps the definition until its objects are deleted', () => {
-  const deleted = definitionStrategy.beforeDelete?.(withMeta(established(), { finalizers: ['a/b'] }), NOW);
-  expect(deleted?.metadata.finalizers).toEqual(['a/b', 'customresourcecleanup.apiextensions.k8s.io']);
-  expect(deleted && conditionsOf(deleted).at(-1)).toEqual({
-    type: 'Terminating',
-    status: 'True',
-    lastTransitionTime: NOW,
-    reason: 'InstanceDeletionPending',
-    message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
-  });
-});
-
-test('a valid definition is accepted', () => {
-  expect(problemsOf({})).toEqual([]);
-  expect(problemsOfUpdate({}, established())).toEqual([]);
 });
 
 const LABEL =
@@ -182,24 +140,6 @@ test.each<[string, JsonObject, string[]]>([
   ],
 ])('a version with %s is rejected', (_what, version, expected) => {
   expect(problemsOfVersion(version)).toEqual(expected);
-});
-
-test('with a status subresource, the schema root may hold only keywords that leave the status schema intact', () => {
-  const [problem, ...others] = problemsOfVersion({
-    subresources: { status: {} },
-    schema: { openAPIV3Schema: { type: 'object', anyOf: [{ required: ['spec'] }] } },
-  });
-  expect(others).toEqual([]);
-  expect(problem).toMatch(
-    /^spec\.validation\.openAPIV3Schema: Invalid value: .*only \[Description Type .* XValidations\] fields are allowed at the root/,
-  );
-  const rules = [{ rule: 'true' }];
-  expect(
-    problemsOfVersion({
-      subresources: { status: {} },
-      schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-validations': rules } },
-    }),
-  ).toEqual([]);
 });
 
 test('a problem in a part that differs between versions names the version', () => {

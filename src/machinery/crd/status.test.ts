@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { withMeta } from '../api-object.ts';
-import { acceptedNames, CLEANUP_FINALIZER, conditionsOf } from './definition.ts';
+import { acceptedNames, conditionsOf } from './definition.ts';
 import { definition, established, NAMES, NOW } from '../../../test/support/sandbox/crd.ts';
 import { planDefinitionStatus } from './status.ts';
 
@@ -28,11 +27,6 @@ test('a definition without conflicting names is accepted and established immedia
     acceptedNames: NAMES,
     storedVersions: ['v1'],
   });
-});
-
-test('planning again changes nothing and returns the same object', () => {
-  const crd = established();
-  expect(planDefinitionStatus(crd, [], LATER)).toBe(crd);
 });
 
 test.each([
@@ -90,15 +84,4 @@ test('an established definition stays established and keeps its names when it as
     { type: 'NamesAccepted', status: 'False', reason: 'ShortNamesConflict', lastTransitionTime: LATER },
     { type: 'Established', status: 'True', lastTransitionTime: NOW },
   ]);
-});
-
-test('a definition that is being deleted is terminating until its objects are cleaned up', () => {
-  const deleted = withMeta(established(), { deletionTimestamp: LATER, finalizers: [CLEANUP_FINALIZER] });
-  expect(conditionsOf(planDefinitionStatus(deleted, [], LATER)).at(-1)).toEqual({
-    type: 'Terminating',
-    status: 'True',
-    lastTransitionTime: LATER,
-    reason: 'InstanceDeletionInProgress',
-    message: 'CustomResource deletion is in progress',
-  });
 });

@@ -20,10 +20,8 @@ import {
 type Finding = Omit<Condition, 'lastTransitionTime'>;
 
 /**
- * The definition with the status that the API server's controllers would set: names, conditions, stored versions.
- * Returns the same object if nothing changes. `others` are all other definitions; `now` is RFC 3339 with second
- * precision.
- *
+ * The definition with the status that the API server's controllers would set: names, conditions, stored
+ * versions. `others` are all other definitions; `now` is RFC 3339 with second precision.
  * @see k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,apiapproval}
  */
 export function planDefinitionStatus(crd: ApiObject, others: readonly ApiObject[], now: string): ApiObject {

@@ -29,10 +29,7 @@ import {
   type DefinitionVersion,
 } from './definition.ts';
 
-/**
- * The problems of a definition, and of the change from `old` if given. Wording, order and fields follow
- * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
- */
+/** The problems of a definition, and of the change from `old` if given. */
 export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Cause[] {
   const definition = readDefinition(crd);
   const { names, group, preserveUnknownFields } = definition;
@@ -83,10 +80,7 @@ function groupProblems(group: string): readonly Cause[] {
   return invalidIf('spec.group', group, subdomainProblem(group) ?? plain);
 }
 
-/**
- * Problems in parts of versions. If a part is the same in all versions, the API server keeps it once at the top of
- * its internal type and reports it there: `spec.validation` instead of `spec.versions[0].schema`.
- */
+/** The API server keeps a part that is the same in all versions once, and reports it there: `spec.validation`. */
 function versionPartProblems(versions: readonly DefinitionVersion[]): readonly Cause[] {
   const check = <Part>(
     partOf: (version: DefinitionVersion) => Part,

@@ -1,8 +1,5 @@
-import type { ApiObject } from '../api-object.ts';
-import type { Cause } from '../failure.ts';
-import { number, spec, text } from '../fields.ts';
+import { spec, text } from '../fields.ts';
 import type { ResourceType } from '../resource-type.ts';
-import { invalidValue, when } from '../schema/causes.ts';
 import { AGE, builtInKind, column } from './built-in-kind.ts';
 import { NAMESPACE, NODE } from './core/cluster-kinds.ts';
 import { CONFIG_MAP, SECRET } from './core/data-kinds.ts';
@@ -44,10 +41,7 @@ const RESOURCE_QUOTA: ResourceType = builtInKind({
   hasStatus: true,
 });
 
-/**
- * Every kind that is served without a definition, except CustomResourceDefinition itself. Groups are in discovery
- * order.
- */
+/** Every kind that is served without a definition, except CustomResourceDefinition itself. */
 export const builtInTypes = (
   answers: ReviewAnswers,
   allocators: ServiceAllocators,
@@ -107,11 +101,4 @@ const LEASE: ResourceType = builtInKind({
     ),
   },
   columns: [column('Holder', 'Who holds it.', (lease) => text(spec(lease), 'holderIdentity')), AGE],
-  strategy: { validate: leaseProblems },
 });
-
-/** Follows ValidateLeaseSpec of pkg/apis/coordination/validation. */
-function leaseProblems(lease: ApiObject): readonly Cause[] {
-  const duration = number(spec(lease), 'leaseDurationSeconds') ?? 1;
-  return when(duration <= 0, invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
-}

@@ -36,10 +36,7 @@ export const atomic = (schema: Schema): Schema =>
 export const listOf = (items: Schema): Schema => atomic({ type: 'array', items });
 export const STRINGS: Schema = listOf(STRING);
 
-/**
- * A list whose items are identified by `keys` in server-side apply and in strategic merge patch. The two differ where
- * strategic merge patch supports only one key.
- */
+/** A list whose items are identified by `keys` in server-side apply and in strategic merge patch. */
 export const keyedList = (items: Schema, keys: readonly string[], mergeKey = keys[0] ?? ''): Schema => ({
   type: 'array',
   items,

@@ -3,7 +3,6 @@ import type { ApiObject } from '../api-object.ts';
 import { record, records, spec, status, text, withFields } from '../fields.ts';
 import { pathSegmentProblem } from '../name-problems.ts';
 import type { ResourceType } from '../resource-type.ts';
-import { invalidValue, when } from '../schema/causes.ts';
 import { AGE, builtInKind, column } from './built-in-kind.ts';
 import { BOOLEAN, BYTES, CONDITIONS, INT32, object, STRING, withDefault } from './schema-builders.ts';
 
@@ -21,16 +20,7 @@ export const CLUSTER_TRUST_BUNDLE: ResourceType = builtInKind({
   fields: { spec: withDefault(object({ signerName: STRING, trustBundle: STRING }), {}) },
   columns: [column('SignerName', 'Whose roots they are.', signerOf)],
   selectableFields: { 'spec.signerName': signerOf },
-  strategy: {
-    nameProblem: pathSegmentProblem,
-    validate: (bundle) => {
-      const { name = '' } = bundle.metadata;
-      const signer = signerOf(bundle);
-      const prefix = `${signer.replaceAll('/', ':')}:`;
-      const why = `ClusterTrustBundle for signerName ${signer} must be named with prefix ${prefix}`;
-      return when(signer !== '' && !name.startsWith(prefix), invalidValue('metadata.name', name, why));
-    },
-  },
+  strategy: { nameProblem: pathSegmentProblem },
 });
 
 /** apiregistration.k8s.io/v1 APIService. */

@@ -43,11 +43,8 @@ export interface Apply extends Writer {
 }
 
 /**
- * Server-side apply: sets the fields of the configuration and removes fields that the manager applied before and no
- * longer wants. Returns the live object itself if nothing changes.
- *
- * @throws ApiFailure 409 if other managers own fields that would change; 400 or 500 if the configuration cannot be
- *   merged
+ * Server-side apply: sets the fields of the configuration and removes fields that the manager applied before
+ * and no longer wants. Returns the live object itself if nothing changes.
  * @see sigs.k8s.io/structured-merge-diff/v6/merge/update.go
  */
 export function applyConfiguration(apply: Apply): { readonly object: ApiObject } {
@@ -115,10 +112,7 @@ function refuseConflicts(managers: Managers, { changed }: Comparison): void {
   if (conflicts.length > 0) throw applyConflict(conflicts);
 }
 
-/**
- * Removes what the manager applied last time and no longer wants, unless another manager owns it. A named field is
- * removed with all its content if no manager owns any of that.
- */
+/** Removes what the manager applied last time and no longer wants, unless another manager owns it. */
 function prune(
   whole: JsonValue,
   last: FieldSet | undefined,
@@ -172,7 +166,6 @@ interface Conflict {
 
 /**
  * The conflict error of an apply, with one cause per field.
- * @param conflicts in the order in which the message lists them
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go
  */
 function applyConflict(conflicts: readonly Conflict[]): ApiFailure {

@@ -50,18 +50,6 @@ describe('FieldsV1', () => {
     );
   });
 
-  test('distinguishes a field from its content', () => {
-    expect(pathsOf(set({ 'f:a': { 'f:b': {} }, 'f:c': { '.': {}, 'f:d': {} } }))).toEqual([
-      '.c',
-      '.a.b',
-      '.c.d',
-    ]);
-  });
-
-  test('from a later release is read without its unknown steps', () => {
-    expect(writeFields(set({ 'f:a': {}, 'x:new': { 'f:b': {} } }))).toEqual({ 'f:a': {} });
-  });
-
   test.each([{ name: {} }, { 'f:a': 1 }, { 'k:[1]': {} }, { 'v:x': {} }, { 'i:x': {} }])(
     '%j is invalid',
     (fields) => {
@@ -80,21 +68,6 @@ describe('FieldsV1', () => {
   });
 });
 
-test('paths are printed as in messages', () => {
-  const fields = {
-    'f:spec': {
-      'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { 'f:name': {} } },
-      'f:finalizers': { 'v:"x/y"': {} },
-      'f:list': { 'i:0': {} },
-    },
-  };
-  expect(pathsOf(set(fields))).toEqual([
-    '.spec.finalizers[="x/y"]',
-    '.spec.list[0]',
-    '.spec.ports[port=80,protocol="TCP"].name',
-  ]);
-});
-
 describe('operations on field sets', () => {
   const pairs = fc.tuple(anySet, anySet);
 
@@ -106,17 +79,6 @@ describe('operations on field sets', () => {
         expect(members(union(a, b))).toEqual([...new Set([...inA, ...inB])].toSorted());
         expect(members(difference(a, b))).toEqual(inA.filter((path) => !inB.includes(path)));
         expect(members(intersection(a, b))).toEqual(inA.filter((path) => inB.includes(path)));
-      }),
-    );
-  });
-
-  test('return their first argument if nothing changes', () => {
-    fc.assert(
-      fc.property(pairs, ([a, b]) => {
-        const both = union(a, b);
-        expect(union(both, b)).toBe(both);
-        const rest = difference(a, b);
-        expect(difference(rest, b)).toBe(rest);
       }),
     );
   });

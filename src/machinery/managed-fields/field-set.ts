@@ -141,9 +141,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return { self, children: children ?? a.children };
 }
 
-/**
- * The members of `a` that are not in `b`. Membership of a path does not imply membership of its parents or children.
- */
+/** The members of `a` that are not in `b`. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return NO_FIELDS;
   let children: Map<PathElement, FieldSet> | undefined;
@@ -187,10 +185,7 @@ export function pathsOf({ children }: FieldSet, above = ''): readonly string[] {
 
 const inOrder = (children: FieldSet['children']) => [...children].sort(([a], [b]) => compareElements(a, b));
 
-/**
- * Memoised, because versions of an object share managedFields.
- * @throws Error if `fields` is not valid FieldsV1
- */
+/** Memoised, because versions of an object share managedFields. */
 export const readFields = memoizeWeak((fields: JsonObject): FieldSet => ({
   self: false,
   children: readNode(fields).children,

@@ -62,9 +62,7 @@ export function childSchema(schema: Schema, name: string): Schema | undefined {
 
 export const itemSchema = ({ items }: Schema): Schema => items ?? ANYTHING;
 
-/**
- * The path element that identifies this item of an associative list. @throws TypedError if the item lacks its keys
- */
+/** The path element that identifies this item of an associative list. */
 export function itemElement(item: JsonValue, schema: Schema): PathElement {
   const keys = keysOf(schema);
   if (keys.length === 0) return setElement(item);
@@ -129,10 +127,8 @@ export const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
   isJsonArray(value) ? value : [];
 
 /**
- * The reasons why a configuration cannot be merged, as `path: problem`: wrong types, unknown fields, list items with
- * missing or duplicate keys. Empty if it can be merged.
- *
- * @param free whether an outer schema preserves unknown fields
+ * The reasons why a configuration cannot be merged, as `path: problem`: wrong types, unknown fields, list
+ * items with missing or duplicate keys.
  * @see sigs.k8s.io/structured-merge-diff/v6/typed/validate.go
  */
 export function typeProblems(value: JsonValue, schema: Schema, path = '', free = false): readonly string[] {

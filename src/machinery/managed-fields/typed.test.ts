@@ -5,7 +5,6 @@ import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { ANYTHING } from '../schema/schema.ts';
 import { pathsOf, readFields } from './field-set.ts';
 import { WIDGET } from '../../../test/support/sandbox/managed-fields.ts';
-import { TypedError } from './shape.ts';
 import { compare, fieldsOf, merge, removeItems } from './typed.ts';
 
 const SPEC = WIDGET.properties?.spec ?? ANYTHING;
@@ -30,14 +29,6 @@ describe('the fields of a configuration', () => {
 
   test.each(cases)('are %s', (_what, value, paths) => {
     expect(pathsOf(fieldsOf(value, SPEC))).toEqual(paths);
-  });
-
-  test('cannot be determined if an item lacks its key', () => {
-    expect(() => fieldsOf({ ports: [{ name: 'web' }] }, SPEC)).toThrow(
-      new TypedError(
-        'element 0: associative list with keys has an element that omits key field "port" (and doesn\'t have default value)',
-      ),
-    );
   });
 });
 
@@ -127,12 +118,6 @@ describe('merging', () => {
         expect(merged.filter((tag) => applied.includes(tag))).toEqual(applied);
       }),
     );
-  });
-
-  test('returns the live value itself if it already contains the applied value', () => {
-    const live = { size: 1, tags: ['x', 'y'], ports: [{ port: 1, protocol: 'TCP' }], free: { a: [1] } };
-    const applied = { size: 1, tags: ['x', 'y'], ports: [{ port: 1 }], free: { a: [1] } };
-    expect(merge(live, applied, SPEC)).toBe(live);
   });
 });
 

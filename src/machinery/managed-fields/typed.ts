@@ -28,11 +28,8 @@ export interface Comparison {
 }
 
 /**
- * The fields of an applied configuration (typed/tofieldset.go): leaves, list items and map keys, but not named fields
- * that contain others.
- *
- * @param all also every field that contains others, and the value itself
- * @throws TypedError if a list item lacks its keys
+ * The fields of an applied configuration (typed/tofieldset.go): leaves, list items and map keys, but not
+ * named fields that contain others.
  */
 export function fieldsOf(value: JsonValue, schema: Schema, all = false): FieldSet {
   const shape = shapeOf(value, schema);
@@ -65,12 +62,7 @@ const asMember = (set: FieldSet): FieldSet => (set.self ? set : { self: true, ch
 
 const SAME: Comparison = { changed: NO_FIELDS, removed: NO_FIELDS };
 
-/**
- * The difference between two values of one type (typed/compare.go). An added or removed value includes its parents
- * and all its content.
- *
- * @throws TypedError if a list item lacks its keys
- */
+/** The difference between two values of one type (typed/compare.go). */
 export function compare(
   before: JsonValue | undefined,
   after: JsonValue | undefined,
@@ -157,10 +149,8 @@ export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
 }
 
 /**
- * Merges the applied value into the live value and removes nothing (typed/merge.go). Returns the live value itself if
- * nothing differs.
- *
- * @throws TypedError if a list item lacks its keys
+ * Merges the applied value into the live value and removes nothing (typed/merge.go). Returns the live value
+ * itself if nothing differs.
  */
 export function merge(live: JsonValue | undefined, applied: JsonValue, schema: Schema): JsonValue {
   if (live === undefined || live === applied) return applied;
@@ -189,10 +179,7 @@ function mergeMaps(live: JsonValue, applied: JsonValue, schema: Schema): JsonVal
   return changes.length === 0 ? live : Object.fromEntries([...Object.entries(old), ...changes]);
 }
 
-/**
- * Applied items keep their order. Items that only the live list has keep their predecessors as far as the applied
- * order allows.
- */
+/** Applied items keep their order. */
 function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
   const old = listOf(live);
   const wanted = itemsByElement(listOf(applied), schema);

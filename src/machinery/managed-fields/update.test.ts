@@ -13,7 +13,7 @@ import {
   widget,
   WIDGET,
 } from '../../../test/support/sandbox/managed-fields.ts';
-import { trackedOnly, differsOnlyInTimes, recordUpdate } from './update.ts';
+import { trackedOnly, recordUpdate } from './update.ts';
 import { compare } from './typed.ts';
 
 const created = (object: ApiObject, manager = 'a') =>
@@ -21,18 +21,6 @@ const created = (object: ApiObject, manager = 'a') =>
 
 const updated = (before: ApiObject, after: ApiObject, manager = 'b', now = LATER) =>
   recordUpdate({ before, after, ...by(manager, now) });
-
-describe('a create', () => {
-  test('of a built-in kind leaves fields that every object has without a manager', () => {
-    const object = recordUpdate({
-      before: undefined,
-      after: widget({ size: 1 }),
-      ...by(),
-      blank: { spec: {} },
-    });
-    expect(ownersOf(object)).toEqual([['a Update', { 'f:spec': { 'f:size': {} } }]]);
-  });
-});
 
 describe('an update', () => {
   const first = created(widget({ size: 1, word: 'x', notes: { a: '1' } }));
@@ -62,10 +50,6 @@ describe('an update', () => {
       ['example.com/v1', 'status'],
       ['example.com/v2', undefined],
     ]);
-  });
-
-  test('does not restart managedFields that were cleared', () => {
-    expect(updated(widget({ size: 1 }), widget({ size: 2 })).metadata.managedFields).toBeUndefined();
   });
 
   test('with duplicate keys in a list leaves the managers unchanged', () => {
@@ -107,22 +91,6 @@ describe('managedFields in a request', () => {
     ['no field set', [{ ...entry, fieldsV1: { x: {} } }]],
   ])('are ignored if they are %s', (_what, sent) => {
     expect(ownersOf(send(sent))).toEqual(ownersOf(live));
-  });
-});
-
-describe('a write that differs only in times', () => {
-  const before = created(widget({ size: 1 }));
-
-  test('is a no-op', () => {
-    const after = recordUpdate({ before: undefined, after: widget({ size: 1 }), ...by('a', LATER) });
-    expect(differsOnlyInTimes(before, withMeta(after, { resourceVersion: '7' }))).toBe(true);
-  });
-
-  test.each([
-    ['a value', created(widget({ size: 2 }))],
-    ['a manager', created(widget({ size: 1 }), 'b')],
-  ])('is a change if it also differs in %s', (_what, after) => {
-    expect(differsOnlyInTimes(before, after)).toBe(false);
   });
 });
 

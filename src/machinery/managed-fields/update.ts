@@ -33,10 +33,7 @@ export type Managers = ReadonlyMap<string, Manager>;
 
 const NO_MANAGERS: Managers = new Map();
 
-/**
- * The identity of an entry. It excludes the time, and for Apply also the version, which may change. The text equals
- * the API server's, which sorts conflicts by it.
- */
+/** The identity of an entry. The text equals the API server's, which sorts conflicts by it. */
 export const idOf = ({ manager, operation, apiVersion, subresource }: Manager): string =>
   JSON.stringify({
     manager: manager === '' ? undefined : manager,
@@ -52,10 +49,8 @@ export function managersOf(object: ApiObject | undefined): Managers {
 }
 
 /**
- * The managers at the start of a request: those in the request if valid, otherwise those of the live object, because
- * clients that do not know managedFields omit them. An empty list or `[{}]` clears them. Requests to a subresource
- * cannot change them.
- *
+ * The managers at the start of a request: those in the request if valid, otherwise those of the live object,
+ * because clients that do not know managedFields omit them. Requests to a subresource cannot change them.
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go, decodeLiveOrNew
  */
 function managersToStartFrom(live: ApiObject | undefined, sent: ApiObject, subresource: string): Managers {
@@ -243,9 +238,7 @@ export function managersWithout(managers: Managers, fields: FieldSet): Map<strin
 }
 
 /**
- * Whether a write changed only the times in managedFields. Such a write is a no-op: the object keeps its times and
- * its resourceVersion.
- *
+ * Whether a write changed only the times in managedFields.
  * @see k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go
  */
 export function differsOnlyInTimes(before: ApiObject, after: ApiObject): boolean {

@@ -97,9 +97,7 @@ function withType(value: unknown, type: ResourceType): JsonObject {
   return { ...object, apiVersion, kind: type.kind, metadata: isJsonObject(metadata) ? metadata : {} };
 }
 
-/**
- * Built-in kinds may omit apiVersion and kind. @throws ApiFailure 400; 422 if a custom resource has the wrong kind
- */
+/** Built-in kinds may omit apiVersion and kind. */
 function refuseOtherType(object: JsonObject, type: ResourceType): void {
   const expected = apiVersionOf(type);
   const given = (key: string, otherwise: string) => {
@@ -146,9 +144,8 @@ function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
 }
 
 /**
- * Custom resources according to their current definition: fields unknown to the current schema are dropped, and its
- * defaults are applied. The API server does this on every read. The result is memoised per object and type, because
- * most reads repeat.
+ * Custom resources according to their current definition: fields unknown to the current schema are dropped,
+ * and its defaults are applied. The result is memoised per object and type, because most reads repeat.
  */
 export function createDefinedView(): (object: ApiObject, type: ResourceType) => ApiObject {
   const viewsOf = memoizeWeak((type: ResourceType) =>
@@ -163,11 +160,8 @@ function viewOf(object: ApiObject, type: ResourceType): ApiObject {
 }
 
 /**
- * An object after a round trip through Go structs, which applies to built-in kinds and to the metadata of custom
- * resources. Empty optional lists and maps are dropped; in metadata, empty strings too. Returns the same reference if
- * nothing changes.
- *
- * @param schema of the whole object
+ * An object after a round trip through Go structs, which applies to built-in kinds and to the metadata of
+ * custom resources. Returns the same reference if nothing changes.
  */
 function goForm(object: JsonObject, schema: Schema, custom: boolean): JsonObject {
   return changeFields(object, (value, key) => {

@@ -3,10 +3,7 @@ import { changed, section, spec, withFields } from '../fields.ts';
 import { field, withMeta, type ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/**
- * In custom resources and definitions, a status write leaves metadata unchanged except managedFields. Other kinds
- * also take its metadata; Deployments keep their labels (k8s.io/kubernetes/pkg/registry/apps/deployment/strategy.go).
- */
+/** In custom resources and definitions, a status write leaves metadata unchanged except managedFields. */
 const keepsMetadata = ({ custom, group }: ResourceType) => custom || group === 'apiextensions.k8s.io';
 const keepsLabels = ({ group, resource }: ResourceType) => group === 'apps' && resource === 'deployments';
 

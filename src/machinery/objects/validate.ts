@@ -87,9 +87,7 @@ export function withGeneration(
   return withMeta(object, { generation });
 }
 
-/**
- * Whether both have the same content, apart from metadata. Without a status subresource, `status` counts as content.
- */
+/** Whether both have the same content, apart from metadata. */
 function sameContent(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   const ignored = ['metadata', 'apiVersion', 'kind', ...(hasStatus ? ['status'] : [])];
   const rest = (object: ApiObject) =>

@@ -16,11 +16,9 @@ const MAX_OPERATIONS = 10_000;
 const MAX_COPIED = 3 * 1024 * 1024;
 
 /**
- * The object after a JSON patch, with the deviations of kube-apiserver's library from RFC 6902: `replace` adds an absent field, an
- * absent field equals null and is copied as null, an index below 0 counts from the end, and a patch may replace the whole object
- * but not add or remove it.
- *
- * @throws ApiFailure 400 when it is not a list of operations, 413 when there are too many, 422 when one does not apply
+ * The object after a JSON patch, with the deviations of kube-apiserver's library from RFC 6902: `replace`
+ * adds an absent field, an absent field equals null and is copied as null, an index below 0 counts from the
+ * end, and a patch may replace the whole object but not add or remove it.
  * @see https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
  */
 export function applyJsonPatch(object: JsonObject, patch: JsonValue): JsonObject {

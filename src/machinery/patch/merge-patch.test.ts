@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import type { ApiFailure } from '../failure.ts';
 import { applyMergePatch } from './merge-patch.ts';
 
 const parsed = (text: string): JsonObject => {
@@ -10,30 +9,10 @@ const parsed = (text: string): JsonObject => {
   return value;
 };
 
-test.each([
-  ['[]', 'error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}'],
-  [
-    '"a"',
-    'error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}',
-  ],
-  ['null', 'Invalid JSON Patch'],
-])('%s is rejected as a bad request', (patch, message) => {
-  expect(() => applyMergePatch({}, parseJson(patch))).toThrow(
-    expect.objectContaining({
-      message,
-      status: expect.objectContaining({ code: 400 }) as unknown,
-    }) as ApiFailure,
-  );
-});
-
 test('null fields within list items are dropped, and the items stay', () => {
   expect(applyMergePatch({ a: [1] }, parseJson('{"a":[null,{"b":null,"c":[{"d":null}]}]}'))).toEqual({
     a: [null, { c: [{}] }],
   });
-});
-
-test('a list that replaces an object keeps its nulls', () => {
-  expect(applyMergePatch({ a: {} }, { a: [{ b: null }] })).toEqual({ a: [{ b: null }] });
 });
 
 test('keys with a meaning in JavaScript are plain data', () => {

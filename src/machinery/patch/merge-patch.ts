@@ -4,9 +4,8 @@ import { badRequest } from '../failure.ts';
 import { cannotDecode } from './go-types.ts';
 
 /**
- * The object after a JSON merge patch (RFC 7386). As in the API server, null fields within lists are dropped too.
- *
- * @throws ApiFailure 400 when the patch is not an object
+ * The object after a JSON merge patch (RFC 7386). As in the API server, null fields within lists are dropped
+ * too.
  */
 export function applyMergePatch(object: JsonObject, patch: JsonValue): JsonObject {
   if (patch === null) throw badRequest('Invalid JSON Patch');

@@ -114,15 +114,6 @@ describe('lists of objects', () => {
     const { items } = applyStrategicPatch(parsed(LIVE), parseJson(patch), SCHEMA);
     expect(items).toEqual(expected === undefined ? undefined : parseJson(expected));
   });
-
-  test('merge lists within their items', () => {
-    expect(
-      patched(
-        '{"items":[{"name":"a","values":[1],"items":[{"name":"x","map":{"k":1}}]}]}',
-        '{"items":[{"name":"a","values":[2],"items":[{"name":"x","map":{"l":2}}]}]}',
-      ),
-    ).toBe('{"items":[{"name":"a","values":[2,1],"items":[{"name":"x","map":{"k":1,"l":2}}]}]}');
-  });
 });
 
 describe('patches that cannot be applied', () => {

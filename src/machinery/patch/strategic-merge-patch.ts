@@ -12,11 +12,9 @@ const ORDER = '$setElementOrder';
 type List = readonly JsonValue[];
 
 /**
- * The object after a strategic merge patch, which merges lists as the schema says (`x-kubernetes-patch-strategy` and
- * `-merge-key`) and obeys the directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
- *
- * @throws ApiFailure 400 for malformed patches and directives, 422 for lists of lists, 500 for what kube-apiserver calls its own
- * fault, such as an item without its merge key
+ * The object after a strategic merge patch, which merges lists as the schema says
+ * (`x-kubernetes-patch-strategy` and `-merge-key`) and obeys the directives `$patch`, `$retainKeys`,
+ * `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
  * @see k8s.io/apimachinery/pkg/util/strategicpatch/patch.go
  */
 export function applyStrategicPatch(object: JsonObject, patch: JsonValue, schema: Schema): JsonObject {
@@ -175,10 +173,7 @@ function mergeLists(live: List, patch: List, field: Field): List {
 /** The live list without the values in a `$deleteFromPrimitiveList`. */
 const withoutValues = (live: List, values: List): List => live.filter((value) => !values.includes(value));
 
-/**
- * Whether the items are objects.
- * @throws ApiFailure if they are lists or have different types
- */
+/** Whether the items are objects. @throws ApiFailure if they are lists or have different types */
 function holdsObjects(lists: readonly List[]): boolean {
   const items = lists.flat();
   const [first] = items;
@@ -285,10 +280,7 @@ function interleave(left: List, right: List, placeInLive: (item: JsonValue) => n
   return [...result, ...left.slice(taken)];
 }
 
-/**
- * Checks that `$setElementOrder` names all items of the patch, in their order.
- * @throws ApiFailure 500, as in the API server
- */
+/** Checks that `$setElementOrder` names all items of the patch, in their order. */
 function checkOrder(patch: List, order: List, mergeKey: string | undefined): void {
   if (order.length === 0) return;
   const identify = identityBy(mergeKey);

@@ -27,8 +27,6 @@ export interface Target {
 
 /**
  * The object with the patch that the expression of a mutation returned.
- *
- * @throws MutationFailure
  * @see k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch
  */
 export function applyMutation({ patchType }: Mutation, result: unknown, target: Target): ApiObject {

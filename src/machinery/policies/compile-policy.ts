@@ -46,11 +46,7 @@ export interface PolicyExpressions {
 
 type Variables = Readonly<Record<string, CelVariableType>>;
 
-/**
- * Compiles the expressions in the `spec` of a policy. A variable can use those before it.
- *
- * @param types of `object`, `oldObject` and `params`, where they are known
- */
+/** Compiles the expressions in the `spec` of a policy. */
 export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
   // Without a paramKind there is no such variable.
   const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };

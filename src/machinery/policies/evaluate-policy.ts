@@ -31,10 +31,7 @@ const LONGEST_ANNOTATION = 10 * 1024;
 const POLICY_COST_LIMIT = 10_000_000;
 const CONDITIONS_COST_LIMIT = 2_500_000;
 
-/**
- * Evaluates a policy on one request, as k8s.io/apiserver/pkg/admission/plugin/policy/validating does. An error counts
- * as a failure, or is ignored.
- */
+/** Evaluates a policy on one request, as k8s.io/apiserver/pkg/admission/plugin/policy/validating does. */
 export function evaluatePolicy(
   policy: PolicyExpressions & { readonly ignoresFailures: boolean },
   question: Question,

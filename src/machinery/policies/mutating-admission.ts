@@ -50,10 +50,7 @@ interface Request {
 }
 
 /**
- * Evaluates the stored MutatingAdmissionPolicies. The second round evaluates only those that want to see later changes.
- *
- * @returns the object with their patches
- * @throws ApiFailure 403 if a policy fails and its failurePolicy is Fail
+ * Evaluates the stored MutatingAdmissionPolicies.
  * @see k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go
  */
 export async function mutateByPolicies(request: Request): Promise<ApiObject | undefined> {

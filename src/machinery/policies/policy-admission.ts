@@ -36,11 +36,7 @@ interface Denial extends Failure {
   readonly binding: string | undefined;
 }
 
-/**
- * Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does.
- *
- * @throws ApiFailure for the first failure whose binding denies
- */
+/** Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does. */
 export async function validateByPolicies(
   api: PolicyAdmission,
   attributes: AdmissionAttributes,
@@ -261,8 +257,6 @@ const broken = (message: string): BrokenParams => ({
 
 /**
  * The params of a binding, as `CollectParams` finds them.
- *
- * @param namespace of the request; empty for cluster-scoped objects
  * @see k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go
  */
 export async function paramsOf(

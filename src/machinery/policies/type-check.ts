@@ -13,9 +13,8 @@ export interface ExpressionWarning {
 }
 
 /**
- * Checks the validations of a ValidatingAdmissionPolicy against the schemas of the kinds that its rules name, as
- * kube-controller-manager does. It skips rules with a star, subresources, and kinds that are not served.
- *
+ * Checks the validations of a ValidatingAdmissionPolicy against the schemas of the kinds that its rules name,
+ * as kube-controller-manager does.
  * @see k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go
  */
 export function typeWarnings(spec: JsonObject, registry: ResourceRegistry): readonly ExpressionWarning[] {

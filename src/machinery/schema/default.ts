@@ -3,11 +3,8 @@ import { memoizeWeak } from '../../json/objects.ts';
 import { changeFields, changeItems, childSchema, type Schema } from './schema.ts';
 
 /**
- * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes.
- *
- * A null that the schema does not allow is replaced by the default, or dropped if there is none: clients write
- * `creationTimestamp: null`. A default below an absent parent does not create the parent; list items are never
- * created or dropped. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+ * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes. A
+ * default below an absent parent does not create the parent; list items are never created or dropped.
  */
 export function applyDefaults(value: JsonValue, schema: Schema): JsonValue {
   if (isJsonObject(value)) return defaultFields(value, schema);

@@ -15,14 +15,7 @@ import {
 } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';
 
-/**
- * Reports Ajv's errors with the messages and in the order of the API server.
- *
- * Ajv has found the errors. This code walks the schema as k8s.io/kube-openapi/pkg/validation does and asks for each
- * keyword whether it failed. (The order of properties is random there; here it follows the schema.)
- *
- * @param unchanged whether the value at this place is the same as before the update; its errors are then tolerated
- */
+/** Reports Ajv's errors with the messages and in the order of the API server. */
 export function explain(
   value: JsonValue,
   root: JsonSchema,

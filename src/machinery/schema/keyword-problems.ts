@@ -110,10 +110,7 @@ function withinProperty(schema: Schema, name: string, within: Within): Within {
   };
 }
 
-/**
- * Rejects defaults that their own schema would prune or not accept. Follows defaulting.ValidateDefaults of
- * k8s.io/apiextensions-apiserver.
- */
+/** Rejects defaults that their own schema would prune or not accept. */
 export function defaultProblems(schema: Schema, path: string): readonly Cause[] {
   const { default: value, items, properties = {} } = schema;
   const further = furtherSchema(schema);

@@ -11,7 +11,6 @@ const object = (properties: Record<string, Schema>, more: Schema = {}): Schema =
   properties,
   ...more,
 });
-const PRESERVE: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
 test('unknown fields are dropped and reported as strict decoding reports them', () => {
   const schema = object({
@@ -24,22 +23,6 @@ test('unknown fields are dropped and reported as strict decoding reports them', 
   expect(prune(value, schema)).toEqual({
     value: { spec: { ports: [{ port: '1' }], labels: { 'x/y': { a: '' } } } },
     unknown: ['spec.labels.x/y.b', 'spec.ports[0].foo', 'spec.z', 'y'],
-  });
-});
-
-test('declared fields are pruned even where unknown fields are preserved', () => {
-  const schema = object({ known: object({ q: STRING }) }, PRESERVE);
-  expect(prune({ u: { v: 1 }, known: { q: '', z: 1 } }, schema)).toEqual({
-    value: { u: { v: 1 }, known: { q: '' } },
-    unknown: ['known.z'],
-  });
-});
-
-test('a list that preserves unknown fields preserves them in its items', () => {
-  const schema: Schema = { type: 'array', items: object({ q: object({ r: STRING }) }), ...PRESERVE };
-  expect(prune([{ z: 1, q: { r: '', s: '' } }, [{ z: 1 }]], schema)).toEqual({
-    value: [{ z: 1, q: { r: '' } }, [{ z: 1 }]],
-    unknown: ['[0].q.s'],
   });
 });
 

@@ -5,10 +5,7 @@ import { changeFields, changeItems, childSchema, property, type Schema } from '.
 /** Paths of dropped fields, as in `strict decoding error: unknown field "spec.ports[0].foo"`. */
 type Unknown = string[];
 
-/**
- * The value without fields unknown to its schema; the same reference if there are none. Follows
- * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
- */
+/** The value without fields unknown to its schema; the same reference if there are none. */
 export function prune(
   value: JsonValue,
   schema: Schema,

@@ -105,10 +105,7 @@ export function branchesOf(schema: Schema): readonly (readonly [branch: Schema, 
   ];
 }
 
-/**
- * Whether `test` holds for a schema or any schema below it, except in branches. Memoised by schema: walks over
- * objects ask at every step, and the answer is mostly no at the root.
- */
+/** Whether `test` holds for a schema or any schema below it, except in branches. */
 export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) => boolean {
   const isAnywhere: (schema: Schema) => boolean = memoizeWeak((schema) => {
     const children = [...Object.values(schema.properties ?? {}), furtherSchema(schema), schema.items];

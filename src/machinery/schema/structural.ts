@@ -7,11 +7,8 @@ import { ruleProblems } from './rules/rule-problems.ts';
 import { branchesOf, property, schemaToJson, type Schema } from './schema.ts';
 
 /**
- * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that CRDs may
- * not use, or its defaults, patterns or rules are invalid. Follows ValidateCustomResourceDefinitionOpenAPISchema and
- * schema.ValidateStructural of k8s.io/apiextensions-apiserver.
- *
- * @param path where the schema is, e.g. `spec.versions[0].schema.openAPIV3Schema`
+ * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that
+ * CRDs may not use, or its defaults, patterns or rules are invalid.
  */
 export function structuralProblems(schema: Schema, path: string): readonly Cause[] {
   const keywords = keywordProblems(schema, path);

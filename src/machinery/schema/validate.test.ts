@@ -1,8 +1,5 @@
-import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
-import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
-import { compileSchema } from './json-schema.ts';
+import { parseJson, type JsonValue } from '../../json/json.ts';
 import type { Schema } from './schema.ts';
 import { validateSchema } from './validate.ts';
 
@@ -142,30 +139,6 @@ test.each<[string, readonly string[], readonly string[]]>([
   }
 });
 
-const schemaOf = (text: string) => parseJson(text) as Schema; // written here
-
-// Printed by kube-openapi of Kubernetes 1.37.
-test.each<[Schema, JsonValue, readonly string[]]>([
-  [
-    schemaOf('{"type":"integer","maximum":9223372036854775807}'),
-    5,
-    ['Maximum boundary value must be of type integer (default format)'],
-  ],
-  [
-    { ...INTEGER, format: 'int32', maximum: 2 ** 32, minimum: -(2 ** 32), multipleOf: 0.5 },
-    3,
-    ['MultipleOf', 'Minimum boundary', 'Maximum boundary'].map(
-      (what) => `${what} value must be of type integer with format int32`,
-    ),
-  ],
-  [{ ...INTEGER, maximum: 2.5, nullable: true }, null, []],
-  [{ 'x-kubernetes-int-or-string': true, maximum: 2.5 }, 1, []],
-])('a number is rejected if the field cannot hold its bounds (%#)', (schema, value, expected) => {
-  expect(saidOf(value, schema)).toEqual(
-    expected.map((message) => `FieldValueInvalid <nil>: Invalid value: "": ${message} in spec.x`),
-  );
-});
-
 test.each<[string, Schema, JsonValue, readonly string[]]>([
   [
     'none of oneOf',
@@ -221,10 +194,6 @@ test.each<[string, Schema, JsonValue, readonly string[]]>([
   expect(saidOf(value, object({ a: INTEGER, b: INTEGER, c: INTEGER }, branches))).toEqual(expected);
 });
 
-test('branches do not apply to null', () => {
-  expect(saidOf(null, object({}, { nullable: true, not: { required: ['a'] } }))).toEqual([]);
-});
-
 test('an integer beyond 2^53 is compared as a double and printed exactly', () => {
   const value = parseJson('9007199254740993');
   expect(saidOf(value, INTEGER)).toEqual([]);
@@ -236,19 +205,6 @@ test('an integer beyond 2^53 is compared as a double and printed exactly', () =>
     `${TYPE}"number": spec.x in body must be of type integer: "number"`,
     NOT_IN_RANGE,
   ]);
-});
-
-test('items of a map list are identified by all their keys', () => {
-  const items = object({ k: STRING, j: INTEGER });
-  const schema = list(items, { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k', 'j'] });
-  expect(saidOf([{ k: 'a', j: 5 }, { k: 'a' }, { j: 5, k: 'a' }], schema)).toEqual([
-    'FieldValueDuplicate spec.x[2]: Duplicate value: {"j":5,"k":"a"}',
-  ]);
-});
-
-test('lists of built-in kinds may have duplicates: their list type only guides merging', () => {
-  const schema = list(STRING, { 'x-kubernetes-list-type': 'set', 'x-kubernetes-patch-strategy': 'merge' });
-  expect(saidOf(['a', 'a'], schema)).toEqual([]);
 });
 
 test('a pattern with exponential backtracking is evaluated in linear time', () => {
@@ -266,37 +222,6 @@ test('on update, an existing problem is tolerated if its value is unchanged and 
   expect(fields({ ...old, map: [{ k: 'b' }, { k: 'a', v: 2 }] })).toEqual([]);
   expect(fields({ ...old, map: [{ k: 'a', v: 3 }] })).toEqual(['map[0].v']);
   expect(fields({ ...old, plain: [{ k: 'b' }, { k: 'a', v: 2 }] })).toEqual(['plain[1].v']);
-});
-
-/** Branches that small values match about half of the time. */
-const anyBranch: fc.Arbitrary<Schema> = fc.constantFrom<Schema>(
-  { required: ['a'] },
-  { properties: { a: { minLength: 2 } }, required: ['b'] },
-  { minProperties: 1, maxProperties: 1 },
-  { not: { required: ['c'] } },
-  { items: { minimum: 1 }, maxItems: 1 },
-);
-
-/** The compiled schema leaves embedded objects to the decoder, on every level. */
-const withoutEmbedded = (schema: Schema): Schema =>
-  JSON.parse(stringifyJson(schema), (key, value: JsonValue) =>
-    key === 'x-kubernetes-embedded-resource' ? false : value,
-  ) as Schema; // JSON of a schema
-
-test('a rejected value has a cause, a valid value has none, and the input is not mutated', () => {
-  const branches = fc.array(anyBranch, { minLength: 1, maxLength: 3 });
-  const branching = fc.record({ allOf: branches, anyOf: branches, oneOf: branches }, { requiredKeys: [] });
-  fc.assert(
-    fc.property(anyValue, anySchema, branching, (value, schema, more) => {
-      const all = frozen({ ...schema, ...more });
-      const plain = JSON.parse(stringifyJson(frozen(value))) as JsonValue; // without bigints, which Ajv does not support
-      const isRefused = compileSchema(all).check(plain).length > 0;
-      const causes = validateSchema(plain, frozen(withoutEmbedded(all)));
-      expect(causes.filter(({ message }) => !message.includes('must not be empty')).length > 0).toBe(
-        isRefused,
-      );
-    }),
-  );
 });
 
 test('no text of a schema or an object becomes code, although schemas are compiled to code', () => {

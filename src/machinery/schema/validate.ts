@@ -24,13 +24,7 @@ import { explain, type Place } from './explain.ts';
 import { compileSchema, type CompiledSchema } from './json-schema.ts';
 import { canonicalJson, duplicateValue, invalidValue, requiredValue, when } from './causes.ts';
 
-/**
- * Duplicate items in lists of type set, and duplicate keys in lists of type map. Follows
- * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
- *
- * Lists with a patch strategy belong to built-in kinds. Their list type only guides merging, and duplicates are
- * allowed.
- */
+/** Duplicates in lists of type set or map. Built-in kinds, which have a patch strategy, allow them. */
 function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasUniqueLists(schema)) return [];
   return [
@@ -75,11 +69,7 @@ const isUnique = (schema: Schema) =>
 
 const hasUniqueLists = anywhere(isUnique);
 
-/**
- * The problems of the object according to its schema. `checkRules` evaluates CEL rules.
- * @param old the object before an update: an existing problem whose value is unchanged is tolerated (ratcheting,
- *   Kubernetes 1.33) if the field can be correlated, which is not the case in lists other than maps
- */
+/** @param old the object before an update: what has not changed since is tolerated, if it can be correlated */
 export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue): readonly Cause[] {
   const { check, root } = compileSchema(schema);
   const errors = checkWithBigints(value, check);
@@ -90,10 +80,7 @@ export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue
   return [...faults, ...embeddedProblems(value, schema), ...duplicates];
 }
 
-/**
- * Ajv does not accept bigints as numbers. A value with bigints is therefore checked again with doubles, which is how
- * the API server compares bounds. Values beyond 64 bits are not integers.
- */
+/** Ajv accepts no bigints: such a value is checked again with doubles, which the API server compares, too. */
 function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
   const errors = check(value);
   const doubles = errors.length === 0 ? value : withDoubles(value);
@@ -128,10 +115,7 @@ const KIND = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/i;
 const KIND_RULE =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-/**
- * The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). Follows
- * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without syntax checks of metadata fields.
- */
+/** The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). */
 function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasEmbedded(schema)) return [];
   const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;

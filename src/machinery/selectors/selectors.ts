@@ -4,10 +4,7 @@ import { labelKeyProblems, labelValueProblems } from '../name-problems.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/**
- * The predicate of a `labelSelector` parameter; an empty one accepts everything.
- * @throws ApiFailure 400 in the API server's words
- */
+/** The predicate of a `labelSelector` parameter; an empty one accepts everything. */
 export function parseLabelSelector(text: string): (labels: Labels | undefined) => boolean {
   const requirements = parseLabelRequirements(text);
   return (labels = {}) => requirements.every((requirement) => meets(labels, requirement));
@@ -33,12 +30,7 @@ function meets(labels: Labels, { key, operator, values }: LabelRequirement): boo
   }
 }
 
-/**
- * The predicate of a `fieldSelector` parameter; an empty one accepts everything.
- * @param fields the selectable fields: `metadata.name`, `type` → value of the field, empty if absent
- * @param custom whether the selector is for custom resources, whose error message differs
- * @throws ApiFailure 400 in the API server's words
- */
+/** The predicate of a `fieldSelector` parameter; an empty one accepts everything. */
 export function parseFieldSelector(
   text: string,
   fields: Readonly<Record<string, (object: ApiObject) => string>>,
@@ -117,7 +109,6 @@ const isIdentifier = (token: string) => token !== END && !SYMBOLS.has(token);
 
 /**
  * The requirements of a label selector, all of which must hold.
- * @throws ApiFailure 400
  * @see k8s.io/apimachinery/pkg/labels/selector.go for the grammar and the messages
  */
 export function parseLabelRequirements(text: string): readonly LabelRequirement[] {

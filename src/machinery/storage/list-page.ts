@@ -9,11 +9,7 @@ export interface Shelf {
   readonly history: History;
 }
 
-/**
- * A page of a list. All pages show the state at the revision of the first page, regardless of later writes.
- * @param now the storage's revision
- * @throws ApiFailure 410 or 400, see {@link ListOptions}
- */
+/** A page of a list. @throws ApiFailure 410 or 400, see {@link ListOptions} */
 export function listPage(shelf: Shelf, now: number, options: ListOptions): Page {
   const { namespace, limit = 0, continueToken = '', accepts } = options;
   const { from, to } = namespace === undefined ? { from: '', to: undefined } : keyRangeOf(namespace);
@@ -185,8 +181,7 @@ function parseToken(text: string): JsonObject {
 }
 
 /**
- * 410 for a page whose revision has been compacted. It offers a token that continues with the current state.
- * @param start as in {@link Continuation}
+ * 410 for a page whose revision has been compacted.
  * @see k8s.io/apiserver/pkg/storage/etcd3/errors.go for the message
  */
 function continueExpired(start: string): ApiFailure {

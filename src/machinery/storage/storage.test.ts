@@ -44,41 +44,7 @@ function listAll(storage: Storage, options: ListOptions, between: () => void = (
   return items;
 }
 
-describe('writes', () => {
-  test('every write takes the next number of one counter, whatever its place', () => {
-    const storage = createStorage();
-    const first = storage.create(SECRETS, secret('prod', 'db'));
-    const second = storage.create(WIDGETS, secret('', 'w'));
-    const third = storage.replace(SECRETS, secret('prod', 'db', { a: '1' }), versionOf(first));
-    expect([first, second, third].map(versionOf)).toEqual(['2', '3', '4']);
-    expect(storage.revision()).toBe(4);
-    expect(storage.get(SECRETS, { namespace: 'prod', name: 'db' })).toBe(third);
-  });
-
-  test('a removal returns the last state at the revision of the removal', () => {
-    const storage = filled(1);
-    const last = storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
-    expect(last).toEqual({ ...secret('prod', 's0'), metadata: { ...last.metadata, resourceVersion: '3' } });
-    expect(storage.get(SECRETS, { namespace: 'prod', name: 's0' })).toBeUndefined();
-    expect(storage.count(SECRETS)).toBe(0);
-  });
-});
-
 describe('lists', () => {
-  test('a selector fills pages with matching objects and hides the number of remaining objects', () => {
-    const storage = filled(10);
-    const accepts = ({ metadata }: ApiObject) => Number(metadata.name?.slice(1)) % 3 === 0;
-    const first = storage.list(SECRETS, { limit: 2, accepts });
-    expect(keysOf(first.items)).toEqual(['prod/s0', 'prod/s3']);
-    expect(first.remaining).toBeUndefined();
-    expect(keysOf(listAll(storage, { limit: 2, accepts }))).toEqual([
-      'prod/s0',
-      'prod/s3',
-      'prod/s6',
-      'prod/s9',
-    ]);
-  });
-
   test('a page whose revision is compacted is rejected with a token for the current state', () => {
     const storage = filled(4, { history: 2 });
     const { continueToken = '' } = storage.list(SECRETS, { limit: 1 });
@@ -94,31 +60,6 @@ describe('lists', () => {
     const rest = storage.list(SECRETS, { continueToken: fresh });
     expect(keysOf(rest.items)).toEqual(['prod/s01', 'prod/s1', 'prod/s11', 'prod/s2', 'prod/s21', 'prod/s3']);
     expect(rest.revision).toBe(storage.revision());
-  });
-
-  test('a list may show an earlier state that is still known', () => {
-    const storage = filled(3, { history: 4 });
-    storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
-    const page = storage.list(SECRETS, { revision: 3, limit: 1 });
-    expect([page.revision, ...keysOf(page.items)]).toEqual([3, 'prod/s0']);
-    const { continueToken = '' } = page;
-    expect(keysOf(storage.list(SECRETS, { continueToken }).items)).toEqual(['prod/s1']);
-    for (const name of ['a', 'b', 'c']) storage.create(SECRETS, secret('prod', name));
-    expect(statusOf(() => storage.list(SECRETS, { revision: 2 }))).toMatchObject({
-      code: 410,
-      reason: 'Expired',
-      message: 'The resourceVersion for the provided list is too old.',
-    });
-  });
-
-  test.each([
-    ['invalid base64', '?'],
-    ['invalid JSON', Buffer.from('x').toString('base64url')],
-    ['no version', Buffer.from('{"rv":2,"start":"a\\u0000"}').toString('base64url')],
-    ['no revision', Buffer.from('{"v":"meta.k8s.io/v1","start":"a\\u0000"}').toString('base64url')],
-    ['no start', Buffer.from('{"v":"meta.k8s.io/v1","rv":2}').toString('base64url')],
-  ])('a token with %s is a bad request', (_what, continueToken) => {
-    expect(statusOf(() => filled(1).list(SECRETS, { continueToken }))).toMatchObject({ code: 400 });
   });
 });
 
@@ -153,43 +94,6 @@ describe('watches', () => {
     expect(statusOf(() => watched(storage, oldest - 1))).toMatchObject({ code: 410 });
   });
 
-  test('writes to one place do not displace the events of another', () => {
-    const storage = createStorage({ history: 4 });
-    storage.create(SECRETS, secret('prod', 'db'));
-    for (let index = 0; index < 50; index += 1) storage.create(WIDGETS, secret('prod', `w${index}`));
-    expect(summary(watched(storage, 1).events)).toEqual(['ADDED prod/db 2']);
-  });
-
-  test('a watcher that throws affects neither the write nor other watchers, and its error is reported', () => {
-    const errors: unknown[] = [];
-    const storage = createStorage({ onWatcherError: (error) => errors.push(error) });
-    storage.watch(SECRETS, 1, () => {
-      throw new Error('broken watcher');
-    });
-    const { events } = watched(storage, 1);
-    storage.create(SECRETS, secret('prod', 'db'));
-    expect(storage.count(SECRETS)).toBe(1);
-    expect(events).toHaveLength(1);
-    expect(errors.map(String)).toEqual(['Error: broken watcher']);
-  });
-
-  test('a watcher may stop itself and others during delivery', () => {
-    const storage = createStorage();
-    const heard: string[] = [];
-    const stops: (() => void)[] = [];
-    for (const name of ['first', 'second']) {
-      stops.push(
-        storage.watch(SECRETS, 1, () => {
-          heard.push(name);
-          for (const stop of stops) stop();
-        }),
-      );
-    }
-    storage.create(SECRETS, secret('prod', 'a'));
-    storage.create(SECRETS, secret('prod', 'b'));
-    expect(heard).toEqual(['first']);
-  });
-
   test('a watcher that writes preserves the order of events for all watchers, including new ones', () => {
     const storage = createStorage();
     let late: readonly StoredEvent[] = [];
@@ -204,16 +108,6 @@ describe('watches', () => {
     const expected = ['ADDED prod/cause 2', 'ADDED prod/effect 3', 'ADDED prod/end 4'];
     expect(summary(events)).toEqual(expected);
     expect(summary(late)).toEqual(expected);
-  });
-
-  test('a watcher that writes during the replay of past events receives that write once, afterwards', () => {
-    const storage = filled(2);
-    const heard: string[] = [];
-    storage.watch(SECRETS, 1, ({ object }) => {
-      heard.push(keyOf(object));
-      if (heard.length === 1) storage.create(SECRETS, secret('prod', 'new'));
-    });
-    expect(heard).toEqual(['prod/s0', 'prod/s1', 'prod/new']);
   });
 });
 

@@ -115,10 +115,7 @@ function createShelves(history: number): (place: Place) => Shelf {
   };
 }
 
-/**
- * Delivers events in order to all watchers. If a watcher writes and so causes another event, that event waits until
- * every watcher has received the current one. Tasks must not throw.
- */
+/** An event that a watcher causes waits until every watcher has received the current one. Tasks must not throw. */
 function createDelivery() {
   const waiting: (() => void)[] = [];
   let busy = false;

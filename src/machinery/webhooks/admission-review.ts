@@ -100,10 +100,7 @@ export interface Verdict {
   readonly status: JsonObject | undefined;
 }
 
-/**
- * Parses an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request).
- * @throws Error if the answer is invalid
- */
+/** Parses an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request). */
 export function verdictOf(
   answer: JsonValue,
   { version, uid }: Pick<Question, 'version' | 'uid'>,

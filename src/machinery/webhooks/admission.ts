@@ -110,9 +110,7 @@ interface Round {
   readonly all: ReadonlySet<Hook>;
 }
 
-/**
- * Calls webhooks in sequence, each with the changes of earlier ones. The second round calls only webhooks in `again`.
- */
+/** Calls webhooks in sequence, each with the changes of earlier ones. */
 async function mutatingRound(
   { api, hooks, complete, notes }: MutatingContext,
   attributes: AdmissionAttributes,
@@ -160,11 +158,7 @@ function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string):
   notes.annotate(annotation, hook.name);
 }
 
-/**
- * The object with the webhook's patch in the version of the request; undefined if the patch is empty.
- * @throws CallFailure if the patch is invalid
- * @throws ApiFailure 500 if the patch does not apply; the failure policy does not cover this
- */
+/** Undefined if the patch is empty. A patch that does not apply is no failure of the webhook: its policy does not count. */
 async function patched(
   api: WebhookAdmission,
   { name }: Hook,

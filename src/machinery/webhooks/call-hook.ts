@@ -29,11 +29,7 @@ export interface WebhookAdmission extends AdmissionWorld {
 
 const USER_AGENT = 'kube-apiserver-admission';
 
-/**
- * The review to send to a webhook; undefined if the webhook does not match the request.
- * @throws ApiFailure 403 if a match condition cannot be evaluated, 500 if the object cannot be converted to the
- *   wanted version
- */
+/** The review to send to a webhook; undefined if the webhook does not match the request. */
 export async function questionFor(
   api: WebhookAdmission,
   hook: Hook,
@@ -46,10 +42,7 @@ export async function questionFor(
   return conditionsHold(hook, question) ? question : undefined;
 }
 
-/**
- * The request with its objects in another version.
- * @throws ApiFailure 500 if they cannot be converted
- */
+/** The request with its objects in another version. @throws ApiFailure 500 if they cannot be converted */
 export async function questionIn(
   { convert, newUid }: Pick<WebhookAdmission, 'convert' | 'newUid'>,
   seen: ResourceType,
@@ -78,11 +71,7 @@ export async function converted<Result>(conversion: Promise<Result>): Promise<Re
   }
 }
 
-/**
- * The answer of a webhook that allows the request.
- * @throws CallFailure if there is no valid answer
- * @throws ApiFailure if the webhook denies the request, or does not support dry run
- */
+/** The answer of a webhook that allows the request. @throws CallFailure if there is no valid answer */
 export async function callHook(
   { call }: Pick<WebhookAdmission, 'call'>,
   hook: Hook,

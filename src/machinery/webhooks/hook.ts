@@ -56,10 +56,7 @@ export interface Hook {
   readonly reinvokes: boolean;
 }
 
-/**
- * The webhooks of a stored configuration in order. Stored configurations are validated and defaulted; absent fields
- * are empty.
- */
+/** The webhooks of a stored configuration in order: it is validated and defaulted. */
 export const hooksOf = memoizeWeak((configuration: ApiObject): readonly Hook[] =>
   records(configuration, 'webhooks').map((webhook) => hookOf(webhook, configuration)),
 );

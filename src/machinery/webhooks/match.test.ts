@@ -53,18 +53,6 @@ test('a webhook receives an equivalent version that it wants', () => {
   expect(seen({ ...rules({ apiVersions: ['v2'] }), matchPolicy: 'Exact' }, V1)).toBeUndefined();
 });
 
-test('a subresource is equivalent only if both versions have it', () => {
-  const status = { resources: ['servers/status'] };
-  expect(seen(rules({ ...status, apiVersions: ['v1'] }), { ...V1, subresource: 'status' })).toBe('v1');
-  expect(seen(rules({ ...status, apiVersions: ['v2'] }), { ...V1, subresource: 'status' })).toBeUndefined();
-});
-
-test('Events of the two groups are the same objects', () => {
-  const type = typeOf('v1 Event');
-  const wanted = rules({ apiGroups: ['events.k8s.io'], resources: ['events'] });
-  expect(matchingType(hook(wanted), attributes({ type }), world)?.group).toBe('events.k8s.io');
-});
-
 const RED = { namespaceSelector: { matchLabels: { team: 'red' } } };
 
 test('a namespaceSelector checks the new state of a Namespace, and the old state on deletion', () => {

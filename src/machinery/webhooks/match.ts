@@ -44,10 +44,7 @@ interface World {
   readonly storage: Storage;
 }
 
-/**
- * The version in which the webhook wants the object; undefined if it does not match. With matchPolicy Equivalent, a
- * rule for another version of the resource matches and determines the version.
- */
+/** The version in which the webhook wants the object; undefined if it does not match. */
 export function matchingType(
   criteria: Criteria,
   attributes: AdmissionAttributes,
@@ -143,9 +140,8 @@ function selectsObject(
 }
 
 /**
- * Whether all matchConditions of a webhook hold. A false condition decides, even if others cannot be evaluated.
- * @throws ApiFailure 403 if a condition cannot be evaluated and failurePolicy is Fail; with Ignore the webhook is
- *   skipped
+ * Whether all matchConditions of a webhook hold. A false condition decides, even if others cannot be
+ * evaluated.
  * @see k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
  */
 export function conditionsHold({ conditions, ignoresFailures }: Hook, question: Question): boolean {

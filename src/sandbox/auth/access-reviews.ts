@@ -28,14 +28,6 @@ export function createReviews(
     SelfSubjectAccessReview: (review, user) => decide(review, user, metadataProblems(review)),
     SubjectAccessReview: (review) =>
       decide(review, subjectOf(spec(review)), subjectProblems(review), metadataProblems(review)),
-    LocalSubjectAccessReview: (review) =>
-      decide(
-        review,
-        subjectOf(spec(review)),
-        subjectProblems(review),
-        metadataProblems(review),
-        localProblems(review),
-      ),
     SelfSubjectRulesReview: (review, user) => {
       const namespace = text(spec(review), 'namespace');
       if (namespace === '') throw badRequest('no namespace on request');
@@ -71,22 +63,12 @@ function subjectProblems(review: ApiObject): readonly Cause[] {
     : [];
 }
 
-/** A review has no name or other metadata. {@link localProblems} checks its namespace. */
+/** A review has no name or other metadata. */
 function metadataProblems(review: ApiObject): readonly Cause[] {
   const given = Object.entries(record(review, 'metadata') ?? {}).filter(
     ([name, value]) => value !== null && name !== 'namespace' && name !== 'managedFields',
   );
   return given.length === 0 ? [] : [invalidValue('metadata', Object.fromEntries(given), 'must be empty')];
-}
-
-function localProblems(review: ApiObject): readonly Cause[] {
-  const path = record(spec(review), 'nonResourceAttributes');
-  if (path !== undefined)
-    return [invalidValue('spec.nonResourceAttributes', path, 'disallowed on this kind of request')];
-  const namespace = text(record(spec(review), 'resourceAttributes') ?? {}, 'namespace');
-  return namespace === (review.metadata.namespace ?? '')
-    ? []
-    : [invalidValue('spec.resourceAttributes.namespace', namespace, 'must match metadata.namespace')];
 }
 
 function attributesOf(asked: JsonObject): Attributes {

@@ -17,10 +17,8 @@ export function createUserLookup(tokens: ReadonlyMap<string, UserInfo>, issued: 
 }
 
 /**
- * Authenticates a request. Schemes other than Bearer are ignored, as in an API server without an authenticator for
- * them.
- *
- * @throws ApiFailure 401 if the token is not valid
+ * Authenticates a request. Schemes other than Bearer are ignored, as in an API server without an
+ * authenticator for them.
  */
 export function createAuthenticator(findUser: FindUser): (headers: RequestHeaders) => UserInfo {
   return (headers) => {
@@ -72,13 +70,7 @@ interface ServiceAccountTokens {
 /** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
-/**
- * The tokens of ServiceAccounts, in memory. They are opaque; a real API server issues JWTs, but clients of the
- * sandbox do not parse them.
- *
- * @param random a new unpredictable text for each call
- * @param uidOf the uid of a ServiceAccount that exists and is not being deleted
- */
+/** The tokens of ServiceAccounts, in memory. */
 export function createServiceAccountTokens(
   now: () => Date,
   random: () => string,

@@ -4,12 +4,7 @@ import type { JsonObject } from '../../json/json.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
-/**
- * The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. The aggregation controller fills in the
- * rules of admin, edit and view.
- *
- * @param now RFC 3339 with second precision
- */
+/** The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. */
 export function bootstrapObjects(now: string, newUid: () => string): readonly ApiObject[] {
   const withIdentity = (name: string, { metadata, ...rest }: Declared): ApiObject =>
     ofJson({ ...rest, metadata: { ...metadata, name, uid: newUid(), creationTimestamp: now } });

@@ -16,11 +16,9 @@ import {
 } from './rbac.ts';
 
 /**
- * Why `user` may not write this Role, ClusterRole or binding: it would grant permissions that the user does not have.
- * `old` is the stored object, undefined on create. Returns undefined if the write is allowed.
- *
+ * Why `user` may not write this Role, ClusterRole or binding: it would grant permissions that the user does
+ * not have. `old` is the stored object, undefined on create. Returns undefined if the write is allowed.
  * @see kubernetes/pkg/registry/rbac, the policybased storages
- * @throws ApiFailure 404 if the role of a binding does not exist
  */
 export function escalationProblem(
   authorizer: Authorizer,

@@ -14,11 +14,8 @@ const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION = 'authentication.k8s.io';
 
 /**
- * The user that `user` impersonates with the `Impersonate-…` headers; undefined without them. Every name, group, uid
- * and extra value needs its own permission.
- *
+ * The user that `user` impersonates with the `Impersonate-…` headers; undefined without them.
  * @see k8s.io/apiserver/pkg/endpoints/filters/impersonation
- * @throws ApiFailure 400 without a user to impersonate, 403 without permission
  */
 export function impersonate(
   user: UserInfo,

@@ -174,10 +174,7 @@ export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchA
   };
 }
 
-/**
- * The missing roles without duplicates, printed like Go's aggregate errors. The authoriser reads a cache, whose
- * errors use the singular; the escalation check reads the storage, whose errors use the resource name.
- */
+/** The missing roles without duplicates, printed like Go's aggregate errors. */
 export function missingRoles(missing: readonly RoleRef[], plural = ''): string {
   const texts = missing.map(
     ({ kind, name }) => `${kind.toLowerCase()}${plural}.${RBAC_GROUP} ${JSON.stringify(name)} not found`,

@@ -8,13 +8,7 @@ import type { Api } from '../pipeline/context.ts';
 import { isDone } from '../pipeline/delete.ts';
 import { handle } from '../pipeline/handle.ts';
 
-/**
- * Sends a controller's request through the whole pipeline, including webhooks. An object in the body may be stored in
- * another version; controllers change only metadata, which all versions share.
- *
- * @param account of the controller, in kube-system
- * @throws ApiFailure
- */
+/** Sends a controller's request through the whole pipeline, including webhooks. @throws ApiFailure */
 export async function ask(
   api: Api,
   account: string,

@@ -113,9 +113,7 @@ const POLICIES: Place = {
 };
 
 /**
- * Maintains the status of ValidatingAdmissionPolicies. A policy is checked once per generation: kinds that are defined later
- * change nothing.
- *
+ * Maintains the status of ValidatingAdmissionPolicies.
  * @see kubernetes/pkg/controller/validatingadmissionpolicystatus
  */
 function startPolicyTypes(api: Api, onError: (error: unknown) => void): () => void {

@@ -11,13 +11,7 @@ import { planDefinitionStatus, setCondition } from '../../machinery/crd/status.t
 import type { Place } from '../../machinery/storage/stored.ts';
 import type { Api } from '../pipeline/context.ts';
 
-/**
- * Maintains the status of definitions, and removes a deleted definition once its objects are deleted. Runs in
- * microtasks: after a write and any `await`, the definition is established. Returns a function that stops the
- * controller.
- *
- * @param deleteAll deletes every object of a place; objects with finalizers are only marked
- */
+/** Runs in microtasks: after a write and any `await`, the definition is established. */
 export function startDefinitionsController(
   { storage, now }: Api,
   deleteAll: (place: Place) => void,

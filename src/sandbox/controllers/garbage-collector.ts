@@ -16,11 +16,8 @@ interface Stored {
 }
 
 /**
- * Deletes objects whose owners are gone, and completes foreground and orphaning deletions. Returns a function that
- * stops the collector.
- *
+ * Deletes objects whose owners are gone, and completes foreground and orphaning deletions.
  * @see kubernetes/pkg/controller/garbagecollector
- * @param onError called with errors of work that is retried
  */
 export function startGarbageCollector(api: Api, onError: (error: unknown) => void): () => void {
   const graph = createOwnerGraph();

@@ -4,10 +4,8 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 10_000;
 
 /**
- * `add` schedules `work` for a key; several calls before it starts count as one. `stop` starts no further work; running
- * work finishes. Work starts in a later turn of the event loop, so that the client whose write caused it is answered first.
- *
- * @param work must read the current state, because a key does not say what happened; retried later if it throws
+ * `add` schedules `work` for a key; several calls before it starts count as one. Work starts in a later turn
+ * of the event loop, so that the client whose write caused it is answered first.
  */
 export function createWorkQueue(
   work: (key: string) => void | Promise<void>,

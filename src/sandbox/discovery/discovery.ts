@@ -31,7 +31,6 @@ export const VERSION: JsonObject = {
 
 /**
  * The discovery documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths.
- * @throws ApiFailure 406
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
  */
 export function discoveryAnswer(

@@ -17,10 +17,8 @@ import { schemaToJson, type Schema } from '../../machinery/schema/schema.ts';
 const TITLE = 'Kubernetes';
 
 /**
- * `/openapi/v3`, which lists a document for each group and version, and the documents. Undefined for all other paths,
- * including `/openapi/v2`: current clients fall back to version 3.
- *
- * @throws ApiFailure 406
+ * `/openapi/v3`, which lists a document for each group and version, and the documents. Undefined for all
+ * other paths, including `/openapi/v2`: current clients fall back to version 3.
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3
  */
 export function openApiAnswer(
@@ -203,10 +201,9 @@ const SHARED_SCHEMAS: JsonObject = {
 };
 
 /**
- * `/openapi/v2`, as an empty document. kubectl reads it before it sends a `kind: List`, or a kind that no version 3
- * document contains, and rejects the file if the document is missing. It leaves validation of kinds that are not in
- * the document to the server. Undefined for all other paths.
- *
+ * `/openapi/v2`, as an empty document. kubectl reads it before it sends a `kind: List`, or a kind that no
+ * version 3 document contains, and rejects the file if the document is missing. Undefined for all other
+ * paths.
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v2
  */
 export function swaggerAnswer(
@@ -223,10 +220,7 @@ const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 const JSON_TEXT = stringifyJson({ swagger: '2.0', info: { title: TITLE, version: GIT_VERSION }, paths: {} });
 
-/**
- * A bytes field in protobuf: key, length, content. Numbers below 16 and lengths below 128 take one byte, which is one
- * character.
- */
+/** A bytes field in protobuf: key, length, content. */
 const field = (number: number, content: string): string =>
   String.fromCharCode(number * 8 + 2, content.length) + content;
 

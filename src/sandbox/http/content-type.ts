@@ -29,11 +29,7 @@ export const mediaTypeOf = (encoding: Encoding): string => `application/${encodi
 
 const MEDIA_TYPES = ENCODINGS.map(mediaTypeOf);
 
-/**
- * Negotiates the answer to a read or write of objects.
- * @param accept the header; JSON if absent
- * @throws ApiFailure 406 if no accepted encoding is available
- */
+/** Negotiates the answer to a read or write of objects. */
 export const negotiate = (accept: string | undefined): Accepted<Form> => negotiateDocument(accept, formOf);
 
 /** Negotiates the answer with a document that is not an API object. @throws ApiFailure 406 */
@@ -54,12 +50,7 @@ export function negotiateRefusal(accept: string | undefined): Encoding {
   return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
 }
 
-/**
- * Rejects, before the request is processed, an Accept header that cannot be satisfied. For built-in kinds the API
- * server's router does this, with its own message.
- *
- * @throws ApiFailure 406
- */
+/** Rejects, before the request is processed, an Accept header that cannot be satisfied. */
 export function refuseUnacceptable(
   accept: string | undefined,
   { isWatch, custom }: { readonly isWatch: boolean; readonly custom: boolean },
@@ -151,11 +142,7 @@ function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
 export const mediaTypeIn = (contentType = ''): string =>
   contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/**
- * The body of a request, which must hold an object of this kind.
- * @throws ApiFailure 415, or 400 if it is malformed, in the words of transformDecodeError
- *   (k8s.io/apiserver/pkg/endpoints/handlers)
- */
+/** The body of a request, which must hold an object of this kind. */
 export function objectBody(
   { body, contentType }: Pick<ApiRequest, 'body' | 'contentType'>,
   kind: string,
@@ -179,12 +166,7 @@ function summaryOf(body: Uint8Array): string {
   return body.length > SHOWN ? `${text} ...` : text;
 }
 
-/**
- * Parses the body of a request.
- * @param contentType the header; JSON if absent
- * @param explain makes the client's message from the parse error
- * @throws ApiFailure 415 if the type is not supported, 400 if the body is malformed
- */
+/** Parses the body of a request. */
 export function parseBody(
   body: Uint8Array,
   contentType: string | undefined,

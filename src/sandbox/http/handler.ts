@@ -246,10 +246,7 @@ const MOST_IN_ALL = 4 * 1024;
 
 const MOST_OF_EACH = 256;
 
-/**
- * The values of `Warning` headers: code, agent and the text as a quoted string in UTF-8. If all texts together are too
- * long, each is cut, and later ones are dropped once the cut ones are too long.
- */
+/** The values of `Warning` headers: code, agent and the text as a quoted string in UTF-8. */
 function warningHeaders(texts: readonly string[]): readonly string[] {
   const shown = texts.filter((text) => text !== '').map((text) => Array.from(text.replaceAll(CONTROL, ' ')));
   const isTooLong = shown.reduce((sum, text) => sum + text.length, 0) > MOST_IN_ALL;

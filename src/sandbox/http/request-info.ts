@@ -3,10 +3,7 @@ import type { RequestInfo, ResourceVerb } from '../../machinery/request.ts';
 /** Parts below `/namespaces/<name>/` that are subresources of the Namespace, not resources in it. */
 const NAMESPACE_SUBRESOURCES = new Set(['status', 'finalize']);
 
-/**
- * Parses method, path and query by the rules of k8s.io/apiserver/pkg/endpoints/request (requestinfo.go).
- * Authorisation and audit depend on the result.
- */
+/** Parses method, path and query by the rules of k8s.io/apiserver/pkg/endpoints/request (requestinfo.go). */
 export function requestInfoOf(method: string, path: string, query: URLSearchParams): RequestInfo {
   const parts = path
     .split('/')

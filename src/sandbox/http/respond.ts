@@ -111,9 +111,7 @@ function objectsText(items: readonly ApiObject[], type: ResourceType, meta: Json
   return `${head.slice(0, -1)},"items":[${texts.join(',')}]}`;
 }
 
-/**
- * The object as JSON text. The members are memoised: an object that a hundred watchers receive is serialised once.
- */
+/** The object as JSON text. */
 export const textOf = (object: ApiObject): string =>
   `{"kind":${JSON.stringify(object.kind)},"apiVersion":${JSON.stringify(object.apiVersion)},${membersOf(object)}}`;
 

@@ -67,10 +67,7 @@ export const writerOf = ({ api, request, info, type }: Call, { fieldManager }: W
   now: timestamp(api.now()),
 });
 
-/**
- * Creates an object for a PUT or an apply of a missing object. The body's resourceVersion is ignored.
- * @throws ApiFailure 403 if the user may not create, and every error of a creation
- */
+/** Creates an object for a PUT or an apply of a missing object. */
 export async function createInstead(call: Call, object: ApiObject, options: WriteOptions): Promise<Answer> {
   const { api, request, info, type } = call;
   const creation = { ...info, verb: 'create' as const };
@@ -178,7 +175,6 @@ const NAMESPACES = { group: '', resource: 'namespaces' };
 
 /**
  * The admission plugin NamespaceLifecycle: objects cannot be created in a missing or terminating namespace.
- * @throws ApiFailure 404, or 403 with the cause `NamespaceTerminating`
  */
 function refuseWithoutNamespace({ storage }: Api, type: ResourceType, { metadata }: ApiObject): void {
   if (!type.namespaced) return;

@@ -50,10 +50,7 @@ function deletedAnswer({ type: { group, resource } }: Call, { metadata }: ApiObj
   };
 }
 
-/**
- * DELETE of a collection: every object that the selectors match. Webhooks see each object without a name in the
- * request.
- */
+/** DELETE of a collection: every object that the selectors match. */
 export async function deleteCollection(call: Call): Promise<Answer> {
   const { api, request, info, type } = call;
   const options = deleteOptionsOf(request);
@@ -89,7 +86,6 @@ type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'prec
 
 /**
  * Removes the object or marks it for deletion, as registry.Store.Delete does; undefined if it does not exist.
- * @throws ApiFailure 409 if a precondition fails
  */
 export function removeOrMark(
   { storage, registry, now }: Pick<Api, 'storage' | 'registry' | 'now'>,

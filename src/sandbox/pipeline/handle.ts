@@ -1,5 +1,6 @@
 import { refuseUnacceptable } from '../http/content-type.ts';
 import {
+  ApiFailure,
   badRequest,
   methodNotAllowed,
   methodNotSupported,
@@ -14,17 +15,12 @@ import { create } from './create.ts';
 import { deleteCollection, deleteOne } from './delete.ts';
 import { patch } from './patch.ts';
 import { get, list } from './read.ts';
-import { connect, connectionOf } from './subresources/connect.ts';
-import { issueToken, podRequestOf, requestOfPod } from './subresources/requests.ts';
+import { issueToken } from './subresources/token.ts';
 import { handleScale, hasScale } from './subresources/scale.ts';
 import { update } from './update.ts';
 import { watch } from './watch.ts';
 
-/**
- * Handles an authorised request for a resource.
- * @throws ApiFailure every error of the request
- * @throws NoSuchPath if the resource does not exist and its group has no built-in kinds
- */
+/** Handles an authorised request for a resource. @throws ApiFailure every error of the request */
 export async function handle(api: Api, request: ApiRequest): Promise<Answer> {
   const asked = request.info;
   const type = api.registry.find(asked.group, asked.version, asked.resource);
@@ -63,10 +59,7 @@ export async function handle(api: Api, request: ApiRequest): Promise<Answer> {
 const OF_ALL_NAMESPACES = new Set(['list', 'watch']);
 const OF_ONE_OBJECT = new Set(['get', 'update', 'patch', 'delete']);
 
-/**
- * Built-in kinds have a route for each method of each path. @throws ApiFailure 404 for an unknown path, 405 for an
- * unknown method
- */
+/** Built-in kinds have a route for each method of each path. */
 function refusePath({ verb, resource, namespace, name, subresource }: ResourceRequest, type: ResourceType) {
   if (!type.namespaced && namespace !== '' && resource !== 'namespaces') throw noSuchResource();
   if (type.namespaced && namespace === '' && !OF_ALL_NAMESPACES.has(verb))
@@ -90,14 +83,21 @@ function refuseCustomPath({ verb, namespace, name, subresource }: ResourceReques
 /** Subresources without a kind of their own that only some built-in kinds have. */
 const OWN_PARTS = new Set(['namespaces/finalize', 'pods/ephemeralcontainers']);
 
+/** Subresources that need a node, a scheduler or endpoints. */
+const OF_RUNNING_PODS = new Set([
+  ...['attach', 'binding', 'eviction', 'exec', 'log', 'portforward', 'proxy', 'resize'].map(
+    (name) => `pods/${name}`,
+  ),
+  'nodes/proxy',
+  'services/proxy',
+]);
+
 async function handleSubresource(call: Call): Promise<Answer> {
   const { info, type } = call;
   const path = type.group === '' ? `${type.resource}/${info.subresource}` : '';
   if (path === 'serviceaccounts/token') return await issueToken(call);
-  const connection = connectionOf(path);
-  if (connection !== undefined) return await connect(call, connection);
-  const podRequest = podRequestOf(path);
-  if (podRequest !== undefined) return await requestOfPod(call, podRequest);
+  if (OF_RUNNING_PODS.has(path))
+    throw new ApiFailure(501, 'NotImplemented', `${path} is not supported: the sandbox runs no pods`);
   if (info.subresource === 'scale' && hasScale(type)) return await handleScale(call, type);
   if (!OWN_PARTS.has(path) && !(info.subresource === 'status' && type.hasStatus)) {
     throw type.custom ? notFound(type, info.name) : noSuchResource();

@@ -152,10 +152,8 @@ function refuseOtherUid(type: ResourceType, name: string, uid: string, live: Api
 }
 
 /**
- * Copies the fields that belong to the API server from the live object (rest.BeforeUpdate). A different uid stays, so
- * that validation rejects it.
- *
- * @throws ApiFailure 409 if the resourceVersion is outdated, 422 if it is missing but required
+ * Copies the fields that belong to the API server from the live object (rest.BeforeUpdate). A different uid
+ * stays, so that validation rejects it.
  */
 function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceType): ApiObject {
   const { metadata: is } = live;

@@ -23,10 +23,7 @@ const ENVELOPE = message({
   raw: [2, BYTES],
 });
 
-/**
- * Decodes a body of `application/vnd.kubernetes.protobuf` into the object that JSON would give.
- * @throws ApiFailure 400 if the body is malformed, 415 if the kind is not supported
- */
+/** Decodes a body of `application/vnd.kubernetes.protobuf` into the object that JSON would give. */
 export function parseProtobuf(body: Uint8Array): JsonObject {
   try {
     return parse(body);

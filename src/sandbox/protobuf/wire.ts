@@ -27,10 +27,8 @@ export interface Message extends How {
 export type Fields = Readonly<Record<string, readonly [number: number, how: How]>>;
 
 /**
- * A scalar value. Go writes it even if it is zero, and omits it from JSON then (`omitempty`).
- *
- * Use {@link given} for a field that JSON must contain, or that is a pointer in Go and therefore not written if
- * absent.
+ * A scalar value. Use {@link given} for a field that JSON must contain, or that is a pointer in Go and
+ * therefore not written if absent.
  */
 const scalar = (wire: number, read: How['read'], zero: JsonValue): How => ({
   wire,

@@ -52,29 +52,3 @@ test.each([
 ])('%s leads to %j', (path, found) => {
   expect(compileJsonPath(path)(object)).toEqual(found);
 });
-
-test.each([
-  ['an index after the end', '.spec.list[9]'],
-  ['an index before the start', '.spec.list[-9]'],
-  ['a slice beyond the end', '.spec.list[1:9]'],
-  ['an index of a value that is not a list', '.spec.text[0]'],
-  ['a comparison of a number with a string', '.spec.conditions[?(@.n=="1")].type'],
-  ['a comparison of a fraction with an integer', '.spec.conditions[?(@.f==1)].type'],
-  ['a filter of a value that is not a list', '.spec.map[?(@.z==1)]'],
-])('%s finds nothing, not even earlier matches', (_what, path) => {
-  expect(compileJsonPath(path)(object)).toEqual([]);
-});
-
-test.each([
-  'spec.text',
-  '.spec text',
-  '.spec..text',
-  '.',
-  '.spec[a]',
-  '.spec["a"]',
-  '.spec[?(a)]',
-  '.a[?(@.b==c)]',
-  '.a[',
-])('the path %s is rejected', (path) => {
-  expect(() => compileJsonPath(path)).toThrow(SyntaxError);
-});

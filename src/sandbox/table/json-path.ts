@@ -14,12 +14,9 @@ class DeadEnd extends Error {}
 type Follow = (value: JsonValue) => readonly JsonValue[];
 
 /**
- * The part of JSONPath that printer columns and selectable fields use: `.spec.a`, `.a[0]`, `.a[-1:]`, `.a[*]`,
- * `.a['b.c']`, `.a.b\.c`, `.a[?(@.type=="Ready")].status`. As in client-go's util/jsonpath with missing keys allowed,
- * an index out of range or a comparison of different types finds nothing at all.
- *
- * @returns all values at the path, in order
- * @throws SyntaxError if the path has another form
+ * The part of JSONPath that printer columns and selectable fields use: `.spec.a`, `.a[0]`, `.a[-1:]`,
+ * `.a[*]`, `.a['b.c']`, `.a.b\.c`, `.a[?(@.type=="Ready")].status`. As in client-go's util/jsonpath with
+ * missing keys allowed, an index out of range or a comparison of different types finds nothing at all.
  */
 export function compileJsonPath(path: string): (object: JsonObject) => readonly JsonValue[] {
   const follow = parsePath(path);

@@ -25,8 +25,6 @@ export const toPartialMetadata = (object: ApiObject): JsonObject => ({
 
 /**
  * Objects as the rows that `kubectl get` prints: a Table of meta.k8s.io.
- * @param metadata of the list, or of the only object
- * @throws ApiFailure 400
  * @see k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
  */
 export function toTable(
@@ -103,10 +101,7 @@ function cellOf(
   return found === undefined ? null : shown(type, found, now);
 }
 
-/**
- * Compiles the path of a column once, as long as its kind is served. A path may lead to many values; the API server
- * prints the first. A definition may contain a path that only the API server supports: its cells stay empty.
- */
+/** Compiles the path of a column once, as long as its kind is served. */
 const firstOf = memoizeWeak(({ value }: PrinterColumn): ((object: ApiObject) => JsonValue | undefined) => {
   try {
     const follow = compileJsonPath(typeof value === 'string' ? value : '');

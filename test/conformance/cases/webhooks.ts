@@ -1,25 +1,74 @@
-/** The requests to webhooks, and the effect of their answers. */
-import type { Loose } from '../api.ts';
+/** Webhooks: their configurations, which of them are called, with what, and the effect of their answers. */
+import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';
-import { allow, deny, patched } from '../hook-server.ts';
-import { addLabel, asked, briefly, labelled, mutate, rule, validate } from './webhook-helpers.ts';
+import { allow, deny, patched, type Handler, type Reply, type Review } from '../hook-server.ts';
+/** Installs a validating webhook with this answer; `changes` apply to its entry. */
+async function validate(
+  api: Api,
+  handler: Handler,
+  changes: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  api.hooks.serve('hook', handler);
+  await api.install({ kind: 'Validating', webhooks: [api.hooks.entry('hook', changes)] });
+}
 
+async function mutate(
+  api: Api,
+  handler: Handler,
+  changes: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  api.hooks.serve('hook', handler);
+  await api.install({ kind: 'Mutating', webhooks: [api.hooks.entry('hook', changes)] });
+}
+
+/** A rule for widgets and gadgets. */
+const rule = (operations: readonly string[], resources: readonly string[], more: object = {}) => ({
+  rules: [
+    {
+      apiGroups: ['conformance.example.com'],
+      apiVersions: ['*'],
+      operations,
+      resources,
+      scope: '*',
+      ...more,
+    },
+  ],
+});
+
+/** The request of a review without irrelevant fields; only the name of the user. */
+const asked = ({ apiVersion, kind, request }: Review): unknown => {
+  const { uid, userInfo, ...rest } = request as Review['request'] & {
+    readonly userInfo: { readonly username: string };
+  };
+  return { apiVersion, kind, hasUid: uid !== '', ...rest, userInfo: { username: userInfo.username } };
+};
+
+/** Only the operation and the object. */
+const briefly = ({ request }: Review): unknown => {
+  const { operation, resource, subResource, name, namespace, object, oldObject } = request;
+  const { resource: plural, version } = resource as { readonly resource: string; readonly version: string };
+  return {
+    asked: [operation, plural, version, subResource ?? '', namespace ?? '', name ?? ''].join(' '),
+    hasObject: object !== null,
+    hasOldObject: oldObject !== null,
+  };
+};
+
+const labelled = (object: Loose | null | undefined, label: string): Reply =>
+  patched(
+    ...(object?.metadata.labels === undefined ? [{ op: 'add', path: '/metadata/labels', value: {} }] : []),
+    { op: 'add', path: `/metadata/labels/${label}`, value: 'yes' },
+  );
+
+const addLabel =
+  (label: string): Handler =>
+  ({ request: { object } }) =>
+    labelled(object, label);
 export const webhooks = group('webhooks', {
   'a creation shows the new object': async (api) => {
     await validate(api, () => allow());
     await api.create('configmaps', configMap('a', { n: '1' }));
-    api.noteReviews('hook', asked);
-  },
-  'a custom resource is shown with its defaults': async (api) => {
-    await validate(api, () => allow(), rule(['CREATE'], ['widgets']));
-    await api.given.create(widgets(api, '?fieldManager=one'), widget('a', { size: 1, unknown: 1 }));
-    api.noteReviews('hook', asked);
-  },
-  'an update shows the old object': async (api) => {
-    await api.given.create(widgets(api), widget('a', { size: 1 }));
-    await validate(api, () => allow(), rule(['UPDATE'], ['widgets']));
-    await api.given.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
     api.noteReviews('hook', asked);
   },
   'a deletion shows the old object and its options': async (api) => {
@@ -29,71 +78,6 @@ export const webhooks = group('webhooks', {
     });
     await api.given.delete('configmaps/a', { propagationPolicy: 'Background', gracePeriodSeconds: 0 });
     api.noteReviews('hook', asked);
-  },
-  'a collection deletion calls webhooks for every object, without a name': async (api) => {
-    for (const name of ['a', 'b']) await api.given.create(widgets(api), widget(name));
-    await validate(
-      api,
-      ({ request: { oldObject } }) =>
-        oldObject?.metadata.name === 'b' ? deny({ message: 'b stays' }) : allow(),
-      rule(['DELETE'], ['widgets']),
-    );
-    await api.delete(widgets(api));
-    await api.get(widgets(api), {
-      show: ({ items }) => (items as readonly Loose[]).map(({ metadata }) => metadata.name),
-    });
-    api.noteReviews('hook', asked);
-  },
-  'an apply that creates is a creation': async (api) => {
-    await validate(api, () => allow(), rule(['*'], ['widgets']));
-    await api.given.apply(widgets(api, '/a?fieldManager=one'), widget('a', { size: 1 }));
-    await api.given.apply(widgets(api, '/a?fieldManager=one'), widget('a', { size: 2 }));
-    api.noteReviews('hook', briefly);
-  },
-  'the removal of the last finalizer is an update': async (api) => {
-    await api.given.create(widgets(api), widget('a', {}, { finalizers: ['example.com/hold'] }));
-    await validate(api, () => allow(), rule(['*'], ['widgets']));
-    await api.given.delete(widgets(api, '/a'));
-    await api.given.patch(widgets(api, '/a'), 'merge', { metadata: { finalizers: null } });
-    api.noteReviews('hook', briefly);
-  },
-  'a generated name is not yet visible to mutating webhooks': async (api) => {
-    await mutate(api, () => allow());
-    await api.given.create('configmaps', { metadata: { generateName: 'made-', namespace: api.id } });
-    api.noteReviews('hook', asked);
-  },
-  'a generated name is visible to validating webhooks': async (api) => {
-    await validate(api, () => allow());
-    await api.given.create('configmaps', { metadata: { generateName: 'made-' } });
-    api.noteReviews('hook', asked);
-  },
-  'a review is not shown': {
-    since: '1.37', // the gate ExcludeAdmissionWebhookVirtualResources
-    run: async (api) => {
-      const reviews = { apiGroups: ['*'], apiVersions: ['*'], resources: ['subjectaccessreviews'] };
-      await validate(api, () => deny({ message: 'no reviews' }), {
-        rules: [{ ...reviews, operations: ['CREATE'] }],
-      });
-      const nonResourceAttributes = { verb: 'get', path: '/' };
-      await api.create(
-        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-        { spec: { user: 'alice', nonResourceAttributes } },
-        { show: ({ kind }) => kind },
-      );
-    },
-  },
-  'a refusal rejects the request': async (api) => {
-    await validate(api, () => deny());
-    await api.create('configmaps', configMap('a'));
-    await api.get('configmaps/a');
-  },
-  'a refusal has the message of the webhook': async (api) => {
-    await validate(api, () => deny({ message: 'not today' }));
-    await api.create('configmaps', configMap('a'));
-  },
-  'a refusal has the reason of the webhook if there is no message': async (api) => {
-    await validate(api, () => deny({ reason: 'Because' }));
-    await api.create('configmaps', configMap('a'));
   },
   'code, reason and details of a refusal are passed on': async (api) => {
     const causes = [{ reason: 'FieldValueInvalid', message: 'too odd', field: 'data.n' }];
@@ -108,31 +92,9 @@ export const webhooks = group('webhooks', {
     );
     await api.create('configmaps', configMap('a'));
   },
-  'a refusal cannot be a success': async (api) => {
-    await validate(api, () => deny({ code: 200, message: 'all is well' }));
-    await api.create('configmaps', configMap('a'));
-  },
-  'a deletion can be denied': async (api) => {
-    await api.given.create(widgets(api), widget('a'));
-    await validate(api, () => deny({ code: 403, message: 'it stays' }), rule(['DELETE'], ['widgets']));
-    await api.delete(widgets(api, '/a'));
-    await api.get(widgets(api, '/a'), { show: ({ kind }) => kind });
-  },
   'warnings reach the client': async (api) => {
     await validate(api, () => allow({ warnings: ['first', 'second "quoted"'] }));
     await api.create('configmaps', configMap('a'));
-  },
-  'warnings of a refusal reach the client': async (api) => {
-    await validate(api, () => ({
-      kind: 'response',
-      response: { allowed: false, warnings: ['take care'], status: { message: 'no' } },
-    }));
-    await api.create('configmaps', configMap('a'));
-  },
-  'a patch changes what is stored': async (api) => {
-    await mutate(api, () => patched({ op: 'add', path: '/data', value: { n: 'patched' } }));
-    await api.create('configmaps', configMap('a'));
-    await api.get('configmaps/a');
   },
   'a patched custom resource is validated and pruned': async (api) => {
     const size = (value: unknown) => [
@@ -147,50 +109,9 @@ export const webhooks = group('webhooks', {
     await api.create(widgets(api), widget('a', { size: 1 }));
     await api.create(widgets(api), widget('b', { size: 1 }));
   },
-  'a patch that does not apply fails the request': {
-    run: async (api) => {
-      await mutate(api, () => patched({ op: 'remove', path: '/data/nothing' }));
-      await api.create('configmaps', configMap('a'));
-    },
-    // The message comes from the library that applies the patch.
-    normalise: (transcript) =>
-      transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
-  },
-  'a patch without a type is an error': async (api) => {
-    const patch = Buffer.from('[]').toString('base64');
-    await mutate(api, () => allow({ patch }));
-    await api.create('configmaps', configMap('a'));
-  },
-  'a patch with a refusal is not applied': async (api) => {
-    const patch = Buffer.from('[{"op":"add","path":"/data","value":{}}]').toString('base64');
-    await mutate(api, () => ({
-      kind: 'response',
-      response: { allowed: false, patchType: 'JSONPatch', patch, status: { message: 'no' } },
-    }));
-    await api.create('configmaps', configMap('a'));
-  },
   'a validating webhook may not patch': async (api) => {
     await validate(api, () => patched({ op: 'add', path: '/data', value: {} }));
     await api.create('configmaps', configMap('a'));
-  },
-  'fields that mutating webhooks add have no manager': {
-    keepManagedFields: true,
-    run: async (api) => {
-      const show = ({ data, metadata }: Loose) => [
-        data,
-        (metadata.managedFields as readonly Loose[]).map(({ manager, fieldsV1 }) => ({ manager, fieldsV1 })),
-      ];
-      await mutate(api, () => patched({ op: 'add', path: '/data/patched', value: 'yes' }), {
-        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['configmaps'] }],
-      });
-      await api.create('configmaps?fieldManager=one', configMap('a', { n: '1' }), { show });
-      await api.patch(
-        'configmaps/a?fieldManager=two',
-        'merge',
-        { data: { m: '2', patched: null } },
-        { show },
-      );
-    },
   },
   'mutating webhooks run in sequence, by configuration name': async (api) => {
     const order: string[] = [];
@@ -208,13 +129,6 @@ export const webhooks = group('webhooks', {
     await api.create('configmaps', configMap('a'));
     api.note('order', order);
   },
-  'validating webhooks see the changes of mutating webhooks': async (api) => {
-    await mutate(api, addLabel('mutated'));
-    api.hooks.serve('check', () => allow());
-    await api.install({ kind: 'Validating', name: 'check', webhooks: [api.hooks.entry('check')] });
-    await api.given.create('configmaps', configMap('a'));
-    api.noteReviews('check', ({ request }) => request.object?.metadata.labels);
-  },
   'a webhook with a reinvocation policy is called again after a change by another webhook': async (api) => {
     api.hooks.serve('early', () => allow());
     api.hooks.serve('late', addLabel('late'));
@@ -226,51 +140,66 @@ export const webhooks = group('webhooks', {
     for (const path of ['early', 'late'])
       api.noteReviews(path, ({ request }) => request.object?.metadata.labels ?? 'none');
   },
-  'a webhook is not called again if nothing changed': async (api) => {
-    api.hooks.serve('early', addLabel('early'));
-    api.hooks.serve('late', () => allow());
-    const again = { reinvocationPolicy: 'IfNeeded' };
-    await api.install({
-      kind: 'Mutating',
-      webhooks: [api.hooks.entry('early', again), api.hooks.entry('late', again)],
-    });
-    await api.given.create('configmaps', configMap('a'));
-    for (const path of ['early', 'late'])
-      api.noteReviews(path, ({ request }) => request.object?.metadata.labels ?? 'none');
-  },
-  'all validating webhooks are called, and one refusal is enough': async (api) => {
-    api.hooks.serve('yes', () => allow());
-    api.hooks.serve('no', () => deny({ message: 'no' }));
-    await api.install({ kind: 'Validating', webhooks: [api.hooks.entry('yes'), api.hooks.entry('no')] });
-    await api.create('configmaps', configMap('a'));
-    api.noteReviews('yes', briefly);
-  },
-  'a dry run is marked as such': async (api) => {
-    await validate(api, () => allow());
-    await api.given.create('configmaps?dryRun=All', configMap('a'));
-    api.noteReviews('hook', ({ request }) => ({ dryRun: request.dryRun, options: request.options }));
-  },
-  'a webhook without side effects on dry run is called in a dry run': async (api) => {
-    await validate(api, () => allow(), { sideEffects: 'NoneOnDryRun' });
-    await api.create('configmaps?dryRun=All', configMap('a'), { show: ({ kind }) => kind });
+});
+
+export const webhookRules = group('webhook rules', {
+  'a rule matches by operation': async (api) => {
+    await validate(api, () => allow(), rule(['CREATE', 'DELETE'], ['widgets']));
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.given.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
+    await api.given.delete(widgets(api, '/a'));
     api.noteReviews('hook', briefly);
   },
-  'the impersonating user is not shown': async (api) => {
-    await validate(api, () => allow());
-    const bob = api.with({ 'impersonate-user': 'bob', 'impersonate-group': 'system:masters' });
-    await bob.given.create('configmaps', configMap('a'));
-    api.noteReviews('hook', ({ request }) => request.userInfo);
+  'a plain resource does not match subresources': async (api) => {
+    await validate(api, () => allow(), rule(['*'], ['widgets']));
+    await api.given.create(widgets(api), widget('a'));
+    await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
+    api.noteReviews('hook', briefly);
   },
-  'audit annotations reach the audit log': async (api) => {
-    await validate(api, () => allow({ auditAnnotations: { 'looked-at': 'yes' } }));
+  'a star with a subresource matches it for all resources': async (api) => {
+    await validate(api, () => allow(), rule(['*'], ['*/status']));
+    await api.given.create(widgets(api), widget('a'));
+    await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
+    api.noteReviews('hook', briefly);
+  },
+  'an equivalent version is converted to the version of the rule': async (api) => {
+    await validate(api, () => allow(), rule(['CREATE'], ['widgets'], { apiVersions: ['v1beta1'] }));
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    api.noteReviews('hook', asked);
+  },
+  'with matchPolicy Exact only the version of the rule matches': async (api) => {
+    const exact = { ...rule(['CREATE'], ['widgets'], { apiVersions: ['v1beta1'] }), matchPolicy: 'Exact' };
+    await validate(api, () => allow(), exact);
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    const old = { ...widget('b', { size: 1 }), apiVersion: 'conformance.example.com/v1beta1' };
+    await api.given.create(widgets(api, '', 'v1beta1'), old);
+    api.noteReviews('hook', briefly);
+  },
+  'an objectSelector checks the old and the new state': async (api) => {
+    await validate(api, () => allow(), {
+      rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['configmaps'] }],
+      objectSelector: { matchExpressions: [{ key: 'guarded', operator: 'In', values: ['yes'] }] },
+    });
+    const guard = (guarded: string | null) =>
+      api.given.patch('configmaps/a', 'merge', { metadata: { labels: { guarded } } });
     await api.given.create('configmaps', configMap('a'));
-    const created = await api.audited(
-      ({ verb, requestURI }) => verb === 'create' && /\/configmaps(?!.*dryRun)/.test(requestURI),
-    );
-    const annotations = Object.entries(created.annotations ?? {});
-    api.note(
-      'annotations',
-      annotations.filter(([key]) => key.includes('looked-at')),
-    );
+    await guard('yes');
+    await guard(null);
+    await guard('no');
+    await api.given.delete('configmaps/a');
+    api.noteReviews('hook', briefly);
+  },
+  'matchConditions choose': async (api) => {
+    const matchConditions = [{ name: 'not-c', expression: "object.metadata.name != 'c'" }];
+    await validate(api, () => allow(), { matchConditions });
+    for (const name of ['a', 'c']) await api.given.create('configmaps', configMap(name));
+    api.noteReviews('hook', briefly);
+  },
+});
+
+export const webhookFailures = group('webhook failures', {
+  'a refusal is not a failure and is not ignored': async (api) => {
+    await validate(api, () => deny({ message: 'no' }), { failurePolicy: 'Ignore' });
+    await api.create('configmaps', configMap('a'));
   },
 });

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../../../src/machinery/api-object.ts';
 import { apiVersionOf, type ResourceType } from '../../../src/machinery/resource-type.ts';
 import { applyDefaults } from '../../../src/machinery/schema/default.ts';
@@ -14,7 +14,6 @@ export const TYPES: readonly ResourceType[] = builtInTypes(
     TokenReview: echo,
     SelfSubjectReview: echo,
     SubjectAccessReview: echo,
-    LocalSubjectAccessReview: echo,
     SelfSubjectAccessReview: echo,
     SelfSubjectRulesReview: echo,
   },
@@ -62,16 +61,4 @@ export const createProblems = (kind: string, fields: JsonObject, metadata?: Json
 export function updateProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
   const old = created(kind, before);
   return shown(typeOf(kind).strategy.validateUpdate(updated(kind, after, old), old));
-}
-
-/** The cells of a row by column name, without ages. */
-export function cells(
-  kind: string,
-  object: ApiObject,
-  now = new Date(0),
-): Readonly<Record<string, JsonValue>> {
-  const computed = typeOf(kind).columns.flatMap(({ name, value }) =>
-    typeof value === 'string' ? [] : [[name, value(object, now)] as const],
-  );
-  return Object.fromEntries(computed);
 }

@@ -1,8 +1,6 @@
 import type { ApiObject } from '../../api-object.ts';
 import { text, number, section, value, withFields } from '../../fields.ts';
-import type { Cause } from '../../failure.ts';
 import type { ResourceType, PrinterColumn } from '../../resource-type.ts';
-import { invalidValue } from '../../schema/causes.ts';
 import { builtInKind, column, type BuiltInKind } from '../built-in-kind.ts';
 import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-builders.ts';
 import { ageOf } from '../../human-duration.ts';
@@ -107,7 +105,6 @@ export const CORE_EVENT: ResourceType = builtInKind({
     source: sourceOf,
     type: (event) => text(event, 'type'),
   },
-  strategy: { validate: namespaceProblems },
 });
 
 /** events.k8s.io/v1 Event. */
@@ -137,7 +134,6 @@ export const EVENT: ResourceType = builtInKind({
     reportingController: (event) => text(event, 'reportingController'),
     type: (event) => text(event, 'type'),
   },
-  strategy: { validate: namespaceProblems },
 });
 
 function referenceFields(name: string): ResourceType['selectableFields'] {
@@ -149,16 +145,6 @@ function referenceFields(name: string): ResourceType['selectableFields'] {
 
 function sourceOf(event: ApiObject): string {
   return text(section(event, 'source'), 'component') || text(event, 'reportingComponent');
-}
-
-/**
- * An event is in the namespace of the object that it involves; events about cluster-scoped objects are in `default`.
- */
-function namespaceProblems(event: ApiObject): readonly Cause[] {
-  const { namespace = '' } = event.metadata;
-  const theirs = text(section(eventAs(event, 'v1'), 'involvedObject'), 'namespace');
-  if (theirs === namespace || (theirs === '' && namespace === 'default')) return [];
-  return [invalidValue('involvedObject.namespace', theirs, 'does not match event.namespace')];
 }
 
 /** Field names in v1 and in events.k8s.io/v1. Fields with the same name in both are not listed. */

@@ -47,7 +47,7 @@ const SUBJECT: Readonly<Record<string, Schema>> = {
 };
 const ACCESS_STATUS = object({ allowed: BOOLEAN, denied: BOOLEAN, reason: STRING, evaluationError: STRING });
 
-type Review = Pick<BuiltInKind, 'kind' | 'namespaced' | 'description' | 'fields'>;
+type Review = Pick<BuiltInKind, 'kind' | 'description' | 'fields'>;
 
 const AUTHENTICATION: readonly Review[] = [
   {
@@ -69,12 +69,6 @@ const AUTHORIZATION: readonly Review[] = [
   {
     kind: 'SubjectAccessReview',
     description: 'May they do this?',
-    fields: { spec: withDefault(object({ ...ATTRIBUTES, ...SUBJECT }), {}), status: ACCESS_STATUS },
-  },
-  {
-    kind: 'LocalSubjectAccessReview',
-    namespaced: true,
-    description: 'May they do this in this namespace?',
     fields: { spec: withDefault(object({ ...ATTRIBUTES, ...SUBJECT }), {}), status: ACCESS_STATUS },
   },
   {

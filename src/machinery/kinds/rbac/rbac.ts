@@ -1,10 +1,10 @@
 import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import { records, text, texts, changed, section, withFields } from '../../fields.ts';
+import { records, text, changed, section, withFields } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { pathSegmentProblem } from '../../name-problems.ts';
 import type { PrinterColumn, ResourceType, Strategy } from '../../resource-type.ts';
-import { invalidValue, requiredValue, when } from '../../schema/causes.ts';
+import { invalidValue, when } from '../../schema/causes.ts';
 import { AGE, builtInKind, column, wideColumn, type BuiltInKind } from '../built-in-kind.ts';
 import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-builders.ts';
 
@@ -40,7 +40,7 @@ export const ROLE: ResourceType = builtInKind({
   description: 'What may be done in one namespace.',
   fields: { rules: RULES },
   columns: [CREATED_AT],
-  strategy: { ...NAMES, validate: ruleProblems },
+  strategy: NAMES,
 });
 
 export const CLUSTER_ROLE: ResourceType = builtInKind({
@@ -50,7 +50,7 @@ export const CLUSTER_ROLE: ResourceType = builtInKind({
   description: 'What may be done in all namespaces, or to the cluster.',
   fields: { rules: RULES, aggregationRule: object({ clusterRoleSelectors: listOf(LABEL_SELECTOR) }) },
   columns: [CREATED_AT],
-  strategy: { ...NAMES, validate: ruleProblems },
+  strategy: NAMES,
 });
 
 const BINDING = {
@@ -117,13 +117,6 @@ function subjectColumn(name: string, kind: string): PrinterColumn {
       .filter((subject) => text(subject, 'kind') === kind)
       .map(shown)
       .join(', '),
-  );
-}
-
-/** Every rule needs verbs (pkg/apis/rbac/validation/validation.go). */
-function ruleProblems(role: ApiObject): readonly Cause[] {
-  return records(role, 'rules').flatMap((rule, index) =>
-    when(texts(rule, 'verbs').length === 0, requiredValue(`rules[${index}].verbs`)),
   );
 }
 

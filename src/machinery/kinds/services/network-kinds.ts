@@ -1,22 +1,8 @@
-import type { JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import {
-  changed,
-  has,
-  items,
-  number,
-  records,
-  section,
-  spec,
-  status,
-  text,
-  texts,
-  withFields,
-} from '../../fields.ts';
+import { changed, has, items, spec, withFields } from '../../fields.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import type { Schema } from '../../schema/schema.ts';
-import { shownSelector } from '../../selectors/label-selector.ts';
-import { AGE, builtInKind, column } from '../built-in-kind.ts';
+import { builtInKind } from '../built-in-kind.ts';
 import {
   atomic,
   BOOLEAN,
@@ -26,6 +12,7 @@ import {
   listOf,
   object,
   OBJECT_REFERENCE,
+  openObject,
   STRING,
   STRINGS,
   STRINGS_BY_KEY,
@@ -33,13 +20,6 @@ import {
 } from '../schema-builders.ts';
 
 // The sandbox stores these kinds. It does not compute endpoints, route requests or enforce policies.
-
-/** `a,b,c + 2 more...` */
-function firstThree(texts_: readonly string[], none = '<none>'): string {
-  if (texts_.length === 0) return none;
-  const more = texts_.length > 3 ? ` + ${texts_.length - 3} more...` : '';
-  return `${texts_.slice(0, 3).join(',')}${more}`;
-}
 
 const ADDRESSES = listOf(
   atomic(object({ ip: STRING, hostname: STRING, nodeName: STRING, targetRef: OBJECT_REFERENCE })),
@@ -67,22 +47,7 @@ export const ENDPOINTS: ResourceType = builtInKind({
       }),
     ),
   },
-  columns: [
-    column('Endpoints', 'Addresses that are ready, with their ports.', (endpoints) =>
-      firstThree(records(endpoints, 'subsets').flatMap(shownSubset)),
-    ),
-    AGE,
-  ],
 });
-
-function shownSubset(subset: JsonObject): readonly string[] {
-  const addresses = records(subset, 'addresses').map((address) => text(address, 'ip'));
-  const ports = records(subset, 'ports');
-  if (ports.length === 0) return addresses;
-  const shown = (address: string, port: JsonObject) =>
-    `${address.includes(':') ? `[${address}]` : address}:${number(port, 'port') ?? 0}`;
-  return ports.flatMap((port) => addresses.map((address) => shown(address, port)));
-}
 
 const SET_OF_STRINGS: Schema = {
   ...STRINGS,
@@ -126,31 +91,8 @@ export const ENDPOINT_SLICE: ResourceType = builtInKind({
       ),
     ),
   },
-  columns: [
-    column('AddressType', 'What its addresses are.', (slice) => text(slice, 'addressType')),
-    column('Ports', 'The ports of each endpoint.', (slice) =>
-      firstThree(
-        records(slice, 'ports').map((port) => String(number(port, 'port') ?? '*')),
-        '<unset>',
-      ),
-    ),
-    column('Endpoints', 'The addresses.', (slice) =>
-      firstThree(
-        records(slice, 'endpoints').flatMap((endpoint) => texts(endpoint, 'addresses')),
-        '<unset>',
-      ),
-    ),
-    AGE,
-  ],
   strategy: { countsGenerations: true },
 });
-
-const BACKEND = object({
-  service: object({ name: STRING, port: atomic(object({ name: STRING, number: INT32 })) }),
-  resource: atomic(object({ apiGroup: STRING, kind: STRING, name: STRING })),
-});
-const PATHS = listOf(object({ path: STRING, pathType: STRING, backend: BACKEND }));
-const PORTS = listOf(object({ port: INT32, protocol: STRING, error: STRING }));
 
 /** networking.k8s.io/v1 Ingress. */
 export const INGRESS: ResourceType = builtInKind({
@@ -160,38 +102,8 @@ export const INGRESS: ResourceType = builtInKind({
   namespaced: true,
   shortNames: ['ing'],
   description: 'Which requests from outside reach which Services.',
-  fields: {
-    spec: object({
-      ingressClassName: STRING,
-      defaultBackend: BACKEND,
-      tls: listOf(object({ hosts: STRINGS, secretName: STRING })),
-      rules: listOf(object({ host: STRING, http: object({ paths: PATHS }) })),
-    }),
-    status: object({
-      loadBalancer: object({ ingress: listOf(object({ ip: STRING, hostname: STRING, ports: PORTS })) }),
-    }),
-  },
+  fields: { spec: openObject({}), status: openObject({}) },
   hasStatus: true,
-  columns: [
-    column(
-      'Class',
-      'Which controller it is for.',
-      (ingress) => text(spec(ingress), 'ingressClassName') || '<none>',
-    ),
-    column('Hosts', 'The hosts of its rules.', (ingress) =>
-      firstThree(
-        records(spec(ingress), 'rules').flatMap((rule) => text(rule, 'host') || []),
-        '*',
-      ),
-    ),
-    column('Address', 'Where requests arrive.', (ingress) =>
-      records(section(status(ingress), 'loadBalancer'), 'ingress')
-        .map((one) => text(one, 'ip') || text(one, 'hostname'))
-        .join(','),
-    ),
-    column('Ports', 'On which ports.', (ingress) => (has(spec(ingress), 'tls') ? '80, 443' : '80')),
-    AGE,
-  ],
   strategy: { countsGenerations: true },
 });
 
@@ -225,12 +137,6 @@ export const NETWORK_POLICY: ResourceType = builtInKind({
       {},
     ),
   },
-  columns: [
-    column('Pod-Selector', 'The labels of the pods that it is about.', (policy) =>
-      shownSelector(section(policy, 'spec', 'podSelector')),
-    ),
-    AGE,
-  ],
   strategy: { countsGenerations: true, completeDefaults: withPolicyTypes },
 });
 

@@ -15,17 +15,9 @@ import {
   stringMap,
 } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
-import { label1035Problem, portNameProblems, portProblem, subdomainProblem } from '../../name-problems.ts';
+import { label1035Problem } from '../../name-problems.ts';
 import type { ResourceType } from '../../resource-type.ts';
-import {
-  duplicateValue,
-  invalidIf,
-  invalidValue,
-  invalidValues,
-  notAmong,
-  requiredValue,
-  when,
-} from '../../schema/causes.ts';
+import { invalidValue, when } from '../../schema/causes.ts';
 import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
 import {
   atomic,
@@ -152,7 +144,6 @@ export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
       prepareForCreate: (service) =>
         withFields(withAllocations(service, allocators), { status: { loadBalancer: {} } }),
       prepareForUpdate: (service, old) => withAllocations(carryOver(service, old), allocators),
-      validate: serviceProblems,
       validateUpdate: addressChangeProblems,
       nameProblem: label1035Problem,
     },
@@ -196,73 +187,6 @@ function withTargetPort(port: JsonValue): JsonValue {
 function affinityOf(given: JsonObject): JsonObject {
   const clientIP = section(given, 'sessionAffinityConfig', 'clientIP');
   return { clientIP: has(clientIP, 'timeoutSeconds') ? clientIP : { timeoutSeconds: 10_800 } };
-}
-
-const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
-
-/** The main rules of ValidateService in pkg/apis/core/validation/validation.go, in the same order and words. */
-function serviceProblems(service: ApiObject): readonly Cause[] {
-  const type = typeOf(service);
-  const isExternal = type === 'ExternalName';
-  const ports = records(spec(service), 'ports');
-  const needsPorts = addressOf(service) !== 'None' && !isExternal;
-  return [
-    ...when(ports.length === 0 && needsPorts, requiredValue('spec.ports')),
-    ...(isExternal ? externalNameProblems(text(spec(service), 'externalName')) : []),
-    ...ports.flatMap((port, index) => portProblems(port, `spec.ports[${index}]`, ports.length > 1)),
-    ...duplicateNames(ports),
-    ...duplicatePorts(ports),
-    ...notAmong('spec.type', type, TYPES),
-  ];
-}
-
-function externalNameProblems(given: string): readonly Cause[] {
-  const field = 'spec.externalName';
-  const name = given.replace(/\.$/, '');
-  return name === '' ? [requiredValue(field)] : invalidIf(field, name, subdomainProblem(name));
-}
-
-function portProblems(port: JsonObject, field: string, needsName: boolean): readonly Cause[] {
-  const own = number(port, 'port') ?? 0;
-  const { targetPort: target } = port;
-  const at = `${field}.targetPort`;
-  return [
-    ...when(needsName && text(port, 'name') === '', requiredValue(`${field}.name`)),
-    ...invalidIf(`${field}.port`, own, portProblem(own)),
-    ...(typeof target === 'number' ? invalidIf(at, target, portProblem(target)) : []),
-    ...(typeof target === 'string' ? invalidValues(at, target, portNameProblems(target)) : []),
-  ];
-}
-
-function duplicateNames(ports: readonly JsonObject[]): readonly Cause[] {
-  const names = ports.map((port) => text(port, 'name'));
-  return names.flatMap((name, index) =>
-    when(name !== '' && names.indexOf(name) < index, duplicateValue(`spec.ports[${index}].name`, name)),
-  );
-}
-
-/**
- * Two ports are duplicates if number and protocol match. The message prints the API server's own struct, in its field
- * order.
- */
-function duplicatePorts(ports: readonly JsonObject[]): readonly Cause[] {
-  const keys = ports.map((port) => `${text(port, 'protocol')}/${number(port, 'port') ?? 0}`);
-  return ports.flatMap((port, index) => {
-    const shown = JSON.stringify({
-      Name: '',
-      Protocol: text(port, 'protocol'),
-      AppProtocol: null,
-      Port: number(port, 'port') ?? 0,
-      TargetPort: 0,
-      NodePort: 0,
-    });
-    const message = `Duplicate value: ${shown}`;
-    return when(keys.indexOf(keys[index] ?? '') < index, {
-      reason: 'FieldValueDuplicate',
-      message,
-      field: `spec.ports[${index}]`,
-    });
-  });
 }
 
 /**

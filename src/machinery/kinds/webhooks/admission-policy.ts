@@ -1,7 +1,11 @@
+import { CelError } from '../../../cel/cel.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { has, items, records, section, spec, text, texts, withFields } from '../../fields.ts';
+import type { Cause } from '../../failure.ts';
+import { compilePolicy } from '../../policies/compile-policy.ts';
+import { invalidValue, requiredValue } from '../../schema/causes.ts';
 import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import {
   CONDITIONS,
@@ -14,12 +18,6 @@ import {
   STRINGS,
   withDefault,
 } from '../schema-builders.ts';
-import {
-  bindingProblems,
-  mutatingBindingProblems,
-  mutatingPolicyProblems,
-  policyProblems,
-} from './admission-policy-problems.ts';
 import { admissionNameProblem, RULE_FIELDS } from './webhook-configuration.ts';
 
 const RULES = listOf(object({ resourceNames: STRINGS, ...RULE_FIELDS }));
@@ -63,6 +61,21 @@ const COMMON = {
 } as const;
 
 const COMMON_STRATEGY = { countsGenerations: true, nameProblem: admissionNameProblem };
+
+/** The expressions that do not compile. */
+function expressionProblems(policy: ApiObject): readonly Cause[] {
+  const { conditions, variables, validations, auditAnnotations, mutations } = compilePolicy(spec(policy));
+  const parts = [...variables, ...validations, ...auditAnnotations, ...mutations];
+  const messages = validations.flatMap(({ messageExpression }) => messageExpression ?? []);
+  const all = [...conditions, ...parts.map(({ expression }) => expression), ...messages];
+  return all.flatMap(({ text: source, path, program }) => {
+    if (source === '') return [requiredValue(path)];
+    if (!(program instanceof CelError)) return [];
+    const { message } = program;
+    const detail = message.startsWith('must evaluate to') ? message : `compilation failed: ${message}`;
+    return [invalidValue(path, source, detail)];
+  });
+}
 
 /** Go writes no empty message. */
 function withoutEmptyTexts(policy: ApiObject): ApiObject {
@@ -117,7 +130,7 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
     ...COMMON_STRATEGY,
     completeDefaults: withoutEmptyTexts,
     prepareForCreate: (policy) => withFields(policy, { status: {} }),
-    validate: policyProblems,
+    validate: expressionProblems,
   },
 });
 
@@ -141,7 +154,7 @@ export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
     ),
     AGE,
   ],
-  strategy: { ...COMMON_STRATEGY, validate: bindingProblems },
+  strategy: COMMON_STRATEGY,
 });
 
 export const MUTATING_POLICY: ResourceType = builtInKind({
@@ -169,7 +182,7 @@ export const MUTATING_POLICY: ResourceType = builtInKind({
     PARAM_KIND,
     AGE,
   ],
-  strategy: { ...COMMON_STRATEGY, validate: mutatingPolicyProblems },
+  strategy: { ...COMMON_STRATEGY, validate: expressionProblems },
 });
 
 export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
@@ -179,5 +192,5 @@ export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
   description: 'Where a MutatingAdmissionPolicy applies.',
   fields: { spec: object({ policyName: STRING, paramRef: PARAM_REF, matchResources: MATCH }) },
   columns: [POLICY_NAME, AGE],
-  strategy: { ...COMMON_STRATEGY, validate: mutatingBindingProblems },
+  strategy: COMMON_STRATEGY,
 });

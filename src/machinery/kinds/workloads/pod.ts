@@ -1,17 +1,7 @@
 import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
 import { flag, records, text, number, section, spec, status, withFields } from '../../fields.ts';
-import type { Cause } from '../../failure.ts';
-import { labelProblem } from '../../name-problems.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import {
-  duplicateValue,
-  invalidIf,
-  invalidValue,
-  notAmong,
-  requiredValue,
-  when,
-} from '../../schema/causes.ts';
 import type { Schema } from '../../schema/schema.ts';
 import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
 import {
@@ -139,15 +129,7 @@ const POD_COLUMNS: readonly PrinterColumn[] = [
   AGE,
   wideColumn('IP', 'Its address.', (pod) => text(status(pod), 'podIP') || '<none>'),
   wideColumn('Node', 'Where it runs.', (pod) => text(spec(pod), 'nodeName') || '<none>'),
-  wideColumn(
-    'Nominated Node',
-    'Where it may run once others have made room.',
-    (pod) => text(status(pod), 'nominatedNodeName') || '<none>',
-  ),
-  wideColumn('Readiness Gates', 'Additional conditions that must be true.', shownGates),
 ];
-
-const RESTARTS = ['Always', 'OnFailure', 'Never'];
 
 /** v1 Pod: stored but not run. */
 export const POD: ResourceType = builtInKind({
@@ -177,10 +159,6 @@ export const POD: ResourceType = builtInKind({
       withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
     prepareForCreate: (pod) =>
       withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
-    validate: (pod) => [
-      ...containerProblems(spec(pod), 'spec'),
-      ...notAmong('spec.restartPolicy', text(spec(pod), 'restartPolicy'), RESTARTS),
-    ],
   },
 });
 
@@ -197,27 +175,6 @@ export const withPullPolicies = (podSpec: JsonObject): JsonObject =>
     return { ...container, imagePullPolicy: floating ? 'Always' : 'IfNotPresent' };
   });
 
-/** The rules of ValidatePodSpec for fields that every container has. */
-export function containerProblems(podSpec: JsonObject, field: string): readonly Cause[] {
-  const containers = records(podSpec, 'containers');
-  if (containers.length === 0) return [requiredValue(`${field}.containers`)];
-  const names = containers.map((container) => text(container, 'name'));
-  return containers.flatMap((container, index) => {
-    const at = `${field}.containers[${index}]`;
-    const name = names[index] ?? '';
-    const image = text(container, 'image');
-    return [
-      ...(name === '' ? [requiredValue(`${at}.name`)] : invalidIf(`${at}.name`, name, labelProblem(name))),
-      ...when(name !== '' && names.indexOf(name) < index, duplicateValue(`${at}.name`, name)),
-      ...when(image === '', requiredValue(`${at}.image`)),
-      ...when(
-        image !== image.trim(),
-        invalidValue(`${at}.image`, image, 'must not have leading or trailing whitespace'),
-      ),
-    ];
-  });
-}
-
 const containerStates = (pod: ApiObject) => records(status(pod), 'containerStatuses');
 
 function shownReady(pod: ApiObject): string {
@@ -232,14 +189,4 @@ function shownStatus(pod: ApiObject): string {
   );
   const said = [...reasons, text(status(pod), 'reason'), text(status(pod), 'phase')];
   return said.find((word) => word !== '') ?? '';
-}
-
-function shownGates(pod: ApiObject): string {
-  const gates = records(spec(pod), 'readinessGates').map((gate) => text(gate, 'conditionType'));
-  if (gates.length === 0) return '<none>';
-  const conditions = records(status(pod), 'conditions');
-  const met = gates.filter((gate) =>
-    conditions.some((found) => text(found, 'type') === gate && text(found, 'status') === 'True'),
-  );
-  return `${met.length}/${gates.length}`;
 }

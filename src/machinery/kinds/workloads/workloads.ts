@@ -1,75 +1,23 @@
 import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import {
-  records,
-  text,
-  changed,
-  has,
-  number,
-  section,
-  spec,
-  status,
-  withFields,
-  record,
-  stringMap,
-  value,
-} from '../../fields.ts';
+import { records, text, changed, has, number, section, spec, status, withFields } from '../../fields.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
 import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
-import { containerProblems, POD_TEMPLATE, withPullPolicies } from './pod.ts';
+import { POD_TEMPLATE, withPullPolicies } from './pod.ts';
 import {
   BOOLEAN,
   CONDITIONS,
   INT32,
-  INT64,
   INT_OR_STRING,
   LABEL_SELECTOR,
-  mapOf,
   object,
+  openObject,
   STRING,
-  TIME,
   withDefault,
 } from '../schema-builders.ts';
-import { selectorProblems, shownSelector } from '../../selectors/label-selector.ts';
-import { matchesSelector, normaliseSelector } from '../../../json/label-selector.ts';
+import { shownSelector } from '../../selectors/label-selector.ts';
 import type { Cause } from '../../failure.ts';
-import { invalidValue, requiredValue, when } from '../../schema/causes.ts';
-
-/** The problems of a Deployment or ReplicaSet (pkg/apis/apps/validation). */
-function workloadProblems(workload: ApiObject): readonly Cause[] {
-  const template = section(workload, 'spec', 'template');
-  return [
-    ...notNegative(workload, 'replicas'),
-    ...notNegative(workload, 'minReadySeconds'),
-    ...selectionProblems(workload),
-    ...containerProblems(section(template, 'spec'), 'spec.template.spec'),
-  ];
-}
-
-function notNegative(workload: ApiObject, name: string): readonly Cause[] {
-  const count = number(spec(workload), name) ?? 0;
-  return when(count < 0, invalidValue(`spec.${name}`, count, 'must be greater than or equal to 0'));
-}
-
-/** The selector must not be empty and must match the labels of the pod template. */
-function selectionProblems(workload: ApiObject): readonly Cause[] {
-  const selector = record(spec(workload), 'selector');
-  const labels = stringMap(section(workload, 'spec', 'template', 'metadata'), 'labels');
-  const mismatch = invalidValue(
-    'spec.template.metadata.labels',
-    Object.keys(labels).length === 0 ? null : labels,
-    '`selector` does not match template `labels`',
-  );
-  if (selector === undefined) return [requiredValue('spec.selector'), mismatch];
-  const problems = selectorProblems(selector, 'spec.selector');
-  if (problems.length > 0) return problems;
-  const { selector: normal } = normaliseSelector(selector, '');
-  if (Object.keys(normal).length === 0) {
-    const why = `empty selector is invalid for ${workload.kind.toLowerCase()}`;
-    return [invalidValue('spec.selector', selector, why)];
-  }
-  return when(!matchesSelector(normal, labels), mismatch);
-}
+import { invalidValue, when } from '../../schema/causes.ts';
 
 /** The selector is immutable, because a new selector would orphan the existing pods. */
 function workloadUpdateProblems(workload: ApiObject, old: ApiObject): readonly Cause[] {
@@ -135,17 +83,7 @@ export const DEPLOYMENT: ResourceType = builtInKind({
       paused: BOOLEAN,
       progressDeadlineSeconds: withDefault(INT32, 600),
     }),
-    status: object({
-      observedGeneration: INT64,
-      replicas: INT32,
-      updatedReplicas: INT32,
-      readyReplicas: INT32,
-      availableReplicas: INT32,
-      unavailableReplicas: INT32,
-      terminatingReplicas: INT32,
-      conditions: CONDITIONS,
-      collisionCount: INT32,
-    }),
+    status: openObject({ conditions: CONDITIONS }),
   },
   columns: [
     column(
@@ -164,7 +102,6 @@ export const DEPLOYMENT: ResourceType = builtInKind({
     countsGenerations: true,
     completeDefaults: (deployment) => withPulls(withRollout(deployment)),
     prepareForCreate: (deployment) => withFields(deployment, { status: {} }),
-    validate: workloadProblems,
     validateUpdate: workloadUpdateProblems,
   },
 });
@@ -194,15 +131,7 @@ export const REPLICA_SET: ResourceType = builtInKind({
       selector: LABEL_SELECTOR,
       template: POD_TEMPLATE,
     }),
-    status: object({
-      replicas: INT32,
-      fullyLabeledReplicas: INT32,
-      readyReplicas: INT32,
-      availableReplicas: INT32,
-      terminatingReplicas: INT32,
-      observedGeneration: INT64,
-      conditions: CONDITIONS,
-    }),
+    status: openObject({ conditions: CONDITIONS }),
   },
   columns: [
     column('Desired', 'How many pods there should be.', wantedReplicas, { type: 'integer' }),
@@ -218,7 +147,6 @@ export const REPLICA_SET: ResourceType = builtInKind({
     countsGenerations: true,
     completeDefaults: withPulls,
     prepareForCreate: (set) => withFields(set, { status: { replicas: 0 } }),
-    validate: workloadProblems,
     validateUpdate: workloadUpdateProblems,
   },
 });
@@ -250,30 +178,11 @@ export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({
   description: 'How many of some pods may be away at a time.',
   fields: {
     spec: withDefault(
-      object({
-        minAvailable: INT_OR_STRING,
-        selector: { ...LABEL_SELECTOR, 'x-kubernetes-patch-strategy': 'replace' },
-        maxUnavailable: INT_OR_STRING,
-        unhealthyPodEvictionPolicy: STRING,
-      }),
+      openObject({ selector: { ...LABEL_SELECTOR, 'x-kubernetes-patch-strategy': 'replace' } }),
       {},
     ),
-    status: object({
-      observedGeneration: INT64,
-      disruptedPods: mapOf(TIME),
-      disruptionsAllowed: INT32,
-      currentHealthy: INT32,
-      desiredHealthy: INT32,
-      expectedPods: INT32,
-      conditions: CONDITIONS,
-    }),
+    status: openObject({ conditions: CONDITIONS }),
   },
-  columns: [
-    shareColumn('Min Available', 'How many pods must be there.', 'minAvailable'),
-    shareColumn('Max Unavailable', 'How many pods may be away.', 'maxUnavailable'),
-    countColumn('Allowed Disruptions', 'How many pods may be evicted now.', 'disruptionsAllowed'),
-    AGE,
-  ],
   hasStatus: true,
   strategy: {
     countsGenerations: true,
@@ -283,10 +192,3 @@ export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({
       }),
   },
 });
-
-function shareColumn(name: string, description: string, field: string): PrinterColumn {
-  return column(name, description, (budget) => {
-    const share = value(spec(budget), field);
-    return typeof share === 'string' || typeof share === 'number' ? String(share) : 'N/A';
-  });
-}

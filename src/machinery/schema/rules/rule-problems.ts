@@ -149,10 +149,7 @@ function ofOldSelf(
   return [invalidValue(`${path}.optionalOldSelf`, rule.optionalOldSelf, detail)];
 }
 
-/**
- * The reason why an expression does not compile, in the API server's words.
- * @throws any other error unchanged
- */
+/** The reason why an expression does not compile, in the API server's words. */
 export function celProblem(error: unknown): string {
   if (!(error instanceof CelError)) throw error;
   return `compilation failed: ${error.message}`;

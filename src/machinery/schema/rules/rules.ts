@@ -24,12 +24,9 @@ const toTimestamp = compileCel('timestamp(text)', ['text']);
 const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
 
 /**
- * Prepares a value as `self` of the rules at its schema. Numbers get the type that the schema declares, formatted
- * strings become timestamps, durations and bytes, and property names are escaped for expressions.
- *
+ * Prepares a value as `self` of the rules at its schema.
  * @see
- *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
- * @throws CelError if a string does not match the schema's format
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
  */
 function celSelf(value: JsonValue, schema: Schema): unknown {
   if (value === null) return null;
@@ -94,10 +91,7 @@ interface Place {
   readonly isUnchanged: () => boolean;
 }
 
-/**
- * The CEL rules (`x-kubernetes-validations`) that the object violates. Call it only if `rulesSkipped` returns
- * nothing. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel. Costs are limited per rule, not in total.
- */
+/** The CEL rules that the object violates. Call it only if `rulesSkipped` returns nothing. */
 export function checkRules(
   object: JsonObject,
   old: JsonObject | undefined,
@@ -125,10 +119,8 @@ const BLOCKING = [
 ];
 
 /**
- * The cause that replaces rule results when the object's shape does not allow evaluation; undefined if the rules can
- * run.
- *
- * @param causes the problems that `validateSchema` and the kind's strategy found
+ * The cause that replaces rule results when the object's shape does not allow evaluation; undefined if the
+ * rules can run.
  */
 export function rulesSkipped(schema: Schema, causes: readonly Cause[]): Cause | undefined {
   if (!hasRules(schema) || !causes.some(({ reason }) => BLOCKING.includes(reason))) return undefined;

@@ -44,7 +44,6 @@ export const hasScale = (type: ResourceType): type is Scaled => type.scale !== u
 
 /**
  * Handles a request to `…/<name>/scale`.
- * @throws ApiFailure
  * @see ScaleREST of k8s.io/apiextensions-apiserver/pkg/registry/customresource
  */
 export async function handleScale(call: Call, type: Scaled): Promise<Answer> {
