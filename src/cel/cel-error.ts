@@ -4,7 +4,6 @@ export interface CelPosition {
   readonly column: number;
 }
 
-/** The position of the UTF-16 unit at this index. */
 export function positionOf(source: string, at: number): CelPosition {
   const before = source.slice(0, at).split('\n');
   return { line: before.length, column: Array.from(before.at(-1) ?? '').length + 1 };
@@ -13,7 +12,6 @@ export function positionOf(source: string, at: number): CelPosition {
 export const syntaxError = (source: string, message: string, at: number): CelError =>
   new CelError(`Syntax error: ${message}`, { position: positionOf(source, at) });
 
-/** A name in an expression that does not exist. */
 export interface UnknownName {
   readonly kind: 'field' | 'function' | 'variable';
   readonly name: string;
@@ -48,7 +46,6 @@ export class CelError extends Error {
 
 /** The evaluation exceeded its cost limit. Unlike other errors, `||`, `exists` and the like cannot absorb it. */
 export class CelCostError extends CelError {
-  /** @param detail what the caller knows about the limit */
   constructor(detail?: string) {
     super(['operation cancelled: actual cost limit exceeded', detail].filter(Boolean).join(': '));
   }

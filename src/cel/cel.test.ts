@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { compileCel } from './cel.ts';
 import { evaluate } from '../../test/support/cel/evaluate.ts';
 
-// Results and messages are in language.test.ts, and in test/data/cel-corpus-1.37.json as an API server gave them.
+// Values are in test/data/cel-matrix-1.37.jsonl and cel-corpus-1.37.json, as an API server gave them.
 
 test('a pattern with exponential backtracking is evaluated', () => {
   const text = `${'a'.repeat(40)}!`;

@@ -145,10 +145,7 @@ export function compileCel(
 /** Creates a CEL optional; `undefined` creates an empty one. */
 export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
-/**
- * `globals` are the variables that the expression reads. After compilation, `size` returns the number of variables, including
- * those of macros, and `needs` the API server that the expression needs.
- */
+/** `globals`: the variables that the expression reads. Call `size` and `needs` after compilation. */
 function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>) {
   let size = 0;
   let needed: NeededServer | undefined;
@@ -180,7 +177,6 @@ function createCompiler(source: string, variables: CelVariables, names: Readonly
   return { compiler, globals, size: () => size, needs: () => needed };
 }
 
-/** The scope of the parts of an expression. */
 const within = ({ kind }: Expression, scope: Scope): Scope =>
   scope.mixed === 'in format' && kind !== 'list' && kind !== 'map'
     ? { ...scope, mixed: 'deep in format' }
@@ -193,7 +189,6 @@ const isNames = (variables: CelVariables): variables is readonly string[] => Arr
 
 const schemaTypeOf = memoizeWeak(objectType);
 
-/** @param name for messages */
 function typeOfVariable(type: CelVariableType, name: string): CelType {
   if (typeof type === 'string') return parseType(type);
   if ('result' in type) return type.result.resultType;
@@ -208,7 +203,6 @@ function typeOfVariable(type: CelVariableType, name: string): CelType {
   return schemaTypeOf(type.schema);
 }
 
-/** Adds a runtime check of the result type if the checker cannot decide it. */
 function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }: Compiler): Step {
   if (result === undefined) return step;
   const wanted = parseType(result);

@@ -1,18 +1,13 @@
 import { CelCostError, CelError } from './cel-error.ts';
 
-/** The state of one evaluation: its variables and its budget. */
 export interface Frame {
   readonly slots: unknown[];
   readonly budget: CelBudget;
 }
 
-/** A compiled part of an expression. @throws CelError */
 export type Step = (frame: Frame) => unknown;
 
-/**
- * Takes time from the budget: about 1 per call or field, 0.1 per character.
- * @throws CelCostError when nothing is left
- */
+/** By the time that steps take here: about 1 per call or field. @throws CelCostError when nothing is left */
 export function charge({ budget }: Frame, time: number): void {
   budget.time -= time;
   if (budget.time >= 0) return;
@@ -20,10 +15,7 @@ export function charge({ budget }: Frame, time: number): void {
   throw new CelCostError();
 }
 
-/**
- * Takes a cost from the budget that the API server would count as well.
- * @throws CelCostError when nothing is left
- */
+/** A cost that the API server counts as well. @throws CelCostError when nothing is left */
 export function count({ budget }: Frame, cost: number): void {
   budget.remaining -= cost;
   if (budget.remaining >= 0) return;
@@ -73,12 +65,7 @@ export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({
 /** The cost of throwing and catching an error. */
 const FAILURE_COST = 20;
 
-/**
- * Runs an operand of a logical operator and returns its value or its error: the other operand may decide, so `false &&
- * 1/0 == 1` is false.
- *
- * @throws CelCostError, which no operand can absorb
- */
+/** The value or the error: the other operand may decide. @throws CelCostError, which no operand can absorb */
 export function attempt(frame: Frame, step: Step): unknown {
   try {
     return step(frame);

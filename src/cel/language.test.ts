@@ -28,68 +28,6 @@ test.each([
 });
 
 test.each([
-  ['-9223372036854775808', -(2n ** 63n)],
-  ['-7 / 2', -3n],
-  ['-7 % 3', -1n],
-  ['7u / 2u == 3u', true],
-  ['0x1F + 0x0f', 46n],
-  ['1.5e3', 1500],
-  ['-1.5', -1.5],
-  ['- 3', -3n],
-  ['1 - -1', 2n],
-  ['[1] + [2]', [1n, 2n]],
-  ["b'a' + b'b' == b'ab'", true],
-  ["b'\\xe9é😀\\351x' == b'\\xe9\\xc3\\xa9\\xf0\\x9f\\x98\\x80\\xe9x'", true],
-  ['b"""é""" == bytes("é")', true],
-  ['1.0 / 0.0', Infinity],
-])('%s', (expression, result) => {
-  expect(evaluate(expression)).toEqual(result);
-});
-
-test.each([
-  ['dyn(1) == 1.0 && dyn(1) == 1u && dyn(1u) == 1.0', true],
-  ['dyn(9007199254740993) == 9007199254740992.0', true], // compared as doubles
-  ['9007199254740993 > 9007199254740992.0', false],
-  ['1 < 1.5 && 2u > 1 && 1.0 <= 1u && -1 < 0u', true],
-  ['dyn(0.0 / 0.0) == 0.0 / 0.0', false],
-  ['dyn([1, 2.0]) == [1.0, 2u]', true],
-  ["dyn({'a': 1}) == {'a': 1.0}", true],
-  ["dyn({'a': 1}) == {'b': 1}", false],
-  ["dyn(1) == '1'", false],
-  ['dyn(null) == false', false],
-  ['1 in [dyn(1.0)] && !(dyn("1") in [1])', true],
-  ["dyn(1.0) in {1: 'a'} && {1: 'a'}[dyn(1u)] == 'a'", true],
-  ["'\\ue000' < '😀' && 'a' < 'b' && 'a' < 'aa'", true],
-  ['false < true', true],
-  ["b'a' < b'b'", true],
-])('numbers of different types, and other comparisons: %s', (expression, result) => {
-  expect(evaluate(expression)).toBe(result);
-});
-
-test.each([
-  ['[1, 2, 3].map(x, x > 1, x * 2)', [4n, 6n]],
-  ["{'a': 1, 'b': 2}.map(k, k)", ['a', 'b']],
-  ['[[1, 2], [3]].map(l, l.map(x, x + l.size()))', [[3n, 4n], [4n]]],
-  ['[1, 2].all(i, v, i < v)', true],
-  ["{'a': 'a', 'b': 'b'}.exists(k, v, k != v)", false],
-  ['[1, 1].existsOne(i, v, v == 1 && i == 0)', true],
-  ["['a', 'b'].transformList(i, v, i > 0, v + string(i))", ['b1']],
-  ["{'a': 1, 'b': 2}.transformMap(k, v, v > 1, v * 10)", new Map([['b', 20n]])],
-  [
-    "['x', 'y'].transformMap(i, v, v)",
-    new Map([
-      [0n, 'x'],
-      [1n, 'y'],
-    ]),
-  ],
-  ["{'greeting': 'hello'}.transformMapEntry(k, v, {v: k})", new Map([['hello', 'greeting']])],
-  ['[1, 2, 3].filter(x, x % 2 == 1)', [1n, 3n]],
-  ['[1].exists_one(x, [x].exists_one(x, x == 1))', true],
-])('%s', (expression, result) => {
-  expect(evaluate(expression)).toEqual(result);
-});
-
-test.each([
   ["{'a': 'x', 'b': 'x'}.transformMapEntry(k, v, {v: k})", 'insert failed: key x already exists'],
   ['[0].exists_one(x, 1 / x == 1)', 'division by zero'],
   ['[0, 2].all(x, 4 / x == 2)', 'division by zero'],

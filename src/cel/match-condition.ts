@@ -52,10 +52,7 @@ export const NAMESPACE_OBJECT: CelVariableType = {
   },
 };
 
-/**
- * Compiles a match condition of a webhook as the API server does: a result of type `dyn` is no `bool`.
- * @throws CelError
- */
+/** As the API server does: a result of type `dyn` is no `bool`. @throws CelError */
 export function compileMatchCondition(expression: string): CelProgram {
   const program = compileCel(expression, ADMISSION_VARIABLES, { uniformLiterals: true });
   if (program.type !== 'bool') throw new CelError(`must evaluate to bool but got ${program.type}`);

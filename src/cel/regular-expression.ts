@@ -1,20 +1,13 @@
 import { RE2JS } from 're2js';
 
-/**
- * The cache limit: more patterns than the policies and schemas of a cluster have. Patterns in user data cannot exceed
- * it.
- */
+/** More patterns than the policies and schemas of a cluster have. Patterns in user data cannot exceed it. */
 const MOST_KEPT = 1000;
 /** The limit for all cached patterns together: one pattern with counted repetitions can have a thousand steps. */
 const MOST_STEPS = 100_000;
 const compiled = new Map<string, RE2JS>();
 let steps = 0;
 
-/**
- * Whether the pattern matches anywhere in the text. RE2, as in the API server: linear in the length of the text.
- *
- * @throws Error if the pattern is not RE2
- */
+/** Linear in the length of the text. @throws Error if the pattern is not RE2 */
 export function matches(text: string, pattern: string): boolean {
   return compilePattern(pattern).test(text);
 }

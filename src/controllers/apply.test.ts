@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import {
   defineController,
   type AppliedObject,
@@ -65,11 +64,6 @@ test('an object that is applied twice with different content in one pass would n
     Promise.all(['1', '2'].map((step) => apply(configMap('a', { data: { step } })))),
   );
   expect((await runController(atOnce, { object: team(), now })).error?.message).toContain('is applied twice');
-  const same = define(async ({ apply }) => {
-    await apply(configMap('a', { data: { step: '1' } }));
-    await apply(configMap('a', { data: { step: '1' } }));
-  });
-  expect((await runController(same, { object: team(), now })).error).toBeUndefined();
 });
 
 test('an object that a pass applies and removes would come and go for ever', async () => {

@@ -100,10 +100,9 @@ async function bringAbout(
   return await send(state, kind, desired, found);
 }
 
-/** Sends the object, and remembers what the API server made of it. */
 async function send(
   state: PassState,
-  kind: ServedKind,
+  served: ServedKind,
   desired: KubeObject,
   found: KubeObject | undefined,
 ): Promise<KubeObject> {
@@ -111,33 +110,26 @@ async function send(
   const { fieldManager } = controller;
   const uid = found?.metadata?.uid;
   const body = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
-  const stored = await world.apply(kind, body, fieldManager, found !== undefined, deadline);
+  const stored = await world.apply(served, body, fieldManager, found !== undefined, deadline);
   if (found === undefined && wasThere(stored, fieldManager)) {
     // Another client was faster. Without fields, the API server takes back all that this controller set.
-    const { apiVersion, kind: name, metadata } = desired;
-    const bare = {
-      apiVersion,
-      kind: name,
-      metadata: { name: metadata?.name, namespace: metadata?.namespace },
-    };
-    await world.apply(kind, bare as KubeObject, fieldManager, false, deadline);
+    const { apiVersion, kind, metadata } = desired;
+    const { name, namespace } = metadata ?? {};
+    const bare = { apiVersion, kind, metadata: { name, namespace } } as KubeObject;
+    await world.apply(served, bare, fieldManager, false, deadline);
     throw new Error(`${nameOf(stored)} exists and was not created for ${nameOf(state.object)}`);
   }
-  settled.set(appliedKey(kind, desired), fingerprint(desired, contentOf(stored)));
+  settled.set(appliedKey(served, desired), fingerprint(desired, contentOf(stored)));
   return stored;
 }
 
-/**
- * Whether others wrote fields of an object that seemed to be absent. Who only wrote a subresource did not create it: the
- * controller of ResourceQuotas, for example, sets their status before the answer to a repeated apply.
- */
+/** Who only wrote a subresource did not create it: the controller of ResourceQuotas sets their status early. */
 function wasThere(stored: KubeObject, fieldManager: string): boolean {
   return listIn(stored, 'metadata', 'managedFields').some(
     (one) => textIn(one, 'manager') !== fieldManager && textIn(one, 'subresource') === '',
   );
 }
 
-/** Whether the object is gone. */
 export async function removeObject(state: PassState, given: AppliedObject): Promise<boolean> {
   const { controller, world, deadline } = state.pass;
   const kind = servedKind(state, given);

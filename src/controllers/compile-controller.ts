@@ -1,9 +1,8 @@
 import { toReadKind, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
 import { uniqueBy } from '../json/objects.ts';
-import type { Controller, ControllerContext, PolicyRule } from './controller.ts';
+import type { Controller, ControllerContext, OwnedKinds, PolicyRule } from './controller.ts';
 
-/** A kind in the version that the author wrote. */
 export interface VersionedKind extends GroupResource {
   readonly version: string;
 }
@@ -14,7 +13,6 @@ export interface CompiledController {
   readonly name: string;
   readonly watched: VersionedKind;
   readonly owns: readonly VersionedKind[];
-  /** What `get` and `list` may read. */
   readonly reads: readonly ReadKind[];
   readonly rules: readonly PolicyRule[];
   readonly writesStatus: boolean;
@@ -23,14 +21,12 @@ export interface CompiledController {
   readonly reconcile: ControllerFunction;
   readonly finalize: ControllerFunction | undefined;
   readonly finalizer: string;
-  /** Of server-side apply. */
   readonly fieldManager: string;
 }
 
 const CONCURRENCY = 4;
 const TIMEOUT_SECONDS = 60;
 
-/** @param name the name in the definition, or the name of the file */
 export function compileController(name: string, controller: Controller<never>): CompiledController {
   const { watch, owns = [], reads = [], rules = [] } = controller;
   const watched = kindsIn(watch)[0] ?? { group: '', version: '', resource: '' };
@@ -53,17 +49,8 @@ export function compileController(name: string, controller: Controller<never>): 
   };
 }
 
-/** The API groups of Kubernetes itself: the status of their objects belongs to its controllers. */
+/** The status of objects of Kubernetes itself belongs to its controllers. */
 const isBuiltIn = (group: string): boolean => !group.includes('.') || group.endsWith('.k8s.io');
 
-function kindsIn({
-  apiGroups: [group = ''],
-  apiVersions: [version = ''],
-  resources,
-}: {
-  readonly apiGroups: readonly string[];
-  readonly apiVersions: readonly string[];
-  readonly resources: readonly string[];
-}): readonly VersionedKind[] {
-  return resources.map((resource) => ({ group, version, resource }));
-}
+const kindsIn = ({ apiGroups, apiVersions, resources }: OwnedKinds): readonly VersionedKind[] =>
+  resources.map((resource) => ({ group: apiGroups[0], version: apiVersions[0], resource }));

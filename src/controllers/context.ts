@@ -1,6 +1,5 @@
 /** What the author's code can do during a pass. */
 import { createHash } from 'node:crypto';
-
 import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { selectorOf } from '../admission/handlers/reader.ts';
 import { objectIn, parseJson, stringifyJson, textIn } from '../json/json.ts';
@@ -10,7 +9,6 @@ import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import type { AuthorCondition } from './status.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
 
-/** 30 years: a time that fits into a Date. */
 const LONGEST_SECONDS = 1e9;
 
 export function createContext(state: PassState): ControllerContext {
@@ -95,14 +93,10 @@ export function createContext(state: PassState): ControllerContext {
 }
 
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;
-
 const TYPE = /^([-a-z0-9.]+\/)?([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$/;
-
 const STATUSES = ['True', 'False', 'Unknown'];
-
 const LONGEST = 32_768;
 
-/** The functions that set these conditions. */
 const FRAMEWORK = new Map([
   ['Stalled', 'stall'],
   ['Reconciling', 'wait'],
@@ -120,12 +114,7 @@ function checkedCondition({ type, status, reason, message }: AuthorCondition): A
   return { type, status, ...checkedReason(what, reason, message) };
 }
 
-/** @throws TypeError */
-function checkedReason(
-  what: string,
-  reason: string,
-  message: string,
-): Pick<AuthorCondition, 'reason' | 'message'> {
+function checkedReason(what: string, reason: string, message: string) {
   if (typeof reason !== 'string' || !REASON.test(reason) || reason.length > 1_024)
     throw new TypeError(`${what}: the reason ${JSON.stringify(reason)} is not one word such as NotFound`);
   // An empty message would say nothing in `kubectl describe`.
@@ -133,17 +122,13 @@ function checkedReason(
   return { reason, message: text.slice(0, LONGEST).toWellFormed() };
 }
 
-/** 32 hexadecimal digits. */
 const keyFor = ({ metadata }: KubeObject, ...parts: readonly string[]): string =>
   createHash('sha256')
     .update(JSON.stringify([metadata?.uid, ...parts]))
     .digest('hex')
     .slice(0, 32);
 
-/**
- * Operations in external systems: recorded before they start, so that a crash repeats none of them.
- * @param check throws if the pass may not write its status
- */
+/** Recorded before they start, so that a crash repeats none of them. */
 function progressOf(state: PassState, check: () => void): Progress {
   const { world, signal } = state.pass;
   const current = (): ProgressRecord | undefined => {

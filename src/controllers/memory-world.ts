@@ -9,7 +9,6 @@ import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';
 
-/** What a pass finds. */
 export interface ControllerTrial {
   /** The object to reconcile. */
   readonly object: object;
@@ -32,7 +31,7 @@ class Conflict extends Error {
   override readonly name = 'Conflict';
 }
 
-/** An API server with these objects, which merges what is applied: lists are replaced, as no schema is known. */
+/** Lists are replaced, as no schema is known. */
 export function createMemory(
   controller: CompiledController,
   { object, cluster = {}, now = new Date() }: ControllerTrial,
@@ -121,10 +120,7 @@ export function createMemory(
       const { finalizers = [], ...metadata } = removed.metadata ?? {};
       if (finalizers.length === 0) storeOf(name).delete(keyOf(removed));
       else
-        put(name, {
-          ...removed,
-          metadata: { ...metadata, finalizers, deletionTimestamp: toTimestamp(now) },
-        });
+        put(name, { ...removed, metadata: { ...metadata, finalizers, deletionTimestamp: toTimestamp(now) } });
       return Promise.resolve();
     },
     setFinalizers: (kind, target, finalizers) => {

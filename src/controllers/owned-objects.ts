@@ -1,6 +1,5 @@
 /** The objects that a controller applies: their marks, whose they are, and whether they are as they should be. */
 import { createHash } from 'node:crypto';
-
 import { copyJson } from '../admission/handlers/draft.ts';
 import { isEqual, isJsonArray, isJsonObject, stringifyJson } from '../json/json.ts';
 import {
@@ -12,7 +11,6 @@ import {
 } from '../json/kube-object.ts';
 import type { CompiledController } from './compile-controller.ts';
 
-/** The name of the controller that applied an object. */
 export const CONTROLLER_LABEL = 'gatehouse.dev/controller';
 /** The object that it was applied for. By name and not by uid: a restored owner has a new uid. */
 export const OWNER_LABEL = 'gatehouse.dev/owner';
@@ -20,10 +18,8 @@ export const OWNER_LABEL = 'gatehouse.dev/owner';
 /** Fingerprint of what was applied last: also shows that a field is no longer applied. */
 export const APPLIED = 'gatehouse.dev/applied';
 
-/** The reconciled object, as the marks of its objects name it. */
 export interface Owner {
   readonly object: KubeObject;
-  /** The value of the label. */
   readonly mark: string;
 }
 
@@ -35,11 +31,10 @@ export function ownerMark({ watched }: Pick<CompiledController, 'watched'>, key:
   return createHash('sha256').update(text).digest('hex').slice(0, MARK_LENGTH);
 }
 
-/** Whether the garbage collector would accept the owner: it is cluster-scoped, or in the same namespace. */
+/** The garbage collector requires it: cluster-scoped, or in the same namespace. */
 export const canOwn = ({ metadata: owner }: KubeObject, { metadata: owned }: KubeObject): boolean =>
   owner?.namespace === undefined || owner.namespace === owned?.namespace;
 
-/** @throws InvalidDraft when the object is no JSON */
 export function desiredObject(
   given: object,
   { object: owner, mark }: Owner,
@@ -66,7 +61,6 @@ function referenceTo({ apiVersion = '', kind = '', metadata = {} }: KubeObject):
   return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
 
-/** Whose the object is: `ours`, `free`, or a sentence about its owner. */
 export function belongsTo(
   found: KubeObject,
   { object: owner, mark }: Owner,
@@ -93,7 +87,6 @@ const groupOf = (apiVersion = ''): string => splitApiVersion(apiVersion).group;
 /** Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service. */
 export const isApplied = (object: KubeObject): boolean => appliedOf(object) !== undefined;
 
-/** The fingerprint of what was applied. */
 export const appliedOf = ({ metadata }: KubeObject): string | undefined => metadata?.annotations?.[APPLIED];
 
 /** Whether `found` has every value of `desired`. The API server adds fields, also to the items of lists. */
@@ -114,11 +107,9 @@ export function contains(found: unknown, desired: unknown): boolean {
   return isEqual(found, desired);
 }
 
-/** Short and equal for equal content. */
 export const fingerprint = (...parts: readonly unknown[]): string =>
   createHash('sha256').update(stringifyJson(parts)).digest('base64url');
 
-/** Bookkeeping of the API server. */
 const BOOKKEEPING = ['resourceVersion', 'generation', 'managedFields'];
 /** Fields of an object that the author read and applies again. */
 const NOT_APPLIED = [...BOOKKEEPING, 'uid', 'creationTimestamp', 'selfLink'];
@@ -132,5 +123,4 @@ export function contentOf(object: KubeObject): object {
 const without = <T extends object>(object: T, keys: readonly string[]): Partial<T> =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key))) as Partial<T>; // fewer keys
 
-/** `kind namespace/name`, for messages. */
 export const nameOf = (object: KubeObject): string => `${object.kind ?? 'object'} ${keyOf(object)}`;

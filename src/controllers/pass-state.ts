@@ -7,7 +7,7 @@ import type { ControllerWorld, ServedKind } from './world.ts';
 /** What earlier passes of this process found equal to what they wanted, by object: spares a request where comparing cannot. */
 export type Settled = Map<string, string>;
 
-/** The pass waits for something that may not be reported: look again after this many seconds. */
+/** The pass waits for something that may not be reported. */
 export const WAITING_SECONDS = 60;
 
 export interface Pass {
@@ -20,33 +20,26 @@ export interface Pass {
   readonly signal: AbortSignal;
 }
 
-/** The state of one pass. */
 export interface PassState {
   readonly pass: Pass;
-  /** The watched kind. */
   readonly kind: ServedKind;
-  /** The watched kind, and the kinds of `owns`. */
   readonly kinds: readonly ServedKind[];
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
-  /** The objects that the author's code applied, by key, with their fingerprints; undefined: that failed. */
+  /** By key, with their fingerprints; undefined: that failed. */
   readonly applied: Map<string, string | undefined>;
   readonly conditions: AuthorCondition[];
   fields: Readonly<Record<string, unknown>>;
-  /** Objects that are being deleted. */
   readonly ending: string[];
   requeueAt: Date | undefined;
   unready: Unready | undefined;
-  /** Whether the operation in `status.progress` is over. */
   isFinished: boolean;
-  /** Whether the author's code may no longer write. */
   isOver: boolean;
   running?: Promise<void>;
   finalizing?: Promise<void>;
 }
 
-/** `namespaces. alice` */
 export const appliedKey = ({ group, resource }: ServedKind, object: KubeObject): string =>
   `${resource}.${group} ${keyOf(object)}`;
 

@@ -16,7 +16,6 @@ export type PassResult =
   /** The pass failed; a retry follows. */
   | { readonly kind: 'failed'; readonly error: Error };
 
-/** @param object as the store has it; undefined: it does not exist */
 export async function runPass(pass: Pass, object: KubeObject | undefined): Promise<PassResult> {
   if (object === undefined) return { kind: 'gone' };
   const { controller, world } = pass;
@@ -54,7 +53,6 @@ async function reconcile(state: PassState): Promise<PassResult> {
   return { kind: 'done', requeueAt: state.requeueAt };
 }
 
-/** Calls the author's code, and stops waiting for it at the deadline. */
 async function call(state: PassState, work: ControllerFunction): Promise<void> {
   const { deadline } = state.pass;
   const running = (async () => {
@@ -68,7 +66,6 @@ async function call(state: PassState, work: ControllerFunction): Promise<void> {
   }
 }
 
-/** The object is being deleted. */
 async function finish(state: PassState): Promise<PassResult> {
   const { pass, kind, object, mark } = state;
   const { controller, world, signal } = pass;
@@ -132,7 +129,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
   return { kind: 'failed', error };
 }
 
-/** Limit of characters. Conditions hold 32 KiB, but readers need a few lines. */
+/** Conditions hold 32 KiB, but readers need a few lines. */
 const LONGEST = 1_024;
 
 /** Authors throw errors without a message, and errors whose message is no text. */
@@ -163,7 +160,6 @@ const FORBIDDEN = / cannot (\w+) resource "([^"]+)" in API group "([^"]*)"/;
 /** As Kubernetes refuses a RoleBinding whose role has permissions that the writer lacks. */
 const ESCALATION = 'is attempting to grant RBAC permissions not currently held';
 
-/** The message; for a missing permission, with the rule that grants it. */
 export function explainRefusal(message: string): string {
   const [, verb, resource, group] = FORBIDDEN.exec(message) ?? [];
   if (verb !== undefined) {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-
-import { defineController, type ControllerDefinition } from './controller.ts';
+import { defineController, type ControllerContext, type ControllerDefinition } from './controller.ts';
 import { runController, type ControllerVerdict } from './run-controller.ts';
 
 interface Team {
@@ -30,6 +29,13 @@ const define = (parts: Partial<ControllerDefinition<Team>> = {}) =>
         });
     },
     ...parts,
+  });
+
+const doing = (reconcile: (context: ControllerContext) => unknown) =>
+  define({
+    reconcile: async (_team, context) => {
+      await reconcile(context);
+    },
   });
 
 const again = async (
@@ -72,37 +78,21 @@ test('what a pass no longer applies is deleted, and nothing of another owner', a
 
 test('a pass that waits, stalls or fails deletes nothing', async () => {
   const first = await runController(define(), { object: team(['ann']), now });
-  const waits = define({
-    reconcile: (_team, { wait }) => {
-      wait('Provisioning', 'the server starts', { afterSeconds: 5 });
-    },
-  });
+  const waits = doing(({ wait }) => wait('Provisioning', 'the server starts', { afterSeconds: 5 }));
   const waiting = await again(waits, first);
   expect(verbs(waiting)).toEqual(['status teams.example.com blue']);
   expect(readyOf(waiting)).toMatchObject({ status: 'False', reason: 'Provisioning' });
   expect(waiting.requeueAt).toEqual(new Date('2026-01-02T03:04:10Z'));
 
-  const stalled = await again(
-    define({
-      reconcile: (_team, { stall }) => {
-        stall('NoSuchRegion', 'there is no region mars');
-      },
-    }),
-    waiting,
-  );
+  const stalls = doing(({ stall }) => stall('NoSuchRegion', 'there is no region mars'));
+  const stalled = await again(stalls, waiting);
   expect(stalled.conditions.map(({ type, status }) => `${type}=${status}`)).toEqual([
     'Ready=False',
     'Stalled=True',
   ]);
 
-  const failing = await again(
-    define({
-      reconcile: () => {
-        throw new Error('the cloud\n says no');
-      },
-    }),
-    first,
-  );
+  const fails = doing(() => Promise.reject(new Error('the cloud\n says no')));
+  const failing = await again(fails, first);
   expect(failing.error?.message).toBe('the cloud\n says no');
   expect(readyOf(failing)).toMatchObject({ reason: 'ReconcileFailed', message: 'the cloud says no' });
   expect(failing.events).toEqual([
@@ -115,10 +105,8 @@ test('a pass that waits, stalls or fails deletes nothing', async () => {
 
 test('conditions of an earlier pass disappear, and one that is not True makes the object unready', async () => {
   const states = (...types: readonly ['True' | 'False', string][]) =>
-    define({
-      reconcile: (_team, { condition }) => {
-        for (const [status, type] of types) condition(type, status, 'Checked', `${type} was checked`);
-      },
+    doing(({ condition }) => {
+      for (const [status, type] of types) condition(type, status, 'Checked', `${type} was checked`);
     });
   const first = await runController(states(['True', 'A'], ['False', 'B']), { object: team(), now });
   expect(readyOf(first)).toMatchObject({ status: 'False', reason: 'Checked', message: 'B: B was checked' });
@@ -146,29 +134,16 @@ describe('an object that exists', () => {
       'belongs to another object of the controller users',
     ],
   ])('%s is not taken', async (_what, metadata, message) => {
-    const result = await runController(define(), {
-      object: team(),
-      cluster: { configmaps: [existing(metadata)] },
-      now,
-    });
+    const cluster = { configmaps: [existing(metadata)] };
+    const result = await runController(define(), { object: team(), cluster, now });
     expect(result.error?.message).toContain(message);
     expect(verbs(result)).toEqual(['status teams.example.com blue']);
   });
 
   test('without marks is taken with adopt', async () => {
-    const adopting = define({
-      reconcile: async (_team, { apply }) => {
-        await apply(
-          { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ann', namespace: 'teams' } },
-          { adopt: true },
-        );
-      },
-    });
-    const result = await runController(adopting, {
-      object: team(),
-      cluster: { configmaps: [existing({})] },
-      now,
-    });
+    const adopting = doing(({ apply }) => apply(existing({}), { adopt: true }));
+    const cluster = { configmaps: [existing({})] };
+    const result = await runController(adopting, { object: team(), cluster, now });
     expect(verbs(result)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
   });
 
@@ -186,11 +161,7 @@ test('the finalizer comes before everything, and goes after finalize and what it
   const first = await runController(finalizing, { object: team(), now });
   expect(verbs(first)[0]).toBe('finalizers teams.example.com blue');
   const metadata = { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
-  const failing = define({
-    finalize: () => {
-      throw new Error('still in use');
-    },
-  });
+  const failing = define({ finalize: () => Promise.reject(new Error('still in use')) });
   const refused = await again(failing, first, { metadata });
   expect(readyOf(refused)).toMatchObject({ reason: 'FinalizeFailed', message: 'still in use' });
   expect(refused.object?.metadata?.finalizers).toEqual(['gatehouse.dev/controller-teams']);
@@ -229,11 +200,9 @@ describe('progress', () => {
   });
 
   test('a second operation has another id, and cannot start before the first has finished', async () => {
-    const two = define({
-      reconcile: async (_team, { progress }) => {
-        await progress.start('create');
-        await progress.start('resize');
-      },
+    const two = doing(async ({ progress }) => {
+      await progress.start('create');
+      await progress.start('resize');
     });
     const result = await runController(two, { object: team(), now });
     expect(result.error?.message).toBe('create is not finished: finish it before resize');
@@ -241,11 +210,8 @@ describe('progress', () => {
 });
 
 test('kinds that are not declared, and calls after the pass, fail with what to do', async () => {
-  const undeclared = define({
-    reconcile: async (_team, { apply }) => {
-      await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' } });
-    },
-  });
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' } };
+  const undeclared = doing(({ apply }) => apply(secret));
   expect((await runController(undeclared, { object: team(), now })).error?.message).toBe(
     'Secret v1 is not in owns: add its plural there',
   );

@@ -6,14 +6,13 @@ import { contains } from './owned-objects.ts';
 
 export type AuthorCondition = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** How a pass ended, if not well. */
 export interface Unready {
   readonly why: NotReady;
   readonly reason: string;
   readonly message: string;
 }
 
-/** A merge patch of the status: null removes a field. */
+/** Null removes a field. */
 export interface DesiredStatus {
   readonly observedGeneration?: number;
   readonly conditions: readonly Condition[];
@@ -22,7 +21,6 @@ export interface DesiredStatus {
 
 const RECONCILED = { status: 'True', reason: 'Reconciled', message: 'the object is as described' } as const;
 
-/** @param unready undefined: the pass has finished */
 export function desiredStatus(
   object: KubeObject,
   pass: { readonly conditions: readonly AuthorCondition[]; readonly fields: object },
@@ -42,20 +40,15 @@ export function desiredStatus(
     former,
   );
   const { ready: verdict, why } = readyOf(pass.conditions, unready);
-  return {
-    ...pass.fields,
-    ...observed,
-    conditions: setReady(set, { ...verdict, ...observed }, why, now),
-  };
+  return { ...pass.fields, ...observed, conditions: setReady(set, { ...verdict, ...observed }, why, now) };
 }
 
-function readyOf(
-  conditions: readonly AuthorCondition[],
-  unready: Unready | undefined,
-): {
+interface ReadyVerdict {
   readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
   readonly why: NotReady | undefined;
-} {
+}
+
+function readyOf(conditions: readonly AuthorCondition[], unready: Unready | undefined): ReadyVerdict {
   if (unready !== undefined) {
     const { reason, message, why } = unready;
     return { ready: { status: 'False', reason, message }, why };
@@ -78,7 +71,6 @@ function readyOf(
 const conditionsIn = (object: KubeObject): readonly Condition[] =>
   listIn(object, 'status', 'conditions') as unknown as readonly Condition[]; // of a kind whose author uses conditions
 
-/** Whether the patch would change nothing. The conditions of an object belong to its controller. */
 export function isUpToDate(object: KubeObject, desired: DesiredStatus): boolean {
   const stored = objectIn(object, 'status');
   return Object.entries(desired).every(([key, value]) =>
@@ -86,7 +78,6 @@ export function isUpToDate(object: KubeObject, desired: DesiredStatus): boolean 
   );
 }
 
-/** The field that a CRD dropped because its schema does not have it. */
 export const prunedField = (written: KubeObject, desired: DesiredStatus): string | undefined =>
   ['conditions', 'observedGeneration'].find(
     (field) => desired[field] !== undefined && valueIn(written, 'status', field) === undefined,

@@ -5,9 +5,7 @@ import type { KubeObject } from '../json/kube-object.ts';
 import type { HandlerLog } from '../admission/handlers/handler.ts';
 import type { VersionedKind } from './compile-controller.ts';
 
-/** A kind as the API server serves it. */
 export interface ServedKind extends VersionedKind {
-  /** Empty where nothing knows it. */
   readonly kind: string;
   readonly namespaced: boolean;
 }
@@ -36,20 +34,18 @@ export interface ControllerWorld {
     selector: NormalSelector,
     signal: AbortSignal,
   ) => Promise<readonly KubeObject[]>;
-  /** What this controller has applied for the owner with this mark. */
   readonly owned: (mark: string) => Promise<readonly Owned[]>;
-  /** The same by live reads, so that nothing is missing. */
+  /** By live reads, so that nothing is missing. */
   readonly ownedLive: (mark: string, signal: AbortSignal) => Promise<readonly Owned[]>;
-  /** Server-side apply. Returns the stored object with its managedFields. */
+  /** Returns the stored object with its managedFields. */
   readonly apply: (
     kind: ServedKind,
     object: KubeObject,
     fieldManager: string,
-    /** Whether to take fields from other managers. */
     force: boolean,
     signal: AbortSignal,
   ) => Promise<KubeObject>;
-  /** Deletes the object with this uid only. */
+  /** Only the object with this uid. */
   readonly remove: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
   /** Replaces the finalizers, unless the object has changed. Undefined: the object is gone, as wanted. */
   readonly setFinalizers: (

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { mayUserVisit, reviewToken, readOwnUser } from './access.ts';
 import type { KubeClient } from './client.ts';
 import { ApiError } from '../../test/support/runtime/fixtures.ts';
@@ -20,13 +19,6 @@ test('the API server decides who owns a token', async () => {
   const { client, asked } = answering({ authenticated: true, user: ALICE });
   expect(await reviewToken(client, 't', undefined)).toEqual(ALICE);
   expect(asked).toEqual([{ metadata: {}, spec: { token: 't' } }]);
-});
-
-test('missing fields of the user are empty', async () => {
-  const { client } = answering({ authenticated: true, user: { username: 'alice' } });
-  expect(await reviewToken(client, 't', undefined)).toEqual({
-    ...{ username: 'alice', uid: '', groups: [], extra: {} },
-  });
 });
 
 test.each([

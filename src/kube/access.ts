@@ -10,7 +10,6 @@ import { isForbidden } from './api-error.ts';
 
 export interface AccessQuestion {
   readonly verb: string;
-  /** Empty for the core group. */
   readonly group: string;
   readonly resource: string;
   readonly subresource?: string;
@@ -27,7 +26,6 @@ interface SelfSubjectAccessReview extends KubeObject {
   readonly status?: { readonly allowed: boolean };
 }
 
-/** Whether this client has the permission. */
 export async function canI(
   client: Pick<KubeClient, 'create'>,
   question: AccessQuestion,
@@ -41,7 +39,6 @@ export async function canI(
   return review.status?.allowed === true;
 }
 
-/** A user, as authenticated by the API server. */
 export interface AccessSubject {
   readonly username: string;
   readonly uid: string;
@@ -49,7 +46,6 @@ export interface AccessSubject {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A non-resource URL, e.g. `/metrics`. */
 export interface PathQuestion {
   readonly verb: string;
   readonly path: string;
@@ -59,14 +55,12 @@ interface SubjectAccessReview extends KubeObject {
   readonly spec: Omit<AccessSubject, 'username'> & { readonly user: string } & Attributes;
   readonly status?: {
     readonly allowed: boolean;
-    /** An explicit denial. `allowed: false` alone may also mean that no rule matches. */
     readonly denied?: boolean;
     readonly reason?: string;
     readonly evaluationError?: string;
   };
 }
 
-/** The question: about a resource or a path. */
 interface Attributes {
   readonly resourceAttributes?: AccessQuestion;
   readonly nonResourceAttributes?: PathQuestion;
@@ -98,11 +92,9 @@ export async function mayUser(
   return status?.allowed === true;
 }
 
-/** The answer to a SubjectAccessReview. */
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** What the authorizer could not evaluate; empty: nothing. */
   readonly error: string;
 }
 
@@ -120,10 +112,7 @@ export async function decideAccess(
   return { allowed: status.allowed, reason: status.reason ?? '', error: status.evaluationError ?? '' };
 }
 
-/**
- * Whether this user may access that path.
- * @throws as the client does, and when the authorizer could not decide
- */
+/** @throws as the client does, and when the authorizer could not decide */
 export async function mayUserVisit(
   client: Pick<KubeClient, 'create'>,
   subject: AccessSubject,
@@ -148,9 +137,7 @@ interface TokenReview extends KubeObject {
 }
 
 /**
- * The user that a bearer token authenticates; undefined when the token is not valid, or not for this audience.
- *
- * @param audience the intended audience of the token. Undefined: the API server
+ * Undefined when the token is not valid, or not for this audience (undefined: the API server).
  * @throws as the client does, and when the response has no status
  */
 export async function reviewToken(
@@ -173,7 +160,7 @@ interface SelfSubjectReview extends KubeObject {
   readonly status?: { readonly userInfo?: { readonly username?: string } };
 }
 
-/** The user name that the API server gives this client. Undefined: an administrator has revoked the permission to ask, which Kubernetes grants to all users. */
+/** Undefined: an administrator has revoked the permission to ask, which Kubernetes grants to all users. */
 export async function readOwnUser(
   client: Pick<KubeClient, 'create'>,
   signal: AbortSignal,

@@ -14,14 +14,10 @@ export interface RequestLine {
   readonly path: string;
 }
 
-/**
- * The API server answered with an error status.
- * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
- */
+/** The API server answered with an error status. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
   readonly request: RequestLine;
-  /** The HTTP status. */
   readonly code: number;
   /** One CamelCase word, e.g. `AlreadyExists`; empty when the response did not come from an API server. */
   readonly reason: string;
@@ -95,13 +91,11 @@ export const isOfRequest = (error: unknown): boolean =>
   (error instanceof ApiError || error instanceof NetworkError || isOfRequest(error.cause));
 
 export const isNotFound = (error: unknown): error is ApiError => hasCode(error, 404);
-/** 409 because the name is taken. */
 export const isAlreadyExists = (error: unknown): error is ApiError =>
   hasCode(error, 409) && error.reason === 'AlreadyExists';
 /** 409 because the object changed after it was read: read it again and decide again. */
 export const isConflict = (error: unknown): error is ApiError =>
   hasCode(error, 409) && error.reason !== 'AlreadyExists';
-/** 410: the requested resourceVersion or page is too old. */
 export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
 
 export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
@@ -110,9 +104,8 @@ export const isForbidden = (error: unknown): error is ApiError => hasCode(error,
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);
 
-/** A caller may pass a whole request: its body does not belong in logs. */
+/** A caller may pass a whole request, with its body. */
 const lineOf = ({ method, path }: RequestLine): RequestLine => ({ method, path });
 
-function hasCode(error: unknown, code: number): error is ApiError {
-  return error instanceof ApiError && error.code === code;
-}
+const hasCode = (error: unknown, code: number): error is ApiError =>
+  error instanceof ApiError && error.code === code;

@@ -171,15 +171,6 @@ test('a list that expires between two pages throws', async () => {
   expect(isGone(error)).toBe(true);
 });
 
-test('objects with unusual keys pass through unchanged', async () => {
-  const server = await startServer(echo);
-  const trap = JSON.parse(
-    '{"metadata":{"name":"db","namespace":"prod","labels":{"__proto__":"x"}},"data":{"constructor":"y"}}',
-  ) as Secret;
-  const back = await createClient(server.rest()).create(secrets, trap);
-  expect(JSON.stringify(back)).toContain('"labels":{"__proto__":"x"}');
-});
-
 test('a fenced client still reads, but retries no write after it loses leadership', async () => {
   let leader = true;
   const server = await startServer(({ method }, response) => {

@@ -13,7 +13,6 @@ export interface CallOptions {
 }
 
 export interface WriteOptions extends CallOptions {
-  /** The API server does everything except store the object. */
   readonly dryRun?: boolean | undefined;
   /** The owner of the written fields. Default: the API server uses the user agent. */
   readonly fieldManager?: string | undefined;
@@ -35,14 +34,12 @@ export interface DeleteOptions extends WriteOptions {
 }
 
 export interface ListOptions extends CallOptions {
-  /** Default: all namespaces. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   /** Objects per page. Default: 500 when reading all pages, otherwise no limit. */
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
-  /** Only apiVersion, kind and metadata of each object. */
   readonly metadataOnly?: boolean | undefined;
 }
 
@@ -51,12 +48,10 @@ export type JsonPatchOperation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** An object without spec and status: what a metadata-only read returns. */
 export interface ObjectMetadata extends KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** As in client-go. With 10 KB per object, a page has 5 MB: a small load for both sides. */
 const PAGE_SIZE = 500;
 
 const PARTIAL = 'g=meta.k8s.io;v=v1';
@@ -66,13 +61,8 @@ const MERGE_PATCH = 'application/merge-patch+json';
 
 export type KubeClient = ReturnType<typeof createClient>;
 
-/**
- * Reads and writes any resource. Objects are plain JSON on the wire: unknown fields survive.
- * Every function throws {ApiError} when the API server refuses, {NetworkError} when there is no response.
- */
-export function createClient(rest: Rest) {
-  return { ...createReads(rest), ...createWrites(rest) };
-}
+/** Objects are plain JSON. @throws {ApiError} when the API server refuses, {NetworkError} when there is no response */
+export const createClient = (rest: Rest) => ({ ...createReads(rest), ...createWrites(rest) });
 
 function createReads(rest: Rest) {
   const read = async <T extends KubeObject>(
@@ -123,19 +113,15 @@ function createReads(rest: Rest) {
   }
 
   return {
-    /** Undefined when the object does not exist. */
     get: <T extends KubeObject>(resource: Resource, ref: NamedRef, options?: CallOptions) =>
       read<T>(resource, ref, options),
-    /** Like `get`, but the API server sends only the metadata. */
     getMetadata: async (resource: Resource, ref: NamedRef, options?: CallOptions) => {
       const found = await read<ObjectMetadata>(resource, ref, options, { accept: METADATA_ACCEPT });
       return found === undefined ? undefined : withKind(resource, found);
     },
-    /** One page. */
     list,
     /** All pages, at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
     pages,
-    /** All pages as one list. @throws {ListExpiredError} as `pages` */
     listAll: async <T extends KubeObject>(
       resource: Resource,
       options?: ListOptions,
@@ -151,9 +137,7 @@ function createReads(rest: Rest) {
   };
 }
 
-function callOf({ signal, timeoutMs }: CallOptions) {
-  return { signal, timeoutMs };
-}
+const callOf = ({ signal, timeoutMs }: CallOptions) => ({ signal, timeoutMs });
 
 function createWrites(rest: Rest) {
   const write = <T>(
@@ -186,7 +170,6 @@ function createWrites(rest: Rest) {
       write<T>('PATCH', resourcePath(resource, ref, subresource), body, options, contentType);
 
   return {
-    /** POST into the namespace that the object names. */
     create: async <T extends KubeObject>(resource: Resource, object: T, options?: WriteOptions) => {
       const path = resourcePath(resource, { namespace: namespaceInside(resource, object) });
       return write<T>('POST', path, withKind(resource, object), options);
@@ -197,14 +180,12 @@ function createWrites(rest: Rest) {
     patchJson: patch<readonly JsonPatchOperation[]>('application/json-patch+json'),
     /** RFC 7386: null removes a field, and a list is replaced as a whole. */
     patchMerge: patch(MERGE_PATCH),
-    /** Like `patchMerge`, for the subresource `status`. */
     patchStatus: patch(MERGE_PATCH, 'status'),
     /** Server-side apply: afterwards, the field manager owns exactly the fields of `object`. */
     apply: async <T extends KubeObject>(resource: Resource, object: KubeObject, options: ApplyOptions) => {
       const path = resourcePath(resource, refInside(resource, object));
       return write<T>('PATCH', path, withKind(resource, object), options, APPLY_PATCH);
     },
-    /** `absent` when there was nothing to delete. */
     delete: async (
       resource: Resource,
       ref: NamedRef,
@@ -241,15 +222,12 @@ function namespaceInside(resource: Resource, object: KubeObject): string | undef
   return namespace;
 }
 
-function refInside(resource: Resource, object: KubeObject): NamedRef {
-  return { namespace: namespaceInside(resource, object), name: object.metadata?.name ?? '' };
-}
+const refInside = (resource: Resource, object: KubeObject): NamedRef => ({
+  namespace: namespaceInside(resource, object),
+  name: object.metadata?.name ?? '',
+});
 
-/**
- * The operations, preceded by a `test` of the resourceVersion: a JSON patch that was computed
- * from a stale copy fails (422 Invalid) instead of changing the wrong list element.
- * @throws when the object has no resourceVersion
- */
+/** A patch that was computed from a stale copy fails (422 Invalid). @throws when there is no resourceVersion */
 export function guardedJsonPatch(
   object: KubeObject,
   operations: readonly JsonPatchOperation[],

@@ -33,14 +33,13 @@ export const systemClock: Clock = {
   },
 };
 
-/** Waits for `ms`. @throws the reason of `signal` as soon as it aborts. */
 export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const cancel = clock.after(ms, () => resolve(undefined));
   await orAborted(promise, signal).finally(cancel);
 }
 
-/** A signal that aborts with `parent` or by `abort`. Call `release`: otherwise `parent` keeps a reference to it. */
+/** Call `release`: otherwise `parent` keeps a reference to the signal. */
 export function linkedController(parent: AbortSignal | undefined): {
   readonly signal: AbortSignal;
   readonly abort: (reason: Error) => void;
@@ -60,16 +59,13 @@ export function linkedController(parent: AbortSignal | undefined): {
 }
 
 export interface BackoffOptions {
-  /** The first wait, in milliseconds. */
   readonly baseMs: number;
-  /** The longest wait, in milliseconds. */
   readonly maxMs: number;
 }
 
 /**
- * The backoff after the nth consecutive failure (1 = the first), in milliseconds: doubles from `baseMs` to `maxMs`.
- * Jitter covers the upper half, so that replicas that failed together do not retry together.
- * @param random in [0, 1)
+ * Milliseconds after the nth consecutive failure (from 1): doubles from `baseMs` to `maxMs`. Jitter covers the upper
+ * half, so that replicas that failed together do not retry together. @param random in [0, 1)
  */
 export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, random: () => number): number {
   // 2 ** 1024 is Infinity, which min() turns into maxMs.
@@ -82,19 +78,16 @@ export type ServerClock = ReturnType<typeof createServerClock>;
 /** The header has whole seconds and ages in transit: ignore smaller differences. */
 const RESOLUTION_MS = 2_000;
 
-/** The time of the API server, from the Date header of its responses. */
 export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock) {
   let seen: { readonly at: number; readonly server: number } | undefined;
   // Counts from the last response with the monotonic clock: a change of the system clock has no effect.
   const server = (): number | undefined =>
     seen === undefined ? undefined : seen.server + clock.monotonic() - seen.at;
-  /** How far our clock is ahead of the API server's, in milliseconds; undefined before the first response. */
   const skewMs = (): number | undefined => {
     const time = server();
     return time === undefined ? undefined : clock.now() - time;
   };
   return {
-    /** Receives the Date header as soon as a response begins. */
     observe: (date: string): void => {
       const time = Date.parse(date);
       if (!Number.isNaN(time)) seen = { at: clock.monotonic(), server: time + 500 };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createConnection, loadConnection, type Connection } from './connection.ts';
 import { systemClock } from './clock.ts';
-import { headerLines, selfSigned, sendJson, startServer } from '../../test/support/kube/fake-api-server.ts';
+import { always, headerLines, selfSigned, startServer } from '../../test/support/kube/fake-api-server.ts';
 import { createRest } from './rest.ts';
 
 function directory(files: Readonly<Record<string, string>>): string {
@@ -37,9 +37,7 @@ const kubeconfig = (server: string, user: object, cluster: object = {}) =>
 
 test('a kubeconfig gives server, namespace, CA and token', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  }, tls);
+  const server = await startServer(always({}), tls);
   const config = kubeconfig(server.url, { token: 'secret' }, { 'certificate-authority': 'ca.crt' });
   const dir = directory({ config, 'ca.crt': tls.cert });
   const connection = await open({ kubeconfig: join(dir, 'config') });
@@ -47,16 +45,6 @@ test('a kubeconfig gives server, namespace, CA and token', async () => {
   await createRest({ connection, userAgent: 'test/1' }).request({ method: 'GET', path: '/version' });
   expect(headerLines(server.requests[0]?.headers ?? [], 'authorization')).toEqual(['Bearer secret']);
   expect(headerLines(server.requests[0]?.headers ?? [], 'user-agent')).toEqual(['test/1']);
-});
-
-test('a kubeconfig with a name that is not a string reports the type', async () => {
-  const dir = directory({
-    config: 'contexts:\n- context: {cluster: c, user: u}\n  name:\n    toString: {}\ncurrent-context: here\n',
-  });
-  await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toMatchObject({
-    message: expect.stringContaining('could not load the kubeconfig') as unknown,
-    cause: { message: 'the name of a context is not a string: put it in quotes' },
-  });
 });
 
 test('a kubeconfig with impersonation sends every group, uid and extra', async () => {
@@ -79,9 +67,7 @@ test('a kubeconfig with impersonation sends every group, uid and extra', async (
 
 test('a context can be chosen; one without a user still has its CA', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  }, tls);
+  const server = await startServer(always({}), tls);
   const config = kubeconfig(
     server.url,
     {},
@@ -151,20 +137,9 @@ test('a token is never sent unencrypted', async () => {
   await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toThrow('unencrypted: use https');
 });
 
-test('a plain server without credentials works, e.g. that of `kubectl proxy`', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, { ok: true });
-  });
-  const dir = directory({ config: kubeconfig(server.url, {}) });
-  const rest = createRest({ connection: await open({ kubeconfig: join(dir, 'config') }), userAgent: 'test' });
-  expect(await rest.request({ method: 'GET', path: '/version' })).toEqual({ ok: true });
-});
-
 test('the next connection uses a rotated CA', async () => {
   const [old, next] = [selfSigned(), selfSigned()];
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  }, next);
+  const server = await startServer(always({}), next);
   let ca = old.cert;
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
@@ -183,9 +158,7 @@ test('the next connection uses a rotated CA', async () => {
 
 test('an HTTP proxy tunnels TLS end to end', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => {
-    sendJson(response, { ok: true });
-  }, tls);
+  const server = await startServer(always({ ok: true }), tls);
   const tunnels: unknown[] = [];
   const proxy = createServer().on('connect', (request, socket, head) => {
     tunnels.push([request.url, request.headers['proxy-authorization']]);

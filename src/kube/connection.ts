@@ -6,7 +6,6 @@ import { Agent, buildConnector } from 'undici';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-
 import { systemClock } from './clock.ts';
 import { memoizeAsync } from '../json/memoize-async.ts';
 import {
@@ -21,32 +20,24 @@ import { createRecovery } from './rest/recovery.ts';
 
 export type Connection = ReturnType<typeof createConnection>;
 
-/**
- * Each connection carries one request at a time (HTTP/1.1). At 5 ms per request, 16 connections carry some thousands of
- * requests a second; at 80 ms, with a busy API server, still two hundred. More connections do not help: their requests
- * wait in the fair queues of the API server, and each connection costs a TLS handshake.
- */
+/** With HTTP/1.1, 16 carry thousands of requests a second. More only wait in the fair queues of the API server. */
 export const REQUEST_CONNECTIONS = 16;
 
-/** The number of workers of the busiest controller. At half a second per request, this gives 60 requests a second. */
+/** The number of workers of the busiest controller. */
 export const BACKGROUND_CONNECTIONS = 32;
 
-/** Long enough for a burst of new connections or a slow proxy; a dead address is detected within one retry. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Close idle connections before load balancers (60 s is common) and the API server (90 s) drop them. */
+/** Shorter than load balancers (60 s is common) and the API server (90 s) wait. */
 const KEEP_ALIVE_MS = 50_000;
 
-/** TCP keep-alive probes, as in client-go: they detect a peer that vanished without closing the connection. */
+/** As in client-go: probes detect a peer that vanished. */
 const TCP_PROBE_MS = 30_000;
 
-/** How often credentials are read again: certificate files rotate, and exec plugins issue short-lived tokens. */
+/** Certificate files rotate, and exec plugins issue short-lived tokens. */
 const CREDENTIALS_MS = 10_000;
 
-/**
- * A connection to the cluster of the kubeconfig, the environment or the pod.
- * @throws when there is no cluster; the message lists the searched locations
- */
+/** To the cluster of the kubeconfig, the environment or the pod. @throws when there is none, with the searched places */
 export async function loadConnection(
   options: KubeconfigOptions = {},
   clock = systemClock,
@@ -68,7 +59,6 @@ export function createConnection(
   const connect = proxyUrl === undefined ? direct : throughProxy(direct, proxyUrl, CONNECT_TIMEOUT_MS);
 
   const dispatchers = {
-    /** For requests: `REQUEST_CONNECTIONS` keep-alive connections. */
     dispatcher: createPool(REQUEST_CONNECTIONS, connect),
     /** For requests that can wait, e.g. of controllers: the reads of admission reviews never queue behind them. */
     backgroundDispatcher: createPool(BACKGROUND_CONNECTIONS, connect),
@@ -79,21 +69,16 @@ export function createConnection(
   };
   return {
     ...dispatchers,
-    /** The base URL; may have a path. */
     server: server.replace(/\/+$/, ''),
-    /** The namespace of the kubeconfig context or of the pod. */
     namespace,
     credentials: read,
-    /** The headers that authenticate a request. */
     headers: async (): Promise<Headers> => (await read()).headers,
     /** The PEM certificates that verify the API server; undefined: those of the operating system. */
     ca: async (): Promise<string | undefined> => {
       const { ca } = (await read()).tls;
       return ca === undefined ? undefined : [ca].flat().map(String).join('\n');
     },
-    /** Drops the cached credentials. Call it after a 401. */
     dropCredentials: (): void => memo.forget(() => true),
-    /** Paces the requests that can wait after the API server was away. */
     recovery: createRecovery(clock),
     close: async (): Promise<void> => {
       // destroy, not close: close would wait for watches, which do not end on their own.
@@ -114,7 +99,7 @@ function createPool(connections: number | null, connect: buildConnector.connecto
   });
 }
 
-/** Reads the TLS material for each new connection, so that a rotated CA or client certificate needs no restart. */
+/** Reads the TLS material for each new connection: a rotated CA or client certificate needs no restart. */
 function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connector {
   let current: { readonly material: TlsMaterial; readonly connect: buildConnector.connector } | undefined;
   const connectorFor = (material: TlsMaterial): buildConnector.connector => {
@@ -153,13 +138,11 @@ interface KubeconfigOptions {
   readonly context?: string | undefined;
   /** Provides KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Default: `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Where the kubelet mounts the service account. */
   readonly serviceAccountDir?: string;
 }
 
 const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** @throws when there is no usable configuration; the message lists the searched locations */
 async function findClusterAccess(options: KubeconfigOptions = {}): Promise<ClusterAccess> {
   const environment = options.environment ?? process.env;
   const serviceAccountDir = options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR;
@@ -201,10 +184,7 @@ function serviceAccountAccess(host: string, port: string, dir: string): ClusterA
   };
 }
 
-/**
- * A connector that opens a tunnel through an HTTP proxy (RFC 9110 §9.3.6). For https, `connect` adds TLS in the tunnel.
- * @param proxyUrl `proxy-url` of the kubeconfig; its user and password are sent as Basic credentials
- */
+/** A tunnel through an HTTP proxy (RFC 9110 §9.3.6). For https, `connect` adds TLS in the tunnel. */
 function throughProxy(
   connect: buildConnector.connector,
   proxyUrl: string,

@@ -32,15 +32,6 @@ function start(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-test('a reconcile that awaits a change is not repeated', async () => {
-  const reconcile = vi.fn<Reconcile>(() => Promise.resolve({ kind: 'await-change' }));
-  const { queue, stop } = start(reconcile);
-  queue.add('a/b');
-  await pass(1_000_000);
-  expect(reconcile).toHaveBeenCalledOnce();
-  await stop();
-});
-
 test('a deleted object cancels its scheduled reconcile', async () => {
   const reconcile = vi
     .fn<Reconcile>()

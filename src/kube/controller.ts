@@ -1,28 +1,20 @@
 import { setImmediate } from 'node:timers/promises';
-
 import { isConflict } from './api-error.ts';
 import { linkedController, systemClock, type Clock } from './clock.ts';
 import { NotLeaderError } from './lease/fence.ts';
 import type { Log } from '../log.ts';
 import type { Workqueue } from './workqueue.ts';
 
-/** How a reconcile ends when it does not throw. */
 export type ReconcileResult =
-  /** Nothing left to do until a watch event arrives. */
   | { readonly kind: 'await-change' }
-  /** The object no longer exists: a scheduled requeue is cancelled. */
   | { readonly kind: 'gone' }
-  /** Reconcile again at that time. */
   | { readonly kind: 'requeue'; readonly at: Date };
 
-/** Brings one object towards its desired state. Idempotent. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
 
 export interface ControllerOptions {
-  /** For logs. */
   readonly name: string;
   readonly queue: Workqueue;
-  /** Maximum number of keys in flight. Default: 1. */
   readonly concurrency?: number;
   readonly reconcile: Reconcile;
   readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
@@ -31,7 +23,6 @@ export interface ControllerOptions {
   readonly clock?: Clock;
 }
 
-/** Time for four requests that each reach their timeout. */
 const TIMEOUT_MS = 120_000;
 /** A reconcile that ignores its signal loses its worker after this time; its key stays in flight until it ends. */
 const GRACE_MS = 5_000;
@@ -40,7 +31,6 @@ const YIELD_EVERY = 50;
 /** A `requeue` in the past must not become a busy loop. */
 const MIN_REQUEUE_MS = 1_000;
 
-/** Works until `signal` aborts, then aborts the reconciles in flight and waits for them. */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
   const { queue, concurrency = 1, clock = systemClock } = options;
   const stopped = Promise.withResolvers<undefined>();
@@ -68,7 +58,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   await stopped.promise;
 }
 
-/** Resolves when the key is done, or when the grace period of a reconcile that ignores its signal is over. */
+/** Ends early when the grace period of a reconcile that ignores its signal is over. */
 async function work(options: ControllerOptions, key: string, parent: AbortSignal): Promise<void> {
   const { name, queue, log, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
   const { signal, abort, release } = linkedController(parent);

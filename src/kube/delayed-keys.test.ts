@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
-
 import { systemClock, type Clock } from './clock.ts';
 import { createDelayedKeys } from './delayed-keys.ts';
 
@@ -38,20 +37,6 @@ test('ten thousand keys need one timer', () => {
   expect(timers()).toBe(0);
 });
 
-test('the earlier of two dates wins in either order, and the key is released once', () => {
-  const { keys, due, after } = start();
-  keys.set('a', after(100));
-  keys.set('a', after(50));
-  keys.set('b', after(50));
-  keys.set('b', after(100));
-  vi.advanceTimersByTime(49);
-  expect(due).toEqual([]);
-  vi.advanceTimersByTime(1);
-  expect(due).toEqual(['a', 'b']);
-  vi.advanceTimersByTime(1_000);
-  expect(due).toEqual(['a', 'b']);
-});
-
 test('a key can be set again in its own callback', () => {
   const { due, after, ...rest } = start();
   let again = 3;
@@ -64,19 +49,6 @@ test('a key can be set again in its own callback', () => {
   vi.advanceTimersByTime(100);
   expect(due).toEqual(['a', 'a', 'a']);
   expect(rest.timers()).toBe(0);
-});
-
-test('a deleted key is not released, and other keys of the same date are', () => {
-  const { keys, due, after } = start();
-  const at = after(10);
-  for (const key of ['a', 'b', 'c']) keys.set(key, at);
-  keys.delete('b');
-  keys.delete('unknown');
-  vi.advanceTimersByTime(100);
-  expect(due).toEqual(['a', 'c']);
-  keys.set('b', after(10));
-  vi.advanceTimersByTime(10);
-  expect(due).toEqual(['a', 'c', 'b']);
 });
 
 test('cleared keys are not released and leave no timer', () => {

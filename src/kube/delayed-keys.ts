@@ -5,13 +5,9 @@ interface Entry {
   readonly at: number;
 }
 
-/**
- * Keys, each with a due time. One timer serves all keys: there may be thousands.
- * @param onDue called with each key when it is due
- */
+/** One timer serves all keys: there may be thousands. */
 export function createDelayedKeys(clock: Pick<Clock, 'monotonic' | 'after'>, onDue: (key: string) => void) {
   const dates = new Map<string, number>();
-  /** Latest first. */
   let entries: Entry[] = [];
   let armed: { readonly at: number; readonly cancel: () => void } | undefined;
 
@@ -65,7 +61,6 @@ export function createDelayedKeys(clock: Pick<Clock, 'monotonic' | 'after'>, onD
   };
 }
 
-/** The index for a due time. Keys with equal due times keep the order in which they were scheduled. */
 function indexOf(at: number, entries: readonly Entry[]): number {
   let [low, high] = [0, entries.length];
   while (low < high) {

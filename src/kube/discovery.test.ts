@@ -51,16 +51,9 @@ async function start(down?: () => string, others: typeof answers = {}) {
 test('a resource is found in the preferred version, or in the one that has it', async () => {
   const { discovery } = await start();
   const of = { group: 'infra.example.com', kind: 'Kind', namespaced: true };
-  expect(await discovery.resolve({ group: of.group, resource: 'servers' })).toEqual({
-    ...of,
-    version: 'v2',
-    resource: 'servers',
-  });
-  expect(await discovery.resolve({ group: of.group, resource: 'racks' })).toEqual({
-    ...of,
-    version: 'v1',
-    resource: 'racks',
-  });
+  const found = (version: string, resource: string) => ({ ...of, version, resource });
+  expect(await discovery.resolve({ group: of.group, resource: 'servers' })).toEqual(found('v2', 'servers'));
+  expect(await discovery.resolve({ group: of.group, resource: 'racks' })).toEqual(found('v1', 'racks'));
   expect(await discovery.resolve({ group: '', resource: 'secrets' })).toMatchObject({
     group: '',
     version: 'v1',
@@ -98,14 +91,8 @@ test('an unavailable version does not count as missing, and the failure is not c
   expect(await discovery.resolve(wanted)).toMatchObject({ version: 'v2' });
 });
 
-test('the server version is two numbers', async () => {
-  const { discovery } = await start();
-  expect(await discovery.serverVersion()).toEqual({
-    ...{ major: 1, minor: 30, gitVersion: 'v1.30.2-eks-1a2b3c4' },
-  });
-});
-
 test.each([
+  [{ major: '1', minor: '30+', gitVersion: 'v1.30.2-eks-1a2b3c4' }, 1, 30],
   [{ major: '1', minor: '', gitVersion: 'v1.31.4' }, 1, 31],
   [{ major: '1', minor: 'unknown', gitVersion: 'v1.31.4' }, 1, 31],
   [{ major: '1', minor: '' }, 0, 0],
@@ -168,12 +155,9 @@ test.each([
   [1, 37, 'v1.37.2'],
   [1, 38, 'v1.38.0-alpha.1'],
   [2, 0, 'v2.0.0'],
+  [0, 0, ''],
 ])('%i.%i (%s) is not refused', (major, minor, gitVersion) => {
   expect(versionProblem({ major, minor, gitVersion })).toBeUndefined();
-});
-
-test('an API server that hides its version is not refused', () => {
-  expect(versionProblem({ major: 0, minor: 0, gitVersion: '' })).toBeUndefined();
 });
 
 test('the version comes from the network, so the message has neither line breaks nor megabytes of it', () => {

@@ -12,7 +12,6 @@ import { shorten } from '../json/printable.ts';
 export interface ServerVersion {
   readonly major: number;
   readonly minor: number;
-  /** E.g. `v1.36.2+k3s1`. */
   readonly gitVersion: string;
 }
 
@@ -22,7 +21,6 @@ export type Discovery = ReturnType<typeof createDiscovery>;
 const FOUND_MS = 10 * 60_000;
 /** Short, because a CRD is often created right before its first use. Not zero: each unknown name costs requests. */
 const ABSENT_MS = 5_000;
-/** An upgrade takes minutes. */
 const VERSION_MS = 60_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
@@ -55,36 +53,25 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
   return {
-    /**
-     * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
-     * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
-     */
+    /** In the preferred version. @throws when discovery fails: never assume then that a resource is absent */
     resolve: async (wanted: GroupResource, signal?: AbortSignal): Promise<Resource | undefined> => {
       signal?.throwIfAborted();
       return orAborted(resources.read(wanted), signal);
     },
-    /**
-     * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
-     * @throws as `resolve`
-     */
+    /** In this version if available, otherwise in the first one that has the kind. @throws as `resolve` */
     resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> => {
       signal?.throwIfAborted();
       return orAborted(kinds.read(wanted), signal);
     },
-    /**
-     * All resources of a group in all their versions, with subresources; empty when the API server does not serve it.
-     * @throws as `resolve`
-     */
+    /** In all versions, with subresources. @throws as `resolve` */
     servedIn: async (group: string, signal?: AbortSignal): Promise<readonly Resource[]> => {
       signal?.throwIfAborted();
       return orAborted(groups.read(group), signal);
     },
-    /** The names of all groups but the core group. @throws as `resolve` */
     groups: async (signal?: AbortSignal): Promise<readonly string[]> => {
       signal?.throwIfAborted();
       return orAborted(allGroups.read('/apis'), signal);
     },
-    /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
     forget: (resource: GroupResource): void => {
       resources.forget((name) => name === groupResourceName(resource));
       kinds.forget((name) => name.startsWith(`${resource.group}/`));
@@ -145,7 +132,6 @@ async function lookUpKind(
   return undefined;
 }
 
-/** Includes subresources. */
 async function servedIn(rest: Rest, group: string, version: string): Promise<readonly Resource[]> {
   const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
   return listIn(await getIfThere(rest, path), 'resources').map((entry) => {
@@ -158,7 +144,6 @@ async function servedIn(rest: Rest, group: string, version: string): Promise<rea
   });
 }
 
-/** All served versions, the preferred version first. */
 async function versionsOf(rest: Rest, group: string): Promise<readonly string[]> {
   if (group === '') return ['v1'];
   const found = await getIfThere(rest, `/apis/${encodeURIComponent(group)}`);
@@ -176,31 +161,23 @@ async function getIfThere(rest: Rest, path: string): Promise<unknown> {
   }
 }
 
-/** Gatehouse supports the releases 1.30 to 1.37 of Kubernetes. */
 export const OLDEST_MINOR = 30;
 export const NEWEST_MINOR = 37;
 
 export const UPGRADE = 'upgrade every API server of the cluster';
 
-/** @throws if the API server is too old */
 export function refuseOlder(version: ServerVersion): void {
   const problem = versionProblem(version);
   if (problem !== undefined) throw new Error(`${problem}: ${UPGRADE}`);
 }
 
-/**
- * Why Gatehouse does not work with an API server; undefined: it does.
- *
- * A newer release is not refused: discovery finds what it serves. Neither is an API server that hides its version.
- */
+/** A newer release is not refused, nor is an API server that hides its version. */
 export function versionProblem({ major, minor, gitVersion }: ServerVersion): string | undefined {
   if (major !== 1 || minor >= OLDEST_MINOR) return undefined;
   const name = gitVersion === '' ? `${major}.${minor}` : shorten(gitVersion, LONGEST_NAME);
   return `the API server runs Kubernetes ${name}, but Gatehouse supports 1.${OLDEST_MINOR} to 1.${NEWEST_MINOR}`;
 }
 
-/** Vendors append their own version. */
 const LONGEST_NAME = 64;
 
-/** Whether a release is newer than those with which Gatehouse is tested. */
 export const isUntested = ({ major, minor }: ServerVersion): boolean => major > 1 || minor > NEWEST_MINOR;

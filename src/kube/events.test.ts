@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ApiError } from './api-error.ts';
 import type { KubeClient } from './client.ts';
-import { systemClock, type Clock } from './clock.ts';
+import { systemClock } from './clock.ts';
 import { createEventRecorder, createEventQueue, type EventNote } from './events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
@@ -45,11 +45,11 @@ function fakeEvents() {
   return { client, objects, fault };
 }
 
-function start(time: Partial<Clock> = {}) {
+function start() {
   const fake = fakeEvents();
   const warnings: unknown[] = [];
   let wall = Date.parse('2026-01-01T00:00:00Z');
-  const clock = { ...systemClock, now: () => wall, ...time };
+  const clock = { ...systemClock, now: () => wall };
   const recorder = createEventRecorder({
     client: fake.client,
     component: 'gatehouse',
@@ -125,23 +125,6 @@ test('a failure is logged and not thrown', async () => {
   expect([warnings.length, objects.size]).toEqual([1, 1]);
 });
 
-test('the number of waiting Events is limited', async () => {
-  let passed = 0;
-  // Each read of the clock refills the tokens, so that no Event waits.
-  const { recorder, objects } = start({ monotonic: () => (passed += 10_000) });
-  for (let i = 0; i < 1_500; i++) recorder.record({ ...note, message: String(i) });
-  await recorder.flush();
-  expect(objects.size).toBe(1_000);
-});
-
-test('a Warning is written before the Normal Events that wait for tokens', async () => {
-  const { recorder, objects } = start();
-  for (let i = 0; i < 55; i++) recorder.record({ ...note, message: String(i) });
-  recorder.record({ ...note, type: 'Warning', reason: 'SignerBroken' });
-  await expect.poll(() => objects.size).toBe(51);
-  expect([...objects.values()].map(({ reason }) => reason)).toContain('SignerBroken');
-});
-
 test('a stop drops queued Events', async () => {
   const { client, objects } = fakeEvents();
   const controller = new AbortController();
@@ -206,13 +189,6 @@ test('Warnings come before the Normal Events that waited longer', () => {
   expect(drained(queue)).toEqual(['warning', 'normal 0', 'normal 1', 'normal 2']);
 });
 
-test('namespaces take turns', () => {
-  const queue = createEventQueue();
-  for (let i = 0; i < 3; i++) queue.add(`noisy ${i}`, noteIn('Warning', 'noisy'));
-  queue.add('quiet', noteIn('Warning', 'quiet'));
-  expect(drained(queue)).toEqual(['noisy 0', 'quiet', 'noisy 1', 'noisy 2']);
-});
-
 test('a full queue drops Normal Events first, then the newest of the namespace with the most', () => {
   const queue = createEventQueue();
   for (let i = 0; i < 999; i++) queue.add(`noisy ${i}`, noteIn('Warning', 'noisy'));
@@ -223,11 +199,4 @@ test('a full queue drops Normal Events first, then the newest of the namespace w
   const names = drained(queue);
   expect(names.slice(0, 4)).toEqual(['noisy 0', 'first', 'noisy 1', 'second']);
   expect(names.at(-1)).toBe('noisy 997');
-});
-
-test('a repeated Event waits once and is counted', () => {
-  const queue = createEventQueue();
-  for (let i = 0; i < 3; i++) queue.add('a', noteIn('Normal', 'prod'));
-  expect(queue.next()?.[1].times).toBe(3);
-  expect(queue.next()).toBeUndefined();
 });

@@ -6,7 +6,6 @@ import type { Log } from '../log.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
 import { events } from './well-known.ts';
 
-/** The object that an event is about. */
 export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -20,7 +19,6 @@ export interface EventSubject {
 export interface EventNote {
   readonly regarding: EventSubject;
   readonly type: 'Normal' | 'Warning';
-  /** One CamelCase word: the cause. */
   readonly reason: string;
   /** For humans. The recorder puts it on one line and cuts it at 1024 bytes. */
   readonly message: string;
@@ -30,17 +28,13 @@ export type EventRecorder = ReturnType<typeof createEventRecorder>;
 
 export interface EventRecorderOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'patchMerge'>;
-  /** The reporting component, e.g. `gatehouse`. */
   readonly component: string;
-  /** The replica of the component, e.g. the pod name. */
   readonly instance: string;
   readonly log: Pick<Log, 'warn'>;
-  /** Aborts waits and requests. Later notes are dropped. */
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
 
-/** core/v1 Event. */
 interface CoreEvent extends KubeObject {
   readonly involvedObject: EventSubject;
   readonly reason: string;
@@ -61,7 +55,6 @@ const REFILL_MS = 200;
 const MAX_MESSAGE = 1_024;
 /** User input can contain control characters, which some clients pass to the terminal. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
-/** Short, because an event must not delay the work that it reports. */
 const TIMEOUT_MS = 10_000;
 
 export function createEventRecorder(options: EventRecorderOptions) {
@@ -144,7 +137,6 @@ export function createEventRecorder(options: EventRecorderOptions) {
   const start = (): void => {
     draining ??= drain().finally(() => {
       draining = undefined;
-      // Notes that were recorded after the last check of `drain`.
       if (waiting.size() > 0) start();
     });
   };
@@ -159,14 +151,13 @@ export function createEventRecorder(options: EventRecorderOptions) {
       if (dropped?.type === 'Warning') drop(dropped, new Error('too many events wait'));
       start();
     },
-    /** Resolves when everything recorded so far is written or dropped. */
     flush: async (): Promise<void> => {
       await draining;
     },
   };
 }
 
-/** A hash of the contents, so that a repeated event updates the existing Event, even from another replica. */
+/** A repeated event updates the existing Event, even from another replica. */
 function eventName({ regarding, type, reason, message }: EventNote, component: string): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
   const contents = [component, apiVersion, kind, namespace, name, uid, type, reason, message];
@@ -197,7 +188,6 @@ interface WaitingEvent {
   times: number;
 }
 
-/** More waiting Events tell a reader nothing more. Each takes about a kilobyte. */
 const MAX_WAITING = 1_000;
 
 export function createEventQueue() {
@@ -205,7 +195,7 @@ export function createEventQueue() {
   const size = (): number => lanes.Warning.size() + lanes.Normal.size();
   return {
     size,
-    /** Adds an Event, or counts it if it waits already. Returns the Event that the queue dropped for lack of space. */
+    /** Returns the Event that was dropped for lack of space. */
     add: (name: string, note: EventNote): EventNote | undefined => {
       const { namespace = '' } = note.regarding;
       const waiting = lanes[note.type].find(namespace, name);
@@ -218,7 +208,6 @@ export function createEventQueue() {
       const full = lanes.Normal.size() > 0 ? lanes.Normal : lanes.Warning;
       return full.dropNewest()?.note;
     },
-    /** Removes and returns the next Event and its name. */
     next: (): readonly [name: string, event: WaitingEvent] | undefined =>
       lanes.Warning.next() ?? lanes.Normal.next(),
     clear: (): void => {
@@ -228,7 +217,7 @@ export function createEventQueue() {
   };
 }
 
-/** Events by namespace and name. One namespace with many Events does not delay those of others. */
+/** One namespace with many Events does not delay those of others. */
 function createLane() {
   const namespaces = new Map<string, Map<string, WaitingEvent>>();
   let count = 0;
@@ -256,7 +245,6 @@ function createLane() {
       if (namespaces.delete(namespace)) namespaces.set(namespace, events);
       return next;
     },
-    /** From the namespace with the most waiting Events. */
     dropNewest: (): WaitingEvent | undefined => {
       const [largest] = [...namespaces].sort(([, a], [, b]) => b.size - a.size);
       const newest = largest && [...largest[1]].at(-1);

@@ -1,6 +1,5 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Resource, resourcePath } from './object.ts';
+import { resourcePath } from './object.ts';
 import { leases, mutatingWebhookConfigurations, secrets } from './well-known.ts';
 
 test.each([
@@ -40,25 +39,6 @@ test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
     expect(() => resourcePath({ ...leases, resource: bad })).toThrow();
   },
 );
-
-test('for any name, the path is rejected or leads to exactly that name', () => {
-  const resource: Resource = mutatingWebhookConfigurations;
-  const base = resourcePath(resource);
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (name) => {
-      let path: string;
-      try {
-        path = resourcePath(resource, { name });
-      } catch {
-        return;
-      }
-      const { pathname, search, hash } = new URL(path, 'https://api');
-      expect(pathname.startsWith(`${base}/`)).toBe(true);
-      expect(decodeURIComponent(pathname.slice(base.length + 1))).toBe(name);
-      expect(search + hash).toBe('');
-    }),
-  );
-});
 
 test('a superfluous or missing namespace is a mistake', () => {
   expect(() => resourcePath(mutatingWebhookConfigurations, { namespace: 'prod', name: 'x' })).toThrow(

@@ -8,19 +8,14 @@ export interface KubeList<T extends KubeObject> {
 }
 
 export interface KubeListMeta {
-  /** The resourceVersion that all pages of the list reflect. */
   readonly resourceVersion?: string;
-  /** The token that requests the next page; absent or empty on the last page. */
   readonly continue?: string;
   readonly remainingItemCount?: number;
 }
 
-/** A resource as the API server serves it. */
 export interface Resource {
-  /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** Plural, lower case, e.g. `datacenters`. */
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
@@ -28,26 +23,21 @@ export interface Resource {
   readonly aliases?: readonly string[];
 }
 
-/** An object of a known resource. The namespace of a cluster-scoped object is undefined. */
 export interface NamedRef {
   readonly namespace?: string | undefined;
   readonly name: string;
 }
 
-/** `v1` for the core group, otherwise `group/version`. */
-export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
-  return group === '' ? version : `${group}/${version}`;
-}
+export const apiVersionOf = ({ group, version }: Pick<Resource, 'group' | 'version'>): string =>
+  group === '' ? version : `${group}/${version}`;
 
-/** The object with the apiVersion and kind of its resource. */
-export function withKind<T extends KubeObject>(resource: Resource, object: T): T {
-  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
-}
+export const withKind = <T extends KubeObject>(resource: Resource, object: T): T => ({
+  ...object,
+  apiVersion: apiVersionOf(resource),
+  kind: resource.kind,
+});
 
-/**
- * The URL path of an object, or of a collection when there is no name.
- * @throws when a part could change the meaning of the request: `datacenters/..` would LIST the parent
- */
+/** @throws when a part could change the meaning of the request: `datacenters/..` would LIST the parent */
 export function resourcePath(
   resource: Resource,
   { namespace, name }: Partial<NamedRef> = {},

@@ -31,13 +31,10 @@ export interface ReflectorTiming extends WatchTiming {
 export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly rest: Rest;
   readonly store: WritableStore<T>;
-  /** Called once for each difference, after the store has changed. */
   readonly onChange: (key: string, change: Change<T>) => void;
   /** Default: drops metadata.managedFields. May change the object it is given. */
   readonly transform?: (object: T) => T;
-  /** Called when the cluster went back in time: etcd was restored from a snapshot. */
   readonly onRollback?: (from: string, to: string) => void;
-  /** Called after each change of `failure`. */
   readonly onFailure?: () => void;
   readonly log: Log;
   readonly timing?: Partial<ReflectorTiming>;
@@ -64,22 +61,18 @@ const LIST_TIMEOUT_MS = 60_000;
 /** After this many objects, yield to waiting requests: one transform may take half a millisecond. */
 const YIELD_EVERY = 50;
 
-/** The state of the reflector between two attempts. */
 interface Progress {
   /** The store is complete up to this resourceVersion; undefined: list again. */
   position: string | undefined;
   /** The last position, kept across lists: an older list reveals a rollback. */
   lastSeen: string | undefined;
   failures: number;
-  /** How many watches lost track since the last stable watch. */
   lostTrack: number;
-  /** Whether the next list reports objects even if their resourceVersion is known. */
   everything: boolean;
-  /** False: list in one request. Under heavy compaction, a list may expire before its second page. */
+  /** Under heavy compaction, a list may expire before its second page. */
   paged: boolean;
 }
 
-/** Keeps a store in sync with the objects of one resource in the API server. */
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>) {
   const { rest, store, onChange, clock = systemClock, random = Math.random } = options;
   const { transform = dropManagedFields, onRollback = () => undefined } = options;
@@ -144,16 +137,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     }
   };
 
-  /**
-   * Checks with one small quorum read that the cluster has not gone back in time. Needed before a watch continues after
-   * a disconnect: a watch from a future resourceVersion is silent and looks healthy.
-   */
+  /** Before a watch continues after a disconnect: from a future resourceVersion, a watch is silent and looks healthy. */
   const stillThere = async (position: string, signal: AbortSignal): Promise<boolean> => {
     const probe = await client.list(resource, { ...scope, metadataOnly: true, limit: 1, signal });
     return !isOlder(probe.metadata.resourceVersion ?? '', position);
   };
 
-  /** The number of events until the watch ended. */
   const watch = async (progress: Progress, since: string, signal: AbortSignal): Promise<number> => {
     let events = 0;
     for await (const { kind, object } of watchOnce(rest, scope, since, timing, clock, random, signal)) {
@@ -212,7 +201,6 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     await sleep(clock, ms, signal);
   };
 
-  /** One attempt, with a backoff if it fails. Ends early when `signal` aborts. */
   const attemptOnce = async (progress: Progress, signal: AbortSignal): Promise<void> => {
     try {
       const outcome = await attempt(progress, signal);
@@ -244,7 +232,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   return {
-    /** Lists and watches until `signal` aborts, and retries after every error. Resolves when it has stopped. */
+    /** Until `signal` aborts. Retries after every error. */
     run: async (signal: AbortSignal): Promise<void> => {
       if (isRunning) throw new Error(`the reflector of ${fields.resource} runs already`);
       isRunning = true;
@@ -254,19 +242,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         isRunning = false;
       }
     },
-    /** Whether the store has held a complete list. */
     hasSynced: (): boolean => hasSynced,
     /** The error of the latest attempt; undefined: it succeeded, or is the first one. */
     failure: (): unknown => failure?.error,
-    /** @throws the reason of `signal` on abort */
     whenSynced: async (signal: AbortSignal): Promise<void> => {
       await orAborted(synced.promise, signal);
     },
-    /**
-     * Interrupts the current attempt, lists again, and reports each object even if it looks unchanged. Needed after a
-     * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
-     * objects until the list is complete.
-     */
+    /** Lists again, and reports each object even if it looks unchanged: needed after a rollback of etcd. */
     relist: (): void => endAttempt(),
   };
 }

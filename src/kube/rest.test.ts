@@ -5,6 +5,7 @@ import { BACKGROUND_CONNECTIONS, REQUEST_CONNECTIONS } from './connection.ts';
 import { AWAY_MS } from './rest/recovery.ts';
 import { systemClock, type Clock } from './clock.ts';
 import {
+  always,
   headerLines,
   selfSigned,
   sendJson,
@@ -50,18 +51,14 @@ test('twenty sequential calls share one TLS connection, twenty concurrent ones s
 });
 
 test('a server certificate of another CA is refused', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  }, selfSigned());
+  const server = await startServer(always({}), selfSigned());
   const stranger = await startServer(() => undefined, selfSigned());
   const rest = stranger.rest({ connection: { ...stranger.connection, server: server.url } });
   await expect(rest.request({ method: 'PUT', path: '/version' })).rejects.toThrow(/self-signed certificate/);
 });
 
 test('every impersonated group has its own header line', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  });
+  const server = await startServer(always({}));
   const rest = server.rest().impersonate({
     user: 'zoë',
     groups: ['system:authenticated', 'a,b'],
@@ -79,9 +76,7 @@ test('every impersonated group has its own header line', async () => {
 });
 
 test('explicit impersonation replaces that of the kubeconfig completely', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  });
+  const server = await startServer(always({}));
   const headers = () =>
     Promise.resolve({ Authorization: 'Bearer t', 'Impersonate-User': 'a', 'Impersonate-Group': ['admins'] });
   const rest = server.rest({ connection: { ...server.connection, headers } }).impersonate({ user: 'b' });
@@ -106,18 +101,14 @@ test('a POST honours Retry-After, and does not retry too early', async () => {
 });
 
 test('a server that always answers Retry-After gets eleven attempts', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '0' });
-  });
+  const server = await startServer(always(status(429, 'TooManyRequests'), 429, { 'retry-after': '0' }));
   const result = server.rest({ clock: quickClock() }).request({ method: 'GET', path: '/x' });
   await expect(result).rejects.toMatchObject({ code: 429, reason: 'TooManyRequests' });
   expect(server.requests).toHaveLength(11);
 });
 
 test('a wait beyond the deadline is not started: the caller gets the error of the server', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '50' });
-  });
+  const server = await startServer(always(status(429, 'TooManyRequests'), 429, { 'retry-after': '50' }));
   await expect(server.rest().request({ method: 'GET', path: '/x', timeoutMs: 5_000 })).rejects.toMatchObject({
     code: 429,
     retryAfterSeconds: 50,
@@ -132,9 +123,7 @@ test.each([
   ['POST', 1],
   ['PATCH', 1],
 ] as const)('an unexplained 500 makes a %s go out %i times', async (method, times) => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, status(500, 'InternalError'), 500);
-  });
+  const server = await startServer(always(status(500, 'InternalError'), 500));
   const result = server.rest({ clock: quickClock() }).request({ method, path: '/x' });
   await expect(result).rejects.toBeInstanceOf(ApiError);
   expect(server.requests).toHaveLength(times);
@@ -175,25 +164,6 @@ test('a request that waits for a free connection meets the deadline', async () =
   );
   expect(performance.now() - started).toBeLessThan(1_500);
   await Promise.all(occupied);
-});
-
-test('prompt requests fail fast while the API server is away, except one per second', async () => {
-  const server = await startServer(() => undefined, selfSigned());
-  const rest = server.rest({ prompt: true, timeoutMs: 300 });
-  const ask = () => rest.request({ method: 'GET', path: '/version' });
-  await expect(ask()).rejects.toThrow('no answer within 300 ms');
-  await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
-  await expect(ask()).rejects.toThrow('no answer within 300 ms'); // the probe of an API server that is away
-  await expect(ask()).rejects.toThrow('the API server does not answer this replica at the moment');
-  expect(server.requests).toHaveLength(2);
-});
-
-test('a prompt probe then has a second, whatever its timeout', async () => {
-  const server = await startServer(() => undefined, selfSigned());
-  const rest = server.rest({ prompt: true });
-  const ask = (timeoutMs: number) => rest.request({ method: 'GET', path: '/version', timeoutMs });
-  await expect(ask(AWAY_MS + 200)).rejects.toThrow(`no answer within ${AWAY_MS + 200} ms`);
-  await expect(ask(60_000)).rejects.toThrow(`no answer within ${AWAY_MS} ms`);
 });
 
 test('background requests leave connections free', async () => {
@@ -241,16 +211,6 @@ test('an abort rejects the request with its reason', async () => {
   await expect(result).rejects.toThrow('leadership lost');
 });
 
-test('missing credentials meet the deadline', async () => {
-  const server = await startServer(() => undefined);
-  const rest = server.rest({
-    connection: { ...server.connection, headers: () => new Promise(() => undefined) },
-  });
-  await expect(rest.request({ method: 'GET', path: '/x', timeoutMs: 20 })).rejects.toMatchObject({
-    kind: 'deadline',
-  });
-});
-
 test('a 401 is retried once with fresh credentials', async () => {
   const server = await startServer((request, response) => {
     if (request.headers.authorization === 'Bearer new') sendJson(response, { ok: true });
@@ -278,9 +238,7 @@ test('a 401 is retried once with fresh credentials', async () => {
 });
 
 test('a retry that is no longer permitted is not sent', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, status(500, 'InternalError'), 500);
-  });
+  const server = await startServer(always(status(500, 'InternalError'), 500));
   let leader = true;
   const beforeSend = () => {
     if (!leader) throw new Error('not the leader');
@@ -298,9 +256,7 @@ test('an API error has reason and causes', async () => {
     name: 'db',
     causes: [{ reason: 'FieldValueInvalid', message: 'bad', field: 'spec.x' }],
   };
-  const server = await startServer((_request, response) => {
-    sendJson(response, status(409, 'Conflict', { details }), 409);
-  });
+  const server = await startServer(always(status(409, 'Conflict', { details }), 409));
   const error: unknown = await server
     .rest()
     .request({ method: 'PUT', path: '/x' })
@@ -322,20 +278,6 @@ test('a page of HTML is reported as such', async () => {
   await expect(server.rest().request({ method: 'GET', path: '/x' })).rejects.toThrow(
     'GET /x: 403: <h1>Please log in</h1>',
   );
-});
-
-test('every attempt is observed', async () => {
-  const server = await startServer((_request, response, n) => {
-    if (n === 0) response.destroy();
-    else sendJson(response, {});
-  });
-  const codes: unknown[] = [];
-  const rest = server.rest({
-    clock: quickClock(),
-    observe: ({ method, code }) => codes.push(`${method} ${code}`),
-  });
-  await rest.request({ method: 'GET', path: '/x' });
-  expect(codes).toEqual(['GET connection', 'GET 200']);
 });
 
 test('the Date header is observed when the response starts, not when its body is complete', async () => {
@@ -416,9 +358,7 @@ test('watches use no connections of the request pool', async () => {
 });
 
 test('a path prefix of the server URL is kept', async () => {
-  const server = await startServer((_request, response) => {
-    sendJson(response, {});
-  });
+  const server = await startServer(always({}));
   const rest = server.rest({
     connection: { ...server.connection, server: `${server.url}/k8s/clusters/c1/` },
   });

@@ -20,30 +20,21 @@ import { planRetry } from './rest/retry.ts';
 
 export type { Query, RequestSpan, RestObservation, RestOptions, RestRequest } from './rest/transport.ts';
 
-/** `timeoutMs` limits how long the response headers may take. */
 export type StreamRequest = Pick<RestRequest, 'path' | 'query' | 'headers' | 'timeoutMs' | 'signal'>;
 
-/** JSON requests to the API server. */
 export interface Rest {
-  /**
-   * Sends a request, and retries where that is safe (`retry.ts`).
-   * @throws {ApiError} when the API server refuses, {NetworkError} when there is no response
-   * @throws the reason of `signal` on abort
-   */
+  /** Retries where that is safe. @throws {ApiError} or {NetworkError}, or the reason of `signal` on abort */
   readonly request: <T>(request: RestRequest) => Promise<T>;
-  /**
-   * The parsed lines of a streamed response. Ends when the server ends the response; never retries.
-   * @throws as `request`
-   */
+  /** Ends when the server ends the response; never retries. @throws as `request` */
   readonly stream: (request: StreamRequest) => AsyncIterable<unknown>;
-  /** The same API server, as another user. Needs the RBAC verb `impersonate`. */
+  /** Needs the RBAC verb `impersonate`. */
   readonly impersonate: (who: Impersonation) => Rest;
 }
 
 /** An admission request lasts at most 30 s, and the API server gives up on our requests after 60 s. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** In milliseconds. The API server cut a watch short if it ends this long before the requested end. */
+/** The API server cut a watch short if it ends this long before the requested end. */
 const EARLY_MS = 2_000;
 
 /** The content type of server-side apply: JSON is valid YAML. Apply is idempotent. */
@@ -149,7 +140,6 @@ async function* stream(
   }
 }
 
-/** The timeout of a request. A probe of an API server that is known to be away gets a shorter one. */
 function timeoutFor(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
   return prompt && isAway() ? Math.min(timeoutMs, AWAY_MS) : timeoutMs;
 }
@@ -163,7 +153,6 @@ function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent:
   return {
     signal,
     abort,
-    /** Cancels the deadline; `signal` still aborts with the parent. */
     cancelDeadline,
     leftMs: () => at - clock.monotonic(),
     end: () => {
@@ -191,7 +180,7 @@ const NAMESPACE = /^\/(?:api|apis\/[^/]+)\/[^/]+\/namespaces\/([^/?]+)\//;
 /** The API server requires Events about cluster-scoped objects to be there. */
 const EVENTS = /^\/api\/v1\/namespaces\/default\/events\b/;
 
-/** Sends only requests for objects in these namespaces, and for cluster-scoped objects. Others reject with {OutsideNamespacesError}. */
+/** Cluster-scoped objects too. Others reject with {OutsideNamespacesError}. */
 export function confined(rest: Rest, namespaces: readonly string[]): Rest {
   const check = (path: string): void => {
     const namespace = NAMESPACE.exec(path)?.[1];

@@ -39,17 +39,6 @@ test('an object that is ten thousand levels deep is frozen completely', () => {
   expect(Object.isFrozen(leaf)).toBe(true);
 });
 
-test('unusual keys are plain keys', () => {
-  const store = createStore<Server>({ indexes: { d: ({ spec }) => [spec.datacenter] } });
-  store.set('__proto__', server('__proto__', 'constructor'));
-  expect(store.byIndex('d', 'constructor')).toHaveLength(1);
-  expect(store.byIndex('d', '__proto__')).toEqual([]);
-});
-
-test('an unknown index is a mistake, not an empty result', () => {
-  expect(() => servers().byIndex('rack', '1')).toThrow('no index "rack"; it has: datacenter');
-});
-
 test('an index function that throws leaves store and indexes consistent', () => {
   const store = createStore<Server>({
     indexes: {

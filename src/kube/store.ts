@@ -1,7 +1,7 @@
 import { deepFreeze } from '../json/objects.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
-/** The objects of one resource, as last seen. All objects are deeply frozen. */
+/** Deeply frozen objects of one resource, as last seen. */
 export interface Store<T extends KubeObject> {
   readonly get: (key: string) => T | undefined;
   readonly list: () => readonly T[];
@@ -10,9 +10,7 @@ export interface Store<T extends KubeObject> {
   readonly keys: () => readonly string[];
 }
 
-/** A store as its reflector sees it: only the reflector writes. */
 export interface WritableStore<T extends KubeObject> extends Store<T> {
-  /** Freezes the object and returns it. */
   readonly set: (key: string, object: T) => T;
   readonly delete: (key: string) => void;
 }

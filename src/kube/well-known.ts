@@ -1,4 +1,3 @@
-/** Resources that, unless noted otherwise, every supported API server serves in these versions. */
 import type { Resource } from './object.ts';
 
 const inCluster = (group: string, resource: string, kind: string): Resource => ({

@@ -12,48 +12,6 @@ afterEach(() => {
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
 
-test('a key waits once, however often it is added', async () => {
-  const queue = createWorkqueue();
-  for (let i = 0; i < 3; i++) queue.add('a');
-  queue.add('b');
-  expect([await queue.next(), await queue.next()]).toEqual(['a', 'b']);
-  expect(queue.load()).toMatchObject({ depth: 0, inFlight: 2 });
-});
-
-test('a key that is added while in flight is queued again, but only once done', async () => {
-  const queue = createWorkqueue();
-  queue.add('a');
-  await queue.next();
-  queue.add('a');
-  queue.add('a');
-  const next = vi.fn();
-  void queue.next().then(next);
-  await flush();
-  expect(next).not.toHaveBeenCalled();
-  queue.done('a');
-  await flush();
-  expect(next).toHaveBeenCalledExactlyOnceWith('a');
-  queue.done('a');
-  expect(queue.load()).toMatchObject({ depth: 0, inFlight: 0 });
-});
-
-test('the earlier of two dates for a key wins, in either order', async () => {
-  const queue = createWorkqueue();
-  queue.addAfter('a', 1_000);
-  queue.addAfter('a', 5_000);
-  queue.addAfter('b', 5_000);
-  queue.addAfter('b', 1_000);
-  await vi.advanceTimersByTimeAsync(999);
-  expect(queue.load().depth).toBe(0);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(queue.load().depth).toBe(2);
-  expect([await queue.next(), await queue.next()]).toEqual(['a', 'b']);
-  queue.done('a');
-  queue.done('b');
-  await vi.advanceTimersByTimeAsync(10_000);
-  expect(queue.load().depth).toBe(0);
-});
-
 test('a date beyond the maximum of a timer is kept', async () => {
   const queue = createWorkqueue();
   const days = 86_400_000;
@@ -97,13 +55,6 @@ test('shutdown waits for keys in flight and drops the rest, also after an idle m
   queue.add('d');
   expect(await queue.next()).toBeUndefined();
   expect(pending()).toBe(0);
-});
-
-test('shutdown wakes a waiting worker', async () => {
-  const queue = createWorkqueue();
-  const next = queue.next();
-  await queue.shutdown();
-  expect(await next).toBeUndefined();
 });
 
 test('metrics report how long keys wait and run', async () => {

@@ -1,35 +1,25 @@
 import { backoffMs, type BackoffOptions, systemClock, type Clock } from './clock.ts';
 import { createDelayedKeys } from './delayed-keys.ts';
 
-/** What a workqueue reports at the moment it happens. The metrics have the names of client-go. */
 export interface WorkqueueMetrics {
-  /** `workqueue_depth` */
   readonly depth: (keys: number) => void;
-  /** `workqueue_adds_total` */
   readonly added: () => void;
-  /** `workqueue_queue_duration_seconds` */
   readonly queueDuration: (seconds: number) => void;
-  /** `workqueue_work_duration_seconds` */
   readonly workDuration: (seconds: number) => void;
-  /** `workqueue_retries_total` */
   readonly retried: () => void;
 }
 
-/** The current load, read on each scrape of the metrics. */
 export interface WorkqueueLoad {
-  /** `workqueue_depth` */
   readonly depth: number;
   readonly inFlight: number;
-  /** `workqueue_unfinished_work_seconds`: the sum over all keys in flight. */
+  /** The sum over all keys in flight. */
   readonly unfinishedWorkSeconds: number;
-  /** `workqueue_longest_running_processor_seconds` */
   readonly longestRunningProcessorSeconds: number;
 }
 
 export type Workqueue = ReturnType<typeof createWorkqueue>;
 
 export interface WorkqueueOptions {
-  /** Delays of `retry`. Default: 1 s doubling to 5 min. */
   readonly backoff?: BackoffOptions;
   readonly metrics?: WorkqueueMetrics;
   readonly clock?: Clock;
@@ -41,9 +31,7 @@ const BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 300_000 };
 /** A queue of keys, as in client-go: each key is at most once in the queue and at most once in flight. */
 export function createWorkqueue(options: WorkqueueOptions = {}) {
   const { backoff = BACKOFF, metrics, clock = systemClock, random = Math.random } = options;
-  /** Keys in order of arrival, with their arrival times. */
   const waiting = new Map<string, number>();
-  /** Keys in flight, with their start times. */
   const inFlight = new Map<string, number>();
   /** Keys added while in flight. */
   const dirty = new Set<string>();
@@ -69,7 +57,6 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
     worker?.(start(key, now));
   };
 
-  /** Adds the key now; if the key is in flight, as soon as it is done. */
   const add = (key: string): void => {
     if (!open) return;
     const waits = inFlight.has(key) ? dirty.has(key) : waiting.has(key);
@@ -79,7 +66,6 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
     else enqueue(key);
   };
 
-  /** Adds the key after `ms`. If the key already has an earlier due time, that one wins. */
   const addAfter = (key: string, ms: number): void => {
     if (!open) return;
     if (Number.isNaN(ms)) throw new Error(`cannot add ${key} after NaN ms: give a number of milliseconds`);
@@ -94,7 +80,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
   return {
     add,
     addAfter,
-    /** Adds the key after a backoff, which doubles with each call since `forget`. Returns the backoff in milliseconds. */
+    /** The backoff doubles with each call since `forget`. */
     retry: (key: string): number => {
       const count = (failures.get(key) ?? 0) + 1;
       failures.set(key, count);
@@ -103,16 +89,13 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
       addAfter(key, ms);
       return ms;
     },
-    /** Resets the backoff of the key after a success. */
     forget: (key: string): void => {
       failures.delete(key);
     },
-    /** Resets the backoff and cancels the schedule of a key whose object no longer exists. */
     drop: (key: string): void => {
       failures.delete(key);
       later.delete(key);
     },
-    /** The next key, which is in flight until `done`; undefined when the queue shuts down. */
     next: async (): Promise<string | undefined> => {
       if (!open) return undefined;
       const [first] = waiting;
@@ -136,10 +119,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
         longestRunningProcessorSeconds: Math.max(0, ...running),
       };
     },
-    /**
-     * Accepts and returns no more keys; resolves when no key is in flight. Drops the waiting keys: the API server holds
-     * the state, and the next process starts with a complete list.
-     */
+    /** Drops the waiting keys: the next process starts with a complete list. Resolves when no key is in flight. */
     shutdown: async (): Promise<void> => {
       open = false;
       waiting.clear();

@@ -1,9 +1,6 @@
 /** Annotations, labels and names that Gatehouse uses for its certificates. */
 
-/**
- * Annotations of a Service with the first prefix ask for a certificate for servers, and those with the second one for
- * clients. Both kinds have the same names and meanings, and the marks on their Secrets are the same.
- */
+/** Prefixes of the annotations of a Service that ask for a certificate for servers, and for clients. */
 export const CERT_PREFIXES = {
   serving: 'gatehouse.dev/serving-cert-',
   client: 'gatehouse.dev/client-cert-',
@@ -13,23 +10,16 @@ export const CLIENT_CERT_SECRET_NAME = `${CERT_PREFIXES.client}secret-name`;
 
 /** On a Service: asks for a serving cert in the Secret of this name. */
 export const SERVING_CERT_SECRET_NAME = 'gatehouse.dev/serving-cert-secret-name';
-/** On such a Service: the key algorithm. */
 export const SERVING_CERT_KEY_ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
 /**
  * On such a Service: the names or numbers of the ports that present the serving cert, separated by commas, or `none`.
  * Gatehouse opens handshakes to these ports only. Default: every TCP port that answers with TLS.
  */
 export const SERVING_CERT_PORTS = 'gatehouse.dev/serving-cert-ports';
-/** On such a Service: how long a serving cert lives, e.g. `90d` or `36h`. */
 export const SERVING_CERT_DURATION = 'gatehouse.dev/serving-cert-duration';
-/**
- * On such a Service: how much of its life a serving cert has passed when it is renewed, e.g. `50%`. On a Secret: the
- * same, if it is not the default.
- */
 export const SERVING_CERT_RENEW_AFTER = 'gatehouse.dev/serving-cert-renew-after';
 /** On such a Service: more DNS names, separated by commas, inside the suffixes that the operator allows. */
 export const SERVING_CERT_DNS_NAMES = 'gatehouse.dev/serving-cert-dns-names';
-/** On such a Service, `true`: its cluster IPs, if the operator allows them. */
 export const SERVING_CERT_CLUSTER_IPS = 'gatehouse.dev/serving-cert-cluster-ips';
 /** On such a headless Service: its pods, e.g. `db:3` for db-0 to db-2, or `db-0,db-7`. They replace the wildcard. */
 export const SERVING_CERT_POD_NAMES = 'gatehouse.dev/serving-cert-pod-names';
@@ -37,12 +27,8 @@ export const SERVING_CERT_POD_NAMES = 'gatehouse.dev/serving-cert-pod-names';
 export const SERVING_CERT_WILDCARD = 'gatehouse.dev/serving-cert-wildcard';
 /** On such a Service, `false`: no names without the namespace or `svc`, which mean another Service elsewhere. */
 export const SERVING_CERT_SHORT_NAMES = 'gatehouse.dev/serving-cert-short-names';
-/**
- * On such a Service: the outputs to write in addition to the PEM files, separated by commas. On a Secret: the outputs
- * that Gatehouse wrote, so that it can tell its own files from those of others.
- */
+/** On such a Service: files besides PEM, separated by commas. On a Secret: those that Gatehouse wrote. */
 export const SERVING_CERT_OUTPUTS = 'gatehouse.dev/serving-cert-outputs';
-/** On such a Service: the Secret with the key store password, as `name` or `name/key`. Default key: `password`. */
 export const SERVING_CERT_KEYSTORE_PASSWORD = 'gatehouse.dev/serving-cert-keystore-password';
 /** On such a Service, `true`: Gatehouse may delete and recreate its Secret if it has the wrong type or is immutable. */
 export const SERVING_CERT_REPLACE_SECRET = 'gatehouse.dev/serving-cert-replace-secret';
@@ -51,7 +37,6 @@ export const SERVING_CERT_ADOPT = 'gatehouse.dev/serving-cert-adopt';
 
 /** On a Deployment, StatefulSet or DaemonSet, `true`: restart it if its pods present an earlier serving cert. */
 export const RESTART_ON_RENEWAL = 'gatehouse.dev/restart-on-renewal';
-/** On such a workload: the certificates for which Gatehouse restarted it, the latest first. */
 export const RESTARTED_FOR = 'gatehouse.dev/restarted-for';
 
 /** On a Secret with a serving cert: the name of the Service, in the same namespace. This makes the Secret ours. */
@@ -62,24 +47,15 @@ export const SERVING_CERT_SERVICE_UID = 'gatehouse.dev/serving-cert-service-uid'
 export const SERVING_CERT_LABEL = { name: 'gatehouse.dev/serving-cert', value: 'true' } as const;
 export const SERVING_CERT_SELECTOR = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
 
-/**
- * On a webhook configuration, CustomResourceDefinition, APIService or ConfigMap: inject the CA bundle and keep it up to
- * date. `true`, or the names of webhooks, separated by commas. `false` is the same as no annotation.
- */
+/** On a target: inject the CA bundle. `true`, or the names of webhooks, separated by commas. */
 export const INJECT_CABUNDLE = 'gatehouse.dev/inject-cabundle';
-/** On such an object: inject the CA bundle of a Secret (`namespace/name`) or ConfigMap (`configmap/namespace/name`). */
 export const INJECT_CABUNDLE_FROM = 'gatehouse.dev/inject-cabundle-from';
-/** On such a ConfigMap: the key for the CA bundle. Default: `ca.crt`. */
 export const INJECT_CABUNDLE_KEY = 'gatehouse.dev/inject-cabundle-key';
 /** On that Secret or ConfigMap, `true`: its owner allows injection of its certificates into any object. */
 export const ALLOW_DIRECT_INJECTION = 'gatehouse.dev/allow-direct-injection';
-/** The field manager that owns the caBundle fields, and no other fields. */
 export const INJECTION_MANAGER = 'gatehouse-cabundle';
 
-/**
- * On a ConfigMap in the namespace of Gatehouse: writes its bundle into all namespaces that this label selector selects;
- * empty: all namespaces.
- */
+/** On a ConfigMap of Gatehouse's namespace: the label selector of the namespaces that get its bundle. */
 export const DISTRIBUTE_TO = 'gatehouse.dev/distribute-to';
 /** On such a ConfigMap: what the bundle contains besides its own certificates: `authority`, `public`, both or nothing. */
 export const BUNDLE_SOURCES = 'gatehouse.dev/bundle-sources';
@@ -90,27 +66,19 @@ export const DISTRIBUTED = 'gatehouse.dev/distributed-bundle';
 export const ROTATE = 'gatehouse.dev/rotate';
 /** On the Secret of the authority: generations to distrust from now on, separated by commas. */
 export const DISTRUST = 'gatehouse.dev/distrust';
-/**
- * On the Secret of the authority: allows a new authority if the old one is lost. The value gives the reason. Gatehouse
- * removes the annotation afterwards.
- */
+/** On the Secret of the authority: the reason for a new authority after the old one was lost. Removed afterwards. */
 export const NEW_AUTHORITY = 'gatehouse.dev/new-authority';
 
-/** Secret with all generations of the authority. */
 export const AUTHORITY_SECRET = 'gatehouse-authority';
-/** ConfigMap with the CA bundle. */
 export const CABUNDLE_CONFIGMAP = 'gatehouse-cabundle';
 /** ClusterTrustBundle with the CA bundle, and the signer whose roots it holds. Its name must begin with the signer. */
 export const TRUST_BUNDLE = 'gatehouse.dev:ca:bundle';
 export const TRUST_BUNDLE_SIGNER = 'gatehouse.dev/ca';
-/** Secret with the serving cert of Gatehouse itself. */
 export const SERVING_SECRET = 'gatehouse-serving';
-/** Key of that Secret: what webhook processes need besides the cert, as JSON. */
+/** What webhook processes need besides the cert, as JSON. */
 export const SHARED_STATE_KEY = 'gatehouse-state.json';
 
 export const TLS_SECRET_TYPE = 'kubernetes.io/tls';
-/** Keys of `data` that the type `kubernetes.io/tls` requires. */
 export const TLS_CERT_KEY = 'tls.crt';
 export const TLS_PRIVATE_KEY_KEY = 'tls.key';
-/** Key of the CA bundle, in serving Secrets and in the ConfigMap. */
 export const CA_BUNDLE_KEY = 'ca.crt';

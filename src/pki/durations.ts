@@ -4,16 +4,12 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** The date `milliseconds` after (or, if negative, before) `date`. */
 export const after = (date: Date, milliseconds: number) => new Date(date.getTime() + milliseconds);
 
 export const latest = (...dates: readonly Date[]) => new Date(Math.max(...dates.map(Number)));
 export const earliest = (...dates: readonly Date[]) => new Date(Math.min(...dates.map(Number)));
 
-/**
- * How far the clocks of replicas, nodes and clients may differ. Certificates are back-dated by this much, a leaf ends
- * this much before its CA, and a root stays trusted this much longer than its last leaf.
- */
+/** How far clocks may differ: certs begin this much earlier, a leaf ends, and a root is trusted, this much around. */
 export const CLOCK_TOLERANCE = 60 * MINUTE;
 
 export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;

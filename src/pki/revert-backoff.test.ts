@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { after, HOUR, MINUTE, SECOND } from './durations.ts';
 import { isContended, nextAttempt, settledAt, type RevertHistory } from './revert-backoff.ts';
 

@@ -1,9 +1,7 @@
 /** Backoff for content that another client keeps reverting: Gatehouse restores it with increasing delays. */
 import { after, MINUTE, SECOND } from './durations.ts';
 
-/** The state of one object between two writes. */
 export interface RevertHistory {
-  /** What the latest write stored. */
   readonly content: string;
   readonly writtenAt: Date;
   /** When the content was found missing, within the last {@link WINDOW}. */
@@ -28,7 +26,6 @@ const WINDOW = 5 * MINUTE;
 const MAX_REVERTS = 10;
 const MAX_DELAY = 5 * MINUTE;
 
-/** Whether to write content that is missing from its object. */
 export function nextAttempt(history: RevertHistory | undefined, content: string, now: Date): Attempt {
   if (history === undefined)
     return { kind: 'write', history: { content, writtenAt: now, reverts: [], delayMs: 0 } };
@@ -42,10 +39,7 @@ export function nextAttempt(history: RevertHistory | undefined, content: string,
     const until = after(writtenAt, delayMs);
     return now < until
       ? { kind: 'wait', until, history, begins: false }
-      : {
-          kind: 'write',
-          history: { ...history, writtenAt: now, delayMs: Math.min(MAX_DELAY, delayMs * 2) },
-        };
+      : { kind: 'write', history: { ...history, writtenAt: now, delayMs: Math.min(MAX_DELAY, delayMs * 2) } };
   }
   const reverts = [...history.reverts.filter((at) => at > after(now, -WINDOW)), now];
   if (reverts.length <= MAX_REVERTS)
@@ -54,7 +48,6 @@ export function nextAttempt(history: RevertHistory | undefined, content: string,
   return { kind: 'wait', until: after(now, SECOND), history: contended, begins: true };
 }
 
-/** When the object no longer counts as contended, if the content stays until then. */
 export const settledAt = ({ writtenAt, delayMs }: RevertHistory): Date =>
   after(writtenAt, Math.max(WINDOW, 2 * delayMs));
 

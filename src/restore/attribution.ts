@@ -10,16 +10,13 @@ interface WrittenMetadata extends CreationMetadata {
   readonly changedAt: readonly string[];
 }
 
-/** What shows which restore wrote an object. */
 interface Written {
   readonly resource: GroupResource;
   readonly written: WrittenMetadata;
 }
 
-/** A confirmed violation of the object. */
 export interface SweptViolation extends Written {
   readonly violation: Violation;
-  /** Whether the audit of the policy finds the violation too. */
   readonly isAudited: boolean;
 }
 
@@ -29,12 +26,7 @@ interface Known {
   readonly label: AttributionLabel | undefined;
 }
 
-/**
- * The order of `windows` has no influence.
- *
- * @param settleMs how long after admission the API server may still store a write
- * @param digest hexadecimal SHA-256
- */
+/** The order of `windows` has no influence. `settleMs`: how long after admission a write may still be stored. */
 export function createAttribution(
   windows: readonly RestoreWindow[],
   detectors: readonly RestoreDetector[],
@@ -42,11 +34,7 @@ export function createAttribution(
   digest: (text: string) => string,
 ) {
   const newestFirst = windows
-    .map((window) => ({
-      window,
-      span: spanOf(window, settleMs),
-      label: labelOf(window, detectors, digest),
-    }))
+    .map((window) => ({ window, span: spanOf(window, settleMs), label: labelOf(window, detectors, digest) }))
     .toSorted(
       (a, b) =>
         Number(isBeingDeleted(a)) - Number(isBeingDeleted(b)) ||
@@ -69,15 +57,10 @@ export function createAttribution(
     if (sweeping !== undefined || found.isAudited) return sweeping?.window;
     return restores.find((one) => !isFinal(one) && isCovered(one, found))?.window;
   };
-  return {
-    /** The window of the restore that wrote the object, unless it is completed. */
-    writer,
-    /** The window that reports a violation; undefined if only the audit does. */
-    reporter,
-  };
+  return { writer, reporter };
 }
 
-/** Its report disappears with it, so that another window of the same restore reports instead. */
+/** Its report disappears with it, so that another window of the same restore reports. */
 const isBeingDeleted = ({ window }: Known): boolean => window.metadata.deletionTimestamp !== undefined;
 
 const nameOf = ({ window }: Known): string => window.metadata.name ?? '';
@@ -91,7 +74,6 @@ const isFinal = ({ window }: Known): boolean => hasFinalReport(window);
 const isCovered = ({ window }: Known, { resource, written: { namespace } }: Written): boolean =>
   covers(window.spec, { ...resource, namespace });
 
-/** The newest restore that wrote the object. */
 function writerOf(
   found: Written,
   restores: readonly Known[],

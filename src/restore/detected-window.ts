@@ -9,16 +9,12 @@ import { isPrincipal, type Requester } from '../api/principals.ts';
 import { MAX_LEADERLESS_MS } from './rollback.ts';
 import { covers, SWEEP_FINALIZER, type WriteTarget } from './window.ts';
 
-/** Names the RestoreDetector that created a window. */
 export const SOURCE_LABEL = 'gatehouse.dev/source';
 
-/** The most namespace mappings that a RestoreWindow can hold. A source can have more, and needs a window anyway. */
+/** Of a RestoreWindow. A source can have more, and needs a window anyway. */
 const MAX_MAPPINGS = 256;
 
-/**
- * Whether Gatehouse opened the window for this source. A name proves nothing: any user who may read the source can derive
- * it. The API server lets only Gatehouse create windows of type Detector.
- */
+/** A name proves nothing: any user can derive it. The API server lets only Gatehouse create windows of type Detector. */
 export function isWindowOf(
   { spec: { source: origin } }: RestoreWindow,
   { metadata }: Pick<RestoreDetector, 'metadata'>,
@@ -27,16 +23,12 @@ export function isWindowOf(
   return origin?.type === 'Detector' && origin.detector === metadata.name && origin.ref?.uid === uid;
 }
 
-/** Whether Gatehouse opened both windows for the same source. */
 export const hasSameSource = (one: RestoreWindow, { spec: { source } }: RestoreWindow): boolean =>
   source?.detector !== undefined &&
   source.ref?.uid !== undefined &&
   isWindowOf(one, { metadata: { name: source.detector } }, { uid: source.ref.uid });
 
-/**
- * @param digest hexadecimal SHA-256
- * @param isTaken whether a window with this name exists that is not a window of the source
- */
+/** @param isTaken whether a window with this name exists that is not a window of the source */
 export function detectedWindow(
   detector: RestoreDetector,
   source: RestoreSource,
@@ -91,21 +83,20 @@ function namespacesOf(
   return trusted === undefined ? {} : { namespaces: { include: [trusted] } };
 }
 
-/** A source that claims to start in the future is treated as if it started now: otherwise its window would never end. */
+/** A source that claims to start in the future counts as started now: otherwise its window would never end. */
 function endOf(detector: RestoreDetector, { startedAt }: RestoreSource, now: Date): Date {
   return new Date(Math.min(startedAt.getTime(), now.getTime()) + timesOf(detector).maxDurationMs);
 }
 
-/** Whether the source is younger than the detector. Clocks of backup tools may lag, so its creation counts too. */
+/** Clocks of backup tools may lag, so the creation counts too. */
 function isYounger({ createdAt, startedAt }: RestoreSource, { metadata }: RestoreDetector): boolean {
   const installedAt = new Date(metadata.creationTimestamp ?? 0);
   return createdAt >= installedAt || startedAt >= installedAt;
 }
 
 /**
- * Whether checks are deferred for the requester on the evidence of the source, before it has a window. For a restore that
- * is older than its detector, they are deferred once it has a window. Every source for which this is true has a
- * {@link dueWindow} later, even if it ends before the leader sees it: whatever is deferred is swept.
+ * Whether checks are deferred before the source has a window; not for a restore that is older than its detector. Every
+ * such source has a {@link dueWindow} later: whatever is deferred is swept.
  */
 export function isDeferred(
   detector: RestoreDetector,
@@ -123,7 +114,7 @@ export function isDeferred(
   );
 }
 
-/** Which window a source must have. `closed`: its writes may have been deferred, and are swept. */
+/** `closed`: its writes may have been deferred, and are swept. */
 type DueWindow =
   | { readonly kind: 'open' | 'closed' | 'none' }
   /** The source may still become active. */
@@ -139,12 +130,7 @@ export function dueWindow(detector: RestoreDetector, source: RestoreSource, now:
   return activity === 'unknown' && now < end ? { kind: 'later', at: end } : { kind: 'closed' };
 }
 
-/**
- * The names of the windows that Gatehouse itself opens. Users cannot choose such names: a window of a user must not be in
- * the way of a detected restore or of a full sweep.
- */
-
-/** `<detector>-<12 hexadecimal digits>`, `rollback-<number>` and `startup-<number>`. */
+/** Names of windows that Gatehouse opens: a window of a user must not be in the way of a restore or a sweep. */
 const RESERVED = /-[0-9a-f]{12}$|^(?:rollback|startup)-\d/;
 
 export const isReservedName = (name: string): boolean => RESERVED.test(name);
@@ -153,12 +139,7 @@ const DIGITS = 12;
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 
-/**
- * The name of the window of a source. Every replica derives the same name.
- *
- * @param digest hexadecimal SHA-256
- * @param isTaken whether a window that does not belong to the source has this name
- */
+/** Every replica derives the same name. */
 function detectedName(
   detector: string,
   uid: string,
@@ -173,7 +154,7 @@ function detectedName(
   }
 }
 
-/** The name as a label value, which is shorter than a name may be. */
+/** Label values are shorter than names may be. */
 export const toLabelValue = (name: string): string => shortened(name, MAX_LABEL_LENGTH);
 
 /** Neither a name nor a label value ends with a hyphen or a dot. */

@@ -4,10 +4,9 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import { principalProblems } from '../api/principals.ts';
 import { quiesceProblems, MAX_WINDOW_MS } from './window.ts';
 
-/** The progress of the restore of a source. `unknown`: the detector does not list the phase. */
+/** `unknown`: the detector does not list the phase. */
 export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
 
-/** An object of a backup tool as its detector reads it. */
 export interface RestoreSource {
   readonly namespace: string | undefined;
   readonly name: string;
@@ -15,18 +14,15 @@ export interface RestoreSource {
   readonly apiVersion: string;
   readonly kind: string;
   readonly activity: SourceActivity;
-  /** The value at the phase path; empty if it is missing. */
   readonly phase: string;
   readonly startedAt: Date;
   readonly createdAt: Date;
   /** Whether the source reports that all objects are written. It may still be busy, for example with volumes. */
   readonly allWritten: boolean;
   readonly namespaceMapping: Readonly<Record<string, string>>;
-  /** The namespace into which the source restores, if it reports one. */
   readonly targetNamespace: string | undefined;
 }
 
-/** The times of a detector's windows, in milliseconds. */
 export interface DetectorTimes {
   readonly maxDurationMs: number;
   /** Undefined: the default for all windows. */
@@ -50,19 +46,16 @@ function toMs(text: string): number {
   return parsed;
 }
 
-/** Whether the detector can open windows. */
-export function isEnabled(detector: RestoreDetector): boolean {
-  return detector.spec.namespaces.length > 0 && detectorProblems(detector).length === 0;
-}
+export const isEnabled = (detector: RestoreDetector): boolean =>
+  detector.spec.namespaces.length > 0 && detectorProblems(detector).length === 0;
 
-/** Whether the detector trusts sources in this namespace: in other namespaces, other users could create them. */
+/** In other namespaces, other users could create sources. */
 export function isTrusted({ spec }: RestoreDetector, namespace: string | undefined): boolean {
   // users who may write cluster-scoped objects are trusted anyway
   if (namespace === undefined) return spec.namespaces.length > 0;
   return spec.namespaces.includes(namespace) || spec.namespaces.includes('*');
 }
 
-/** The detector that opens windows for Restores of Velero in this namespace. */
 export const veleroDetector = (
   detectors: readonly RestoreDetector[],
   namespace: string,
@@ -129,7 +122,6 @@ function mappingOf(
   );
 }
 
-/** The problems of a detector that its schema cannot express; empty if the detector is valid. */
 export function detectorProblems({ spec }: RestoreDetector): readonly string[] {
   const paths: readonly (readonly [string, string | undefined])[] = [
     ['spec.phasePath', spec.phasePath],
@@ -170,7 +162,7 @@ function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>
   });
 }
 
-/** The value at a path such as `status.phase` or `metadata.annotations["a.b/c"]`; undefined if it is missing. */
+/** At a path such as `status.phase` or `metadata.annotations["a.b/c"]`. */
 function fieldAt(object: unknown, path: string): unknown {
   let value: unknown = object;
   for (const [, plain, quoted] of path.matchAll(/(?:^|\.)([^.[\]"]+)|\["([^"]*)"\]/g)) {
@@ -182,7 +174,4 @@ function fieldAt(object: unknown, path: string): unknown {
   return value;
 }
 
-/** Whether `fieldAt` can parse the whole path. */
-function isFieldPath(path: string): boolean {
-  return /^[^.[\]"]+(?:\.[^.[\]"]+|\["[^"]*"\])*$/.test(path);
-}
+const isFieldPath = (path: string): boolean => /^[^.[\]"]+(?:\.[^.[\]"]+|\["[^"]*"\])*$/.test(path);

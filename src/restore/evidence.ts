@@ -8,7 +8,6 @@ import { isClusterWide, openWindowsFor, relinkMode, type WriteTarget } from './w
 
 type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
-/** What one window allows its restorer. */
 interface Evidence {
   readonly window: string;
   readonly operations: readonly Operation[];
@@ -17,16 +16,14 @@ interface Evidence {
   readonly clusterWide: boolean;
 }
 
-export function evidenceOfWindows(
+export const evidenceOfWindows = (
   windows: Iterable<RestoreWindow>,
   requester: Requester,
   target: WriteTarget,
   now: Date,
-): readonly Evidence[] {
-  return openWindowsFor(windows, requester, target, now).map(toEvidence);
-}
+): readonly Evidence[] => openWindowsFor(windows, requester, target, now).map(toEvidence);
 
-/** Whether the window defers every check of the operation: then no other window can defer more. */
+/** Then no other window can defer more. */
 export function defersAll(
   {
     operations,
@@ -38,7 +35,6 @@ export function defersAll(
   return clusterWide && operations.includes(operation) && enforced.length === 0;
 }
 
-/** The enabled detectors that list the requester as a principal. */
 export function detectorsOf(
   detectors: Iterable<RestoreDetector>,
   requester: Requester,
@@ -49,11 +45,8 @@ export function detectorsOf(
 }
 
 /**
- * The windows of restores that have none yet, and that defer checks of the requester there. A window that is being deleted
- * is none.
- *
- * @param objects the objects of the detector's kind, in any namespace
- * @param windows all windows: the window of a source, open or closed, decides instead of the source
+ * The windows of restores that have none yet, not counting those in deletion.
+ * @param windows all: the window of a source, open or closed, decides instead of the source
  */
 export function windowsOfSources(
   detector: RestoreDetector,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-
 import type { KubeObject, ObjectMeta, OwnerReference } from '../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../api/owner-record.ts';
 import {

@@ -1,6 +1,4 @@
-/**
- * Plans which recorded owners of a restored object to link again, from the object and the current state of its owners.
- */
+/** Plans which recorded owners of a restored object to link again. */
 import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
 import { pointerPart } from '../json/json-patch.ts';
 import { mayRelinkOwner } from '../api/owner-kinds.ts';
@@ -14,31 +12,26 @@ import {
 import type { RelinkItem } from '../api/restore-findings.ts';
 import { isJsonObject, objectIn, type JsonObject, type JsonValue } from '../json/json.ts';
 
-/** The state of the object that now has the name of a recorded owner. */
 export type OwnerState =
   | {
       readonly kind: 'found';
       readonly uid: string;
       readonly apiVersion: string;
       readonly isTerminating: boolean;
-      /** Created after the dependent, and not by a restore: it may be a different object with the same name. */
+      /** Younger than the dependent, and not of a restore: it may be a different object with the same name. */
       readonly isDoubtful: boolean;
     }
   | { readonly kind: 'missing' }
-  /** The owner could not be read, or changes too often. The message is a sentence for users. */
   | { readonly kind: 'unknown'; readonly message: string };
 
-/** What earlier attempts to write have shown. */
 export interface LinkLimits {
-  /** Uids of references that Gatehouse wrote and that turned out to be wrong. They do not count as owners. */
+  /** References that Gatehouse wrote and that turned out to be wrong. They do not count as owners. */
   readonly stale: ReadonlySet<string>;
-  /** Whether the API server allows Gatehouse to set blockOwnerDeletion. */
   readonly mayBlock: boolean;
 }
 
 export const NO_LIMITS: LinkLimits = { stale: new Set(), mayBlock: true };
 
-/** The result for one recorded owner. */
 export interface OwnerLinkResult {
   readonly ref: OwnerReference;
   readonly result: RelinkItem['result'];
@@ -46,17 +39,12 @@ export interface OwnerLinkResult {
 }
 
 export interface LinkPlan {
-  /** One result for each recorded owner that the object does not refer to. */
   readonly verdicts: readonly OwnerLinkResult[];
-  /** All owner references of the object after the plan. */
   readonly ownerReferences: readonly OwnerReference[];
-  /** The annotation after the plan; undefined: remove it. */
   readonly record: string | undefined;
-  /** Whether the plan changes the object. */
   readonly changes: boolean;
 }
 
-/** The recorded owners that the object does not refer to. */
 export function lostOwners(
   object: KubeObject,
   { stale }: Pick<LinkLimits, 'stale'> = NO_LIMITS,
@@ -67,7 +55,6 @@ export function lostOwners(
   return missingOwners(record.refs, presentOwners(object, stale));
 }
 
-/** @param stateOf the state of each of {@link lostOwners} */
 export function planLinks(
   resource: GroupResource,
   object: KubeObject,
@@ -141,12 +128,11 @@ function judgeOwner(
   return { result: 'AlreadyControlled', message: `${other.kind} "${other.name}" controls the object by now` };
 }
 
-/** An operation of a JSON patch (RFC 6902). */
 export type LinkOperation =
   | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** The plan as a JSON patch. It fails if the object has changed since the plan was made. */
+/** Fails if the object has changed since the plan was made. */
 export function linkPatch(
   { metadata = {} }: KubeObject,
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,
@@ -168,14 +154,11 @@ export function linkPatch(
   ];
 }
 
-/** The field manager with which Gatehouse links owners. */
 export const OWNERS_MANAGER = 'gatehouse-owners';
 
 /**
- * A JSON patch that removes from managedFields the owners that the object no longer has (the backup contains the field
- * ownership of owners that no longer exist), and Gatehouse itself as the manager of those that it has linked. Otherwise the
- * next server-side apply of the real manager would conflict with Gatehouse, and could never remove an owner again.
- * Undefined if there is nothing to remove.
+ * Removes from managedFields the owners that the object no longer has, and Gatehouse as the manager of those that it
+ * linked: the next apply of the real manager would conflict, and could never remove an owner. Undefined: nothing to do.
  */
 export function disownPatch({ metadata = {} }: KubeObject): readonly LinkOperation[] | undefined {
   const { uid, resourceVersion, ownerReferences = [], managedFields }: ManagedMeta = metadata;
@@ -197,7 +180,6 @@ interface ManagedMeta extends NonNullable<KubeObject['metadata']> {
   readonly managedFields?: readonly JsonObject[];
 }
 
-/** The same entry if nothing changes; undefined if nothing is left of it. */
 function cleanEntry(entry: JsonObject, present: ReadonlySet<string>): JsonObject | undefined {
   const fields = objectIn(entry, 'fieldsV1');
   const metadata = objectIn(fields, 'f:metadata');

@@ -2,18 +2,16 @@
 import { counted } from '../json/counted.ts';
 import { printable } from '../json/printable.ts';
 
-/** The ConfigMap of the result in Gatehouse's namespace; deploy/components/restore-rehearsal creates it. */
 export const REHEARSAL_CONFIGMAP = 'gatehouse-restore-rehearsal';
 
 interface RehearsalResult {
   readonly finishedAt: Date;
-  /** The name of the archive. */
   readonly backup: string;
   readonly backupTakenAt: Date;
-  /** e.g. `Refused servers.infra.example.com shop/db`; one line each, sorted. At most `MOST_LINES`. */
+  /** E.g. `Refused servers.infra.example.com shop/db`, sorted. At most `MOST_LINES`. */
   readonly problems: readonly string[];
   readonly total: number;
-  /** Problems that the rehearsal before did not have; 0 for the first rehearsal. */
+  /** 0 for the first rehearsal. */
   readonly added: number;
 }
 
@@ -24,7 +22,6 @@ const MOST_LINES = 5_000;
 const MOST_BYTES = 2 ** 19;
 const SHOWN = 5;
 
-/** @param before the result that this one replaces */
 export function rehearsalResult(
   { problems, ...run }: Pick<RehearsalResult, 'finishedAt' | 'backup' | 'backupTakenAt' | 'problems'>,
   before: RehearsalResult | undefined,
@@ -38,7 +35,6 @@ export function rehearsalResult(
   };
 }
 
-/** As many lines as the ConfigMap can hold. */
 function fitting(lines: readonly string[]): readonly string[] {
   let bytes = 0;
   const over = lines.findIndex((line) => (bytes += Buffer.byteLength(line) + 1) > MOST_BYTES);
@@ -96,20 +92,15 @@ interface RehearsalNote {
   readonly message: string;
 }
 
-/** What an Event says; undefined if nothing has become worse, and the backup was as clean or as bad before. */
+/** Undefined if nothing has become worse. */
 export function noteOf(
   result: RehearsalResult,
   before: RehearsalResult | undefined,
 ): RehearsalNote | undefined {
   const { backup, total, added } = result;
-  if (total === 0)
-    return before?.total === 0
-      ? undefined
-      : {
-          type: 'Normal',
-          reason: 'RehearsalClean',
-          message: `a restore of ${backup} would have no problems`,
-        };
+  if (total === 0 && before?.total === 0) return undefined;
+  const clean = `a restore of ${backup} would have no problems`;
+  if (total === 0) return { type: 'Normal', reason: 'RehearsalClean', message: clean };
   if (before === undefined)
     return warning('RehearsalProblems', counted(total, 'problem'), backup, result.problems);
   if (added === 0) return undefined;

@@ -5,10 +5,7 @@ import { counted } from '../json/counted.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
 import { compareText, pick } from '../json/objects.ts';
 
-/**
- * Maximum number of items in the status: etcd limits an object to 1.5 MiB, and users read only the first page. The
- * status counts the rest.
- */
+/** Of the status: etcd limits an object to 1.5 MiB, and users read only the first page. */
 const MAX_STATUS_ITEMS = 50;
 
 export interface SweepResult {
@@ -17,14 +14,11 @@ export interface SweepResult {
   readonly interim: boolean;
   readonly objectsScanned: number;
   readonly violations: readonly Violation[];
-  /** Kinds that could not be read, each with the reason. A sweep with unreadable kinds is never clean. */
+  /** Each with the reason. A sweep with unreadable kinds is never clean. */
   readonly unreadable: readonly string[];
 }
 
-/**
- * @param open whether the window was still open during the sweep
- * @param before the findings of the previous sweep, if known
- */
+/** @param before the findings of the previous sweep, if known */
 export function toSweepStatus(
   result: SweepResult,
   open = false,
@@ -49,7 +43,6 @@ export function toSweepStatus(
   };
 }
 
-/** Sorts the violations by place, and adds the time when each was first seen. */
 export function withDates(
   { violations, finishedAt }: Pick<SweepResult, 'violations' | 'finishedAt'>,
   before: readonly Violation[],
@@ -61,10 +54,7 @@ export function withDates(
     .map((one) => ({ ...one, firstSeen: known.get(sortKeyOf(one)) ?? now, lastSeen: now }));
 }
 
-/**
- * The reports for what does not fit into the status, each small enough for one object. Empty if the status holds
- * everything.
- */
+/** For what does not fit into the status. */
 export function toReports(
   window: string,
   violations: readonly Violation[],
@@ -88,15 +78,15 @@ function countByPolicy(violations: readonly Violation[]): Readonly<Record<string
   );
 }
 
-function compareBy<T>(textOf: (one: T) => string): (a: T, b: T) => number {
-  return (a, b) => compareText(textOf(a), textOf(b));
-}
+const compareBy =
+  <T>(textOf: (one: T) => string) =>
+  (a: T, b: T): number =>
+    compareText(textOf(a), textOf(b));
 
 function sortKeyOf({ policy, object, field, reason }: Violation): string {
   return [policy, object.kind, object.namespace ?? '', object.name, field, reason].join('\u0000');
 }
 
-/** The results for lost owners, in the status of a RestoreWindow. */
 type RelinkStatus = NonNullable<RestoreWindowStatus['relink']>;
 
 /** @param before the status after earlier sweeps: later sweeps do not find the owners again that they linked */
@@ -149,7 +139,6 @@ const byOwner = compareBy(({ object, owner, field = '' }: RelinkItem) =>
   [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name, field].join('\u0000'),
 );
 
-/** How a report names an object. */
 export function subjectOf({ apiVersion = '', kind = '', metadata = {} }: KubeObject): Violation['object'] {
   return { apiVersion, kind, name: metadata.name ?? '', ...pick(metadata, 'namespace', 'uid') };
 }

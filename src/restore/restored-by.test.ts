@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { restoringWindows, sweepMode, veleroName } from './restored-by.ts';

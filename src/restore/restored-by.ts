@@ -4,7 +4,6 @@ import type { GroupResource, ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { covers, RELINK_MODES, relinkMode, type RelinkMode } from './window.ts';
 
-/** The metadata that shows when and where an object was created, and which restore its labels name. */
 export interface CreationMetadata {
   readonly creationTimestamp?: string | undefined;
   readonly labels?: ObjectMeta['labels'] | undefined;
@@ -12,7 +11,6 @@ export interface CreationMetadata {
   readonly namespace?: string | undefined;
 }
 
-/** The label with which a backup tool marks what a restore writes. */
 export interface AttributionLabel {
   readonly key: string;
   readonly value: string;
@@ -26,16 +24,12 @@ interface Span {
 
 export const isWithin = ({ from, until }: Span, time: number): boolean => time >= from && time <= until;
 
-/** Maximum length of a label value. */
 const MAX_LABEL_LENGTH = 63;
 
 /**
- * The windows to which an object belongs: it was created while they were open, at a place that they cover, or it has the
- * label of their restore. This is attribution, not proof: any user can set a label, and other users also create objects
- * during a window.
- *
- * @param settleMs how long after admission the API server may still store a write
- * @param digest hexadecimal SHA-256
+ * Windows that were open at the creation and cover the place, or whose restore the label names. This is attribution, not
+ * proof: any user can set a label, and others create objects during a window. `settleMs`: how long after admission a
+ * write may still be stored.
  */
 export function restoringWindows(
   windows: readonly RestoreWindow[],
@@ -61,7 +55,6 @@ export function restoringWindows(
   };
 }
 
-/** How the sweep of a window treats the lost owners of an object. */
 export interface SweepMode {
   /** `Off`: it neither links nor reports them. */
   readonly mode: RelinkMode;
@@ -69,10 +62,7 @@ export interface SweepMode {
   readonly heldBy?: string;
 }
 
-/**
- * The strictest mode of all windows to which the object belongs. Objects of other windows are left to the sweeps of those
- * windows.
- */
+/** The strictest mode of all windows of the object. Objects of other windows are left to their sweeps. */
 export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly RestoreWindow[]): SweepMode {
   const own = belongsTo.find((window) => window.metadata.name === metadata.name);
   if (own === undefined) return { mode: 'Off' };
@@ -82,10 +72,7 @@ export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly Resto
   return strictest === own ? { mode } : { mode, heldBy: strictest.metadata.name ?? '' };
 }
 
-/**
- * From the first write that the window may have deferred until its last one can be stored. Writes are also deferred on the
- * evidence of a source that has no window yet.
- */
+/** Until the last deferred write can be stored. Writes are also deferred before the source has a window. */
 export function spanOf({ metadata, spec: { source }, status }: RestoreWindow, settleMs: number): Span {
   const evidentAt = source?.type === 'Detector' ? source.ref?.createdAt : undefined;
   const starts = [metadata.creationTimestamp, status?.openedAt, evidentAt]
@@ -112,9 +99,7 @@ export function labelOf(
   return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name, digest) : name };
 }
 
-/**
- * Velero truncates a name that is too long for a label and appends the start of its digest (pkg/label GetValidName).
- */
+/** Velero truncates a name that is too long and appends the start of its digest (pkg/label GetValidName). */
 export function veleroName(name: string, digest: (text: string) => string): string {
   return name.length <= MAX_LABEL_LENGTH
     ? name

@@ -3,19 +3,12 @@ import { toTimestamp } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { SWEEP_FINALIZER } from './window.ts';
 
-/**
- * Detects from the Lease of the leader whether the cluster went back in time, or had no leader for a while. The leader
- * renews the Lease all the time.
- */
-
-/** Each write of the Lease increases it. */
+/** The leader renews its Lease all the time: it shows that the cluster went back in time, or had no leader. */
 export const EPOCH = 'gatehouse.dev/epoch';
 /** The epoch in which a leader last announced a rollback. Replicas that see a new value list everything again. */
 export const ROLLBACK = 'gatehouse.dev/rollback';
 
-/**
- * One observation of the Lease. A number is undefined if it is missing or malformed: that is no evidence of a rollback.
- */
+/** A number is undefined if it is missing or malformed: that is no evidence of a rollback. */
 export interface LeaseObservation {
   readonly epoch: bigint | undefined;
   /** Opaque by convention, but with etcd as the storage it is a number that only grows. */
@@ -23,9 +16,7 @@ export interface LeaseObservation {
   readonly rollback: string | undefined;
 }
 
-/** What a replica remembers of the Lease. */
 export interface LeaseHistory {
-  /** The last observation. */
   readonly last: LeaseObservation;
   /** The highest epoch ever seen. The next write exceeds it, also after a rollback. */
   readonly highest: bigint;
@@ -36,14 +27,12 @@ export interface LeaseHistory {
 interface Rollback {
   /** `Told`: another replica saw it. */
   readonly evidence: 'Epoch' | 'ResourceVersion' | 'Told';
-  /** For humans. */
   readonly message: string;
 }
 
 export interface LeaseAssessment {
   /** Compared with the highest epoch ever seen: an old copy of the Lease remains `back`, however often it is read. */
   readonly progress: 'forward' | 'unchanged' | 'back';
-  /** Undefined: no action is necessary. */
   readonly rollback: Rollback | undefined;
   readonly memory: LeaseHistory;
 }
@@ -102,18 +91,14 @@ const max = (a: bigint, b: bigint | undefined): bigint => (b !== undefined && b 
 
 const NUMBER = /^\d{1,30}$/;
 
-/** @param text an annotation or a resourceVersion */
 export function toNumber(text: string | undefined): bigint | undefined {
   return text !== undefined && NUMBER.test(text) ? BigInt(text) : undefined;
 }
 
-/**
- * Annotation on the Lease: the name of the sweep window that the leader still has to create. After a crash, the next
- * leader creates it.
- */
+/** On the Lease: the name of the sweep window that the leader, or the next one, still has to create. */
 export const SWEEP_DUE = 'gatehouse.dev/sweep-due';
 
-/** In milliseconds. After a longer time without a leader, Gatehouse checks everything again. */
+/** After a longer time without a leader, Gatehouse checks everything again. */
 export const MAX_LEADERLESS_MS = 10 * 60_000;
 
 /** The window is closed from the start, but the API requires an expiry. */
@@ -121,25 +106,16 @@ const EXPIRES_AFTER_MS = 3_600_000;
 
 const NAME = /^(?:(rollback)-(\d{1,30})|(startup)-(\d{1,11}))$/;
 
-/** @param epoch the epoch in which a leader announces the rollback: no two rollbacks share an epoch */
+/** @param epoch in which a leader announces the rollback: no two rollbacks share one */
 export const rollbackSweep = (epoch: bigint): string => `rollback-${epoch}`;
 
-/**
- * The name of the sweep that is due after a long time without a leader; otherwise undefined. The name contains the last
- * renewal of the Lease, so every replica chooses the same name.
- *
- * @param renewTime the `renewTime` of the Lease before this replica renewed it, RFC 3339
- */
+/** It contains the last renewal of the Lease, so every replica chooses the same name. */
 export function startupSweep(renewTime: string | undefined, now: Date): string | undefined {
   const renewed = new Date(renewTime ?? NaN).getTime();
   return now.getTime() - renewed > MAX_LEADERLESS_MS ? `startup-${Math.floor(renewed / 1_000)}` : undefined;
 }
 
-/**
- * The window for a sweep that Gatehouse itself requests. It defers nothing.
- *
- * @returns undefined if the name is not that of such a window
- */
+/** It defers nothing. Undefined if the name is not that of such a window. */
 export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefined {
   const [, , epoch, , lastRenewal] = NAME.exec(name) ?? [];
   if (epoch === undefined && lastRenewal === undefined) return undefined;

@@ -1,9 +1,5 @@
-/**
- * Decides who may open a RestoreWindow, and which changes to it are allowed. No window defers these checks. Completes a
- * window before the API server stores it.
- */
+/** Who may open a RestoreWindow, and which changes to it are allowed. No window defers these checks. */
 import { isDeepStrictEqual } from 'node:util';
-
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import { ownValue } from '../json/json.ts';
 import type { QuiesceRule } from '../api/quiesce.ts';
@@ -26,50 +22,31 @@ import {
 import { kindOf, placesOfRule } from './quiesce/rules.ts';
 import { isReservedName } from './detected-window.ts';
 
-/** A request for one of Gatehouse's own kinds. */
 export interface OwnKindRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
-  /** Plural. */
   readonly resource: string;
-  /** e.g. `status`; empty for the object itself. */
   readonly subResource: string;
   readonly user: Requester;
-  /** Absent on DELETE. */
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
 }
 
 export interface OwnKindContext {
-  /** The principals of detectors and open cluster-wide windows. */
   readonly restorers: readonly Principal[];
-  /** Whether the user is Gatehouse itself. */
   readonly isOurs: (user: Requester) => boolean;
-  /**
-   * Whether the requester has the verb `open` in each of these namespaces; without namespaces, for the whole cluster.
-   *
-   * @throws if the permission check fails
-   */
+  /** In each of these namespaces; without namespaces, for the whole cluster. @throws if the check fails */
   readonly mayOpen: (window: string | undefined, namespaces: readonly string[]) => Promise<boolean>;
-  /**
-   * Whether the requester may patch this kind in each of these namespaces; without namespaces, everywhere.
-   *
-   * @throws if the permission check fails
-   */
+  /** As `mayOpen`. */
   readonly mayPatch: (kind: GroupResource, namespaces: readonly string[]) => Promise<boolean>;
   readonly now: Date;
 }
 
 interface Objection {
-  /** Empty: the objection is to the request as a whole. */
   readonly field: string;
   readonly message: string;
 }
 
-/**
- * The objections to the request; empty: it is allowed.
- *
- * @throws if the permission check fails
- */
+/** @throws if the permission check fails */
 export async function objectionsTo(
   request: OwnKindRequest,
   world: OwnKindContext,
@@ -93,10 +70,7 @@ export async function objectionsTo(
   }
 }
 
-/**
- * Whether the user may write Gatehouse's kinds even if a window or a detector lists the user as a restorer. Backup tools
- * usually have all permissions too, and run as service accounts.
- */
+/** Even if a detector lists the user as a restorer. Backup tools have all permissions too, but are service accounts. */
 const isAdministrator = async ({ username }: Requester, { mayOpen }: OwnKindContext): Promise<boolean> =>
   !username.startsWith('system:serviceaccount:') && (await mayOpen(undefined, []));
 
@@ -110,17 +84,11 @@ function restorerObjection({ resource }: OwnKindRequest): Objection {
   };
 }
 
-/**
- * The status decides whether a window is swept, and which version of a policy is in force. A restorer may have any
- * permission and any name, so no permission makes an exception.
- */
+/** No permission makes an exception: a restorer may have any permission and any name. */
 function statusObjection({ resource, subResource }: OwnKindRequest): Objection {
   const advice =
     resource === 'restorewindows' ? 'to end a window, set spec.close to true' : 'change the spec';
-  return {
-    field: '',
-    message: `only Gatehouse writes ${resource}/${subResource}: ${advice}`,
-  };
+  return { field: '', message: `only Gatehouse writes ${resource}/${subResource}: ${advice}` };
 }
 
 async function windowObjections(
@@ -158,7 +126,7 @@ async function windowObjections(
   return await quiesceObjections(window.spec.quiesce, places, world);
 }
 
-/** Gatehouse pauses for the user: the user must be allowed to do the same. */
+/** Gatehouse pauses for the user, who must be allowed to do the same. */
 async function quiesceObjections(
   rules: readonly QuiesceRule[] = [],
   placesOf: (rule: QuiesceRule) => readonly string[],
@@ -177,7 +145,6 @@ const HELD: Objection = {
   message: `${SWEEP_FINALIZER} keeps the window until it is swept, and Gatehouse removes it then: delete the window and wait`,
 };
 
-/** For a new window of a user who may open windows only in some namespaces. */
 function principalObjections(window: RestoreWindow): readonly Objection[] {
   if (isClusterWide(window))
     return [{ field: 'metadata.annotations', message: `only Gatehouse sets ${OPENER_SCOPE}: try again` }];
@@ -194,10 +161,9 @@ const namespacesOf = ({ spec }: RestoreWindow): readonly string[] => [
   ...new Set(spec.match?.namespaces?.include),
 ];
 
-/** Each namespace takes one SubjectAccessReview, unless the user may open windows for the whole cluster. */
+/** Each namespace takes one SubjectAccessReview. */
 const MOST_NAMESPACES = 64;
 
-/** @param inNamespaces further objections if the user may open it only in its namespaces */
 async function permissionObjections(
   window: RestoreWindow,
   { mayOpen }: OwnKindContext,
@@ -288,10 +254,7 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
 
-/**
- * A restorer may end its own window earlier. An update that changes nothing comes from a restore of the window itself,
- * and the labels of that restore would close it.
- */
+/** An update that changes nothing comes from a restore of the window itself, whose labels would close it. */
 function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as above
@@ -302,12 +265,7 @@ function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKin
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);
 }
 
-/**
- * Sets the end of the window, the finalizer, the label that excludes it from backups, and what its opener may open.
- *
- * @param mayOpenAll whether this user may open windows for the whole cluster
- * @returns the same object if nothing changes
- */
+/** Sets the end, the finalizer, the label against backups, and what the opener may open. */
 export function completeWindow(
   { operation, user, object, oldObject }: OwnKindRequest,
   now: Date,
@@ -340,7 +298,6 @@ function held(object: KubeObject): KubeObject {
   return isHeld(window) ? object : withHold(window, true);
 }
 
-/** How long a window without `expiresAt` lasts, in milliseconds. */
 const DEFAULT_WINDOW_MS = 2 * 3_600_000;
 
 function withEnd(object: KubeObject, now: Date): KubeObject {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
 import { SWEEP_FINALIZER } from './window.ts';
 import { planWindow, type SourceState } from './window-plan.ts';
@@ -27,206 +26,103 @@ const sweep = (interim: boolean, startedAt = '2026-11-21T12:00:05.000Z') => ({
 const clean = { phase: 'Completed' } as const;
 const dirty = { phase: 'CompletedWithViolations' } as const;
 
-test.each<[string, RestoreWindow, Date, boolean, object]>([
+const EVERYBODY = { principals: [{ group: 'system:authenticated' }] };
+const OPENED = { openedAt: '2026-11-21T11:00:00.000Z' } as const;
+const WAITING = window({ ...closed, ...sweep(true) });
+const DIRTY = window({ ...closed, ...sweep(false), ...dirty });
+const MANUAL = { kind: 'close', at: at('12:00:00'), reason: 'Manual' };
+const INTERIM = { kind: 'sweep', interim: true };
+const FINAL = { kind: 'sweep', interim: false };
+
+test.each<[string, RestoreWindow, string, object, changed?: boolean]>([
   [
     'an open window waits for its end',
     window(undefined),
-    at('12:00:00'),
-    false,
+    '12:00:00',
     { kind: 'open', until: at('13:00:00') },
   ],
   [
     'an expired window closes',
     window(undefined),
-    at('13:00:01'),
-    false,
+    '13:00:01',
     { kind: 'close', at: at('13:00:01'), reason: 'Expired' },
   ],
   [
     'a window whose end was moved into the past closes now, so that pending writes are waited for',
-    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: '2026-11-21T11:30:00Z' }),
-    at('12:00:00'),
-    false,
+    window(OPENED, { expiresAt: '2026-11-21T11:30:00Z' }),
+    '12:00:00',
     { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
   ],
-  [
-    'a window that a user closed closes',
-    window(undefined, { close: true }),
-    at('12:00:00'),
-    false,
-    { kind: 'close', at: at('12:00:00'), reason: 'Manual' },
-  ],
-  [
-    'a closed window is swept at once for an interim report',
-    window(closed),
-    at('12:00:01'),
-    false,
-    { kind: 'sweep', interim: true },
-  ],
+  ['a window that a user closed closes', window(undefined, { close: true }), '12:00:00', MANUAL],
+  ['a closed window is swept at once for an interim report', window(closed), '12:00:01', INTERIM],
   [
     'a sweep from before the close does not count',
     window({ ...closed, ...sweep(false, '2026-11-21T11:00:00.000Z') }),
-    at('12:00:01'),
-    false,
-    { kind: 'sweep', interim: true },
+    '12:00:01',
+    INTERIM,
   ],
-  [
-    'after the interim sweep it settles',
-    window({ ...closed, ...sweep(true) }),
-    at('12:00:30'),
-    false,
-    { kind: 'wait', until: at('12:01:05') },
-  ],
-  [
-    'a change while it settles causes another interim sweep',
-    window({ ...closed, ...sweep(true) }),
-    at('12:00:30'),
-    true,
-    { kind: 'sweep', interim: true },
-  ],
-  [
-    'after settling, the final sweep runs',
-    window({ ...closed, ...sweep(true) }),
-    at('12:01:05'),
-    false,
-    { kind: 'sweep', interim: false },
-  ],
-  [
-    'after an absence, the leader runs the final sweep at once',
-    window(closed),
-    at('14:00:00'),
-    false,
-    { kind: 'sweep', interim: false },
-  ],
+  ['after the interim sweep it settles', WAITING, '12:00:30', { kind: 'wait', until: at('12:01:05') }],
+  ['a change while it settles causes another interim sweep', WAITING, '12:00:30', INTERIM, true],
+  ['after settling, the final sweep runs', WAITING, '12:01:05', FINAL],
+  ['after an absence, the leader runs the final sweep at once', window(closed), '14:00:00', FINAL],
   [
     'a result without violations completes the window',
     window({ ...closed, ...sweep(false), ...clean }),
-    at('15:00:00'),
-    true,
+    '15:00:00',
     { kind: 'done' },
-  ],
-  [
-    'violations are checked again',
-    window({ ...closed, ...sweep(false), ...dirty }),
-    at('12:02:30'),
-    false,
-    { kind: 'wait', until: at('12:03:00') },
-  ],
-  [
-    'violations are checked at once if a target appears',
-    window({ ...closed, ...sweep(false), ...dirty }),
-    at('12:02:30'),
     true,
-    { kind: 'sweep', interim: false },
   ],
-  [
-    'a window for all users is refused',
-    window(undefined, { principals: [{ group: 'system:authenticated' }] }),
-    at('12:00:00'),
-    false,
-    { kind: 'refuse' },
-  ],
+  ['violations are checked again', DIRTY, '12:02:30', { kind: 'wait', until: at('12:03:00') }],
+  ['violations are checked at once if a target appears', DIRTY, '12:02:30', FINAL, true],
+  ['a window for all users is refused', window(undefined, EVERYBODY), '12:00:00', { kind: 'refuse' }],
   [
     'an open window that an edit made invalid closes: its writes are swept',
-    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { principals: [{ group: 'system:authenticated' }] }),
-    at('12:00:00'),
-    false,
-    { kind: 'close', at: at('12:00:00'), reason: 'Manual' },
+    window(OPENED, EVERYBODY),
+    '12:00:00',
+    MANUAL,
   ],
   [
     'a window with an invalid end closes too',
-    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: 'tomorrow' }),
-    at('12:00:00'),
-    false,
+    window(OPENED, { expiresAt: 'tomorrow' }),
+    '12:00:00',
     { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
   ],
-  [
-    'a closed window is swept, whatever its spec contains',
-    window(closed, { principals: [{ group: 'system:authenticated' }] }),
-    at('12:00:01'),
-    false,
-    { kind: 'sweep', interim: true },
-  ],
-])('%s', (_name, object, now, changed, plan) => {
-  expect(planWindow(object, now, { changed }, times)).toMatchObject(plan);
+  ['a closed window is swept, whatever its spec contains', window(closed, EVERYBODY), '12:00:01', INTERIM],
+])('%s', (_name, object, now, plan, changed = false) => {
+  expect(planWindow(object, at(now), { changed }, times)).toMatchObject(plan);
 });
 
 describe('a window with a source', () => {
   const since = at('12:00:00');
-  const opened = { openedAt: '2026-11-21T11:00:00.000Z' } as const;
   const known = (activity: 'active' | 'settling' | 'over', quietSince?: Date): SourceState => ({
     kind: 'known',
     activity,
     phase: activity,
     quietSince,
   });
-  test.each<[string, RestoreWindow, Date, SourceState | undefined, object]>([
-    [
-      'stays open while the source is active',
-      window(opened),
-      at('12:00:00'),
-      known('active'),
-      { kind: 'open' },
-    ],
-    [
-      'stays open while the state of the source is unknown',
-      window(opened),
-      at('12:00:00'),
-      undefined,
-      { kind: 'open' },
-    ],
-    [
-      'closes when everything is written',
-      window(opened),
-      at('12:00:00'),
-      known('settling'),
-      { kind: 'close', reason: 'SourceInactive' },
-    ],
-    ['closes when the source is over', window(opened), at('12:00:00'), known('over'), { kind: 'close' }],
-    [
-      'stays open if closeWithSource is false',
-      window(opened, { closeWithSource: false }),
-      at('12:00:00'),
-      known('over'),
-      { kind: 'open', until: at('13:00:00') },
-    ],
-    [
-      'B7: waits a minute for writes of a deleted source',
-      window(opened),
-      at('12:00:59'),
-      { kind: 'gone', since },
-      { kind: 'open', until: at('12:01:00') },
-    ],
-    [
-      'B7: closes a minute after the source was deleted',
-      window(opened),
-      at('12:01:00'),
-      { kind: 'gone', since },
-      { kind: 'close', reason: 'SourceDeleted' },
-    ],
-    [
-      'B8: is swept when the source is quiet',
-      window(opened),
-      at('12:00:00'),
-      known('active', since),
-      { kind: 'sweep', interim: true },
-    ],
+  const gone = { kind: 'gone', since } as const;
+  const open = window(OPENED);
+  const lasting = window(OPENED, { closeWithSource: false });
+  const quiet = known('active', since);
+  test.each<[string, RestoreWindow, string, SourceState | undefined, object]>([
+    ['stays open while the source is active', open, '12:00:00', known('active'), { kind: 'open' }],
+    ['stays open while the state of the source is unknown', open, '12:00:00', undefined, { kind: 'open' }],
+    ['closes when everything is written', open, '12:00:00', known('settling'), { reason: 'SourceInactive' }],
+    ['closes when the source is over', open, '12:00:00', known('over'), { kind: 'close' }],
+    ['stays open if closeWithSource is false', lasting, '12:00:00', known('over'), { until: at('13:00:00') }],
+    ['B7: waits a minute for writes of a deleted source', open, '12:00:59', gone, { until: at('12:01:00') }],
+    ['B7: closes a minute after the source was deleted', open, '12:01:00', gone, { reason: 'SourceDeleted' }],
+    ['B8: is swept when the source is quiet', open, '12:00:00', quiet, INTERIM],
     [
       'B8: is swept only once while the source is quiet',
-      window({ ...opened, ...sweep(true) }),
-      at('12:00:10'),
-      known('active', since),
+      window({ ...OPENED, ...sweep(true) }),
+      '12:00:10',
+      quiet,
       { kind: 'open' },
     ],
-    [
-      'B5: closes at its end, regardless of the source',
-      window(opened),
-      at('13:00:00'),
-      known('active'),
-      { kind: 'close', reason: 'Expired' },
-    ],
+    ['B5: closes at its end, regardless of the source', open, '13:00:00', quiet, { reason: 'Expired' }],
   ])('%s', (_name, object, now, source, plan) => {
-    expect(planWindow(object, now, { changed: false, source }, times)).toMatchObject(plan);
+    expect(planWindow(object, at(now), { changed: false, source }, times)).toMatchObject(plan);
   });
 });
 
@@ -258,25 +154,14 @@ describe('a completed window is swept again', () => {
   });
 });
 
-test('lasting violations are checked less and less often, down to once an hour', () => {
-  const finishedAt = (time: string) => ({
-    ...dirty,
-    ...closed,
-    lastSweep: {
-      startedAt: `2026-11-21T${time}Z`,
-      finishedAt: `2026-11-21T${time}Z`,
-      objectsScanned: 1,
-      interim: false,
-    },
-  });
-  expect(planWindow(window(finishedAt('14:00:00')), at('14:00:00'), { changed: false }, times)).toEqual({
-    kind: 'wait',
-    until: at('14:12:00'),
-  });
-  expect(planWindow(window(finishedAt('23:30:00')), at('23:30:00'), { changed: false }, times)).toEqual({
-    kind: 'wait',
-    until: new Date('2026-11-22T00:30:00Z'),
-  });
+test.each([
+  ['14:00:00', at('14:12:00')],
+  ['23:30:00', new Date('2026-11-22T00:30:00Z')],
+])('lasting violations are checked less often, at most hourly: after %s', (time, until) => {
+  const stamp = `2026-11-21T${time}Z`;
+  const lastSweep = { startedAt: stamp, finishedAt: stamp, objectsScanned: 1, interim: false };
+  const object = window({ ...dirty, ...closed, lastSweep });
+  expect(planWindow(object, at(time), { changed: false }, times)).toEqual({ kind: 'wait', until });
 });
 
 describe('a window is held until its sweep', () => {
@@ -285,15 +170,7 @@ describe('a window is held until its sweep', () => {
     ...closed,
     ...sweep(false),
     ...dirty,
-    conditions: [
-      {
-        type: 'SweepComplete',
-        status: is,
-        reason: 'Swept',
-        message: '',
-        lastTransitionTime: '2026-11-21T12:02:00Z',
-      },
-    ],
+    conditions: [{ type: 'SweepComplete', status: is, reason: 'Swept', message: '', lastTransitionTime: '' }],
   });
   const planOf = (object: RestoreWindow, now = at('12:02:30')) =>
     planWindow(object, now, { changed: false }, times).kind;

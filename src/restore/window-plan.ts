@@ -1,43 +1,30 @@
-/**
- * Plans the next step of a RestoreWindow: Open → Settling (interim sweep) → Completed or CompletedWithViolations (final
- * sweep).
- */
+/** Open → Settling (interim sweep) → Completed or CompletedWithViolations (final sweep). */
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { SourceActivity } from './detector.ts';
 import { isHeld, isPaused, windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
-  /**
-   * How long after the close the API server may still store an admitted write, in milliseconds. The limit is the
-   * request timeout of the API server.
-   */
+  /** How long after the close the API server may still store an admitted write: its request timeout. */
   readonly settleMs: number;
-  /** How often a sweep with violations is repeated if no watch reports a change, in milliseconds. */
   readonly recheckMs: number;
 }
 
-/** The state of the source of a window. Undefined for windows without a source, and while the state is unknown. */
+/** Undefined for windows without a source, and while the state is unknown. */
 export type SourceState =
   | {
       readonly kind: 'known';
       readonly activity: SourceActivity;
-      /** The phase that the source reports. */
       readonly phase: string;
-      /**
-       * Since when the source has not changed, or has reported that everything is written; undefined while it is busy.
-       */
+      /** Since when it has not changed, or has written everything; undefined while it is busy. */
       readonly quietSince: Date | undefined;
     }
   | { readonly kind: 'gone'; readonly since: Date };
 
-/** Observations besides the window itself. */
 interface Observations {
-  /** Whether something has changed on which the last report depends, for example a target was created. */
   readonly changed: boolean;
   readonly source?: SourceState | undefined;
 }
 
-/** A source that was deleted may still be writing for a moment, in milliseconds. */
 const SOURCE_GONE_WAIT_MS = 60_000;
 
 type WindowPlan =
@@ -47,7 +34,6 @@ type WindowPlan =
   /** The result of a sweep that began before `notBefore` does not count. */
   | { readonly kind: 'sweep'; readonly interim: boolean; readonly notBefore: Date }
   | { readonly kind: 'wait'; readonly until: Date }
-  /** Whether a deleted window must stay for its sweep. */
   | { readonly kind: 'hold' | 'release' }
   | { readonly kind: 'done' };
 
@@ -110,7 +96,6 @@ const earlier = (a: Date, b: Date): Date => (a < b ? a : b);
 
 const MAX_RECHECK_MS = 3_600_000;
 
-/** Whether missing owners may exist by now, or a user has approved the proposed links. */
 function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
   const items = status?.relink?.items ?? [];
   return items.some(
@@ -122,7 +107,6 @@ function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>
   );
 }
 
-/** Whether the last sweep could read every kind. */
 const isComplete = (status: RestoreWindow['status']): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'SweepComplete' && is === 'True') === true;
 

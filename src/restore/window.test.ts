@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import {
   openedForCluster,

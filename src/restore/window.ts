@@ -1,4 +1,3 @@
-/** The life cycle of a RestoreWindow, determined only from the object and the time, and what it may defer and pause. */
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import {
   ACCOUNTS_OF,
@@ -11,12 +10,9 @@ import type { QuiesceRule } from '../api/quiesce.ts';
 import { tryParsePath } from '../json/field-path.ts';
 import { isLabelValue, isQualifiedName } from '../json/names.ts';
 
-/** The kind and namespace of a write. A window covers only some targets. */
 export interface WriteTarget {
-  /** Empty for the core group. */
   readonly group: string;
   readonly resource: string;
-  /** Undefined for cluster-scoped objects. */
   readonly namespace: string | undefined;
 }
 
@@ -31,11 +27,9 @@ export const SWEEP_FINALIZER = 'gatehouse.dev/sweep';
 export const isHeld = ({ metadata }: Pick<RestoreWindow, 'metadata'>): boolean =>
   metadata.finalizers?.includes(SWEEP_FINALIZER) === true;
 
-/** The condition that says what a window has paused (`spec.quiesce`). */
 export const QUIESCED = 'Quiesced';
 export const UNDONE = 'Undone';
 
-/** Whether the window may have paused something that is not undone yet. */
 export function isPaused({ status }: Pick<RestoreWindow, 'status'>): boolean {
   const found = status?.conditions?.find(({ type }) => type === QUIESCED);
   return found !== undefined && found.reason !== UNDONE;
@@ -53,10 +47,7 @@ export const MAX_WINDOW_MS = 24 * 3_600_000;
 /** Labels that backup tools set on restored objects: a window with such a label comes from a backup. */
 const RESTORED_LABELS = ['velero.io/restore-name', 'velero.io/backup-name'];
 
-/**
- * A window is open from its creation until a user closes it or it expires. A closed window stays closed: if the status
- * has a `closedAt`, moving `expiresAt` does not open it again.
- */
+/** A closed window stays closed: moving `expiresAt` does not open it again. */
 export function windowState(window: RestoreWindow, now: Date): WindowState {
   const { spec, status } = window;
   if (status?.closedAt !== undefined) return { kind: 'closed', reason: status.closeReason ?? 'Manual' };
@@ -68,7 +59,7 @@ export function windowState(window: RestoreWindow, now: Date): WindowState {
   return { kind: 'open', until };
 }
 
-/** If a restore ended before its detector saw it, the detector creates a window that is closed from the start. */
+/** A restore that ended before its detector saw it gets a window that is closed from the start. */
 function closedBy({ spec, status }: RestoreWindow): CloseReason {
   return spec.source?.type === 'Detector' && status?.openedAt === undefined ? 'SourceInactive' : 'Manual';
 }
@@ -79,10 +70,7 @@ function endOf({ metadata, spec }: RestoreWindow): Date {
   return new Date(Number.isNaN(latest) ? end : Math.min(end, latest));
 }
 
-/**
- * The open windows in which the requester restores objects of this write target. Apart from live evidence, they are the
- * only reason to defer a check.
- */
+/** Apart from live evidence, they are the only reason to defer a check. */
 export function openWindowsFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
@@ -102,16 +90,12 @@ export function openWindowsFor(
 export const RELINK_MODES = ['Link', 'Report', 'Off'] as const;
 export type RelinkMode = (typeof RELINK_MODES)[number];
 
-/**
- * The mode in which a sweep links the lost owners of objects that this window restored. Links that need approval are
- * only reported until a user approves them.
- */
+/** Links that need approval are only reported until a user approves them. */
 export function relinkMode({ sweep = {} }: Pick<RestoreWindowSpec, 'sweep'>): RelinkMode {
   const { relinkOwners = 'Link', requireApprovalToLink = false, approved = false } = sweep;
   return relinkOwners === 'Link' && requireApprovalToLink && !approved ? 'Report' : relinkOwners;
 }
 
-/** Whether the window covers the target. */
 export function covers({ match }: RestoreWindowSpec, { group, resource, namespace }: WriteTarget): boolean {
   const { resources = [], namespaces } = match ?? {};
   const isKind = resources.some(
@@ -123,7 +107,6 @@ export function covers({ match }: RestoreWindowSpec, { group, resource, namespac
   return namespace === undefined || !exclude.includes(namespace);
 }
 
-/** The problems of a window that its schema cannot express; empty if it may open. */
 export function windowProblems({ metadata, spec }: RestoreWindow): readonly string[] {
   const { source, principals, expiresAt } = spec;
   const defersNothing = source?.type === 'Rollback' || source?.type === 'Startup';
@@ -143,26 +126,19 @@ export function windowProblems({ metadata, spec }: RestoreWindow): readonly stri
   ];
 }
 
-/** Whether nothing more is reported in this window. */
 export const hasFinalReport = ({ status }: Pick<RestoreWindow, 'status'>): boolean =>
   status?.phase === 'Completed' || status?.phase === 'Refused';
 
-/**
- * The name of the user who opened the window. What a window may defer depends on what its opener may open, and the mutating
- * webhook records that.
- */
+/** What a window may defer depends on what its opener may open. The mutating webhook records both. */
 export const OPENED_BY = 'gatehouse.dev/opened-by';
 /** `Cluster`: the opener may open windows for the whole cluster. Absent: only in namespaces that the window names. */
 export const OPENER_SCOPE = 'gatehouse.dev/opener-scope';
 
-/**
- * Whether the opener may open windows for the whole cluster. Only Gatehouse opens windows of type Detector. A window
- * that was stored without the webhook has no record, and counts as one for its namespaces.
- */
+/** A window that was stored without the webhook has no record, and counts as one for its namespaces. */
 export const isClusterWide = ({ metadata, spec }: RestoreWindow): boolean =>
   spec.source?.type === 'Detector' || metadata.annotations?.[OPENER_SCOPE] === 'Cluster';
 
-/** The principals that the opener may name. In namespaces: the opener, and the service accounts there. */
+/** In namespaces: the opener, and the service accounts there. */
 export function restorersIn(window: RestoreWindow): readonly Principal[] {
   const { metadata, spec } = window;
   if (isClusterWide(window)) return spec.principals;
@@ -177,7 +153,6 @@ export function restorersIn(window: RestoreWindow): readonly Principal[] {
   );
 }
 
-/** The window as an administrator opens it. */
 export const openedForCluster = (window: RestoreWindow): RestoreWindow => ({
   ...window,
   metadata: {
@@ -186,10 +161,9 @@ export const openedForCluster = (window: RestoreWindow): RestoreWindow => ({
   },
 });
 
-/** The default path of a quiesce rule. For workloads: zero replicas. */
+/** For workloads: zero replicas. */
 export const DEFAULT_PATH = 'spec.replicas';
 
-/** The problems of quiesce rules that the schema cannot express; empty if the rules can be used. */
 export function quiesceProblems(rules: readonly QuiesceRule[] = []): readonly string[] {
   return rules.flatMap(({ path = DEFAULT_PATH, value = 0, matchLabels }, index) => {
     const at = `spec.quiesce[${index}]`;

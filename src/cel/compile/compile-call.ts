@@ -13,7 +13,6 @@ import { parseDuration, parseTimestamp } from '../values/time.ts';
 import { MACROS } from '../syntax/macros.ts';
 import { declare } from '../library/define.ts';
 
-/** Compiles a call of an operator, a function or a method. */
 export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compiled {
   const { name } = call;
   if (isLogical(name)) return compileLogical(call, name, scope, compiler);
@@ -144,7 +143,7 @@ function folded(step: Step, { at }: Call, { fail }: Compiler): Pick<Compiled, 's
   }
 }
 
-/** Evaluates the alternative only if the optional is empty. Like cel-go, returns any alternative, even to `or` one that is no optional. */
+/** Evaluates the alternative only if the optional is empty. Like cel-go, `or` may return one that is no optional. */
 function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step {
   return (frame) => {
     charge(frame, 1);
@@ -157,10 +156,7 @@ function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step 
 
 const isPattern = (pattern: string): unknown => compilePattern(pattern);
 
-/**
- * Functions whose literal argument is checked at compile time: the ones that cel-go checks, and all functions with a
- * pattern.
- */
+/** Literal arguments that are checked at compile time: those that cel-go checks, and all patterns. */
 const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, (text: string) => unknown>([
   ['duration', parseDuration],
   ['timestamp', parseTimestamp],
@@ -169,7 +165,6 @@ const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, 
   ['findAll', isPattern],
 ]);
 
-/** The problem of a literal argument and its expression; undefined if the argument is valid or not a literal. */
 function literalProblem({ name, target, arguments: parts }: Call): readonly [string, Expression] | undefined {
   const check = CHECKED.get(name);
   if (check === undefined) return undefined;
@@ -181,7 +176,6 @@ function literalProblem({ name, target, arguments: parts }: Call): readonly [str
   return undefined;
 }
 
-/** Undefined: there is none. */
 function problemOf(check: (text: string) => unknown, value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   try {
@@ -192,13 +186,9 @@ function problemOf(check: (text: string) => unknown, value: unknown): string | u
   }
 }
 
-/** The cost of compiling one step of a pattern. */
 const STEP_COST = 20;
 
-/**
- * The steps of the receiver and the arguments. Charges the compilation of a pattern that is not a literal, even if the
- * pattern is cached: an evaluation must always cost the same.
- */
+/** Charges the compilation of a pattern that is no literal, even if it is cached: the cost must always be the same. */
 function withPatternCost({ name, target, arguments: parts }: Call, steps: readonly Step[]): readonly Step[] {
   const isLiteral = parts[target === undefined ? 1 : 0]?.kind === 'literal';
   if (CHECKED.get(name) !== isPattern || isLiteral) return steps;
@@ -220,8 +210,6 @@ function stepsOf(pattern: string): number {
     return pattern.length; // the call itself reports the invalid pattern
   }
 }
-
-// These three operators evaluate their operands one by one.
 
 const CONDITIONAL = declare('_?_:_', 'A', 'bool', 'A', 'A');
 

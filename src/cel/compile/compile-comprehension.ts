@@ -46,7 +46,6 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
   };
 }
 
-/** The step of the macro. The callback keeps the type of the fold's state. */
 function foldStep(
   macro: Comprehension['macro'],
   first: number,
@@ -77,7 +76,6 @@ function foldStep(
 const isOverMap = (type: CelType, { solver }: Compiler) =>
   ['map', 'object'].includes(solver.resolve(type).kind);
 
-/** For a list, the types of its indexes and elements. For a map, the types of its keys and values. */
 function rangeTypes(
   given: CelType,
   { range }: Comprehension,
@@ -139,7 +137,6 @@ function resultType(
   }
 }
 
-/** The types whose values have an order. */
 const SORTABLE = new Set(['bool', 'bytes', 'double', 'duration', 'int', 'string', 'timestamp', 'uint']);
 
 function sortedType(
@@ -155,10 +152,6 @@ function sortedType(
   throw fail(`found no matching overload for '@sortByAssociatedKeys' applied to '${types}'`, at);
 }
 
-/**
- * @param first the slot of the first variable
- * @param second the slot of the second one: two variables are index and element of a list, or key and value of a map
- */
 function loopStep<State>(
   range: Step,
   first: number,
@@ -190,10 +183,6 @@ function itemsOf(frame: Frame, range: unknown): readonly unknown[] {
   return keys;
 }
 
-/**
- * `optMap(v, …)` wraps the result of its body in an optional. The body of `optFlatMap(v, …)` returns an optional
- * itself.
- */
 export function compileOptionalMap(
   { operand, variable, body, flat, at }: OptionalMap,
   scope: Scope,
@@ -229,7 +218,7 @@ export function compileOptionalMap(
   };
 }
 
-/** Whether the optional has a value without a form in JSON, such as a `kubernetes.Quantity`: 1.30 loses it in these macros. */
+/** Without a form in JSON, such as a `kubernetes.Quantity`: 1.30 loses the value in these macros. */
 function isOpaqueIn(type: CelType): boolean {
   const content = parameter(type);
   return (
@@ -242,10 +231,8 @@ function isOpaqueIn(type: CelType): boolean {
 /** The loop of a macro over a list or a map. Costs are those of the comprehensions into which cel-go expands macros. */
 interface Fold<State> {
   readonly start: () => State;
-  /** @returns whether the loop can stop early */
   readonly visit: (frame: Frame, state: State, item: unknown) => boolean;
   readonly finish: (frame: Frame, state: State) => unknown;
-  /** The cost of stopping before the last item; default 0. */
   readonly stopCost?: number;
 }
 
@@ -298,7 +285,6 @@ const existsOne = (body: Step): Fold<{ found: number }> => ({
 
 const APPEND_COST = 12;
 
-/** Collects the results for all items that pass the filter. */
 const collect = (
   filter: Step | undefined,
   make: (frame: Frame, item: unknown) => unknown,
@@ -348,7 +334,6 @@ interface Keyed {
   readonly keys: unknown[];
 }
 
-/** Of a list that is empty. */
 const SORT_COST = 13;
 
 const sorted = (body: Step): Fold<Keyed> => ({

@@ -11,7 +11,6 @@ import { charge, count, type Frame } from '../frame.ts';
 import { propertyName } from '../types/schema-type.ts';
 import { isSameType } from '../types/solver.ts';
 
-/** Checks an expression and compiles it. @throws CelError if it is invalid */
 export function compileNode(expression: Expression, scope: Scope, compiler: Compiler): Compiled {
   switch (expression.kind) {
     case 'literal': {
@@ -50,7 +49,6 @@ function compileIdentifier({ name, at }: Identifier, { variables }: Scope, { fai
 
 const MESSAGE_COST = 40;
 
-/** Compiles a message, such as `Object.spec{replicas: 1}`. Its value is a map. */
 function compileMessage(message: Message, scope: Scope, compiler: Compiler): Compiled {
   const known = scope.messages(message.name);
   if (known === undefined)
@@ -126,7 +124,6 @@ function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler
 
 const show = (type: CelType, { solver }: Compiler) => showType(solver.resolve(type));
 
-/** The common type of all items. @throws CelError if they differ and must not */
 function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Compiler): CelType {
   const [first, ...rest] = items;
   if (first === undefined) return compiler.solver.fresh();
@@ -143,7 +140,6 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
   }, first.type);
 }
 
-/** The value in a list; an empty list for an empty optional. */
 function itemValue(
   value: unknown,
   optional: boolean,

@@ -27,7 +27,6 @@ import { declare } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
 
-/** Reads `value.field`, or `value[key]` of a map. @throws CelError */
 function read(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return lookUp(value, key);
   const found = find(value, key);
@@ -35,7 +34,6 @@ function read(value: unknown, key: unknown): unknown {
   throw new CelError(isList(value) ? `index out of bounds: ${showKey(key)}` : `no such key: ${showKey(key)}`);
 }
 
-/** Reads `value.?field` or `value[?key]` as an optional. @throws CelError if the key of a list is not an index */
 function lookUp(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return value.value === undefined ? NONE : lookUp(value.value, key);
   if (!isQualifier(key)) throw new CelError(`invalid qualifier type: ${typeNameOf(key)}`);
@@ -51,13 +49,11 @@ const isQualifier = (key: unknown): boolean =>
   typeof key === 'boolean' ||
   isUint(key);
 
-/** `has(value.field)` */
 function hasField(value: unknown, field: string): boolean {
   if (isOptional(value)) return value.value !== undefined && hasField(value.value, field);
   return find(value, field) !== undefined;
 }
 
-/** Undefined if the key is absent, or if the value is neither a list nor a map. */
 function find(value: unknown, key: unknown): unknown {
   if (isMap(value)) return mapGet(value, key);
   return isList(value) ? value[indexOf(key)] : undefined;
@@ -74,7 +70,6 @@ function indexOf(key: unknown): number {
 const showKey = (key: unknown): string =>
   isQualifier(key) ? String(isUint(key) ? key.value : key) : typeNameOf(key);
 
-/** The dotted name of an expression that consists of selections only; otherwise undefined. */
 export function qualifiedName(expression: Expression): string | undefined {
   if (expression.kind === 'identifier') return expression.name;
   if (expression.kind !== 'select' || expression.mode !== 'read') return undefined;
@@ -82,7 +77,6 @@ export function qualifiedName(expression: Expression): string | undefined {
   return operand === undefined ? undefined : `${operand}.${expression.field}`;
 }
 
-/** A type name used as a value, as in `type(x) == int`. */
 export function compileTypeName(name: string): Compiled | undefined {
   const type = nameableTypes.get(name);
   if (type === undefined) return undefined;
@@ -137,7 +131,6 @@ function fieldIn(container: CelType, field: string): Field | undefined {
   return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
 }
 
-/** The error for a field that the type lacks, for an object with a suggestion. */
 function noSuchField(container: CelType, field: string, at: number, { fail }: Compiler): CelError {
   if (container.kind !== 'object')
     return fail(`type '${showType(container)}' does not support field selection`, at);
@@ -211,7 +204,6 @@ const OVERLOADS = {
 
 export const isIndex = (name: string): name is keyof typeof OVERLOADS => Object.hasOwn(OVERLOADS, name);
 
-/** `value[key]` and `value[?key]` */
 export function compileIndex(
   call: Call,
   name: keyof typeof OVERLOADS,
@@ -253,16 +245,12 @@ function indexType(
 const writtenKey = (key: Expression | undefined) =>
   key?.kind === 'literal' && typeof key.value === 'string' ? key.value : undefined;
 
-/** The type of a property accessed in brackets, where its name is unescaped. */
 function propertyType({ fields, open }: ObjectType, property: string): CelType | undefined {
   const found = [...fields.values()].find((field) => field.property === property);
   return found?.type ?? (open ? DYN : undefined);
 }
 
-/**
- * The closest candidate, as a suggestion.
- * @param most the largest edit distance; default: 2, or a third of the word if that is more
- */
+/** @param most the largest edit distance; default: 2, or a third of the word if that is more */
 export function nearest(
   word: string,
   candidates: Iterable<string>,
@@ -277,7 +265,6 @@ export function nearest(
   return best;
 }
 
-/** The edit distance: the number of insertions, deletions and substitutions. */
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let i = 1; i <= left.length; i += 1) {
@@ -293,12 +280,7 @@ function editDistance(left: string, right: string): number {
 
 type Coercion = (value: unknown) => unknown;
 
-/**
- * Converts integers to doubles where the schema has type `number`. JSON does not distinguish 3 from 3.0, and a rule
- * that multiplies a ratio by 1.5 must not fail because the user wrote a whole number.
- *
- * @returns undefined if values of the type need no conversion
- */
+/** Integers become doubles where the schema says `number`: JSON does not distinguish 3 from 3.0. */
 function coercionTo(type: CelType): Coercion | undefined {
   if (type.kind === 'named') return type.name === 'double' ? toDouble : undefined;
   if (type.kind !== 'list' && type.kind !== 'map' && type.kind !== 'optional') return undefined;

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { celToJson, compileCel, MUTATION_MESSAGES } from '../../cel.ts';
 
 const compile = (text: string) => compileCel(text, ['object'], { messages: MUTATION_MESSAGES });

@@ -4,7 +4,6 @@ import type { Step } from '../frame.ts';
 import type { Solver } from '../types/solver.ts';
 import { type CelType, DYN, type ObjectField, STRING } from '../types/type.ts';
 
-/** A compiled expression: its type and its step. */
 export interface Compiled {
   readonly type: CelType;
   readonly step: Step;
@@ -22,18 +21,15 @@ export const isConstant = ({ constant, isFolded = false }: Compiled): boolean =>
 
 export interface Variable {
   readonly type: CelType;
-  /** The index of its value in the frame. */
   readonly slot: number;
 }
 
-/** The variables and options visible to a part of an expression. */
 export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
   /** Where list and map literals may mix types: not at all, everywhere, or (as here) in a call of `format`. */
   readonly mixed: 'never' | 'always' | 'in format' | 'deep in format';
   /** Whether types tell what the values are, also of a call that may pass on a dyn. */
   readonly exact: boolean;
-  /** The types of messages. */
   readonly messages: CelMessages;
 }
 
@@ -44,18 +40,12 @@ export interface NeededServer {
   readonly minor: number;
 }
 
-/** The context that the parts of the compiler share while compiling one expression. */
 export interface Compiler {
   readonly solver: Solver;
-  /** Creates an error at this position. */
   readonly fail: (message: string, at: number, unknown?: UnknownName) => CelError;
-  /** Declares a variable in a new slot. */
   readonly declare: (type: CelType) => Variable;
-  /** The expression needs this API server to be answered as here. */
   readonly need: (needed: NeededServer) => void;
-  /** @throws CelError */
   readonly compile: (expression: Expression, scope: Scope) => Compiled;
-  /** The type of an expression that was compiled before. */
   readonly typeOf: (expression: Expression) => CelType;
 }
 
@@ -85,12 +75,7 @@ const JSON_PATCH: CelMessage = {
   ),
 };
 
-/**
- * The messages in mutations of a MutatingAdmissionPolicy: `JSONPatch`, and `Object` with its parts such as
- * `Object.spec.containers`.
- *
- * @see k8s.io/apiserver/pkg/cel/mutation
- */
+/** The messages in mutations of a MutatingAdmissionPolicy (k8s.io/apiserver/pkg/cel/mutation). */
 export const MUTATION_MESSAGES: CelMessages = (name) => {
   if (name === 'JSONPatch') return JSON_PATCH;
   if (name !== 'Object' && !name.startsWith('Object.')) return undefined;

@@ -10,16 +10,13 @@ import { LONGEST_RANGE } from '../library/lists.ts';
 import { textSize } from '../library/text.ts';
 import { mapGet, mapKeys, mapSize } from '../values/maps.ts';
 
-/** The overloads that may match a call, and the resulting type. */
 export interface Resolution {
   readonly type: CelType;
   readonly candidates: readonly CelFunction[];
 }
 
-/** The parts of a call that select the overload. */
 export interface Called {
   readonly name: string;
-  /** Whether the first type is the type of a receiver. */
   readonly member: boolean;
   readonly types: readonly CelType[];
   readonly at: number;
@@ -46,7 +43,6 @@ export function resolveOverloads(
   throw fail(`found no matching overload for '${name}' applied to '${applied}'`, at);
 }
 
-/** Runs the first overload that matches the values. */
 export function callStep(
   name: string,
   { candidates }: Resolution,
@@ -131,12 +127,10 @@ function failed(error: unknown, frame: Frame, cost: CallCost, next?: Step): unkn
 const mismatch = (name: string, parts: readonly unknown[]) =>
   noSuchOverload(name === 'size' ? name : `${name}(${parts.map(typeNameOf).join(', ')})`);
 
-/** Receives the values of the receiver and the arguments. */
 type CallCost = (first: unknown, second?: unknown, third?: unknown) => number;
 
 const ONE: CallCost = () => 1;
 
-/** @returns the cost of calling these overloads, between which the values decide */
 function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost {
   const [only, ...others] = candidates;
   if (name === 'sort') return others.length === 0 ? compared : ONE;
@@ -197,13 +191,11 @@ const smaller: CallCost = (left, right) => traversed(Math.min(sizeOf(left), size
 const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
 const affix: CallCost = (_text, part) => traversed(sizeOf(part));
 const both: CallCost = (left, right) => traversed(sizeOf(left) + sizeOf(right));
-/** @param steps of the pattern */
 const matched = (text: unknown, steps: number): number => traversed(1 + sizeOf(text)) * steps;
 const pattern: CallCost = (text, expression) => matched(text, Math.ceil(sizeOf(expression) * 0.25));
 const searched: CallCost = (text, part) => traversed(sizeOf(text)) * traversed(sizeOf(part));
 const product: CallCost = (left, right) => 1 + sizeOf(left) * sizeOf(right);
 
-/** The creation of a list, and the call. */
 const LIST = 11;
 const copied: CallCost = (list) => LIST + (isList(list) ? list.length : 1);
 const ranged: CallCost = (size) =>

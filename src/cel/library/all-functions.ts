@@ -18,10 +18,7 @@ import { stringFormat } from './string-format.ts';
 import { times } from './times.ts';
 import { url } from './url.ts';
 
-/**
- * The overloads of an operator, written `int int int` for `int op int → int`. All run the same function, which inspects
- * the values. They differ for the checker only.
- */
+/** Overloads such as `int int int` run one function, which inspects the values. They differ for the checker only. */
 const operator = (name: string, overloads: readonly string[], run: Run): readonly CelFunction[] =>
   overloads.map((overload) => {
     const types = overload.split(' ');
@@ -149,7 +146,6 @@ const everything: readonly CelFunction[] = [
   ...introducedIn(36, range),
 ];
 
-/** All functions and operators of expressions, by name. */
 export const functions: ReadonlyMap<string, readonly CelFunction[]> = Map.groupBy(
   everything,
   ({ name }) => name,

@@ -3,9 +3,7 @@ import { CelError } from '../cel-error.ts';
 import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
 import { define } from './define.ts';
 
-/** The subject of a question: the user of the request, or a service account. */
 interface OfSubject {
-  /** Absent: the user of the request. */
   readonly serviceAccount?: { readonly namespace: string; readonly name: string };
 }
 
@@ -30,7 +28,6 @@ interface CelPathQuestion extends OfSubject {
 
 export type CelQuestion = CelResourceQuestion | CelPathQuestion;
 
-/** The answer of the authorizer. */
 export interface CelDecision {
   readonly allowed: boolean;
   readonly reason: string;
@@ -38,7 +35,6 @@ export interface CelDecision {
   readonly error?: string;
 }
 
-/** Whether the subject may do something. @throws CelError */
 export type CelAuthorize = (question: CelQuestion) => CelDecision;
 
 interface Asking extends CelOpaque {
@@ -62,10 +58,8 @@ const asking = (type: string, ask: CelAuthorize, question: CelQuestion): Asking 
   question,
 });
 
-/** The value of the variable `authorizer`. */
 export const celAuthorizer = (ask: CelAuthorize): object => asking('Authorizer', ask, EMPTY);
 
-/** The value of the variable `authorizer.requestResource`. */
 export const celResourceCheck = (
   ask: CelAuthorize,
   question: Omit<CelResourceQuestion, 'kind' | 'verb'>,
@@ -73,7 +67,6 @@ export const celResourceCheck = (
 
 type Text = Exclude<keyof CelResourceQuestion, 'kind' | 'serviceAccount'>;
 
-/** The value tests guarantee the type of the receiver. */
 const more =
   (type: string, key: Text) =>
   (receiver: unknown, value: string): Asking => {

@@ -86,7 +86,6 @@ function decode(bytes: Uint8Array): string {
 
 const toNumber = (value: bigint) => Number(value);
 
-/** Type conversions. A conversion to the value's own type returns the value. */
 export const conversions = [
   ...['bool', 'bytes', 'double', 'duration', 'int', 'string', 'timestamp', 'uint'].map((type) =>
     define(`${type}(${type}): ${type}`, (value) => value),
@@ -133,7 +132,6 @@ function sizeOfMap(frame: Frame, map: CelMap): bigint {
   return BigInt(size);
 }
 
-/** `size`, and the string functions outside the extended strings library. */
 export const basics = [
   defineWithFrame('size(string): int', sizeOfText),
   define('size(bytes): int', (bytes) => BigInt(bytes.length)),

@@ -12,14 +12,11 @@ import type {
   CelUint,
 } from '../values/values.ts';
 
-/** One overload of a function of CEL. */
 export interface CelFunction {
   readonly name: string;
-  /** Called as `receiver.name(…)`: the receiver is the first parameter. */
   readonly member: boolean;
   readonly parameters: readonly CelType[];
   readonly result: CelType;
-  /** For each parameter, whether it accepts a value. */
   readonly tests: readonly ValueTest[];
   readonly run: Run;
   /** The minor version of the first API server that accepts it and answers as here; default: all supported ones. */
@@ -35,7 +32,6 @@ export type Run = (
   fourth?: unknown,
 ) => unknown;
 
-/** For operators, which run the same function for all values. */
 export const ANY_VALUE: ValueTest = () => true;
 
 /** Declares an operator for the checker only: it does not run like a function, or is completed by the caller. */
@@ -70,7 +66,6 @@ interface Values {
   format: CelFormat;
 }
 
-/** The JavaScript type of a value of the CEL type with that name. */
 type ValueOf<Name extends string> = Name extends keyof Values
   ? Values[Name]
   : Name extends `list<${string}>`
@@ -94,13 +89,7 @@ type Parts<Signature extends string> =
 
 const SIGNATURE = /^(?:<(.+)>\.)?([\w.]+)\((.*)\): (.+)$/;
 
-/**
- * Defines a function by a signature in the notation of the Kubernetes documentation. `<string>.charAt(int): string` is
- * a member, `lists.range(int): list<int>` is not. Single capitals are type variables.
- *
- * @param run receives values of the types in the signature
- * @param cost charged before the function runs; default 1
- */
+/** By a signature as in the Kubernetes documentation: `<string>.charAt(int): string` is a member. `cost`: default 1. */
 export function define<Signature extends string>(
   signature: Signature,
   run: (...parts: Parts<Signature>) => unknown,
@@ -116,7 +105,6 @@ export function define<Signature extends string>(
 /** The value tests guarantee the types of the signature, which TypeScript cannot know. */
 type Untyped<Result> = (...parts: readonly unknown[]) => Result;
 
-/** Defines a function that charges its own cost, because the cost depends on the values. */
 export function defineWithFrame<Signature extends string>(
   signature: Signature,
   run: (frame: Frame, ...parts: Parts<Signature>) => unknown,
@@ -144,10 +132,7 @@ export interface CelQuantity extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.Quantity';
   readonly value: bigint;
   readonly scale: number;
-  /**
-   * The API server stores most quantities as an int64 with a scale, and others (`1.5Gi`) as big decimals. Only the
-   * former count as integers.
-   */
+  /** The API server stores it as an int64 with a scale. Others (`1.5Gi`) do not count as integers. */
   readonly small: boolean;
   /** For a sum or difference, which the API server cannot compare on the right side: `a == b.add(c)` is an error. */
   readonly isComputed?: true;
@@ -155,13 +140,10 @@ export interface CelQuantity extends CelOpaque {
 
 /** The parts of a URL as in Go's net/url. All texts are as written, except `host`, which is unescaped. */
 export interface GoUrl {
-  /** In lower case, without its colon. */
   readonly scheme: string;
   readonly user: string;
   readonly host: string;
-  /** Escaped. */
   readonly path: string;
-  /** Without the question mark. */
   readonly query: string;
   readonly fragment: string;
 }
@@ -199,7 +181,6 @@ export interface CelSemver extends CelOpaque {
 /** The problems of a text, in Kubernetes' words. None if the format is valid. */
 export type Format = (text: string) => readonly string[];
 
-/** A named text format of Kubernetes. */
 export interface CelFormat extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.NamedFormat';
   readonly identity: string;

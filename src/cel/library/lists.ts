@@ -9,7 +9,6 @@ import { define, defineWithFrame, type CelFunction } from './define.ts';
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
 const ZEROS = { int: 0n, uint: uint(0n), double: 0, duration: duration(0n) };
 
-/** Defines one overload for each element type. */
 const forEach = (
   types: readonly string[],
   name: string,
@@ -50,7 +49,6 @@ function comparedWith(left: unknown, right: unknown): number | 'none' | undefine
   }
 }
 
-/** @param zero the sum of an empty list */
 function sum(frame: Frame, list: CelList, zero: unknown): unknown {
   return list.length === 0 ? zero : list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
 }
@@ -61,10 +59,7 @@ function zeroLike(item: unknown): unknown {
   return isDuration(item) ? ZEROS.duration : ZEROS.int;
 }
 
-/**
- * The minimum or maximum; the first one if several are equal. `preferred` is the comparison result when the second
- * operand is better.
- */
+/** The first one if several are equal. `preferred`: the comparison result when the second operand is better. */
 function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
   if (!list.every(hasOrder)) throw noSuchOverload(`${name}(list)`);
@@ -102,9 +97,6 @@ export function sortByKeys(frame: Frame, list: CelList, keys: CelList): CelList 
   return order.map((index) => list[index]);
 }
 
-/**
- * Removes duplicates. Values that can be map keys are found in a set; all other values are compared with each other.
- */
 function distinct(frame: Frame, list: CelList): CelList {
   const keys = new Set<unknown>();
   const others: unknown[] = [];
@@ -131,7 +123,6 @@ function rangeOf(frame: Frame, size: bigint): CelList {
 
 const length = (list: CelList) => 1 + list.length;
 
-/** The list functions of Kubernetes. */
 export const lists: readonly CelFunction[] = [
   ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
   ...Object.entries(ZEROS).flatMap(([type, zero]) =>
@@ -163,7 +154,6 @@ export const lists: readonly CelFunction[] = [
 /** cel-go checks the elements for the overloads of Kubernetes, not for its own ones. */
 const ofAnyList = (one: CelFunction): CelFunction => ({ ...one, tests: one.tests.map(() => isList) });
 
-/** The list functions of cel-go that Kubernetes added later. */
 export const extendedLists: readonly CelFunction[] = [
   define('<list<T>>.slice(int, int): list<T>', slice, length),
   ofAnyList(defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n))),
@@ -189,7 +179,6 @@ function includes(frame: Frame, list: CelList, item: unknown): boolean {
   return list.some((candidate) => isEqual(candidate, item, frame));
 }
 
-/** Set functions on lists. Charges every pair of elements, because each may be compared. */
 export const sets = [
   defineWithFrame('sets.contains(list<T>, list<T>): bool', contains),
   defineWithFrame(

@@ -11,10 +11,7 @@ const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const LABEL_1035 = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const NAME = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 
-/**
- * Matches the whole text. These patterns have no nested repetition of the same characters, so JavaScript's own engine
- * is linear.
- */
+/** No nested repetition of the same characters, so JavaScript's own engine is linear. */
 const whole = (pattern: string) => new RegExp(`^(?:${pattern})$`);
 const isLabel = whole(LABEL);
 const isSubdomain = whole(SUBDOMAIN);
@@ -128,7 +125,6 @@ function isDatetime(text: string): boolean {
   return isDate(date) && TIME.test(time);
 }
 
-/** Keyed by the names that `format.named` accepts. Each format also has its own function. */
 const FORMATS: Readonly<Record<string, Format>> = {
   dns1123Label: dnsLabel,
   dns1123Subdomain: dnsSubdomain,
@@ -157,10 +153,8 @@ function validate({ format }: CelFormat, text: string) {
   return problems.length === 0 ? NONE : optional(problems);
 }
 
-/** As long as a typical pattern of the formats, for the cost. */
 const PATTERN = ' '.repeat(60);
 
-/** `format.dns1123Label().validate(text)` returns the problems of a text, or none. */
 export const format: readonly CelFunction[] = [
   ...[...named].map(([name, value]) => define(`format.${name}(): format`, () => value)),
   define('format.named(string): optional<format>', (name) => optional(named.get(name))),

@@ -4,7 +4,6 @@ import { CEL_TYPE } from '../values/values.ts';
 import { define, type CelCidr, type CelIp } from './define.ts';
 import { succeeds } from './text.ts';
 
-/** A byte, or the length of a prefix. */
 const SHORT_NUMBER = /^(?:0|[1-9]\d{0,2})$/;
 const size = ({ family }: CelIp) => (family === 4 ? 32 : 128);
 
@@ -17,7 +16,6 @@ const cidrOf = (address: CelIp, length: number): CelCidr => ({
 
 export const showCidr = ({ address, length }: CelCidr): string => `${showIp(address)}/${length}`;
 
-/** @throws CelError */
 function parseCidr(text: string): CelCidr {
   const slash = text.lastIndexOf('/');
   const length = text.slice(slash + 1);
@@ -56,7 +54,6 @@ const containsNetwork = (self: CelCidr, other: CelCidr) =>
   self.address.family === other.address.family &&
   contains(self, other.address);
 
-/** CIDR functions. `string(cidr)` is defined in `conversions.ts`. */
 export const cidr = [
   define('cidr(string): cidr', parseCidr, parsing),
   define('isCIDR(string): bool', succeeds(parseCidr), parsing),
@@ -112,7 +109,6 @@ const ipOf = (bits: bigint, family: 4 | 6): CelIp => ({
 
 const ABOVE_IP4 = 1n << 128n;
 
-/** The canonical form of the address. */
 export const showIp = ({ bits, family }: CelIp): string => (family === 4 ? show4(bits) : show6(bits));
 
 function bitsOf4(text: string): bigint | undefined {
@@ -166,7 +162,6 @@ function show6(bits: bigint): string {
   return `${before}::${after}`;
 }
 
-/** Whether the address starts with these bits. */
 const startsWith = ({ bits, family }: CelIp, start: bigint, length: number, of: 4 | 6) =>
   family === of && bits >> BigInt((of === 4 ? 32 : 128) - length) === start;
 
@@ -180,7 +175,6 @@ const isLinkLocalMulticast = (ip: CelIp) =>
   (isMulticast(ip) && ip.family === 6 && ((ip.bits >> 112n) & 0xfn) === 2n);
 const isBroadcast = (ip: CelIp) => startsWith(ip, 0xffff_ffffn, 32, 4);
 
-/** IP address functions. `string(ip)` is defined in `conversions.ts`. */
 export const ip = [
   define('ip(string): ip', parseIp, parsing),
   define('isIP(string): bool', succeeds(parseIp), parsing),

@@ -28,7 +28,6 @@ export const optionals = [
   define('<optional<T>>.orValue(T): T', (self, other) => (self.value === undefined ? other : self.value)),
 ];
 
-/** Of lists. */
 export const elements = [
   define(
     'optional.unwrap(list<optional<T>>): list<T>',

@@ -30,7 +30,6 @@ const make = (value: bigint, scale: number, small: boolean): CelQuantity => ({
   identity: value * tenTo(scale - NANO),
 });
 
-/** @throws CelError in the API server's words */
 export function parseQuantity(text: string): CelQuantity {
   const [match, sign = '', whole = '', fraction = '', suffix = ''] = QUANTITY.exec(text) ?? [];
   if (match === undefined || text === '') {
@@ -84,7 +83,6 @@ function roundUp(value: bigint, digits: number): bigint {
 
 const quantityOf = (value: bigint): CelQuantity => make(value, 0, true);
 
-/** The value as an int64, if the API server has it as one. */
 function integerOf({ value, scale, small }: CelQuantity): bigint | undefined {
   if (!small || scale < 0) return undefined;
   const integer = value * tenTo(scale);
@@ -119,7 +117,6 @@ const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo
 /** The nearest double to the digits, times a power of ten, as the API server calculates it. */
 const approximate = ({ value, scale }: CelQuantity): number => Number(value) * Number(`1e${scale}`);
 
-/** Functions on Kubernetes quantities, e.g. memory and CPU. */
 export const quantity = [
   define('quantity(string): quantity', parseQuantity, parsing),
   define('isQuantity(string): bool', succeeds(parseQuantity), parsing),

@@ -1,43 +1,18 @@
 import { expect, test } from 'vitest';
-import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
+import { evaluate } from '../../../test/support/cel/evaluate.ts';
 
 test('versions sort as defined by https://semver.org', () => {
-  const versions = [
-    '1.0.0-alpha',
-    '1.0.0-alpha.1',
-    '1.0.0-alpha.beta',
-    '1.0.0-beta',
-    '1.0.0-beta.2',
-    '1.0.0-beta.11',
-    '1.0.0-rc.1',
-    '1.0.0',
-    '1.0.1',
-    '1.2.0',
-    '1.10.0',
-    '18446744073709551615.0.0',
-  ];
+  const versions = (
+    '1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 ' +
+    '1.0.0 1.0.1 1.2.0 1.10.0 18446744073709551615.0.0'
+  ).split(' ');
   for (const [i, left] of versions.entries()) {
     for (const [j, right] of versions.entries()) {
       expect(evaluate('semver(l).compareTo(semver(r))', { l: left, r: right })).toBe(
         BigInt(Math.sign(i - j)),
       );
-      expect(evaluate('semver(l).isLessThan(semver(r))', { l: left, r: right })).toBe(i < j);
-      expect(evaluate('semver(l).isGreaterThan(semver(r))', { l: left, r: right })).toBe(i > j);
     }
   }
-});
-
-test.each([
-  ["semver('1.2.3+a') == semver('1.2.3+b')", true],
-  ["semver('1.2.3-a') == semver('1.2.3')", false],
-  ["semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3", true],
-  ["semver('v1.0.0', true) == semver('1.0.0')", true],
-  ["semver('1.0', true) == semver('1.0.0')", true],
-  ["semver('1', true) == semver('1.0.0')", true],
-  ["semver('01.01.01', true) == semver('1.1.1')", true],
-  ["semver('v1.2.03-rc.1+x', true) == semver('1.2.3-rc.1')", true],
-])('%s', (expression, result) => {
-  expect(evaluate(expression)).toBe(result);
 });
 
 test.each([
@@ -48,8 +23,4 @@ test.each([
 ])('tolerant %s: isSemver of each of %j is %s', (tolerant, texts, result) => {
   for (const text of texts.split(' '))
     expect(evaluate('isSemver(text, tolerant)', { text, tolerant }), text).toBe(result);
-});
-
-test('an invalid version is reported', () => {
-  expect(failureOf("semver('1.2')")).toBe('"1.2" is no semantic version');
 });

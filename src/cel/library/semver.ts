@@ -9,7 +9,6 @@ const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-([^+]*))?(?:\\
 const PRERELEASE = /^(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)$/;
 const BUILD = /^[0-9A-Za-z-]+$/;
 
-/** @throws CelError */
 function parseSemver(text: string): CelSemver {
   const [match, major = '', minor = '', patch = '', pre, build] = VERSION.exec(text) ?? [];
   const prerelease = pre?.split('.') ?? [];
@@ -74,7 +73,6 @@ function compareParts(left: string, right: string): number {
 
 const ofBoth = (left: CelSemver, right: CelSemver) => traversal(left.identity.length + right.identity.length);
 
-/** Semantic versions. */
 export const semver = [
   define('semver(string): semver', (text) => parse(text), parsing),
   define('semver(string, bool): semver', parse, parsing),

@@ -127,7 +127,6 @@ function scientificText(value: number): string {
   return `${mantissa}×10${exponent.startsWith('-') ? '⁻' : ''}${digits.join('')}`;
 }
 
-/** Formats a value for `%s`. */
 function textOf(frame: Frame, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return showDouble(value);
@@ -137,7 +136,6 @@ function textOf(frame: Frame, value: unknown): string {
   return literalOf(frame, value);
 }
 
-/** Formats a value within a list or map. */
 function literalOf(frame: Frame, value: unknown): string {
   charge(frame, 1);
   if (value === null) return 'null';
@@ -177,10 +175,7 @@ function charged(frame: Frame, text: string): string {
   return text;
 }
 
-/**
- * What is wrong with a literal template for arguments of these types, and the index of the argument that is to blame.
- * Undefined: nothing, as far as the types are known.
- */
+/** Undefined: nothing is wrong, as far as the types are known. */
 export function formatProblem(
   template: string,
   types: readonly CelType[],

@@ -15,7 +15,6 @@ const search = (text: string, part: string) => traversal(text.length) * Math.max
 
 const outOfRange = (index: bigint) => new CelError(`index out of range: ${index}`);
 
-/** The UTF-16 index of a character. @throws CelError if there is no such character */
 function startOf(text: string, index: bigint): number {
   const start = index < 0n ? undefined : unitsOf(text, Number(index));
   if (start === undefined) throw outOfRange(index);
@@ -27,7 +26,6 @@ function charAt(text: string, index: bigint): string {
   return text.slice(start, start + widthAt(text, start));
 }
 
-/** The character index of a UTF-16 index. */
 const indexAt = (text: string, unit: number) => (unit === -1 ? -1n : BigInt(textSize(text.slice(0, unit))));
 
 function indexOf(text: string, part: string, offset = 0n): bigint {
@@ -60,10 +58,7 @@ function substring(text: string, start: bigint, end?: bigint): string {
   return text.slice(from, end === undefined ? undefined : startOf(text, end));
 }
 
-/**
- * Replaces at most `limit` occurrences, or all if `limit` is negative. An empty `old` matches before, between and after
- * all characters.
- */
+/** All occurrences if `limit` is negative. An empty `old` matches before, between and after all characters. */
 function replace(frame: Frame, text: string, old: string, fresh: string, limit = -1n): string {
   charge(frame, twice(text));
   const parts = old === '' ? ['', ...codePoints(text), ''] : text.split(old);
@@ -116,12 +111,10 @@ export const strings = [
   define('strings.quote(string): string', quoteText, once),
 ];
 
-/** For mutations: escapes keys for the paths of a JSON Patch. */
 export const jsonpatch = [
   define('jsonpatch.escapeKey(string): string', (key) => pointerPart(key).slice('/'.length), once),
 ];
 
-/** @throws CelError if the pattern is not RE2 */
 function ofPattern<Result>(run: () => Result, problem: string): Result {
   try {
     return run();

@@ -2,11 +2,9 @@ import { CelError } from '../cel-error.ts';
 
 const SURROGATE = /[\ud800-\udfff]/;
 
-/** The characters of a text, as Go and CEL count them: code points. */
 export const codePoints = (text: string): readonly string[] =>
   SURROGATE.test(text) ? Array.from(text) : text.split('');
 
-/** The number of code points. */
 export function textSize(text: string): number {
   if (!SURROGATE.test(text)) return text.length;
   let size = 0;
@@ -59,7 +57,6 @@ function quoted(text: string, other: (character: string) => string): string {
   return `"${escaped.join('')}"`;
 }
 
-/** The text as a CEL literal. */
 export const quoteText = (text: string): string => quoted(text, (character) => character);
 
 // eslint-disable-next-line no-control-regex -- what Go escapes
@@ -71,7 +68,6 @@ export const goQuote = (text: string): string =>
     UNPRINTABLE.test(character) ? `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}` : character,
   );
 
-/** Turns a parser that throws CelError into a predicate. */
 export const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {

@@ -3,10 +3,7 @@ import { CelError } from '../cel-error.ts';
 import { floorDivide } from '../values/time.ts';
 import type { CelTimestamp } from '../values/values.ts';
 
-/**
- * Calendar and clock fields of a local time. Months, days of the month and days of the year count from 0, days of the
- * week from Sunday.
- */
+/** Months, days of the month and days of the year count from 0, days of the week from Sunday. */
 const GETTERS: Readonly<Record<string, (local: Date) => number>> = {
   getFullYear: (local) => local.getUTCFullYear(),
   getMonth: (local) => local.getUTCMonth(),
@@ -31,7 +28,6 @@ function dayOfYear(local: Date): number {
 
 const CLOCK_COST = 5;
 
-/** The cost of a time zone conversion. */
 const ZONE_COST = 100;
 
 const MILLISECOND = 1_000_000n;
@@ -43,7 +39,6 @@ const UNITS = {
   getMilliseconds: MILLISECOND,
 } as const;
 
-/** Getters for timestamps, in UTC or a time zone, and for durations in whole units. */
 export const times: readonly CelFunction[] = [
   ...Object.entries(GETTERS).flatMap(([name, get]) => [
     define(
@@ -62,12 +57,7 @@ export const times: readonly CelFunction[] = [
   ),
 ];
 
-/**
- * A date whose UTC fields are those of the timestamp in a zone.
- *
- * @param zone an offset such as `+02:00`, or a name such as `Europe/Berlin`
- * @throws CelError if the zone does not exist
- */
+/** A date whose UTC fields are those of the timestamp in a zone such as `+02:00` or `Europe/Berlin`. */
 function localTime({ nanos }: CelTimestamp, zone: string): Date {
   const instant = Number(floorDivide(nanos, MILLISECOND));
   return new Date(instant + offsetOf(zone, instant));
@@ -75,7 +65,6 @@ function localTime({ nanos }: CelTimestamp, zone: string): Date {
 
 const OFFSET = /^([+-]?)(\d{1,2}):(\d{1,2})$/;
 
-/** The offset from UTC in milliseconds, positive to the east. */
 function offsetOf(zone: string, instant: number): number {
   if (zone === 'UTC' || zone === '') return 0;
   const [match, sign, hours, minutes] = OFFSET.exec(zone) ?? [];

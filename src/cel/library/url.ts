@@ -4,7 +4,6 @@ import { CEL_TYPE, type CelMap } from '../values/values.ts';
 import { type CelUrl, define, type GoUrl } from './define.ts';
 import { succeeds } from './text.ts';
 
-/** @throws CelError unless it is an absolute URL or an absolute path */
 function parseUrl(text: string): CelUrl {
   try {
     const asRequest = parseRequestUrl(text, false);
@@ -48,7 +47,6 @@ export const url = [
   define('<url>.getQuery(): map<string, list<string>>', query, ofQuery),
 ];
 
-/** Why a text is not a URL, in Go's words. */
 export class InvalidUrl extends Error {
   override name = 'InvalidUrl';
 
@@ -61,12 +59,7 @@ export class InvalidUrl extends Error {
 const CONTROL = /[\x00-\x1f\x7f]/;
 const SCHEME = /^([a-z][a-z0-9+.-]*):/i;
 
-/**
- * Parses a URL as in a request: an absolute URL or an absolute path.
- *
- * @param fragments whether `#` starts a fragment; in requests it does not
- * @throws InvalidUrl
- */
+/** An absolute URL or an absolute path. `fragments`: whether `#` starts one; not in requests. @throws InvalidUrl */
 export function parseRequestUrl(text: string, fragments: boolean): GoUrl {
   if (CONTROL.test(text)) throw new InvalidUrl(text, 'net/url: invalid control character in URL');
   if (text === '') throw new InvalidUrl(text, 'empty url');
@@ -91,7 +84,6 @@ export function parseRequestUrl(text: string, fragments: boolean): GoUrl {
 
 const BAD_ESCAPE = /%(?![0-9a-f]{2}).{0,2}/is;
 
-/** @throws InvalidUrl if a part has a `%` that begins no byte */
 function checked(url: string, part: string): string {
   const [bad] = BAD_ESCAPE.exec(part) ?? [];
   if (bad !== undefined) throw new InvalidUrl(url, `invalid URL escape ${JSON.stringify(bad)}`);
@@ -126,7 +118,6 @@ function hostOf(url: string, host: string): string {
   return unescapeUrl(host);
 }
 
-/** Unescapes percent encoding. Invalid UTF-8 becomes the replacement character. */
 function unescapeUrl(text: string): string {
   if (!text.includes('%')) return text;
   const bytes = text
@@ -137,7 +128,6 @@ function unescapeUrl(text: string): string {
 
 const VALID_IN_PATH = /^[A-Za-z0-9._~!$&'()*+,;=:@[\]%/-]*$/;
 
-/** The escaped path: unchanged if it is valid, otherwise with all necessary escapes. */
 function escapedPath(path: string): string {
   if (VALID_IN_PATH.test(path)) return path;
   return Array.from(Buffer.from(unescapeUrl(path)), (byte) => {

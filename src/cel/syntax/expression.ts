@@ -1,7 +1,4 @@
-/**
- * A parsed expression with expanded macros. `at` is the position for messages, as in cel-go: the operator, the opening
- * parenthesis of a call, otherwise the first character.
- */
+/** With expanded macros. `at`, for messages: the operator, the parenthesis of a call, or the first character. */
 export type Expression =
   | { readonly kind: 'literal'; readonly value: unknown; readonly at: number }
   | Identifier
@@ -28,7 +25,6 @@ export interface Select {
   readonly at: number;
 }
 
-/** A call. Operators are calls of functions with names such as `_+_`. */
 export interface Call {
   readonly kind: 'call';
   readonly name: string;
@@ -57,11 +53,9 @@ export interface Message {
 
 export interface MessageField extends Item {
   readonly name: string;
-  /** The position of the colon. */
   readonly at: number;
 }
 
-/** A macro that iterates over a list or the keys of a map. */
 export interface Comprehension {
   readonly kind: 'comprehension';
   readonly macro:
@@ -74,7 +68,6 @@ export interface Comprehension {
   readonly at: number;
 }
 
-/** `optMap` and `optFlatMap`. */
 export interface OptionalMap {
   readonly kind: 'optionalMap';
   readonly operand: Expression;

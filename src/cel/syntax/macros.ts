@@ -7,7 +7,6 @@ interface MacroContext {
   readonly declare: (identifier: Identifier) => void;
 }
 
-/** Describes the arguments of a macro, by its name and their number. */
 interface Form {
   readonly macro: Comprehension['macro'];
   readonly variables: 1 | 2;
@@ -40,15 +39,12 @@ const COMPREHENSIONS: ReadonlyMap<string, Form> = new Map([
   ['sortBy/2', form('sortBy')],
 ]);
 
-/** The names of all macros. */
 export const MACROS: ReadonlySet<string> = new Set([
   ...['has', 'optMap', 'optFlatMap'],
   ...Array.from(COMPREHENSIONS.keys(), (form) => form.split('/', 1)[0] ?? ''),
 ]);
 
-/**
- * Expands a call that has the name and argument count of a macro. Returns all other calls unchanged. @throws CelError
- */
+/** Returns all other calls unchanged. @throws CelError */
 export function expandMacro(call: Call, context: MacroContext): Expression {
   const { name, target, arguments: parts } = call;
   if (target === undefined) return name === 'has' && parts.length === 1 ? expandHas(call, context) : call;

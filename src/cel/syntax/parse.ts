@@ -23,19 +23,12 @@ import { expandMacro } from './macros.ts';
 
 export interface Parsed {
   readonly expression: Expression;
-  /** The names that the expression reads, including variables of macros. */
   readonly names: ReadonlySet<string>;
   /** The text of a part that is complete: the whole, an item, an entry, an argument, or a part of a conditional. */
   readonly textOf: (part: Expression) => string | undefined;
 }
 
-/**
- * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence,
- * and `b` in `a ? b : c` is a conditional only in parentheses.
- *
- * @throws CelError if the text is not an expression, or if the expression is too long or too deep
- * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
- */
+/** As cel-go: all comparisons have one precedence. @throws CelError if it is no expression, or too long or too deep */
 export function parseExpression(source: string): Parsed {
   refuseTooLong(source);
   const parser: Parser = {
@@ -94,7 +87,6 @@ function parseBranches(parser: Parser): readonly [Expression, Expression] {
   return [whenTrue, parseConditional(parser)];
 }
 
-/** The binary operators, from lowest to highest precedence. */
 const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: string }> = new Map(
   [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']].flatMap(
     (operators, index) =>
@@ -105,10 +97,9 @@ const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: 
   ),
 );
 
-/** The precedence of `&&`. */
 const LOGICAL = 2;
 
-/** Parses binary operators of at least this precedence. Operators of equal precedence are left-associative. */
+/** Operators of equal precedence are left-associative. */
 function parseBinary(parser: Parser, least: number): Expression {
   let left = parseUnary(parser);
   const { depth } = parser;
@@ -130,7 +121,7 @@ function parseBinary(parser: Parser, least: number): Expression {
   }
 }
 
-/** Parses `!` or `-` before an operand. Two of the same cancel out, as in cel-go. */
+/** Two of the same cancel out, as in cel-go. */
 function parseUnary(parser: Parser): Expression {
   const { at } = parser.token;
   const operator = isSymbol(parser, '!') ? '!' : '-';
@@ -143,7 +134,6 @@ function parseUnary(parser: Parser): Expression {
 
 const isSigned = (token: Token): boolean => token.kind === 'number' && typeof token.value !== 'object';
 
-/** Parses an operand and its selections: `.field`, `.method(…)`, `[index]`. */
 function parseMember(parser: Parser, minusAt?: number): Expression {
   let operand = parsePrimary(parser, minusAt);
   const { depth } = parser;
@@ -157,7 +147,6 @@ function parseMember(parser: Parser, minusAt?: number): Expression {
   return name === undefined ? operand : parseMessage(parser, name);
 }
 
-/** The name of a message: it is no variable. */
 function messageName(identifiers: Set<Identifier>, operand: Expression): string | undefined {
   if (operand.kind === 'identifier') return identifiers.delete(operand) ? operand.name : undefined;
   if (operand.kind !== 'select' || operand.mode !== 'read') return undefined;
@@ -193,7 +182,6 @@ function parseIndex(parser: Parser, operand: Expression, at: number): Expression
   return call(parser, name, [operand, index], at);
 }
 
-/** Parses the rest of a call, from its opening parenthesis, which is the position for messages. */
 function parseCall(parser: Parser, name: string, target: Expression | undefined): Expression {
   const { at } = parser.token;
   expectSymbol(parser, '(');
@@ -238,7 +226,6 @@ function parsePrimary(parser: Parser, minusAt: number | undefined): Expression {
   }
 }
 
-/** A variable, or a call of a function. */
 function parseName(parser: Parser): Expression {
   const { at } = parser.token;
   const name = expectName(parser);
@@ -272,7 +259,6 @@ function numberLiteral(
   return { kind: 'literal', value: isNegative ? -value : value, at };
 }
 
-/** Parses a parenthesised expression, a list or a map. */
 function parseGroup(parser: Parser, at: number): Expression {
   if (accept(parser, '(')) {
     const expression = parseConditional(parser);

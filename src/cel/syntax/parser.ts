@@ -13,9 +13,7 @@ const MOST_DEPTH = 600;
 
 export interface Parser {
   readonly source: string;
-  /** The next token, not consumed yet. */
   token: Token;
-  /** Where the last consumed token ends. */
   consumed: number;
   /** From where to where complete expressions reach, such as arguments, items and conditions. */
   readonly spans: Map<Expression, readonly [start: number, end: number]>;
@@ -50,7 +48,6 @@ export function advance(parser: Parser): void {
 
 export const isSymbol = ({ token }: Parser, text: string) => token.kind === 'symbol' && token.text === text;
 
-/** Consumes the symbol if it comes next. */
 export function accept(parser: Parser, text: string): boolean {
   if (!isSymbol(parser, text)) return false;
   advance(parser);
@@ -68,7 +65,6 @@ export function expectName(parser: Parser): string {
   return token.text;
 }
 
-/** Counts an expression. */
 export function node<Kind extends Expression>(parser: Parser, expression: Kind): Kind {
   parser.nodes += 1;
   if (parser.nodes > MOST_NODES) {
@@ -77,7 +73,6 @@ export function node<Kind extends Expression>(parser: Parser, expression: Kind):
   return expression;
 }
 
-/** Remembers the text of a complete part, which starts at the given position and ends here. */
 export function complete(parser: Parser, start: number, part: Expression): Expression {
   parser.spans.set(part, [start, parser.consumed]);
   return part;
@@ -93,7 +88,6 @@ export function deepen(parser: Parser): void {
   checkDepth(parser, parser.level);
 }
 
-/** @param level of nested expressions, or the length of a chain such as `a.b.c` or `1 + 2 + 3` */
 export function checkDepth(parser: Parser, level: number): void {
   parser.depth += 1;
   if (level > MOST_LEVELS || parser.depth > MOST_DEPTH)
@@ -148,12 +142,7 @@ const NUMBER_STARTS = new Set('.0123456789');
 
 const CONSTANTS = new Map<string, unknown>(Object.entries({ true: true, false: false, null: null }));
 
-/**
- * The next token at or after this position.
- *
- * @throws CelError if no token can start there, or if a literal is malformed
- * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
- */
+/** @throws CelError if no token can start there, or if a literal is malformed */
 export function tokenAt(source: string, from: number): Token {
   const at = SPACE_STARTS.has(source.charAt(from)) ? endOf(SPACE, source, from) : from;
   if (at >= source.length) return { kind: 'end', at, end: at };
@@ -178,7 +167,6 @@ const shownCharacter = (code: number) =>
     ? `'${String.fromCodePoint(code)}'`
     : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 
-/** The end of the pattern's match at `at`; `at` if it does not match. */
 function endOf(pattern: RegExp, source: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(source) ? pattern.lastIndex : at;
@@ -211,7 +199,6 @@ function numberToken([text, hex, hexSuffix, double, decimal, suffix]: RegExpExec
   return { kind: 'number', value: isUnsigned ? uint(value) : value, at, end };
 }
 
-/** The start of a string or bytes literal. Positions count UTF-16 units. */
 interface TextStart {
   readonly at: number;
   /** After the opening quotes. */
@@ -221,11 +208,7 @@ interface TextStart {
   readonly isRaw: boolean;
 }
 
-/**
- * The value of a string or bytes literal, and the end of the literal.
- *
- * @throws CelError if it is not terminated, or if an escape is malformed
- */
+/** @throws CelError if it is not terminated, or if an escape is malformed */
 function textLiteral(
   source: string,
   start: TextStart,

@@ -30,7 +30,6 @@ function visit(expression: Expression, declared: ReadonlySet<string>, add: Add):
   for (const part of inner) visit(part, visible, add);
 }
 
-/** The operand and the field of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`; `x` has no field. */
 function fieldRead(
   expression: Expression,
 ): readonly [operand?: Expression | undefined, field?: string | undefined] {
@@ -39,7 +38,7 @@ function fieldRead(
   return [operand, step?.name];
 }
 
-/** The parts of the expression: those outside and those inside of the scope of its macro, and what the macro declares. */
+/** Outside and inside of the scope of its macro, and what the macro declares. */
 function partsOf(
   expression: Expression,
 ): readonly [outer: readonly Expression[], inner: readonly Expression[], declared: readonly string[]] {
@@ -66,7 +65,6 @@ function partsOf(
 
 const present = (expression: Expression | undefined) => (expression === undefined ? [] : [expression]);
 
-/** One step of a path such as `object.?spec.tier`. */
 export interface ReadStep {
   readonly name: string;
   /** Whether the expression fails if there is no such field. */
@@ -81,7 +79,6 @@ export function readPaths(expression: Expression, variable: string): readonly (r
   return [...outer, ...inner].flatMap((part) => readPaths(part, variable));
 }
 
-/** The path of `object.a.b`; undefined if the expression is something else. */
 export function pathFrom(expression: Expression, variable: string): readonly ReadStep[] | undefined {
   if (expression.kind === 'identifier') return expression.name === variable ? [] : undefined;
   const [operand, step] = stepOf(expression);
@@ -93,7 +90,7 @@ export function pathFrom(expression: Expression, variable: string): readonly Rea
   return [...before, { ...step, strict: step.strict && !isOptional }];
 }
 
-/** The operand and the step of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
+/** Of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
 function stepOf(expression: Expression): readonly [operand?: Expression, step?: ReadStep] {
   if (expression.kind === 'select')
     return [expression.operand, { name: expression.field, strict: expression.mode === 'read' }];

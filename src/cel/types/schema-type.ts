@@ -25,37 +25,25 @@ const ESCAPES = [
   ['/', '__slash__'],
 ] as const;
 
-/**
- * The escaped name of a property in expressions over a known schema: `a-b` is `a__dash__b`, `in` is `__in__`.
- * @see
- * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
- */
+/** Escaped as in validation rules of CRDs: `a-b` is `a__dash__b`, `in` is `__in__`. */
 export function fieldName(property: string): string {
   if (RESERVED.has(property)) return `__${property}__`;
   return ESCAPES.reduce((name, [character, escape]) => name.replaceAll(character, escape), property);
 }
 
-/** The inverse of {@link fieldName}, but for keywords. */
 export const propertyName = (field: string): string =>
   field.replaceAll(
     /__(?:underscores|dot|dash|slash)__/g,
     (found) => ESCAPES.find(([, escape]) => escape === found)?.[0] ?? found,
   );
 
-/**
- * The type of an object with the structural OpenAPI schema of its CRD. `apiVersion`, `kind` and `metadata` always
- * exist.
- *
- * Values are unconverted JSON, so a text is a string whatever its format. Where the schema allows several types, the
- * type is dyn.
- */
+/** Of a structural schema. Values are unconverted JSON; where several types are allowed, the type is dyn. */
 export function objectType(schema: JsonObject): CelType {
   const type = schemaType(schema, 'the object');
   if (type.kind !== 'object') return type;
   return { ...type, fields: new Map([...type.fields, ...ROOT_FIELDS]) };
 }
 
-/** @param path for messages, e.g. `spec.template` */
 function schemaType(schema: JsonObject, path: string): CelType {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;
   if (schema['x-kubernetes-embedded-resource'] === true) return embeddedType(schema, path);

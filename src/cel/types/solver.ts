@@ -2,13 +2,11 @@ import { type CelType, DYN, type ObjectType, parameter } from './type.ts';
 
 /** Resolves the type variables of one expression. */
 export interface Solver {
-  /** A free type variable. */
   readonly fresh: () => CelType;
   /** Replaces the declared type variables (`A`, `K`, …) by fresh ones, the same one for the same name. */
   readonly instantiate: (types: readonly CelType[]) => readonly CelType[];
   /** Whether the given types are assignable to the wanted ones. If so, binds variables accordingly. */
   readonly assign: (wanted: readonly CelType[], given: readonly CelType[]) => boolean;
-  /** The type with all known variables substituted. */
   readonly resolve: (type: CelType) => CelType;
 }
 
@@ -19,7 +17,6 @@ interface Bindings {
 
 export function createSolver(): Solver {
   const bound = new Map<string, CelType>();
-  /** The previous bindings of the variables bound in the current attempt. */
   const before = new Map<string, CelType | undefined>();
   const bindings: Bindings = {
     get: (variable) => bound.get(variable),

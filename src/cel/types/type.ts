@@ -64,7 +64,6 @@ export const mapOf = (key: CelType, value: CelType): CelType => ({ kind: 'map', 
 export const optionalOf = (value: CelType): CelType => ({ kind: 'optional', parameters: [value] });
 export const typeOf = (type: CelType): CelType => ({ kind: 'type', parameters: [type] });
 
-/** The n-th type parameter: a list has the element type, a map the key and value types, an optional the value type. */
 export const parameter = (type: CelType, index = 0): CelType =>
   ('parameters' in type ? type.parameters[index] : undefined) ?? DYN;
 
@@ -76,7 +75,6 @@ export function grounded(type: CelType): CelType {
 
 const PARAMETERISED = { list: 'list', map: 'map', optional: 'optional_type', type: 'type' } as const;
 
-/** Formats a type as the API server does: `map(string, int)`. Unknown types are `dyn`. */
 export function showType(type: CelType): string {
   switch (type.kind) {
     case 'dyn':
@@ -131,11 +129,7 @@ export const nameableTypes: ReadonlyMap<string, CelType> = new Map<string, CelTy
 const PARAMETERS = /^(list|map|optional|optional_type|type)[<(](.+)[>)]$/;
 const VARIABLE = /^[A-Z]$/;
 
-/**
- * Parses a type such as `string`, `list<int>` or `map<string, dyn>`. Accepts parentheses instead of angle brackets.
- *
- * @throws Error if the type does not exist
- */
+/** Such as `list<int>` or `map<string, dyn>`, also with parentheses. @throws Error if the type does not exist */
 export function parseType(text: string): CelType {
   const name = text.trim();
   const known = NAMED.get(name) ?? nameableTypes.get(KUBERNETES.get(name) ?? name);
@@ -152,7 +146,6 @@ export function parseType(text: string): CelType {
   throw new Error(`there is no CEL type "${name}"`);
 }
 
-/** Splits at commas outside of brackets. Empty text has no parts. */
 export function splitTopLevel(text: string): readonly string[] {
   if (text.trim() === '') return [];
   const parts: string[] = [];

@@ -19,25 +19,21 @@ import {
 const LEAST_TIMESTAMP = -62_135_596_800_000_000_000n;
 const MOST_TIMESTAMP = 253_402_300_799_999_999_999n;
 
-/** @throws CelError if the value does not fit into 64 bits */
 export function intOf(value: bigint): bigint {
   if (!isInt64(value)) throw new CelError('integer overflow');
   return value;
 }
 
-/** @throws CelError if the value does not fit into 64 bits, or is negative */
 export function uintOf(value: bigint): CelUint {
   if (value > MOST_UINT || value < 0n) throw new CelError('unsigned integer overflow');
   return uint(value);
 }
 
-/** @throws CelError beyond 292 years, as in Go */
 export function durationOf(nanos: bigint) {
   if (!isInt64(nanos)) throw new CelError('duration overflow');
   return duration(nanos);
 }
 
-/** @throws CelError outside the years 1 to 9999 */
 export function timestampOf(nanos: bigint, offset?: number) {
   if (nanos > MOST_TIMESTAMP || nanos < LEAST_TIMESTAMP) throw new CelError('timestamp overflow');
   return timestamp(nanos, offset);
@@ -63,10 +59,7 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
   throw unsupported('_+_', left);
 }
 
-/**
- * The API server links lists instead of copying them, and charges 1. This implementation copies, so it charges the
- * length.
- */
+/** The API server links lists instead of copying them: this copies, so it charges the length. */
 function addLists(frame: Frame, left: readonly unknown[], right: readonly unknown[]): readonly unknown[] {
   const type = listTypeOf(left);
   if (type !== undefined) {

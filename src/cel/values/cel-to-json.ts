@@ -15,11 +15,8 @@ import {
 } from './values.ts';
 
 /**
- * Converts a CEL value to JSON: int and uint become integers (bigint beyond 2^53), bytes become base64, timestamps RFC
- * 3339, durations text as in Go, such as `1h30m0s`.
- *
- * @throws CelError if JSON has no such value: NaN, a type, a quantity, an optional, a map with keys that are not
- * strings
+ * Integers beyond 2^53 become bigint, bytes base64, timestamps RFC 3339, durations text such as `1h30m0s`.
+ * @throws CelError if JSON has no such value: NaN, a type, a quantity, an optional, a map with other keys than strings
  */
 export function celToJson(value: unknown): JsonValue {
   try {

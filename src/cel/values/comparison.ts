@@ -22,11 +22,7 @@ import { isEqualTyped, listTypeOf } from './typed-lists.ts';
 export const comparison = (left: unknown, right: unknown): number =>
   typeof left === 'string' && typeof right === 'string' ? traversal(Math.min(left.length, right.length)) : 1;
 
-/**
- * Returns -1, 0 or 1; undefined if either value is NaN, which has no order.
- *
- * @throws CelError if the two types have no order
- */
+/** Undefined if either is NaN. @throws CelError if the two types have no order */
 export function compare(left: unknown, right: unknown): number | undefined {
   if (typeof left === 'bigint' && typeof right === 'bigint') return sign(left, right);
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
@@ -64,10 +60,7 @@ export function compareText(left: string, right: string): number {
   return left < right ? -1 : 1;
 }
 
-/**
- * CEL's `==`: numbers are equal across their types, and values of different types are not equal. Charges the traversal
- * of lists and maps.
- */
+/** CEL's `==`: numbers are equal across their types. Charges the traversal of lists and maps. */
 export function isEqual(left: unknown, right: unknown, frame: Frame): boolean {
   if (typeof left === 'bigint' || typeof left === 'number') return isEqualNumber(left, right);
   if (typeof left === 'string') return isEqualText(left, right, frame);

@@ -3,11 +3,7 @@ import { memoizeWeak } from '../../json/objects.ts';
 import { type CelMap, isInt64, isUint, typeNameOf } from './values.ts';
 import { CelError } from '../cel-error.ts';
 
-/**
- * Normalises a key: equal numbers are one key, whatever their type: 1, 1u and 1.0.
- *
- * @returns undefined if the value cannot be a key
- */
+/** Equal numbers are one key, whatever their type. Undefined if the value cannot be a key. */
 export function mapKey(key: unknown): string | bigint | boolean | undefined {
   if (typeof key === 'string' || typeof key === 'bigint' || typeof key === 'boolean') return key;
   if (typeof key === 'number') return Number.isInteger(key) ? BigInt(key) : undefined;
@@ -20,7 +16,6 @@ export function keyOf(key: unknown): unknown {
   return mapKey(key) ?? key;
 }
 
-/** The value of the key; undefined if the map lacks the key. */
 export function mapGet(map: CelMap, key: unknown): unknown {
   if (map instanceof Map) return map.get(mapKey(key));
   return typeof key === 'string' ? celValue(ownValue(map, key)) : undefined;
@@ -30,11 +25,7 @@ export function mapHas(map: CelMap, key: unknown): boolean {
   return mapGet(map, key) !== undefined;
 }
 
-/**
- * A map of CEL values that are computed on first access. A read throws the error of the computation.
- *
- * Do not use it for JSON objects: they already are maps, and convert their numbers on access.
- */
+/** Computed on first access, which throws the error of the computation. Not for JSON objects: they are maps already. */
 export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
   const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
   const get = (name: unknown): unknown => {
@@ -62,11 +53,8 @@ export function celNumber(value: number | bigint): number | bigint {
 const converted = new WeakMap<object, readonly unknown[]>();
 
 /**
- * Converts a JSON value for expressions: integers become bigint, other numbers are doubles. Other values pass
- * unchanged.
- *
- * An object stays unchanged, and its values are converted on access: a rule that reads one field of a large object
- * costs no more than that. Arrays are converted one level deep and memoised by identity: callers must not change them.
+ * Integers become bigint, other numbers are doubles. The values of an object are converted on access. Arrays are converted
+ * one level deep and memoised by identity: callers must not change them.
  */
 export function celValue(value: unknown): unknown {
   if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;

@@ -28,7 +28,6 @@ export function parseTimestamp(text: string): CelTimestamp {
 export const conversionError = (from: string, to: string) =>
   new CelError(`type conversion error from '${from}' to '${to}'`);
 
-/** Formats as RFC 3339 with the necessary decimals, and with the offset that was parsed. */
 export function showTimestamp({ nanos, offset = 0 }: CelTimestamp): string {
   const seconds = floorDivide(nanos, SECOND);
   const local = new Date(Number(seconds) * 1000 + offset * 60_000);
@@ -43,7 +42,6 @@ function showOffset(minutes: number): string {
   return `${minutes < 0 ? '-' : '+'}${parts.join(':')}`;
 }
 
-/** The decimals with a leading point and without trailing zeroes. Empty if all are zero. */
 function decimals(value: bigint, digits: number): string {
   const text = value.toString().padStart(digits, '0').replace(/0+$/, '');
   return text === '' ? '' : `.${text}`;
@@ -67,7 +65,6 @@ const UNITS: Readonly<Record<string, bigint>> = {
 const DURATION = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/;
 const PART = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
 
-/** Parses a duration as Go's time.ParseDuration: `1h30m`, `-1.5s`. @throws CelError */
 export function parseDuration(text: string): CelDuration {
   const [match, sign = '', parts = ''] = text.length > LONGEST_DURATION ? [] : (DURATION.exec(text) ?? []);
   if (match === undefined) throw conversionError('string', 'google.protobuf.Duration');
@@ -82,7 +79,6 @@ export function parseDuration(text: string): CelDuration {
 /** Limits the cost of conversion: a hostile text can have many digits. */
 const LONGEST_DURATION = 1000;
 
-/** Formats a duration as CEL does, in seconds as a double: `5400s`, `0.5s`. */
 export function showSeconds({ nanos }: CelDuration): string {
   const size = nanos < 0n ? -nanos : nanos;
   const seconds = Number(size / SECOND) + Number(size % SECOND) / 1e9;
@@ -91,7 +87,6 @@ export function showSeconds({ nanos }: CelDuration): string {
   return `${nanos < 0n ? '-' : ''}${text}s`;
 }
 
-/** Formats a duration as Go and Kubernetes objects do: `1h30m0s`, `1.5s`, `20ms`. */
 export function showDuration({ nanos }: CelDuration): string {
   const size = nanos < 0n ? -nanos : nanos;
   return `${nanos < 0n ? '-' : ''}${size < SECOND ? showFraction(size) : showWhole(size)}`;

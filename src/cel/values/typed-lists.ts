@@ -32,7 +32,6 @@ export function typedList(items: CelList, type: ListType): CelList {
 
 export const listTypeOf = (list: CelList): ListType | undefined => listTypes.get(list);
 
-/** Marks a map, or a list without a type, as a part of an object. */
 export function stored<T extends object>(value: T): T {
   storedValues.add(value);
   return value;
@@ -40,7 +39,6 @@ export function stored<T extends object>(value: T): T {
 
 export const isStored = (value: object): boolean => storedValues.has(value);
 
-/** Ignores the order. */
 export function isEqualTyped(
   left: CelList,
   right: CelList,

@@ -1,6 +1,4 @@
-/**
- * Marks CEL values without a JavaScript type. JSON has no symbol keys, so a user's object cannot be mistaken for one.
- */
+/** Marks CEL values without a JavaScript type. A user's JSON has no symbol keys. */
 export const CEL_TYPE: unique symbol = Symbol('CEL type');
 
 export interface CelUint {
@@ -8,7 +6,6 @@ export interface CelUint {
   readonly value: bigint;
 }
 
-/** A timestamp, in nanoseconds since 1970. */
 export interface CelTimestamp {
   readonly [CEL_TYPE]: 'google.protobuf.Timestamp';
   readonly nanos: bigint;
@@ -62,14 +59,12 @@ export const isInt64 = (value: bigint): boolean => value <= MOST_INT && value >=
 
 const messageNames = new WeakMap<object, string>();
 
-/** A message, such as `Object.spec{replicas: 1}`: a map that knows the name of its type. */
 export function messageValue(name: string, fields: readonly (readonly [string, unknown])[]): CelMap {
   const map = new Map<unknown, unknown>(fields);
   messageNames.set(map, name);
   return map;
 }
 
-/** The name of the type of a message; undefined for other values. */
 export const messageNameOf = (value: unknown): string | undefined =>
   typeof value === 'object' && value !== null ? messageNames.get(value) : undefined;
 
@@ -105,7 +100,6 @@ const PRIMITIVES: Readonly<Record<string, string>> = {
   boolean: 'bool',
 };
 
-/** The name of `type(x)`, e.g. `int`, `map`, `google.protobuf.Duration`. */
 export function typeNameOf(value: unknown): string {
   if (value === null) return 'null_type';
   if (typeof value !== 'object') return PRIMITIVES[typeof value] ?? typeof value;

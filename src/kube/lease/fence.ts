@@ -1,6 +1,5 @@
 import type { Rest } from '../rest.ts';
 
-/** The lease has expired or may have expired. Another replica may lead already, so the write was not sent. */
 export class NotLeaderError extends Error {
   override readonly name = 'NotLeaderError';
 
@@ -9,11 +8,7 @@ export class NotLeaderError extends Error {
   }
 }
 
-/**
- * Sends writes only while `isLeader` returns true. It checks right before each attempt: a former leader must not write,
- * neither after a suspension between decision and write nor in a late retry. Otherwise each request but GET rejects
- * with {NotLeaderError}.
- */
+/** Checks right before each attempt: a former leader must not write after a suspension or in a late retry. */
 export function fenced(rest: Rest, isLeader: () => boolean): Rest {
   const check = (): void => {
     if (!isLeader()) throw new NotLeaderError();

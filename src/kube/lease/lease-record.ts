@@ -3,9 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { leases } from '../well-known.ts';
 
-/** @see https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/ */
 export interface LeaseSpec {
-  /** Empty after a release. */
   readonly holderIdentity?: string;
   readonly leaseDurationSeconds?: number;
   /** RFC 3339 with microseconds. */
@@ -18,7 +16,6 @@ export interface LeaseObject extends KubeObject {
   readonly spec?: LeaseSpec;
 }
 
-/** The Lease as last read; `lease` is undefined when it does not exist. */
 export interface Observed {
   readonly lease: LeaseObject | undefined;
   readonly progress: LeaseProgress;
@@ -27,11 +24,8 @@ export interface Observed {
 /** How a Lease relates to those seen before: written after them, no evidence of a later write, or an older copy. */
 export type LeaseProgress = 'forward' | 'unchanged' | 'back';
 
-/** Reads the progress of a Lease from its annotations, and writes these annotations. */
 export interface LeaseNotes {
-  /** Called with each Lease that was read or written, in order. */
   readonly judge: (lease: LeaseObject) => LeaseProgress;
-  /** The annotations for the next write, which replaces `lease`. */
   readonly annotations: (lease: LeaseObject | undefined) => Readonly<Record<string, string>> | undefined;
 }
 
@@ -41,24 +35,18 @@ export type Judgement =
   | { readonly kind: 'taken'; readonly expiresInMs: number };
 
 export interface LeaseSettings {
-  /** Should have a dedicated connection (`createRest({ urgent: true })`). */
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly name: string;
-  /** Must be unique per process. */
   readonly identity: string;
-  /** Set on the Lease, even if it already exists. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Annotations that reveal an older copy of the Lease. Default: unchanged, and every Lease counts as `forward`. */
+  /** Default: unchanged, and every Lease counts as `forward`. */
   readonly notes?: LeaseNotes;
 }
 
-const NO_NOTES: LeaseNotes = {
-  judge: () => 'forward',
-  annotations: (lease) => lease?.metadata?.annotations,
-};
+const NO_NOTES: LeaseNotes = { judge: () => 'forward', annotations: (lease) => lease?.metadata?.annotations };
 
-/** What this process knows of a Lease. Each write sends the resourceVersion that was read, so a stale one conflicts. */
+/** Each write sends the resourceVersion that was read, so a stale one conflicts. */
 export function createLeaseRecord(
   { client, namespace, name, identity, labels = {}, notes = NO_NOTES }: LeaseSettings,
   durationMs: number,
@@ -67,7 +55,7 @@ export function createLeaseRecord(
 ) {
   let last: Observed | undefined;
   let everSeen = false;
-  /** The last sign of life: the spec, and when this process first saw it. */
+  /** The spec, and when this process first saw it. */
   let sign: { readonly spec: string; readonly seenAt: number } | undefined;
   let holder: string | undefined;
   /** The `acquireTime` that this process wrote: an earlier process with the same identity wrote another one. */
@@ -101,7 +89,6 @@ export function createLeaseRecord(
     observe(await client.get<LeaseObject>(leases, { namespace, name }, options));
 
   return {
-    /** As last read or written; undefined before the first read and after `forget`. */
     last: (): Observed | undefined => last,
     forget: (): void => {
       last = undefined;
@@ -122,7 +109,6 @@ export function createLeaseRecord(
       const expiresInMs = (sign?.seenAt ?? clock.monotonic()) + lifeMs - clock.monotonic();
       return expiresInMs <= 0 ? { kind: 'free' } : { kind: 'taken', expiresInMs };
     },
-    /** Acquires or renews the Lease. @throws a conflict when another writer changed it since `observed` */
     write: async (observed: Observed, options: CallOptions): Promise<void> => {
       const now = toMicroTime(clock.now());
       const ours = isOurs(observed);
@@ -140,7 +126,6 @@ export function createLeaseRecord(
       const metadata = { namespace, name, labels, ...(annotations === undefined ? {} : { annotations }) };
       observe(await client.create<LeaseObject>(leases, { metadata, spec }, options));
     },
-    /** Releases the Lease if this process holds it. */
     release: async (options: CallOptions): Promise<void> => {
       const observed = last ?? (await read(options));
       if (observed.lease === undefined || !isOurs(observed)) return;
@@ -152,11 +137,8 @@ export function createLeaseRecord(
   };
 }
 
-function transitionsAfter(lease: LeaseObject | undefined): number {
-  return lease === undefined ? 0 : (lease.spec?.leaseTransitions ?? 0) + 1;
-}
+const transitionsAfter = (lease: LeaseObject | undefined): number =>
+  lease === undefined ? 0 : (lease.spec?.leaseTransitions ?? 0) + 1;
 
 /** metav1.MicroTime always has six fractional digits. */
-function toMicroTime(now: number): string {
-  return new Date(now).toISOString().replace('Z', '000Z');
-}
+const toMicroTime = (now: number): string => new Date(now).toISOString().replace('Z', '000Z');

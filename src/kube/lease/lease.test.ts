@@ -5,18 +5,11 @@ import { fenced, NotLeaderError } from './fence.ts';
 import { fakeObject, manualClock, settle, type FakeObject } from '../../../test/support/kube/fake-lease.ts';
 import type { LeaseNotes, LeaseObject } from './lease-record.ts';
 import { createElection, LeadershipLostError, type Election } from './lease.ts';
-import { attributeToOutage, isOfOutage } from '../api-error.ts';
-import { createClient, type KubeClient } from '../client.ts';
-import type { Log } from '../../log.ts';
+import { createClient } from '../client.ts';
 import type { Rest, RestRequest } from '../rest.ts';
 import { secrets } from '../well-known.ts';
 
-const quiet = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
+const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 type ManualClock = ReturnType<typeof manualClock>;
 
@@ -34,7 +27,6 @@ function candidate(
   clock: ManualClock,
   work?: (signal: AbortSignal) => Promise<void>,
   notes?: LeaseNotes,
-  log: Log = quiet,
 ): Candidate {
   const terms: AbortSignal[] = [];
   const leaders: string[] = [];
@@ -79,13 +71,24 @@ function candidate(
   return { election, terms, leaders, stop, running };
 }
 
-const specOf = (lease: FakeObject) => (lease.current() as LeaseObject | undefined)?.spec;
-
-test('the first replica leads, with a Lease that is excluded from backups, and keeps it', async () => {
+async function leading() {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
   await clock.advance(0);
+  return { clock, lease, a };
+}
+
+/** A Lease of another process. */
+const held = (spec: NonNullable<LeaseObject['spec']>, metadata: object = {}): LeaseObject => ({
+  metadata: { name: 'gatehouse', ...metadata },
+  spec,
+});
+
+const specOf = (lease: FakeObject) => (lease.current() as LeaseObject | undefined)?.spec;
+
+test('the first replica leads, with a Lease that is excluded from backups, and keeps it', async () => {
+  const { clock, lease, a } = await leading();
   const b = candidate('b', lease, clock);
   await clock.advance(60_000);
   expect([a.election.isLeader(), b.election.isLeader()]).toEqual([true, false]);
@@ -105,10 +108,7 @@ test('the first replica leads, with a Lease that is excluded from backups, and k
 });
 
 test('a graceful stop hands over within half a retry period', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(0);
+  const { clock, lease, a } = await leading();
   const b = candidate('b', lease, clock);
   await clock.advance(5_000);
   await a.stop();
@@ -125,21 +125,15 @@ test('a graceful stop hands over within half a retry period', async () => {
 test('after a crash another replica leads when the duration has passed since it saw the last renewal, and not before', async () => {
   const clock = manualClock();
   const lease = fakeObject();
-  lease.put({
-    metadata: { name: 'gatehouse' },
-    ...{
-      spec: { holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' },
-    },
-  });
+  lease.put(
+    held({ holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' }),
+  );
   const b = candidate('b', lease, clock);
   await clock.advance(1);
   // The last renewal of the dead holder.
-  lease.put({
-    metadata: { name: 'gatehouse' },
-    ...{
-      spec: { holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:01.000000Z' },
-    },
-  });
+  lease.put(
+    held({ holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:01.000000Z' }),
+  );
   await clock.advance(15_000);
   expect(b.election.isLeader()).toBe(false);
   await clock.advance(1_000);
@@ -155,21 +149,18 @@ test('timestamps of other machines are ignored', async () => {
     acquireTime: '1999-01-01T00:00:00.000000Z',
     renewTime: '1999-01-01T00:00:00.000000Z',
   };
-  lease.put({ metadata: { name: 'gatehouse' }, ...{ spec } });
+  lease.put(held(spec));
   const b = candidate('b', lease, clock);
   await clock.advance(14_000);
   expect(b.election.isLeader()).toBe(false);
   // A write to the Lease that is not a renewal does not extend it either.
-  lease.put({ metadata: { name: 'gatehouse', labels: { touched: 'yes' } }, ...{ spec } });
+  lease.put(held(spec, { labels: { touched: 'yes' } }));
   await clock.advance(2_000);
   expect(b.election.isLeader()).toBe(true);
 });
 
 test('a leader that cannot renew stops at the renew deadline, before another replica can lead', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(0);
+  const { clock, lease, a } = await leading();
   lease.fault = 'reject';
   await clock.advance(9_000);
   expect(a.election.isLeader()).toBe(true);
@@ -182,48 +173,8 @@ test('a leader that cannot renew stops at the renew deadline, before another rep
   expect(a.election.isLeader()).toBe(true);
 });
 
-test.each([
-  ['part of an outage that is reported', true, ['info lost the lease']],
-  ['a warning if no outage explains it', false, ['warn could not reach the lease', 'warn lost the lease']],
-])('the loss of the lease is %s, also while an attempt hangs', async (_what, isReported, expected) => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const lines: string[] = [];
-  let failures: 'none' | 'first' | 'hang' = 'none';
-  const replace = (async (resource, object, { signal } = {}) => {
-    if (failures === 'none') return await lease.client.replace(resource, object);
-    if (failures === 'hang')
-      return await new Promise((_resolve, reject) => {
-        signal?.addEventListener('abort', () => reject(new Error('aborted')));
-      });
-    failures = 'hang';
-    const error = new Error('other side closed');
-    if (isReported) attributeToOutage(error);
-    throw error;
-  }) as KubeClient['replace'];
-  const note = (level: string) => (fields: object, message: string) => {
-    // The log of a process lowers what an outage covers.
-    if ('err' in fields && isOfOutage(fields.err)) return;
-    lines.push(`${level} ${message}`);
-  };
-  const a = candidate('a', { ...lease, client: { ...lease.client, replace } }, clock, undefined, undefined, {
-    ...quiet,
-    info: note('info'),
-    warn: note('warn'),
-  });
-  await clock.advance(1_000);
-  lines.length = 0;
-  failures = 'first';
-  await clock.advance(12_000);
-  expect(a.election.isLeader()).toBe(false);
-  expect(lines).toEqual(expected);
-});
-
 test('a renewal counts even if its response is lost', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(0);
+  const { clock, lease, a } = await leading();
   lease.fault = 'lose-answer';
   await clock.advance(4_000);
   lease.fault = 'none';
@@ -290,10 +241,7 @@ test('the wall clock detects a suspended virtual machine', async () => {
 });
 
 test('setting the wall clock back prolongs nothing', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(0);
+  const { clock, lease, a } = await leading();
   clock.setWall(0);
   lease.fault = 'reject';
   await clock.advance(10_000);
@@ -303,12 +251,9 @@ test('setting the wall clock back prolongs nothing', async () => {
 test('an earlier replica with the same identity is another holder', async () => {
   const clock = manualClock();
   const lease = fakeObject();
-  lease.put({
-    metadata: { name: 'gatehouse' },
-    ...{
-      spec: { holderIdentity: 'a', leaseDurationSeconds: 15, acquireTime: '2025-01-01T00:00:00.000000Z' },
-    },
-  });
+  lease.put(
+    held({ holderIdentity: 'a', leaseDurationSeconds: 15, acquireTime: '2025-01-01T00:00:00.000000Z' }),
+  );
   const a = candidate('a', lease, clock);
   await clock.advance(14_000);
   expect(a.election.isLeader()).toBe(false);
@@ -336,24 +281,12 @@ test('work that continues after the loss of leadership ends the election, so tha
 });
 
 test('a leader whose last renewal was stored without an answer releases the Lease', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(0);
+  const { clock, lease, a } = await leading();
   lease.fault = 'lose-answer';
   await clock.advance(2_000);
   lease.fault = 'none';
   await a.stop();
   expect(specOf(lease)?.holderIdentity).toBe('');
-});
-
-test('a failed request during a stop does not fail the election', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  lease.fault = 'reject';
-  const a = candidate('a', lease, clock);
-  await a.stop(); // before the response to its first request
-  await expect(a.running).resolves.toBeUndefined();
 });
 
 test('two replicas never lead at the same time, whatever fails or is suspended', async () => {

@@ -16,26 +16,19 @@ export interface ElectionOptions extends LeaseSettings {
 }
 
 export interface ElectionCallbacks {
-  /**
-   * Leads until `signal` aborts: as soon as leadership is lost or may be lost. It then has `durationMs` to return.
-   * If it returns before the abort, the election ends.
-   */
+  /** It has `durationMs` to return after the abort of `signal`. If it returns before, the election ends. */
   readonly onStart: (signal: AbortSignal) => Promise<void>;
-  /** Called with the identity of each new leader, including this process. */
   readonly onNewLeader?: (identity: string) => void;
 }
 
 export type Election = ReturnType<typeof createElection>;
 
-/** The abort reason of the signal of `onStart` when leadership is lost or may be lost. */
 export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
-/** The result of one attempt to acquire or renew the Lease. `waitMs` is the time until the next attempt. */
 type Tried = 'held' | { readonly waitMs: number };
 
-/** Retry interval after another writer changed our Lease, in milliseconds. */
 const AGAIN_MS = 100;
 const RELEASE = { timeoutMs: 5_000 };
 
@@ -56,7 +49,6 @@ export function createElection(options: ElectionOptions) {
 
   /** When the request that last renewed our lease was sent; undefined while another replica leads. */
   let renewedAt: Instant | undefined;
-  /** Why the last attempt that ended failed; undefined: it did not. */
   let failure: unknown;
   const instant = (): Instant => ({ wall: clock.now(), monotonic: clock.monotonic() });
   const leftMs = (): number => {
@@ -66,7 +58,6 @@ export function createElection(options: ElectionOptions) {
   };
   const isLeader = (): boolean => leftMs() > 0;
 
-  /** One attempt to acquire or renew the Lease. */
   const tryOnce = async (signal: AbortSignal): Promise<Tried> => {
     const leading = isLeader();
     // Half the deadline, so that a hanging request leaves time for a retry.
@@ -88,7 +79,6 @@ export function createElection(options: ElectionOptions) {
     return 'held';
   };
 
-  /** Like `tryOnce`, but a failure counts as not held. */
   const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
     try {
       const tried = await tryOnce(signal);
@@ -117,7 +107,6 @@ export function createElection(options: ElectionOptions) {
       await pause(tried.waitMs, signal);
   };
 
-  /** Renews until the lease is lost or may be lost. */
   const keep = async (signal: AbortSignal): Promise<void> => {
     let tried: Tried = 'held';
     while (isLeader()) {
@@ -172,8 +161,7 @@ export function createElection(options: ElectionOptions) {
     /** Computed from the current time, so it is correct even after the process was suspended. */
     isLeader,
     /**
-     * Campaigns repeatedly until `signal` aborts, then releases the Lease.
-     * @throws what `onStart` throws
+     * Until `signal` aborts, then releases the Lease. @throws what `onStart` throws
      * @throws when `onStart` does not return within `durationMs` of the abort: the caller must end the process
      */
     run: async (callbacks: ElectionCallbacks, signal: AbortSignal): Promise<void> => {
@@ -195,7 +183,7 @@ export function createElection(options: ElectionOptions) {
   };
 }
 
-/** Calls `lose` when no time is left. The timer checks again when it fires, because renewals extend the time. */
+/** Checks again when the timer fires, because renewals extend the time. */
 function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => void {
   let cancel: () => void = () => undefined;
   const arm = (): void => {
@@ -208,11 +196,7 @@ function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => 
   return () => cancel();
 }
 
-/**
- * Waits for `work`, but no longer than `graceMs` after `signal` aborted.
- * @throws what `work` throws before `signal` aborts
- * @throws when `work` does not stop in time
- */
+/** No longer than `graceMs` after the abort. @throws what `work` throws before, or when it does not stop in time */
 async function settledWithin(
   work: Promise<void>,
   signal: AbortSignal,

@@ -4,13 +4,11 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Clock } from '../clock.ts';
 
 export interface ClusterAccess {
-  /** The base URL; may have a path. */
   readonly server: string;
   readonly namespace: string | undefined;
   readonly proxyUrl: string | undefined;
   readonly tokenFilePath: string | undefined;
   readonly impersonation: Impersonation | undefined;
-  /** The current TLS material, headers and `auth`: files change, and exec plugins issue short-lived tokens. */
   readonly requestOptions: () => Promise<RequestOptions>;
 }
 
@@ -19,7 +17,6 @@ export type TlsMaterial = Pick<
   'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'rejectUnauthorized' | 'servername'
 >;
 
-/** Authenticates this client to the API server, and the API server to this client. */
 export interface Credentials {
   readonly headers: Headers;
   readonly tls: TlsMaterial;
@@ -28,7 +25,6 @@ export interface Credentials {
 /** As in client-go: the kubelet replaces a token long before it expires. */
 const TOKEN_FILE_MS = 60_000;
 
-/** The contents of a token file, cached for 60 s. */
 export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): () => Promise<string> {
   let last: { readonly token: string; readonly readAt: number } | undefined;
   return async () => {
@@ -47,7 +43,7 @@ export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): 
   };
 }
 
-/** The current `requestOptions`, plus the credentials that client-node does not support: see `kubeconfig.ts`. */
+/** With the credentials that client-node does not support. */
 export async function readCredentials(
   { impersonation, requestOptions }: ClusterAccess,
   tokenFile: (() => Promise<string>) | undefined,
@@ -79,11 +75,7 @@ export interface Impersonation {
 
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/**
- * The headers that tell the API server to impersonate a user.
- * An array becomes one header line per value: the API server would read a comma-separated list as one group.
- * @see https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
- */
+/** One header line per value: the API server would read a comma-separated list as one group. */
 export function impersonationHeaders({ user, groups = [], uid, extra = {} }: Impersonation): Headers {
   if (user === '') throw new Error('impersonation needs the name of a user');
   return {
@@ -104,7 +96,6 @@ function headerValue(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Percent-encodes the characters that HTTP does not allow in a header name. The API server decodes them. */
 function headerKey(key: string): string {
   return encodeURIComponent(key).replace(/[()]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -7,8 +7,7 @@ import type { ClusterAccess, Impersonation } from './credentials.ts';
 import { isJsonObject } from '../../json/json.ts';
 
 /**
- * Merges the files. If two entries have the same name, the first one wins, as in kubectl.
- * @param contextName default: the current context of the first file that has one
+ * Of two entries with the same name, the first one wins, as in kubectl.
  * @throws when a file cannot be read, the context or its cluster is missing, or credentials would go over plain HTTP
  */
 export function readKubeconfig(files: readonly string[], contextName: string | undefined): ClusterAccess {
@@ -117,14 +116,10 @@ function impersonationOf(user: Readonly<Record<string, unknown>>): Impersonation
   };
 }
 
-function hasSecrets(user: Readonly<Record<string, unknown>>): boolean {
-  return ['token', 'tokenFile', 'username', 'exec', 'auth-provider'].some((key) => user[key] !== undefined);
-}
+const hasSecrets = (user: Readonly<Record<string, unknown>>): boolean =>
+  ['token', 'tokenFile', 'username', 'exec', 'auth-provider'].some((key) => user[key] !== undefined);
 
-function strings(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
+const strings = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 
-function isNotEmpty(text: string | undefined): text is string {
-  return text !== undefined && text !== '';
-}
+const isNotEmpty = (text: string | undefined): text is string => text !== undefined && text !== '';

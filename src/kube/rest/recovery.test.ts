@@ -27,12 +27,6 @@ function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: (
   return { sent: () => sent };
 }
 
-test('without an interruption no request waits', async () => {
-  const { sent } = ask(start(), 500);
-  await vi.advanceTimersByTimeAsync(0);
-  expect(sent()).toBe(500);
-});
-
 test('of five hundred waiting requests, at most forty per second are sent after the API server is back, and all are', async () => {
   const recovery = start();
   recovery.interrupted(REFUSED);
@@ -58,16 +52,6 @@ test('later requests, after a delay of their own, are paced too', async () => {
   expect(sent()).toBeLessThanOrEqual(1_000 / TURN_MS + 1);
   await vi.advanceTimersByTimeAsync(2_000);
   expect(sent()).toBe(100);
-});
-
-test('watches that end early pace all requests, and the API server does not count as away', async () => {
-  const recovery = start();
-  recovery.dismissed();
-  const { sent } = ask(recovery, 100, 60_000);
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(sent()).toBeGreaterThan(1);
-  expect(sent()).toBeLessThanOrEqual(1_000 / TURN_MS + 1);
-  expect(recovery.isAway()).toBe(false);
 });
 
 test('after a while without interruption no request waits', async () => {
@@ -121,18 +105,6 @@ test('an aborted request takes no turn of others', async () => {
   await expect(recovery.turn(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
 });
 
-test('waiting requests do not delay new ones once all is well again', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
-  recovery.answered();
-  const { sent } = ask(recovery, 2_000);
-  await vi.advanceTimersByTimeAsync(PACED_MS);
-  expect(sent()).toBeLessThan(2_000);
-  const late = ask(recovery, 10);
-  await vi.advanceTimersByTimeAsync(0);
-  expect(late.sent()).toBe(10);
-});
-
 test('a failed request is no interruption while others are answered', () => {
   const recovery = start();
   const since = systemClock.monotonic();
@@ -178,15 +150,6 @@ describe('the listener of outages', () => {
     expect(heard).toEqual([LOST]);
     for (let answered = 0; answered < 27; answered += 1) recovery.answered();
     expect(heard).toEqual([LOST, 'back after 5400 ms']);
-  });
-
-  test('hears nothing of a request that gets no answer while others do', () => {
-    const { recovery, heard } = listen();
-    const since = systemClock.monotonic();
-    vi.advanceTimersByTime(1);
-    recovery.answered();
-    recovery.interrupted(REFUSED, since);
-    expect(heard).toEqual([]);
   });
 
   test('counts an outage without any answer from the first request that got none', () => {

@@ -2,45 +2,33 @@ import { ApiError, NetworkError } from '../api-error.ts';
 import { abortError } from '../../json/abort.ts';
 import type { Clock } from '../clock.ts';
 
-/**
- * 40 turns a second. Lease renewals and live reads of admission never wait; including them, a replica stays below 50
- * requests a second. A hundred watches recover within ten seconds, even if each needs a probe, a refused watch, a list
- * and a watch.
- */
+/** With renewals and live reads, which never wait, a replica stays below 50 requests a second. */
 export const TURN_MS = 25;
-/**
- * How long requests are paced, in milliseconds. Longer than the longest backoff of a reflector while the API server is
- * away, so that the last reflector is paced too.
- */
+/** Longer than the longest backoff of a reflector while the API server is away, so that the last one is paced too. */
 export const PACED_MS = 15_000;
-/** After this silence, in milliseconds, the API server counts as away. A single broken connection recovers sooner. */
 export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
 
-/** What a starting API server answers until it knows its own users, roles and kinds, besides statuses of 500 and above. */
+/** What an API server answers until it knows its own users, roles and kinds. */
 const STARTING: ReadonlySet<number> = new Set([401, 403, 404, 429]);
 
-/** Hears of each outage once, however many requests fail. */
 export interface OutageListener {
   readonly lost: (error: Error) => void;
   readonly back: (afterMs: number) => void;
 }
 
 /** Whether the API server may be away. If it is, all its clients retry. */
-export function isInterruption(error: unknown): error is NetworkError {
-  return error instanceof NetworkError && error.kind !== 'malformed';
-}
+export const isInterruption = (error: unknown): error is NetworkError =>
+  error instanceof NetworkError && error.kind !== 'malformed';
 
 export type Recovery = ReturnType<typeof createRecovery>;
 
 /**
- * Protects an API server that has just come back: paces the requests that can wait. When the API server goes away, all
- * watches break at the same moment, and lease renewals and controllers fail too. Each of them retries independently. A
- * replica that watches a hundred kinds would send hundreds of requests at once, and so would every other client.
+ * Paces the requests that can wait after the API server was away. All watches break at the same moment, and each would
+ * send several requests at once, as those of every other client.
  */
 export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
-  /** First come, first served. */
   const waiting = new Set<() => void>();
   const listeners = new Set<() => void>();
   let pacedUntil = -Infinity;
@@ -48,13 +36,11 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   let silentSince = -Infinity;
   let answeredAt = -Infinity;
   let askedAt = -Infinity;
-  /** Turns that have started and not ended. */
   let taken = 0;
   let nextAt = -Infinity;
   let isArmed = false;
   let outages: OutageListener = { lost: NOTHING, back: NOTHING };
   let isReported = false;
-  /** Until then, a failure belongs to the last outage. */
   let settledAt = -Infinity;
 
   const pump = (): void => {
@@ -105,7 +91,6 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   };
 
   return {
-    /** Replaces the listener. */
     onOutage: (listener: OutageListener): void => {
       outages = listener;
     },
@@ -115,11 +100,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       if (error instanceof ApiError) return error.code >= 500 || STARTING.has(error.code);
       return isInterruption(error);
     },
-    /**
-     * Report that the API server did not respond, or that a response broke off.
-     * @param since when the unanswered request was sent, by `Clock.monotonic`. If the API server has answered another
-     * request since then, it is slow, not away: the report has no effect
-     */
+    /** @param since when the unanswered request was sent. If another was answered since, the API server is only slow */
     interrupted: (error: Error, since = Infinity): void => {
       if (answeredAt >= since) return;
       const now = clock.monotonic();
@@ -131,11 +112,10 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       for (const listener of listeners) listener();
       listeners.clear();
     },
-    /** Report that a watch ended early. One of several API servers may be shutting down: all its clients reconnect. */
+    /** A watch ended early: one of several API servers may be shutting down, and all its clients reconnect. */
     dismissed: (): void => {
       pacedUntil = clock.monotonic() + PACED_MS;
     },
-    /** Report a response, whatever its status. */
     answered: (): void => {
       answeredAt = clock.monotonic();
       if (reachable) return;
@@ -145,12 +125,11 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       pump();
     },
     isAway,
-    /** Calls `listener` once, when an interruption shows that the API server is away. Returns a function that cancels. */
     onceAway: (listener: () => void): (() => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    /** Whether a caller may send an urgent request. While the API server is away, one probe per `AWAY_MS` is allowed. */
+    /** While the API server is away, one probe per `AWAY_MS` is allowed. */
     mayAsk: (): boolean => {
       if (!isAway()) return true;
       const now = clock.monotonic();
@@ -158,11 +137,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       askedAt = now;
       return true;
     },
-    /**
-     * Resolves when a request that can wait may be sent: immediately, except after an interruption or an early end of a
-     * watch. Call the returned function when the request has been answered or has failed.
-     * @throws the reason of `signal` on abort
-     */
+    /** Call the returned function when the request has ended. @throws the reason of `signal` on abort */
     turn: (signal: AbortSignal): Promise<() => void> => {
       // When pacing is over, new requests do not queue behind waiting ones: frequent callers would queue every time.
       if (clock.monotonic() >= pacedUntil) return Promise.resolve(NOTHING);

@@ -3,15 +3,11 @@ import { backoffMs } from '../clock.ts';
 
 export interface FailedAttempt {
   readonly error: ApiError | NetworkError;
-  /** Whether sending it twice has the same effect as sending it once. */
   readonly idempotent: boolean;
-  /** Whether the request only reads. */
   readonly reads: boolean;
-  /** 1 after the first failure. */
   readonly failures: number;
 }
 
-/** Maximum retries at the request of the server (Retry-After), as in client-go. */
 const MAX_ASKED_RETRIES = 10;
 /** Maximum retries without Retry-After: they bridge a restart or a broken connection, not an outage. */
 const MAX_UNASKED_RETRIES = 3;
@@ -20,11 +16,7 @@ const LONGEST_RETRY_AFTER_SECONDS = 60;
 
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 
-/**
- * The backoff before the next attempt, in milliseconds; undefined when there must be no retry.
- * 429 and 5xx with Retry-After are retried for any verb: a server that sets the header has not executed the request.
- * @see https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go
- */
+/** Undefined: no retry. 429 and 5xx with Retry-After are retried for any verb: the server has not executed the request. */
 export function planRetry(attempt: FailedAttempt, random: () => number): number | undefined {
   const { error, failures, idempotent, reads } = attempt;
   const unasked = (): number | undefined =>

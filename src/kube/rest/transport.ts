@@ -10,16 +10,13 @@ import { parseRetryAfter } from './retry.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** One attempt, as reported to metrics. The path contains object names: too many values for a metric label. */
+/** For metrics. The path has too many values for a label. */
 export interface RestObservation extends RequestLine {
-  /** The HTTP status, or the reason why there is no response. */
   readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
   readonly seconds: number;
 }
 
-/** The trace span of one attempt. */
 export interface RequestSpan {
-  /** Sent with the request, so that the API server can continue the trace. */
   readonly headers: Headers;
   readonly end: (code: RestObservation['code']) => void;
 }
@@ -29,9 +26,7 @@ export interface RestRequest extends RequestLine {
   /** Absolute and percent-encoded: see `resourcePath`. */
   readonly path: string;
   readonly query?: Query | undefined;
-  /** Sent as JSON. */
   readonly body?: unknown;
-  /** Default: application/json. */
   readonly contentType?: string | undefined;
   readonly headers?: Headers | undefined;
   /** For all attempts together, in milliseconds. Default: 30 s. */
@@ -46,13 +41,12 @@ export interface RestOptions {
   /** E.g. `gatehouse/1.0.0`; appears in audit logs. */
   readonly userAgent: string;
   readonly observe?: (observation: RestObservation) => void;
-  /** Begins the span of each attempt; the span of a watch ends with the response headers. Default: no tracing. */
+  /** The span of a watch ends with the response headers. */
   readonly trace?: ((line: RequestLine) => RequestSpan | undefined) | undefined;
   /** Receives the Date header as soon as the response headers arrive: after a slow body, the date would be stale. */
   readonly onDate?: (date: string) => void;
   /** Parses responses; throws on invalid JSON. Default: JSON.parse, which rounds integers beyond 2^53. */
   readonly parse?: (text: string) => unknown;
-  /** Uses the connection that is reserved for leases. */
   readonly urgent?: boolean;
   /** Its requests can wait: they use separate connections and are paced after an outage (`recovery.ts`). */
   readonly background?: boolean;
@@ -64,17 +58,11 @@ export interface RestOptions {
   readonly random?: () => number;
 }
 
-/** The options with their defaults. */
 export interface Transport extends Required<RestOptions> {
-  /** Impersonation headers; undefined: the connection's own user. */
   readonly identity: Headers | undefined;
 }
 
-/**
- * Sends once, checks the status, then passes the response to `read`.
- * @throws {ApiError} for a status of 300 or higher, {NetworkError} when there is no response
- * @throws the reason of `signal` on abort
- */
+/** Sends once. @throws {ApiError} for a status of 300 or higher, {NetworkError} when there is no response */
 export async function send<T>(
   transport: Transport,
   dispatcher: Dispatcher,
@@ -103,10 +91,7 @@ export function awayError(line: RequestLine, kind: 'connection' | 'deadline'): N
   return error;
 }
 
-/**
- * Tells `recovery` about a request that failed, and the log whether the report of an outage covers it.
- * @param started when the request was sent, by `Clock.monotonic`; undefined: its response has broken off
- */
+/** @param started when the request was sent; undefined: its response has broken off */
 export function noteFailure(recovery: Recovery, error: unknown, started?: number): void {
   if (isInterruption(error)) recovery.interrupted(error, error.kind === 'deadline' ? started : undefined);
   if (error instanceof Error && recovery.covers(error)) attributeToOutage(error);
@@ -149,17 +134,13 @@ async function sendNow<T>(
   }
 }
 
-/**
- * Reads the whole body. undici frees the connection one event loop turn after the body ends: an earlier request would
- * open another connection, with a TLS handshake.
- */
+/** undici frees the connection one turn after the body ends: an earlier request would open another one. */
 export async function readAll({ body }: Dispatcher.ResponseData): Promise<string> {
   const text = await body.text();
   await setImmediate();
   return text;
 }
 
-/** Classifies an error from undici: our own abort, a typed error, invalid arguments, or a broken connection. */
 export function toFailure(line: RequestLine, signal: AbortSignal, error: unknown): Error {
   if (signal.aborted) return abortError(signal);
   if (error instanceof ApiError || error instanceof NetworkError) return error;
@@ -172,12 +153,8 @@ export function parseJson({ parse }: Pick<Transport, 'parse'>, line: RequestLine
   try {
     return parse(text);
   } catch (cause) {
-    throw new NetworkError(
-      line,
-      'malformed',
-      'the answer is not JSON: is this the address of an API server?',
-      cause,
-    );
+    const problem = 'the answer is not JSON: is this the address of an API server?';
+    throw new NetworkError(line, 'malformed', problem, cause);
   }
 }
 
@@ -250,23 +227,15 @@ function statusOf(text: string): unknown {
   }
 }
 
-function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
+const codeOf = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/**
- * Twenty times the size limit of etcd (1.5 MiB): leaves room for JSON escapes and managedFields.
- * A longer line is not an event, and buffering it would exhaust the memory of the process.
- */
+/** Twenty times the limit of etcd. A longer line is no event, and would exhaust the memory of the process. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 
-/**
- * The lines of a byte stream, without line ends. Skips empty lines and an unfinished last line.
- * Splits bytes and decodes whole lines, because a chunk may end in the middle of a character.
- * @throws when a line is longer than `maxBytes`
- */
+/** Splits bytes and decodes whole lines: a chunk may end inside a character. @throws when a line is too long */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes = MAX_LINE_BYTES,

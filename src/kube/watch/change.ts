@@ -9,11 +9,7 @@ export type Change<T> =
   /** `object` is its last known state. */
   | { readonly kind: 'deleted'; readonly object: T };
 
-/**
- * Writes the results of a list or a watch to the store, and reports each difference exactly once.
- * @param consume called with each change, after the store has changed. It may throw or reject: the sink logs the error
- * and loses no other change
- */
+/** Reports each difference exactly once, after the store has changed. `consume` may throw or reject. */
 export function createChangeSink<T extends KubeObject>(
   store: WritableStore<T>,
   transform: (object: T) => T,
@@ -71,12 +67,8 @@ export function createChangeSink<T extends KubeObject>(
   return {
     set: (object: T): void => put(object, false, prepare),
     remove: (object: T): void => drop(keyOf(object)),
-    /** The object as the store will hold it. `replaceAll` needs prepared objects. */
     prepare: (object: T): T => prepare(keyOf(object), object),
-    /**
-     * Replaces the contents of the store by `objects`, which went through `prepare`.
-     * @param everything also report objects that look unchanged: after a rollback, two states may share a resourceVersion
-     */
+    /** `everything`: also objects that look unchanged, because after a rollback two states may share a resourceVersion. */
     replaceAll: (objects: readonly T[], everything: boolean): void => {
       const present = new Set(objects.map(keyOf));
       for (const key of store.keys()) if (!present.has(key)) drop(key);

@@ -7,10 +7,8 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { isJsonObject, textIn, valueIn } from '../../json/json.ts';
 
 export interface WatchTiming {
-  /** Each watch requests a random duration between these two, so that watches do not reconnect all at once. */
   readonly minSeconds: number;
   readonly maxSeconds: number;
-  /** How long a watch may stay silent beyond the requested duration. */
   readonly marginMs: number;
   /** How long a watch may stay silent after its first bookmark: bookmarks arrive about every minute. */
   readonly silenceMs: number;
@@ -24,16 +22,11 @@ export interface WatchScope {
   readonly metadataOnly?: boolean | undefined;
 }
 
-/** Later events of the watch are lost: list again. */
 export class LostTrackError extends Error {
   override readonly name = 'LostTrackError';
 }
 
-/**
- * Watches once, and yields the events until the requested duration is over or the API server shuts down.
- * @throws {LostTrackError} when later events are lost
- * @throws when the connection breaks or becomes silent, or when `parent` aborts
- */
+/** @throws {LostTrackError} when later events are lost, or when the connection breaks or becomes silent */
 export async function* watchOnce(
   rest: Rest,
   { resource, namespace, labelSelector, fieldSelector, metadataOnly = false }: WatchScope,
@@ -102,17 +95,11 @@ function createWatchdog(clock: Clock, abort: (reason: Error) => void) {
   };
 }
 
-/**
- * One line of a watch.
- * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
- */
 type WatchEvent =
-  /** Of a bookmark, only the resourceVersion counts. */
   | { readonly kind: 'set' | 'deleted' | 'bookmark'; readonly object: KubeObject }
   /** A Status object: the watch is over, and later events are lost. */
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
-/** @throws when the line is not a watch event */
 export function toWatchEvent(line: unknown): WatchEvent {
   const object = valueIn(line, 'object');
   const type = textIn(line, 'type');
@@ -135,17 +122,12 @@ export function toWatchEvent(line: unknown): WatchEvent {
   }
 }
 
-/** Empty when the object has no resourceVersion. */
-export function resourceVersionOf(object: KubeObject): string {
-  return textIn(object, 'metadata', 'resourceVersion');
-}
+export const resourceVersionOf = (object: KubeObject): string =>
+  textIn(object, 'metadata', 'resourceVersion');
 
 const NUMERIC = /^\d+$/;
 
-/**
- * Whether `next` is older than `last`. An etcd goes back only when it is restored from a snapshot.
- * Other implementations of the API may use non-numeric versions: the answer for them is always false.
- */
+/** False for versions that are no numbers, as in other implementations of the API. */
 export function isOlder(next: string, last: string): boolean {
   if (!NUMERIC.test(next) || !NUMERIC.test(last)) return false;
   return BigInt(next) < BigInt(last);

@@ -24,18 +24,17 @@ export interface Authority {
   readonly rotatedFor?: string;
 }
 
-/** The first authority. Its generation is active at once: no clients exist yet that must first learn of its root. */
+/** Its generation is active at once: no clients exist yet that must first learn of its root. */
 export async function createAuthority(request: Omit<NewGeneration, 'previous'>): Promise<Authority> {
   return authorityOf(await createGeneration(request), request.now);
 }
 
-/** The first authority, from an existing generation. */
 export function authorityOf(first: Generation, now: Date): Authority {
   const active = { ...first, state: 'active', publishedAt: now, activatedAt: now } as const;
   return recordTrust({ generations: [active] }, [active.id], after(now, DEFAULT_SERVING_CERT_LIFETIME + DAY));
 }
 
-/** Records that these generations may sign certs until `until`. A generation is never trusted longer than its root. */
+/** Records that these generations may sign certs until `until`, but never longer than their root lasts. */
 export const recordTrust = (authority: Authority, ids: readonly string[], until: Date): Authority =>
   change(authority, (generation) => {
     const { trustedUntil } = generation;
@@ -58,10 +57,9 @@ export const pendingGeneration = ({ generations }: Authority): Generation | unde
 export const MAX_BRIDGES = 5;
 
 /**
- * The certificates that servers send after a leaf of generation `id`: its intermediate CAs, then bridges and the
- * intermediate CAs that signed them, down to the oldest retained generation. A client that knows only an older root
- * follows them to that root. The list ends before a missing or expired certificate, because some verifiers reject a
- * chain with an expired certificate even if they do not need that certificate.
+ * The certificates that servers send after a leaf of generation `id`, down to the oldest retained generation: a client
+ * that knows only an older root follows them to that root. The list ends before a missing or expired certificate,
+ * because some verifiers reject a chain with an expired one even if they do not need it.
  */
 export function bridgesFrom({ generations }: Authority, id: string, now: Date): readonly CertificatePem[] {
   const signer = generations.findIndex((generation) => generation.id === id);
@@ -80,30 +78,25 @@ export function bridgesFrom({ generations }: Authority, id: string, now: Date): 
   return chain.map((certificate) => toCertificatePem([certificate]));
 }
 
-/** How many removed generations to remember. A copy of the authority that is older than this many rotations is rare. */
 const MAX_GONE = 16;
 
-/** Adds a new generation in front. Clients start to trust it, but it does not sign yet. */
-export function prepare(
+export const prepare = (
   authority: Authority,
   pending: Generation,
   rotatedFor: string | undefined,
-): Authority {
-  return {
-    ...authority,
-    generations: [pending, ...authority.generations],
-    ...(rotatedFor === undefined ? {} : { rotatedFor }),
-  };
-}
+): Authority => ({
+  ...authority,
+  generations: [pending, ...authority.generations],
+  ...(rotatedFor === undefined ? {} : { rotatedFor }),
+});
 
 /** Records that every target holds the root of the pending generation since `now`. */
 export const publish = (authority: Authority, id: string, now: Date): Authority =>
-  changeOne(authority, id, { publishedAt: now });
+  change(authority, (generation) =>
+    generation.id === id ? { ...generation, publishedAt: now } : generation,
+  );
 
-/**
- * The pending generation starts to sign. The key of the previous one is destroyed: it has signed the bridge. Both have
- * the same record: the previous root is the end of the bridges for one more life of a cert.
- */
+/** The key of the previous generation is destroyed: it has signed the bridge. Both have the same record of trust. */
 export function activate(authority: Authority, id: string, now: Date): Authority {
   const { trustedUntil = now } = activeGeneration(authority);
   const next = change(authority, (generation) =>
@@ -120,7 +113,7 @@ const retired = (generation: Generation): Generation => ({
   key: undefined,
 });
 
-/** Removes these generations. Bridges to them lead nowhere now, so they are removed too. */
+/** Also removes the bridges to these generations. */
 export function remove(authority: Authority, ids: readonly string[]): Authority {
   const { generations, gone = [] } = authority;
   return {
@@ -136,7 +129,7 @@ export function remove(authority: Authority, ids: readonly string[]): Authority 
   };
 }
 
-/** Removes these generations and adds `fresh`, which signs at once. No bridge connects it to the old generations. */
+/** No bridge connects `fresh`, which signs at once, to the old generations. */
 export function replaceActive(
   authority: Authority,
   ids: readonly string[],
@@ -148,10 +141,7 @@ export function replaceActive(
   return { ...rest, generations: [...generations, ...rest.generations.map(retired)] };
 }
 
-/**
- * Replaces the certificates of a generation. The key stays the same. Clients that hold only an earlier root accept all its
- * certs until that root ends, so such a root stays: running clients and servers notice nothing.
- */
+/** Clients that hold only an earlier root accept all certs of the key until that root ends, so such a root stays. */
 export const renewRoot = (
   authority: Authority,
   { id, certificate, chain }: Omit<ImportedAuthority, 'key'>,
@@ -165,9 +155,8 @@ export const renewRoot = (
   });
 
 /**
- * The generations to remove when generation `id` is distrusted: the generation itself, and each older one whose root
- * leads to it, by bridges or because it is the same, because clients that trust the older root also trust it. An active and a pending generation go
- * together, because one Secret holds both keys.
+ * What goes when generation `id` is distrusted: also each older one whose root leads to it, because clients that trust
+ * that root trust it. An active and a pending generation go together, because one Secret holds both keys.
  */
 export function distrustedWith({ generations }: Authority, id: string): readonly string[] {
   const named = generations.findIndex((generation) => generation.id === id);
@@ -187,7 +176,6 @@ export function distrustedWith({ generations }: Authority, id: string): readonly
 export const isLinked = (newer: Generation, older: Generation): boolean =>
   newer.bridge !== undefined || isSameCa(rootOf(newer), rootOf(older));
 
-/** A generation whose key is lost. Clients trust its root only because certs that it signed are still in use. */
 export function keylessGeneration(id: string, certificate: CertificatePem, now: Date): Generation {
   const createdAt = earliest(firstCertificate(certificate).validFromDate, now);
   return { ...UNUSED, id, state: 'retiring', certificate, createdAt };
@@ -197,6 +185,3 @@ const change = (authority: Authority, step: (generation: Generation) => Generati
   ...authority,
   generations: authority.generations.map(step),
 });
-
-const changeOne = (authority: Authority, id: string, fields: Partial<Generation>): Authority =>
-  change(authority, (generation) => (generation.id === id ? { ...generation, ...fields } : generation));

@@ -1,4 +1,3 @@
-/** The CA bundle, and the targets that lack a root of it. */
 import type { X509Certificate } from 'node:crypto';
 import { uniqueBy } from '../../json/objects.ts';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
@@ -15,9 +14,8 @@ import { after, earliest, HOUR } from '../durations.ts';
 export const MAX_BUNDLE_BYTES = 64 * 1024;
 
 /**
- * The certificates that clients trust: the unexpired roots of all generations, newest first. Only self-signed ones,
- * because OpenSSL and Node accept no other certificate as the end of a chain.
- * @throws Error if no root is left, or the bundle is larger than 64 KiB. An error is better than such a bundle.
+ * The unexpired roots of all generations, newest first. OpenSSL and Node end a chain only with a self-signed one.
+ * @throws Error if no root is left, or the bundle is larger than 64 KiB
  */
 export function caBundle(authority: Authority, now: Date): CertificatePem {
   const roots = bundleRoots(authority, now);
@@ -33,7 +31,6 @@ export function caBundle(authority: Authority, now: Date): CertificatePem {
   return bundle;
 }
 
-/** The roots in {@link caBundle}, each once. */
 export function bundleRoots({ generations }: Authority, now: Date): readonly X509Certificate[] {
   const roots = generations
     .flatMap(rootsOf)
@@ -54,14 +51,12 @@ export interface Signing {
   /** When its root and its intermediate CAs are valid. */
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** The certificates after the leaf in a chain. */
   readonly bridges: readonly CertificatePem[];
   readonly bundle: CertificatePem;
-  /** When the first of these certificates expires. After that, the caller must compute this object again. */
+  /** When the first of these certificates expires: this object is then outdated. */
   readonly validUntil: Date;
 }
 
-/** @throws Error if there is no CA bundle, like {@link caBundle}. */
 export function signingOf(authority: Authority, now: Date): Signing {
   const active = activeGeneration(authority);
   const { notBefore, notAfter } = lifeOf(active);
@@ -94,16 +89,12 @@ export interface UnreadableKind {
   readonly problem: string;
 }
 
-/**
- * From the creation of a generation. The injectors need minutes for thousands of targets, and bridges keep clients with
- * an old bundle working.
- */
+/** From the creation of a generation: injectors need minutes, and bridges keep clients with an old bundle working. */
 const MAX_DELAY = 6 * HOUR;
 
-/** From then on, a rotation to this generation no longer waits for the `delaying` targets. */
 export const delayEnd = ({ createdAt }: Pick<Generation, 'createdAt'>): Date => after(createdAt, MAX_DELAY);
 
-/** Whether a step of this generation still waits for targets. An unknown state counts as waiting. */
+/** An unknown state counts as waiting. */
 export function waitsForTargets(
   lagging: LaggingTargets | undefined,
   generation: Pick<Generation, 'createdAt'>,

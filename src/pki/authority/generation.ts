@@ -14,11 +14,7 @@ import {
 import { memoizeWeak } from '../../json/objects.ts';
 import { sealKey, signHere, signWith, type SealedKey, type SignAs } from './sealed-key.ts';
 
-/**
- * In the order of a generation's life. `pending`: clients trust the generation, but it does not sign yet. `active`: it
- * signs. `retiring`: clients trust it only because certs that it signed are still in use. A removed generation is not
- * stored.
- */
+/** In the order of a life. Clients trust all three; only `active` signs, and `retiring` has certs in use. */
 export const GENERATION_STATES = ['pending', 'active', 'retiring'] as const;
 export type GenerationState = (typeof GENERATION_STATES)[number];
 
@@ -26,16 +22,14 @@ export const stageOf = (state: GenerationState): number => GENERATION_STATES.ind
 
 /** One life of the authority: a key, and the CA for it. */
 export interface Generation {
-  /** Eight hexadecimal digits, from the hash of the public key. */
   readonly id: string;
   readonly state: GenerationState;
-  /** For the key: a self-signed root, or an intermediate CA of an organisation. */
+  /** A self-signed root, or an intermediate CA of an organisation. */
   readonly certificate: CertificatePem;
   /** The issuers of an intermediate CA, up to the self-signed root. Undefined for a root. */
   readonly chain?: CertificatePem | undefined;
   /** Earlier roots for the same key and name, which their owner renewed. Clients trust each until its own end. */
   readonly formerRoots?: CertificatePem | undefined;
-  /** Undefined when the generation no longer signs. */
   readonly key: SealedKey | undefined;
   /** A certificate for the key of the root, signed by the previous generation, for clients that know only its root. */
   readonly bridge: CertificatePem | undefined;
@@ -43,19 +37,16 @@ export interface Generation {
   readonly publishedAt: Date | undefined;
   readonly activatedAt: Date | undefined;
   /**
-   * No cert of this generation ends later, so clients need its root until then. It is stored before such a cert is
-   * signed, and never decreases: a leader with an old copy of the key keeps to it too. Undefined: the generation is
-   * pending, or an older version of Gatehouse signed with it and recorded nothing.
+   * No cert of this generation ends later. It is stored before such a cert is signed, and never decreases: a leader with
+   * an old copy of the key keeps to it. Undefined: pending, or an older version of Gatehouse recorded nothing.
    */
   readonly trustedUntil?: Date | undefined;
 }
 
-/** A CA that the operator supplies in a Secret, after all checks. */
+/** Of the operator, after all checks. */
 export interface ImportedAuthority {
-  /** From the hash of the public key, as for every generation. */
   readonly id: string;
   readonly certificate: CertificatePem;
-  /** As in {@link Generation}. */
   readonly chain?: CertificatePem | undefined;
   readonly key: SealedKey;
 }
@@ -81,17 +72,12 @@ export interface NewGeneration {
   readonly lifetimeMs?: number | undefined;
   /** The domains in which the generation may sign names; undefined: any name. */
   readonly domains?: readonly string[] | undefined;
-  /** The previous generation, which signs the bridge. Undefined for the first one, or without overlap. */
+  /** It signs the bridge. Undefined for the first generation, or without overlap. */
   readonly previous?: Generation | undefined;
-  /** Signs the bridge. */
   readonly sign?: SignAs | undefined;
 }
 
-/**
- * A new `pending` generation. Its bridge ends no later than the root that signs it. It has no bridge if that root has
- * expired, because no client trusts it any more, or if that root allows no CA below it.
- * @throws Error if `previous` has lost its private key.
- */
+/** A new `pending` generation. @throws Error if `previous` has lost its private key */
 export async function createGeneration(request: NewGeneration): Promise<Generation> {
   const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME, domains } = request;
   const id = generationId(keyPair.publicKey);
@@ -103,12 +89,8 @@ export async function createGeneration(request: NewGeneration): Promise<Generati
   };
   const { publicKey, privateKey } = keyPair;
   const issuer = { publicKey, sign: signWith(privateKey) };
-  const { certificate } = await signRoot(
-    ownCommonName(id),
-    issuer,
-    term,
-    domains && nameConstraints(domains),
-  );
+  const constraints = domains && nameConstraints(domains);
+  const { certificate } = await signRoot(ownCommonName(id), issuer, term, constraints);
   return await importGeneration({ id, certificate, key: sealKey(id, privateKey) }, request);
 }
 
@@ -121,10 +103,7 @@ export const isOwnRoot = (root: X509Certificate): boolean =>
 /** Whether Gatehouse made this generation, and so makes the next one. The owner of an imported CA replaces it. */
 export const isOwnGeneration = (generation: Generation): boolean => isOwnRoot(rootOf(generation));
 
-/**
- * A `pending` generation with the key and the certificates of an imported CA.
- * @throws Error if `previous` has lost its private key.
- */
+/** A `pending` generation for an imported CA. @throws Error if `previous` has lost its private key */
 export async function importGeneration(
   { id, certificate, chain, key }: ImportedAuthority,
   request: BridgeRequest,
@@ -139,7 +118,6 @@ type BridgeRequest = Pick<NewGeneration, 'serial' | 'now' | 'previous' | 'sign'>
  * A certificate for the key of the root of `path`, signed by the previous generation. It ends no later than its signer.
  * Undefined if no client that knows only the previous root needs or accepts it: the root is the same, or has expired,
  * or allows no CA below it.
- * @throws Error if `previous` has lost its private key.
  */
 async function signBridge(
   path: readonly X509Certificate[],
@@ -166,22 +144,15 @@ async function signBridge(
 }
 
 /** @throws Error if the generation has lost its private key. */
-export function issuerOf(
-  generation: Certificates & Pick<Generation, 'id' | 'key'>,
-  sign: SignAs = signHere,
-): Issuer {
+export function issuerOf(generation: Certificates & Pick<Generation, 'id' | 'key'>, sign = signHere): Issuer {
   const { id, key } = generation;
   if (key === undefined)
     throw new Error(`generation ${id} of the authority cannot sign: its private key is gone`);
   const ca = caOf(generation);
-  return {
-    ...subjectOf(ca),
-    publicKey: ca.publicKey,
-    sign: (algorithm, bytes) => sign(key, algorithm, bytes),
-  };
+  const { publicKey } = ca;
+  return { ...subjectOf(ca), publicKey, sign: (algorithm, bytes) => sign(key, algorithm, bytes) };
 }
 
-/** The id of the generation that has this key. */
 export function generationId(publicKey: KeyObject): string {
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('hex').slice(0, 8);
@@ -195,13 +166,10 @@ export const pathOf = memoizeWeak(
     splitCertificates(joinCertificatePems([certificate, chain])),
 );
 
-/** The certificate for the key of the generation. */
 export const caOf = (generation: Certificates): X509Certificate => present(pathOf(generation)[0]);
 
-/** The self-signed root, which clients trust. */
 export const rootOf = (generation: Certificates): X509Certificate => present(pathOf(generation).at(-1));
 
-/** The root, then earlier roots for its key. */
 export const rootsOf = memoizeWeak((generation: Generation): readonly X509Certificate[] => [
   rootOf(generation),
   ...splitCertificates(generation.formerRoots ?? ''),
@@ -213,7 +181,6 @@ export const formerRoots = (generation: Generation, root: X509Certificate, now: 
     ({ validToDate, fingerprint256 }) => validToDate > now && fingerprint256 !== root.fingerprint256,
   );
 
-/** The CAs between a leaf and the root: a client with the root needs them from the server. */
 export const intermediatesOf = (generation: Certificates): readonly X509Certificate[] =>
   pathOf(generation).slice(0, -1);
 
@@ -222,7 +189,6 @@ function present(certificate: X509Certificate | undefined): X509Certificate {
   return certificate;
 }
 
-/** When all CAs of the generation are valid. */
 export const lifeOf = memoizeWeak((generation: Certificates) => {
   const path = pathOf(generation);
   return {
@@ -237,7 +203,6 @@ export const isExpired = (generation: Generation, now: Date): boolean => lifeOf(
 export const isSameCa = (one: X509Certificate, other: X509Certificate): boolean =>
   one.publicKey.equals(other.publicKey) && isDeepStrictEqual(subjectOf(one), subjectOf(other));
 
-/** Why this is no path of CAs to a self-signed root; undefined if it is one. */
 export function structureProblem(path: readonly X509Certificate[]): string | undefined {
   for (const [index, ca] of path.entries()) {
     const problem = linkProblem(ca, path[index + 1] ?? ca);

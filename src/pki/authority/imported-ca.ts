@@ -33,9 +33,8 @@ export type ImportResult =
   | { readonly kind: 'refused'; readonly problem: string };
 
 /**
- * Reads an imported CA from the `data` of its Secret (values in base64), as cert-manager writes it: `tls.crt` with the
- * CA and its issuers, `tls.key` with its key, and optionally `ca.crt` with the root. The root must be there, because
- * OpenSSL accepts only a self-signed one. Refuses a CA whose certificates in this scope some client would reject.
+ * Reads an imported CA from its Secret, as cert-manager writes it: `tls.crt` with the CA and its issuers, `tls.key`, and
+ * optionally `ca.crt` with the root. Refuses a CA whose certificates in this scope some client would reject.
  */
 export async function importAuthority(
   data: SecretData | undefined,
@@ -80,7 +79,6 @@ const MAX_INTERMEDIATES = 3;
 /** In both values together. The search for the root is quadratic. */
 const MAX_CERTIFICATES = 100;
 
-/** The path from the first certificate to a self-signed root. */
 function pathIn([ca, ...others]: readonly X509Certificate[], roots: readonly X509Certificate[]): Path {
   if (ca === undefined) throw new Error('there is no PEM certificate');
   const pool = [...others, ...roots];
@@ -126,21 +124,16 @@ export const isRenewal = (imported: ImportedAuthority, active: Generation): bool
   isSameCa(caOf(imported), caOf(active)) &&
   isSameCa(rootOf(imported), rootOf(active));
 
-/** Whether the owner put other certificates than those of this generation into the secret. */
 export function isRenewed(imported: ImportedAuthority, generation: Generation): boolean {
   const [before, after] = [generation, imported].map((one) => toCertificatePem(pathOf(one)));
   return before !== after;
 }
 
 /**
- * Why renewed certificates cannot replace those of the active generation now; undefined if they can. Certs that the
- * generation signed must be trusted until their own end, and clients that hold only one of the roots until now must accept new ones.
+ * Why renewed certificates cannot replace those of the active generation now. Certs that it signed must be trusted until
+ * their end, and clients that hold only one of its roots must accept new ones.
  */
-export function renewalProblem(
-  imported: ImportedAuthority,
-  authority: Authority,
-  now: Date,
-): string | undefined {
+export function renewalProblem(imported: ImportedAuthority, authority: Authority, now: Date) {
   const active = activeGeneration(authority);
   const { id, trustedUntil } = active;
   if (!isDeepStrictEqual(limitsOf(imported), limitsOf(active)))
@@ -177,7 +170,6 @@ export function renewalProblem(
 /** An owner who renews often needs shorter lives. Every client loads all roots, and the bundle must have room for others. */
 const MAX_FORMER_ROOTS = 8;
 
-/** For users: when the bundle has more room. */
 export function nextRoom(authority: Authority, now: Date): string {
   const oldest = authority.generations.at(-1);
   const retires = oldest && retirementTime(oldest);
@@ -197,7 +189,6 @@ const limitsOf = (one: Generation | ImportedAuthority) =>
     .flatMap(({ nameConstraints = [], extendedKeyUsage = [] }) => [[...nameConstraints], extendedKeyUsage])
     .filter(({ length }) => length > 0);
 
-/** Whether the bundle can hold the root of this CA too. */
 export function hasRoomFor(imported: ImportedAuthority, authority: Authority, now: Date): boolean {
   const [roots, added] = [bundleRoots(authority, now), rootOf(imported)];
   const isThere = roots.some(({ fingerprint256 }) => fingerprint256 === added.fingerprint256);

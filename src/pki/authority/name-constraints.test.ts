@@ -1,14 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-
 import { SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
 import { issueServingCert } from '../serving-certs/issue.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
-import { certificateFields } from '../x509/certificate-fields.ts';
 import { signServingCert } from '../x509/certificate.ts';
 import { activate, createAuthority, prepare, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
-import { createGeneration, issuerOf, rootOf } from './generation.ts';
+import { createGeneration, issuerOf } from './generation.ts';
 
 const now = new Date();
 const DOMAINS = ['svc', 'svc.cluster.local', 'apps.example.com'];
@@ -55,13 +53,6 @@ async function forged(
   const leaf = await signServingCert(names, keyPair.publicKey, term, issuerOf(generation));
   return { chain: `${leaf}${generation.bridge ?? ''}` as typeof leaf, privateKey: keyPair.privateKey };
 }
-
-test('the root states the domains, and other roots state none', async () => {
-  const [generation] = authority.generations;
-  const [other] = (await authorityFor()).generations;
-  expect(generation && certificateFields(rootOf(generation)).permittedDomains).toEqual(DOMAINS);
-  expect(other && certificateFields(rootOf(other)).permittedDomains).toBeUndefined();
-});
 
 test.each(['db', 'db.prod', 'example.com', 'mysvc', 'svc.evil'])(
   'no certificate is issued for %s',

@@ -4,7 +4,6 @@ import { keylessGeneration, type Authority } from './authority.ts';
 import { generationId, isOwnRoot, stageOf, type Generation } from './generation.ts';
 import { readableCertificates, toCertificatePem } from '../x509/pem.ts';
 
-/** The content of the Secret of the authority. */
 export type StoredAuthority =
   | { readonly kind: 'absent' }
   /** The Secret exists without data: a user made it in advance, or to consent to a new authority. */
@@ -18,9 +17,7 @@ export interface AuthorityEvidence {
   readonly published: readonly string[];
   /** How many serving certs of ours this cluster has. Counted only if no authority can be read. */
   readonly servingCerts: number;
-  /** The last authority that this process used. */
   readonly lastGood: Authority | undefined;
-  /** The value of the annotation that allows a new authority. */
   readonly consent: string | undefined;
   readonly now: Date;
 }
@@ -43,8 +40,8 @@ export type AuthorityVerdict =
 const MAX_RETAINED = 2;
 
 /**
- * Decides whether the stored authority may be used. A new authority while clients still trust an old one would be an
- * outage. So a new one is made only if the cluster shows no trace of an old one, or if a user consents.
+ * Whether the stored authority may be used. A new one, while clients still trust an old one, would be an outage: it is
+ * made only if the cluster shows no trace of an old one, or if a user consents.
  */
 export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   const { stored, lastGood, consent, now } = evidence;
@@ -59,18 +56,14 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   }
 
   const isNew = evidence.published.length === 0 && evidence.servingCerts === 0 && lastGood === undefined;
+  if (isNew && stored.kind !== 'unreadable') return { kind: 'bootstrap' };
   switch (stored.kind) {
-    case 'absent':
-      return isNew
-        ? { kind: 'bootstrap' }
-        : recover(
-            evidence,
-            roots,
-            'Missing',
-            'it is missing, and there is a CA bundle or a serving cert of it',
-          );
+    case 'absent': {
+      const problem = 'it is missing, and there is a CA bundle or a serving cert of it';
+      return recover(evidence, roots, 'Missing', problem);
+    }
     case 'empty':
-      return isNew ? { kind: 'bootstrap' } : recover(evidence, roots, 'Unreadable', 'it holds nothing');
+      return recover(evidence, roots, 'Unreadable', 'it holds nothing');
     case 'unreadable':
       return recover(evidence, roots, 'Unreadable', stored.message);
   }
@@ -117,9 +110,7 @@ function unknownTo(
   return roots.map(idOf).filter((id) => !known.has(id));
 }
 
-/**
- * Our own roots in the published bundles, each once, newest first. Roots that others add to a bundle prove nothing.
- */
+/** Newest first. Roots that others add to a bundle prove nothing. */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
   const roots = bundles.flatMap((bundle) => readableCertificates(bundle) ?? []).filter(isOwnRoot);
   return uniqueBy(roots, idOf).toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime());
@@ -149,7 +140,7 @@ function withRoots(authority: Authority, roots: readonly X509Certificate[], now:
   return { ...authority, generations: [...generations, ...added] };
 }
 
-/** Carries out `start-over` of {@link judgeAuthority}: `fresh` signs, and the retained roots stay trusted. */
-export function startOver(fresh: Authority, retained: readonly Generation[]): Authority {
-  return { ...fresh, generations: [...fresh.generations, ...retained] };
-}
+export const startOver = (fresh: Authority, retained: readonly Generation[]): Authority => ({
+  ...fresh,
+  generations: [...fresh.generations, ...retained],
+});

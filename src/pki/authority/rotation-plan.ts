@@ -20,17 +20,15 @@ export interface RotationState {
   };
   /** The targets that lack the root of a generation; undefined: not known. */
   readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
-  /** The longest life, in milliseconds, of a serving cert that a signer may make now; undefined: not known. */
+  /** In milliseconds, of a serving cert that a signer may make now; undefined: not known. */
   readonly longestLifeMs: number | undefined;
-  /** Value of the annotation that requests a rotation. */
   readonly rotate: string | undefined;
-  /** Generations that the annotation distrusts. */
   readonly distrust: readonly string[];
   /** For users: why no change is allowed now; undefined: changes are allowed. */
   readonly paused: string | undefined;
   /** Why the pending generation must not sign; undefined: it may, or there is none. */
   readonly activationProblem: string | undefined;
-  /** The CA that its owner makes and rotates; undefined: Gatehouse makes its own. */
+  /** Undefined: Gatehouse makes its own. */
   readonly imported: ImportedAuthority | undefined;
 }
 
@@ -40,15 +38,12 @@ export type RotationPhase = 'steady' | 'publishing' | 'propagating' | 'retiring'
 
 export type RotationPlan =
   | { readonly kind: 'none'; readonly phase: RotationPhase; readonly recheckAt: Date }
-  /** Make a new generation. Clients start to trust it, but it does not sign yet. */
   | { readonly kind: 'prepare'; readonly reason: PrepareReason }
-  /** The targets hold the root of the pending generation: the wait begins. `without`: as for `activate`. */
   | { readonly kind: 'publish'; readonly id: string; readonly without: readonly string[] | undefined }
   | {
       readonly kind: 'activate';
       readonly id: string;
       readonly reason: 'Propagated' | 'LastCall';
-      /** The targets that lack the root nevertheless; undefined: not known. */
       readonly without: readonly string[] | undefined;
     }
   /** Signers may sign certs that end later, so the roots of these generations are needed longer. */
@@ -58,21 +53,17 @@ export type RotationPlan =
       readonly ids: readonly string[];
       readonly reason: 'CertsExpired' | 'Expired' | 'FromTheFuture' | 'Withdrawn';
     }
-  /** Remove the pending generation of ours, because clients would reject its certs. */
   | { readonly kind: 'abandon'; readonly id: string; readonly problem: string }
-  /** `ids`: the generation and all that lead to it. `replace`: the active generation is among them. */
   | {
       readonly kind: 'distrust';
       readonly id: string;
       readonly ids: readonly string[];
       readonly replace: boolean;
     }
-  /** The owner of an imported CA made a new root for the current key. */
   | { readonly kind: 'renew-root' };
 
 /** Of our own. With more, the chain of a new cert would not reach the oldest bundle that clients may hold. */
 const MAX_GENERATIONS = MAX_BRIDGES + 1;
-/** How often to check evidence whose changes no watch reports. */
 const RECHECK = MINUTE;
 
 /** The first rule that returns a plan wins. */
@@ -88,7 +79,6 @@ const RULES: readonly ((state: RotationState) => RotationPlan | undefined)[] = [
   retireOldest,
 ];
 
-/** The next step for the authority, decided from `state` alone: no clock, no I/O. */
 export function planRotation(state: RotationState): RotationPlan {
   // Signers need the record even while no rotation is allowed, and it takes no trust from anything.
   for (const rule of state.paused === undefined ? RULES : [recordTrust]) {
@@ -140,10 +130,8 @@ export function refusal(state: RotationState): string | undefined {
   return undefined;
 }
 
-/** At half of its life. With the default lifetime, a failing rotation then has a year before the generation expires. */
-export function rotationTime(generation: Generation): Date {
-  return momentOf(generation, 1 / 2);
-}
+/** At half of its life: with the default lifetime, a failing rotation then has a year before the generation expires. */
+export const rotationTime = (generation: Generation): Date => momentOf(generation, 1 / 2);
 
 /** From this time on, an unreachable target no longer delays a rotation: its old root expires soon in any case. */
 const lastCall = (generation: Generation): Date => momentOf(generation, 7 / 8);
@@ -153,11 +141,7 @@ function momentOf(generation: Generation, fraction: number): Date {
   return after(notBefore, (notAfter.getTime() - notBefore.getTime()) * fraction);
 }
 
-/**
- * An attacker with the key of a generation also has its bridge, because servers present it. So all older generations
- * with bridges to it are removed too. One Secret holds the keys of the active and the pending generation: they are
- * removed together.
- */
+/** An attacker with a key also has its bridge, because servers present it: older generations with bridges go too. */
 function distrust(state: RotationState): RotationPlan | undefined {
   const order = distrustOrder(state);
   if (order === undefined) return undefined;
@@ -278,7 +262,6 @@ function retireOldest({ authority, now, targetsWithout }: RotationState): Rotati
   return { kind: 'retire', ids: over.map(({ id }) => id), reason };
 }
 
-/** The next instant at which the passage of time alone may change the plan. */
 function recheckTime({ authority, now, times, imported, longestLifeMs }: RotationState): Date {
   const { generations } = authority;
   const active = activeGeneration(authority);

@@ -1,7 +1,6 @@
-import { createPublicKey, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { DAY } from '../durations.ts';
 import { issueServingCert } from '../serving-certs/issue.ts';
@@ -46,11 +45,4 @@ test('a signer in another process signs without the key: it receives its name, t
   expect(new X509Certificate(chain).verify(caOf(active).publicKey)).toBe(true);
   expect(asked).toEqual([`${active.id} ECDSA-SHA256`]);
   await expect(issueServingCert(order)).rejects.toThrow('is not in this process');
-});
-
-test.each(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048'] as const)('a key of type %s signs', async (algorithm) => {
-  const authority = await firstAuthority(now, algorithm);
-  const { publicKey } = caOf(activeGeneration(authority));
-  const pem = createPublicKey(openKey(keyOf(authority))).export({ type: 'spki', format: 'pem' });
-  expect(pem).toBe(publicKey.export({ type: 'spki', format: 'pem' }));
 });

@@ -1,22 +1,15 @@
-/**
- * Private keys of the authority. The rest of Gatehouse holds only a {@link SealedKey}, which names a key: no log, metric
- * or object that it is part of contains the key itself. Only the Secret's format opens one (secret.ts).
- */
+/** Private keys of the authority. Only its Secret opens one: no log, metric or object that holds a name has the key. */
 import { sign } from 'node:crypto';
 import { promisify } from 'node:util';
-
 import { privateKeyOf, type PrivateKeyPem } from '../x509/pem.ts';
 import type { Sign, SignatureAlgorithm } from '../x509/certificate.ts';
 
-/** The name of a private key of the authority. */
 export interface SealedKey {
-  /** Of the generation. */
   readonly id: string;
 }
 
 const keys = new WeakMap<SealedKey, PrivateKeyPem>();
 
-/** @param id of the generation that the key belongs to */
 export function sealKey(id: string, pem: PrivateKeyPem): SealedKey {
   const sealed = { id };
   keys.set(sealed, pem);
@@ -39,7 +32,6 @@ export type SignAs = (
 
 const signOnThread = promisify(sign);
 
-/** Signs in this process, with keys that {@link sealKey} sealed. */
 export const signHere: SignAs = (key, { hash }, bytes) =>
   signOnThread(hash, bytes, privateKeyOf(openKey(key)));
 

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject } from '../../json/json.ts';
+import { pick } from '../../json/objects.ts';
 import { AUTHORITY_SECRET } from '../annotations.ts';
 import { base64, textOf, type SecretData } from '../secret-data.ts';
 import type { Authority } from './authority.ts';
@@ -51,10 +52,7 @@ const chainKey = (id: string) => `${id}.chain.crt`;
 const formerKey = (id: string) => `${id}.former.crt`;
 const bridgeKey = (id: string) => `${id}.bridge.crt`;
 
-/**
- * The stored authority cannot be used. The caller must not make a new one: every client still trusts the old one, so
- * that would be an outage. A user restores the Secret, or consents to a new authority.
- */
+/** The caller must not make a new authority: every client still trusts the old one, so that would be an outage. */
 export class AuthorityBroken extends Error {
   override readonly name = 'AuthorityBroken';
 
@@ -67,14 +65,9 @@ export class AuthorityBroken extends Error {
 }
 
 export function toSecretData({ generations, gone = [], rotatedFor }: Authority): SecretData {
-  const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt, trustedUntil }) => ({
-    id,
-    state,
-    createdAt,
-    publishedAt,
-    activatedAt,
-    trustedUntil,
-  }));
+  const list = generations.map((one) =>
+    pick(one, 'id', 'state', 'createdAt', 'publishedAt', 'activatedAt', 'trustedUntil'),
+  );
   const files: readonly (readonly [string, string | undefined])[] = [
     [LIST_KEY, toJson(list)],
     [HISTORY_KEY, gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor })],
@@ -91,7 +84,6 @@ export function toSecretData({ generations, gone = [], rotatedFor }: Authority):
   );
 }
 
-/** Replaces the authority in `data`. Keys of other writers stay. */
 export function withAuthority(data: SecretData | undefined, authority: Authority): SecretData {
   const foreign = Object.entries(data ?? {}).filter(([name]) => !OWN_KEY.test(name));
   return { ...Object.fromEntries(foreign), ...toSecretData(authority) };
@@ -100,8 +92,7 @@ export function withAuthority(data: SecretData | undefined, authority: Authority
 const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
 /**
- * Reads the `data` of the Secret (values in base64). Checks that the authority can sign and that its parts belong
- * together. An expired generation is not an error: {@link isExpired} reports it.
+ * Checks that the authority can sign and that its parts belong together. An expired generation is not an error.
  * @throws AuthorityBroken
  */
 export function parseAuthority(data: SecretData): Authority {
@@ -214,7 +205,6 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
     throw new AuthorityBroken(dataKey, `it is not signed by the generation before it, ${previous.id}`);
 }
 
-/** The parsed value of a key; undefined if it is missing. */
 function read<Value>(data: SecretData, dataKey: string, parse: (text: string) => Value): Value | undefined {
   const text = textOf(data, dataKey);
   try {

@@ -27,14 +27,10 @@ type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;
 /** What a CA must be able to sign under the settings of the operator. */
 export interface TrialScope {
   readonly dnsNames: readonly string[];
-  /** IP addresses in their canonical form. */
   readonly addresses: readonly string[];
 }
 
-/**
- * A trial certificate for these names and addresses.
- * @throws Error if some client that trusts the root would reject it.
- */
+/** @throws Error if some client that trusts the root would reject a certificate for these names and addresses */
 export async function signTrial(
   ca: Signer,
   { dnsNames, addresses }: TrialScope,
@@ -79,10 +75,7 @@ export async function signTrial(
 export const forbidsClientCerts = (ca: Pick<Signer, 'certificate' | 'chain'>): boolean =>
   pathOf(ca).some((one) => certificateFields(one).extendedKeyUsage?.includes(USAGE_OF.client) === false);
 
-/**
- * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only a root of the
- * generation before it. What changed since it was made counts: its life, the names that it must sign, the bundle.
- */
+/** Why the pending generation must not sign. Its clients hold the bundle, or only a root of the generation before it. */
 export async function activationProblem(
   authority: Authority,
   scope: TrialScope,

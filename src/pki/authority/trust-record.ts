@@ -14,9 +14,8 @@ import { isExpired, rootOf, type Generation } from './generation.ts';
 const AHEAD = DAY;
 
 /**
- * The generations whose record must be extended now, and until when; undefined: every record is long enough. Without a
- * record, an older version may have signed until now, for at most the longest life that a Service can request.
- * @param longestLifeMs the longest life of a cert that a signer may make now; undefined: not known
+ * The generations whose record must be extended now. Without a record, an older version may have signed until now, for
+ * at most the longest life that a Service can request.
  */
 export function laterTrust(authority: Authority, longestLifeMs: number | undefined, now: Date) {
   const unrecorded = authority.generations.filter(
@@ -35,10 +34,7 @@ const isRecorded = (generation: Generation, until: Date): boolean =>
   generation.trustedUntil !== undefined &&
   generation.trustedUntil >= earliest(until, rootOf(generation).validToDate);
 
-/**
- * Since when the record of the signing generation is too short for new certs of the default life, although the leader
- * extends it half a day before; undefined: it is long enough.
- */
+/** Since when the record is too short for new certs of the default life, although the leader extends it before. */
 export function lateRecord({ generations }: Authority, now: Date): Date | undefined {
   const active = generations.find(({ state }) => state === 'active');
   if (active?.trustedUntil === undefined) return undefined;
@@ -47,27 +43,19 @@ export function lateRecord({ generations }: Authority, now: Date): Date | undefi
     : after(active.trustedUntil, -DEFAULT_SERVING_CERT_LIFETIME);
 }
 
-/** When {@link laterTrust} extends the record of this generation next. */
 export const nextRecordTime = ({ trustedUntil }: Generation, longestLifeMs: number | undefined) =>
   trustedUntil === undefined || longestLifeMs === undefined
     ? undefined
     : after(trustedUntil, -(longestLifeMs + AHEAD / 2));
 
-/**
- * When clients no longer need the root of this generation: every cert that it signed has expired. A client that holds
- * only this root accepts the certs of its successors until then. Undefined: it signs, or its record is missing.
- */
+/** When every cert that it signed has expired: clients that hold only this root need it until then. */
 export function retirementTime(generation: Generation): Date | undefined {
   const { state, trustedUntil } = generation;
   if (state !== 'retiring' || trustedUntil === undefined) return undefined;
   return earliest(after(trustedUntil, CLOCK_TOLERANCE), rootOf(generation).validToDate);
 }
 
-/**
- * The oldest generations, as far as nothing needs them any more. A generation before a needed one stays, because bridges
- * lead through it.
- * @param updated whether the targets hold the active root
- */
+/** The oldest generations that nothing needs. A generation before a needed one stays: bridges lead through it. */
 export function unneeded({ generations }: Authority, updated: boolean, now: Date): readonly Generation[] {
   const isOver = (generation: Generation): boolean => {
     const at = retirementTime(generation);

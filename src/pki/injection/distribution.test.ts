@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest';
-
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { caBundle } from '../authority/bundle.ts';
 import { splitCertificates } from '../x509/pem.ts';

@@ -1,6 +1,5 @@
 /** A CA bundle of several sources, which Gatehouse writes into the namespaces that a label selector selects. */
 import type { X509Certificate } from 'node:crypto';
-
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/objects.ts';
@@ -20,11 +19,10 @@ export type Distribution =
   | { readonly kind: 'invalid'; readonly message: string }
   | {
       readonly kind: 'wanted';
-      /** A label selector, as in `kubectl get namespaces -l`; empty: all namespaces. */
+      /** As in `kubectl get namespaces -l`; empty: all namespaces. */
       readonly selector: string;
       readonly withAuthority: boolean;
       readonly withPublic: boolean;
-      /** The certificates in the ConfigMap itself. */
       readonly own: readonly X509Certificate[];
     };
 
@@ -32,7 +30,6 @@ const SOURCES: readonly string[] = ['authority', 'public'];
 /** A ConfigMap of 1 MiB is the limit of the API server; a copy also has metadata. */
 export const MAX_DISTRIBUTED_BYTES = 1_000_000;
 
-/** @param source undefined: it does not exist */
 export function distributionOf(source: DistributionSource | undefined): Distribution {
   const { annotations = {}, deletionTimestamp } = source?.metadata ?? {};
   const selector = annotations[DISTRIBUTE_TO];

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-
 import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { handBackOperations, planInjection } from './plan.ts';
@@ -85,10 +84,6 @@ test.each([
   ['encoded twice', () => base64(bundle)],
 ])('the bundle is injected if the present value is %s', (_what, present) => {
   expect(plan(asking('true', viaService('a', present())))).toMatchObject({ kind: 'inject', stale: ['a'] });
-});
-
-test('cert-manager TestAppendCertificatesToBundle: append_to_non_empty_bundle: the bundle replaces other certificates', () => {
-  expect(plan(asking('true', viaService('a', other)))).toMatchObject({ kind: 'inject', bundle });
 });
 
 test('an injection includes every entry with a Service, and no other', () => {

@@ -1,11 +1,8 @@
-/** Decides what to do with an object that may ask for a CA bundle. */
 import { isDeepStrictEqual } from 'node:util';
-
 import type { BundleState } from './source.ts';
 import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { readableCertificates, type CertificatePem } from '../x509/pem.ts';
-
 export type InjectionPlan =
   /** The object asks for nothing, or is being deleted. */
   | { readonly kind: 'none' }
@@ -28,7 +25,6 @@ export type InjectionPlan =
       readonly problem: string | undefined;
     };
 
-/** Decides from its arguments alone. `bundle` comes from the source that the request names. */
 export function planInjection(kind: TargetKind, target: InjectionTarget, bundle: BundleState): InjectionPlan {
   const { request, own } = target;
   // A write would only delay the deletion.
@@ -75,7 +71,7 @@ export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[
     : slots.filter(({ name }) => webhooks.includes(name));
 }
 
-/** Compares the text, except for line ends: some PEM readers do not skip other text between the certificates. */
+/** Except for line ends: some PEM readers do not skip other text between the certificates. */
 const holds = (text: string, bundle: CertificatePem): boolean =>
   text === bundle || text.replaceAll('\r\n', '\n').trim() === bundle.trim();
 
@@ -86,7 +82,6 @@ function sharesCertificate(text: string, bundle: CertificatePem): boolean {
   return readableCertificates(text)?.some(({ fingerprint256 }) => current.has(fingerprint256)) === true;
 }
 
-/** The PEM text in a slot. */
 export const textIn = ({ kind }: Pick<TargetKind, 'kind'>, { present = '' }: Slot): string =>
   kind === 'ConfigMap' || kind === 'ClusterTrustBundle'
     ? present
@@ -98,6 +93,9 @@ function problemOf({ request, slots }: InjectionTarget): string | undefined {
   return missing.length === 0 ? undefined : `there is no webhook named ${missing.join(', ')}`;
 }
 
+const ownership = (kind: TargetKind, slots: readonly string[]) =>
+  slots.length === 0 ? undefined : kind.ownership(slots);
+
 const ownedBy = (kind: TargetKind, own: readonly OwnEntry[]): readonly string[] => [
   ...new Set(own.flatMap(({ fields }) => kind.ownedSlots(fields))),
 ];
@@ -105,25 +103,22 @@ const ownedBy = (kind: TargetKind, own: readonly OwnEntry[]): readonly string[] 
 /** An apply also gives Gatehouse ownership of other required fields, such as the names of webhooks. */
 function ownsTooMuch(kind: TargetKind, own: readonly OwnEntry[], owned: readonly string[]): boolean {
   if (own.length === 0) return false;
-  const intended = kind.ownership(owned);
+  const intended = ownership(kind, owned);
   return !(own.length === 1 && intended !== undefined && isDeepStrictEqual(own[0]?.fields, intended));
 }
 
-/** Operations of a JSON patch (RFC 6902). They fit only the version of the object that was read. */
+/** Of a JSON patch. They fit only the version of the object that was read. */
 export type HandBackOperation =
   | { readonly op: 'remove'; readonly path: string }
   | { readonly op: 'replace'; readonly path: string; readonly value: unknown };
 
-/**
- * Reduces the ownership of Gatehouse to the bundles in `keep`. Changes only managedFields. Removes the last entries
- * first, because each removal shifts the entries after it.
- */
+/** Changes only managedFields. Removes the last entries first, because each removal shifts the entries after it. */
 export function handBackOperations(
   kind: TargetKind,
   { own }: Pick<InjectionTarget, 'own'>,
   keep: readonly string[],
 ): readonly HandBackOperation[] {
-  const intended = kind.ownership(keep);
+  const intended = ownership(kind, keep);
   return own
     .map(({ index }, position): HandBackOperation => {
       const path = `/metadata/managedFields/${index}`;

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { injectionRequest, type InjectionRequest, type TargetKindName } from './request.ts';
 
 const INJECT = 'gatehouse.dev/inject-cabundle';
@@ -126,15 +125,6 @@ test('cert-manager cainjector: the CA of the API server is requested with "true"
     source: { ref: { kind: 'Certificate' } },
   });
 });
-
-test.each(['ca', 'configmap/vault/ca', '/ca', ''])(
-  'cert-manager cainjector: ignores invalid annotations: "%s"',
-  (value) => {
-    expect(asked({ [CERT_MANAGER]: value }, 'APIService', ['cert-manager'])).toMatchObject({
-      kind: 'invalid',
-    });
-  },
-);
 
 test('no annotation makes a ClusterTrustBundle a target: Gatehouse writes only its own', () => {
   const annotations = { [INJECT]: 'true' };

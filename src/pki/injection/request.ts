@@ -1,4 +1,3 @@
-/** Reads the annotations by which an object asks for a CA bundle. */
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
@@ -10,7 +9,6 @@ import {
   TRUST_BUNDLE,
 } from '../annotations.ts';
 
-/** Other projects whose annotations Gatehouse also honours. */
 export type Compat = 'openshift' | 'cert-manager';
 
 export type TargetKindName =
@@ -21,14 +19,14 @@ export type TargetKindName =
   | 'ConfigMap'
   | 'ClusterTrustBundle';
 
-/** An object that holds a CA bundle for other objects. For a Certificate of cert-manager, its Secret is read. */
+/** For a Certificate of cert-manager, its Secret is read. */
 export interface SourceRef {
   readonly kind: 'Secret' | 'ConfigMap' | 'Certificate';
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The annotation by which the owner of a source agrees. */
+/** By which the owner of a source agrees. */
 export interface Consent {
   readonly annotation: string;
   readonly value: string;
@@ -48,7 +46,6 @@ export type InjectionRequest =
       readonly source: BundleSource;
       /** Webhooks of a webhook configuration. `all`: all webhooks behind a Service. */
       readonly webhooks: 'all' | readonly string[];
-      /** The key of a ConfigMap. */
       readonly key: string;
     };
 
@@ -62,7 +59,6 @@ const CERT_MANAGER_CONSENT = 'cert-manager.io/allow-direct-injection';
 /** cert-manager sets it on the Secret of a Certificate. */
 const CERTIFICATE_NAME = 'cert-manager.io/certificate-name';
 
-/** The relevant annotations of a target. The injector keeps no others in memory. */
 export const TARGET_ANNOTATIONS: readonly string[] = [
   INJECT_CABUNDLE,
   INJECT_CABUNDLE_FROM,
@@ -73,7 +69,6 @@ export const TARGET_ANNOTATIONS: readonly string[] = [
   CERT_MANAGER_FROM,
   CERT_MANAGER_API_SERVER,
 ];
-/** The same for a source. */
 export const SOURCE_ANNOTATIONS: readonly string[] = [
   ALLOW_DIRECT_INJECTION,
   CERT_MANAGER_CONSENT,
@@ -82,10 +77,12 @@ export const SOURCE_ANNOTATIONS: readonly string[] = [
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Names of objects and of webhooks are DNS subdomains (RFC 1123). */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-/** The API server applies the same check to keys of ConfigMaps. */
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
+const SOURCE_KINDS = new Map<string, 'Secret' | 'ConfigMap'>([
+  ['secret', 'Secret'],
+  ['configmap', 'ConfigMap'],
+]);
 const NONE: InjectionRequest = { kind: 'none' };
 const OWN_TRUST_BUNDLE: InjectionRequest = {
   kind: 'wanted',
@@ -112,7 +109,6 @@ export function injectionRequest(
   );
 }
 
-/** Undefined if the object has none of our annotations. */
 function ownRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const value = annotations[INJECT_CABUNDLE]?.trim();
   const from = annotations[INJECT_CABUNDLE_FROM];
@@ -179,36 +175,27 @@ function certManagerRequest(kind: TargetKindName, annotations: Annotations): Inj
 function sourceOf(text: string, annotation: string): BundleSource | undefined {
   const consent = { annotation, value: 'true' };
   const parts = text.trim().split('/');
-  const [kind, namespace = '', name = ''] = parts.length === 2 ? ['secret', ...parts] : parts;
+  const [type = '', namespace = '', name = ''] = parts.length === 2 ? ['secret', ...parts] : parts;
+  const kind = SOURCE_KINDS.get(type);
   if (parts.length > 3 || !NAME.test(namespace) || !NAME.test(name)) return undefined;
-  switch (kind) {
-    case 'secret':
-      return { kind: 'object', ref: { kind: 'Secret', namespace, name }, consent };
-    case 'configmap':
-      return { kind: 'object', ref: { kind: 'ConfigMap', namespace, name }, consent };
-    case undefined:
-    default:
-      return undefined;
-  }
+  return kind && { kind: 'object', ref: { kind, namespace, name }, consent };
 }
 
 const invalid = (message: string): InjectionRequest => ({ kind: 'invalid', message });
 
-const invalidSource = (annotation: string, value = ''): InjectionRequest =>
-  invalid(
-    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a ` +
-      (annotation === CERT_MANAGER_FROM ? 'Certificate' : 'Secret') +
-      (annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : ''),
+function invalidSource(annotation: string, value = ''): InjectionRequest {
+  const kind = annotation === CERT_MANAGER_FROM ? 'Certificate' : 'Secret';
+  const more = annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : '';
+  return invalid(
+    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a ${kind}${more}`,
   );
+}
 
-/** The object from which the bundle is copied; empty if it comes from the authority. */
 export const sourcesOf = (request: InjectionRequest): readonly SourceRef[] =>
   request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
 
-/** The display name of a source, for messages. */
 export const sourceName = ({ kind, namespace, name }: SourceRef): string => `${kind} ${namespace}/${name}`;
 
-/** The display name of where the bundle of a request comes from. */
 export function originName(source: BundleSource): string {
   switch (source.kind) {
     case 'authority':

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest';
-
 import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import {
@@ -99,19 +98,6 @@ test('a source with more than 64 KiB of certificates is refused', async () => {
   const text = many.map((authority) => caBundle(authority, now)).join('');
   expect(bundleOf(source({ 'ca.crt': text }))).toMatchObject({
     message: expect.stringMatching(/bytes of certificates in ca.crt: at most 65536/) as string,
-  });
-});
-
-test('an annotation with another name is no consent', () => {
-  expect(
-    bundleOfSource(
-      ref,
-      { ...CONSENTS, annotation: 'cert-manager.io/allow-direct-injection' },
-      source({ 'ca.crt': ca }),
-      now,
-    ),
-  ).toMatchObject({
-    kind: 'unusable',
   });
 });
 

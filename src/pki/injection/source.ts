@@ -8,21 +8,17 @@ import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type Consent, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
-/** The stored part of a source: its certificates and its consent. A private key in it is dropped on arrival. */
 export interface SourceObject extends KubeObject {
   /** Values of a Secret are base64, values of a ConfigMap are text. */
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The bundle to inject. */
 export type BundleState =
   /** Not known yet. A change notification follows. */
   | { readonly kind: 'unknown' }
-  /** `message` says what is wrong with the source, and how to fix it. */
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'bundle'; readonly pem: CertificatePem };
 
-/** Drops everything from a source except its public parts. */
 export function toSourceObject(source: SourceObject): SourceObject {
   const { metadata = {}, data = {} } = source;
   const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
@@ -38,10 +34,8 @@ export function toSourceObject(source: SourceObject): SourceObject {
 }
 
 /**
- * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA. Like cainjector, it takes
- * only `ca.crt` if the annotations are those of cert-manager. Without the consent
- * annotation on the source itself, Gatehouse takes nothing from it. So a user cannot read a Secret by pointing an
- * annotation at it.
+ * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA; like cainjector, not `tls.crt`
+ * for annotations of cert-manager. Nothing is taken without consent, so an annotation cannot reveal a Secret.
  */
 export function bundleOfSource(
   ref: SourceRef,
@@ -70,7 +64,7 @@ export function bundleOfSource(
   return parse(key, text, now, unusable);
 }
 
-/** @param pem undefined: the connection to the API server relies on the CAs of the operating system */
+/** @param pem undefined: the connection relies on the CAs of the operating system */
 export const bundleOfApiServer = (pem: string | undefined, now: Date): BundleState => {
   const unusable = unusableOf('the connection of Gatehouse to the API server');
   return pem === undefined ? unusable('names no CA') : parse('its CA', pem, now, unusable);
@@ -82,7 +76,6 @@ const unusableOf =
   (what: string): Unusable =>
   (problem) => ({ kind: 'unusable', message: `${what} ${problem}` });
 
-/** Keeps each certificate once, and drops expired ones. */
 function parse(key: string, text: string, now: Date, unusable: Unusable): BundleState {
   try {
     const certificates = splitCertificates(text);
@@ -102,11 +95,9 @@ function parse(key: string, text: string, now: Date, unusable: Unusable): Bundle
   }
 }
 
-function valueOf({ data = {} }: SourceObject, { kind }: SourceRef, key: string): string | undefined {
-  return kind === 'ConfigMap' ? data[key] : textOf(data, key);
-}
+const valueOf = ({ data = {} }: SourceObject, { kind }: SourceRef, key: string): string | undefined =>
+  kind === 'ConfigMap' ? data[key] : textOf(data, key);
 
-/** A target names a source. */
 export interface SourceDemand {
   /** Of the target; undefined: it is cluster-scoped. */
   readonly namespace: string | undefined;
@@ -122,10 +113,7 @@ export const OVER_QUOTA =
   `is not read: the targets of a namespace may name ${MAX_OF_NAMESPACE} sources, ` +
   `those of all namespaces ${MAX_OF_NAMESPACES}, and cluster-scoped ones ${MAX_OF_CLUSTER}; let targets share a source`;
 
-/**
- * The sources to watch, by name: each costs a watch, and every user who may write a ConfigMap can name one. Every namespace gets one before any gets a second one. Otherwise those that are
- * watched already stay.
- */
+/** Each costs a watch, and every user can name one: every namespace gets one before any gets a second one. */
 export function admitSources(
   demands: readonly SourceDemand[],
   isWatched: (name: string) => boolean,

@@ -12,9 +12,8 @@ import {
 } from './request.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
-/** A field for a CA bundle. */
 export interface Slot {
-  /** The name of a webhook, the key of a ConfigMap, or the path of the field if the kind has only one. */
+  /** Of a webhook, the key of a ConfigMap, or the path of the only field. */
   readonly name: string;
   /** The raw value: base64 of PEM, or PEM in ConfigMaps and ClusterTrustBundles. */
   readonly present: string | undefined;
@@ -27,33 +26,29 @@ export interface FieldSet {
   readonly [element: string]: FieldSet;
 }
 
-/** An entry of Gatehouse in managedFields. */
+/** Of Gatehouse, in managedFields. */
 export interface OwnEntry {
-  /** Its index in the list. */
   readonly index: number;
   readonly fields: FieldSet;
 }
 
-/** The parts of an object that the injector stores. The rest is dropped on arrival. */
+/** The stored parts of an object. */
 export interface InjectionTarget extends KubeObject {
   readonly request: InjectionRequest;
   readonly slots: readonly Slot[];
   readonly own: readonly OwnEntry[];
 }
 
-/** The differences between the kinds. */
 export interface TargetKind {
   readonly kind: TargetKindName;
   readonly slots: (object: RawTarget, key: string) => readonly Slot[];
   /** The part of the object that sets the bundle in these slots. */
   readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
-  /** The slots in a set of fields that Gatehouse owns. */
   readonly ownedSlots: (fields: FieldSet) => readonly string[];
-  /** The fields that Gatehouse keeps after it filled these slots; undefined: none. */
+  /** What Gatehouse keeps after it filled these slots; undefined: nothing. */
   readonly ownership: (slots: readonly string[]) => FieldSet | undefined;
 }
 
-/** The relevant fields of all these kinds, as the API server sends them. */
 export interface RawTarget extends KubeObject {
   readonly metadata?: ObjectMeta & { readonly managedFields?: readonly ManagedFieldsEntry[] };
   readonly webhooks?: readonly { readonly name: string; readonly clientConfig: ClientConfig }[];
@@ -90,9 +85,9 @@ const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Sl
 });
 
 /**
- * The API server merges webhooks by name, so an apply must include the name, and Gatehouse then owns the name too. If
- * another client's apply dropped the webhook later, only the name and the caBundle would stay, and the API server would
- * reject that. So Gatehouse keeps the bundle and hands the name back. @see structured-merge-diff, addBackOwnedItems
+ * An apply must include the name of a webhook, by which the API server merges, and Gatehouse then owns it too. If another
+ * client dropped the webhook, only name and caBundle would stay, which the API server rejects. So Gatehouse hands the
+ * name back.
  */
 const webhookConfiguration = (
   kind: 'MutatingWebhookConfiguration' | 'ValidatingWebhookConfiguration',
@@ -104,17 +99,11 @@ const webhookConfiguration = (
     webhooks: slots.map((name) => ({ name, clientConfig: { caBundle: base64(bundle) } })),
   }),
   ownedSlots: (fields) => Object.keys(fields['f:webhooks'] ?? {}).flatMap(webhookOf),
-  ownership: (slots) =>
-    slots.length === 0
-      ? undefined
-      : {
-          'f:webhooks': Object.fromEntries(
-            slots.map((name) => [
-              `k:${JSON.stringify({ name })}`,
-              { 'f:clientConfig': { 'f:caBundle': {} } },
-            ]),
-          ),
-        },
+  ownership: (slots) => ({
+    'f:webhooks': Object.fromEntries(
+      slots.map((name) => [`k:${JSON.stringify({ name })}`, { 'f:clientConfig': { 'f:caBundle': {} } }]),
+    ),
+  }),
 });
 
 function webhookOf(element: string): readonly string[] {
@@ -128,9 +117,8 @@ function webhookOf(element: string): readonly string[] {
 const CONVERSION = 'spec.conversion';
 
 /**
- * After the write, Gatehouse owns nothing in a CustomResourceDefinition. An apply with the strategy `None` also drops
- * `webhook`. A caBundle that Gatehouse owned would stay, and the API server would reject that (kubernetes #108081,
- * cert-manager #4838).
+ * Gatehouse keeps no field. An apply with the strategy `None` also drops `webhook`: an owned caBundle would stay, and the
+ * API server would reject that (kubernetes #108081, cert-manager #4838).
  */
 const customResourceDefinition: TargetKind = {
   kind: 'CustomResourceDefinition',
@@ -157,7 +145,7 @@ const apiService: TargetKind = {
       : [{ name: API_SERVICE, present: spec.caBundle, reach: 'service' }],
   configuration: (_slots, bundle) => ({ spec: { caBundle: base64(bundle) } }),
   ownedSlots: (fields) => (fields['f:spec']?.['f:caBundle'] === undefined ? [] : [API_SERVICE]),
-  ownership: (slots) => (slots.length === 0 ? undefined : { 'f:spec': { 'f:caBundle': {} } }),
+  ownership: () => ({ 'f:spec': { 'f:caBundle': {} } }),
 };
 
 const configMap: TargetKind = {
@@ -168,8 +156,7 @@ const configMap: TargetKind = {
     Object.keys(fields['f:data'] ?? {}).flatMap((element) =>
       element.startsWith('f:') ? [element.slice(2)] : [],
     ),
-  ownership: (slots) =>
-    slots.length === 0 ? undefined : { 'f:data': Object.fromEntries(slots.map((key) => [`f:${key}`, {}])) },
+  ownership: (slots) => ({ 'f:data': Object.fromEntries(slots.map((key) => [`f:${key}`, {}])) }),
 };
 
 const TRUSTED = 'spec.trustBundle';
@@ -179,8 +166,7 @@ const clusterTrustBundle: TargetKind = {
   slots: ({ spec }) => [{ name: TRUSTED, present: spec?.trustBundle, reach: 'service' }],
   configuration: (_slots, bundle) => ({ spec: { signerName: TRUST_BUNDLE_SIGNER, trustBundle: bundle } }),
   ownedSlots: (fields) => (fields['f:spec']?.['f:trustBundle'] === undefined ? [] : [TRUSTED]),
-  ownership: (slots) =>
-    slots.length === 0 ? undefined : { 'f:spec': { 'f:signerName': {}, 'f:trustBundle': {} } },
+  ownership: () => ({ 'f:spec': { 'f:signerName': {}, 'f:trustBundle': {} } }),
 };
 
 export const TARGET_KINDS = {

@@ -20,10 +20,7 @@ export function podNames(text: string, max: number): readonly string[] | undefin
   return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
 }
 
-/**
- * The cluster domain that the kubelet wrote into a pod's /etc/resolv.conf: its search list holds `svc.<domain>`.
- * The last search line takes effect (resolv.conf(5)).
- */
+/** What the kubelet wrote into /etc/resolv.conf: `svc.<domain>`. The last search line counts (resolv.conf(5)). */
 export function clusterDomainFrom(resolvConf: string): string | undefined {
   const search = resolvConf
     .split('\n')
@@ -39,7 +36,7 @@ export function clusterDomainFrom(resolvConf: string): string | undefined {
 const MAX_LABEL = 63;
 const MAX_NAME = 253;
 
-/** Why a serving cert cannot hold `name`, as the end of a sentence; undefined if it can. Labels follow RFC 1123. */
+/** Why a serving cert cannot hold `name`, as the end of a sentence. Labels follow RFC 1123. */
 export function dnsNameProblem(name: string): string | undefined {
   if (name.length > MAX_NAME) return `is ${name.length} characters long: at most ${MAX_NAME} are allowed`;
   const labels = name.split('.');
@@ -57,7 +54,6 @@ export function dnsNameProblem(name: string): string | undefined {
 /** Every TLS handshake carries all names. */
 const MAX_NAMES = 100;
 
-/** The message tells the author of the Service which annotation is wrong, and which values are right. */
 export class InvalidAnnotation extends Error {
   override readonly name = 'InvalidAnnotation';
 }
@@ -65,14 +61,11 @@ export class InvalidAnnotation extends Error {
 export interface NamedService {
   readonly name: string;
   readonly namespace: string;
-  /** `clusterIP: None`. */
   readonly headless: boolean;
-  /** The addresses that the API server has allocated to it. */
   readonly clusterIPs?: readonly string[];
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The settings of the operator. */
 export interface NameRules {
   /** E.g. `cluster.local`. */
   readonly clusterDomain: string;
@@ -84,26 +77,20 @@ export interface NameRules {
   readonly shortNames: boolean;
   /** Whether Services may ask for their cluster IPs. */
   readonly clusterIPs: boolean;
-  /** Whether the CA may sign only names in {@link permittedDomains}. */
   readonly nameConstraints: boolean;
 }
 
 /** The domains of all names that serving certs may hold, except short names. */
-export const permittedDomains = ({
-  clusterDomain,
-  dnsSuffixes,
-  namespaceSuffixes,
-}: Pick<NameRules, 'clusterDomain' | 'dnsSuffixes' | 'namespaceSuffixes'>): readonly string[] => [
+export const permittedDomains = (
+  rules: Pick<NameRules, 'clusterDomain' | 'dnsSuffixes' | 'namespaceSuffixes'>,
+): readonly string[] => [
   'svc',
-  `svc.${clusterDomain}`,
-  ...dnsSuffixes,
-  ...namespaceSuffixes.keys(),
+  `svc.${rules.clusterDomain}`,
+  ...rules.dnsSuffixes,
+  ...rules.namespaceSuffixes.keys(),
 ];
 
-/**
- * The DNS names in the serving cert of a Service, each once.
- * @throws InvalidAnnotation
- */
+/** Each name once. @throws InvalidAnnotation */
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
   const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
@@ -131,9 +118,8 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
 }
 
 /**
- * The short names in the serving cert of a Service, and those that it lacks because they belong to another namespace. A
- * default must not keep a Service without this annotation from its cert.
- * @throws InvalidAnnotation
+ * The short names that the cert holds, and those that it lacks because they belong to another namespace: a default must
+ * not keep a Service from its cert. @throws InvalidAnnotation
  */
 export function shortNames({ name, namespace, annotations }: NamedService, rules: NameRules) {
   const asked = flag(annotations, SERVING_CERT_SHORT_NAMES);
@@ -153,9 +139,8 @@ export function shortNames({ name, namespace, annotations }: NamedService, rules
 }
 
 /**
- * The cluster IPs in the serving cert of a Service that asks for them, in their canonical form. Undefined: the operator
- * does not allow them. The DNS names stay served, because certs with addresses may exist when the setting changes.
- * @throws InvalidAnnotation
+ * In canonical form. Undefined: the operator does not allow them; the DNS names stay served, because certs with addresses
+ * may exist when the setting changes. @throws InvalidAnnotation
  */
 export function servingCertAddresses(
   { annotations, clusterIPs = [] }: NamedService,
@@ -236,7 +221,6 @@ function flag(annotations: NamedService['annotations'], annotation: string): boo
   return text === 'true';
 }
 
-/** The items of a comma-separated list, trimmed and without empty items. */
 export const listOf = (text: string): readonly string[] =>
   text
     .split(',')

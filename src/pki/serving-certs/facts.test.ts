@@ -140,10 +140,7 @@ test('a cert with one changed byte never counts as the issued one', () => {
       changed[position] = (changed[position] ?? 0) ^ flip;
       const body = changed.toString('base64');
       const facts = readServingCert(
-        {
-          ...data,
-          'tls.crt': base64(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`),
-        },
+        { ...data, 'tls.crt': base64(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`) },
         authority,
       );
       expect(facts?.kind === 'usable' ? facts.signedBy : undefined).toBeUndefined();

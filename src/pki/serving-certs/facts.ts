@@ -18,17 +18,14 @@ export type UnusableReason = 'Unreadable' | 'KeyMismatch' | 'WrongUsage';
 interface UnusableServingCert {
   readonly kind: 'unusable';
   readonly reason: UnusableReason;
-  /** For users: what is wrong. */
   readonly message: string;
 }
 
 interface ReadServingCert {
   readonly kind: 'usable';
   readonly purpose: LeafPurpose;
-  /** The leaf: DER in base64. */
   readonly leaf: string;
   readonly dnsNames: readonly string[];
-  /** IP addresses. */
   readonly addresses: readonly string[];
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -40,7 +37,6 @@ interface ReadServingCert {
   readonly bundle: string | undefined;
 }
 
-/** Facts about a Secret that do not depend on the authority. They hold no key, so a store may keep them. */
 export type ServingCertSummary = UnusableServingCert | ReadServingCert;
 
 export interface UsableServingCert extends ReadServingCert {
@@ -48,10 +44,8 @@ export interface UsableServingCert extends ReadServingCert {
   readonly signedBy: string | undefined;
 }
 
-/** The content of a serving Secret, compared with an authority. */
 export type ServingCertFacts = UnusableServingCert | UsableServingCert;
 
-/** Combines {@link summarizeServingCert} and {@link factsOf}. */
 export function readServingCert(
   data: SecretData | undefined,
   authority: Authority,
@@ -60,10 +54,7 @@ export function readServingCert(
   return summary === undefined ? undefined : factsOf(summary, authority);
 }
 
-/**
- * Reads the `data` of a Secret (values in base64) from any writer. Unusable content is a result, never an error.
- * Undefined if it holds neither a certificate nor a key.
- */
+/** Unusable content is a result, never an error. Undefined if there is neither a certificate nor a key. */
 export function summarizeServingCert(data: SecretData | undefined): ServingCertSummary | undefined {
   const certificateText = textOf(data, TLS_CERT_KEY) ?? '';
   const keyText = textOf(data, TLS_PRIVATE_KEY_KEY) ?? '';
@@ -85,11 +76,7 @@ export function summarizeServingCert(data: SecretData | undefined): ServingCertS
   }
 }
 
-function summaryOf(
-  leaf: X509Certificate,
-  bridges: readonly X509Certificate[],
-  bundle: string,
-): ServingCertSummary {
+function summaryOf(leaf: X509Certificate, bridges: readonly X509Certificate[], bundle: string) {
   const { dnsNames, addresses, extendedKeyUsage } = certificateFields(leaf);
   const purpose = LEAF_PURPOSES.find((one) => extendedKeyUsage?.includes(USAGE_OF[one]));
   if (purpose === undefined)
@@ -98,7 +85,7 @@ function summaryOf(
       `${TLS_CERT_KEY}: the first certificate is for neither servers nor clients`,
     );
   return {
-    kind: 'usable',
+    kind: 'usable' as const,
     purpose,
     leaf: leaf.raw.toString('base64'),
     dnsNames,
@@ -113,7 +100,7 @@ function summaryOf(
 
 let lastBundle: { readonly text: string; readonly fingerprints: string | undefined } | undefined;
 
-/** Memoises the latest bundle: thousands of Secrets hold the same one, and they then share one result string. */
+/** Thousands of Secrets hold the same bundle, and they then share one result string. */
 function bundleFingerprints(text: string): string | undefined {
   if (lastBundle?.text !== text) lastBundle = { text, fingerprints: fingerprintsOf(text) };
   return lastBundle.fingerprints;
@@ -123,10 +110,7 @@ export function factsOf(summary: ServingCertSummary, authority: Authority): Serv
   return summary.kind === 'unusable' ? summary : { ...summary, signedBy: signerOf(summary.leaf, authority) };
 }
 
-/**
- * The id of the generation that signed this leaf (DER in base64). Checks only the signature: names and key ids
- * are claims that any client can write into a certificate.
- */
+/** Checks only the signature: names and key ids are claims that any client can write into a certificate. */
 export function signerOf(leaf: string, { generations }: Authority): string | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
   return generations.find((generation) => certificate.verify(caOf(generation).publicKey))?.id;
@@ -138,12 +122,8 @@ const unusable = (reason: UnusableReason, message: string): UnusableServingCert 
   message,
 });
 
-/**
- * The stored part of a Secret: enough to decide that no write is needed. It has no key, no data, and only the
- * annotations that Gatehouse writes. Never write a Secret from this: the write would drop the content of other writers.
- */
+/** The stored part of a Secret, without key and data. Never write a Secret from it: content of others would be lost. */
 export interface StoredSecret extends MaybeStored {
-  /** Undefined if the Secret has neither a certificate nor a key. */
   readonly summary?: ServingCertSummary | undefined;
 }
 

@@ -16,10 +16,7 @@ import { signWith, type SignAs } from '../authority/sealed-key.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
-/**
- * The authority must record a later `trustedUntil` before this cert may be signed. Otherwise its root could be retired
- * before the cert ends.
- */
+/** The authority must record a later `trustedUntil` first. Otherwise the root could be retired before the cert ends. */
 export class TrustTooShort extends Error {
   override readonly name = 'TrustTooShort';
 }
@@ -35,30 +32,24 @@ export interface ServingCertOrder {
   readonly sign?: SignAs | undefined;
   readonly purpose?: LeafPurpose;
   readonly dnsNames: readonly string[];
-  /** IP addresses in their canonical form. */
   readonly addresses?: readonly string[];
   readonly keyPair: Pick<KeyPair, 'publicKey'>;
   readonly serial: Uint8Array;
   readonly now: Date;
-  /** Milliseconds. */
   readonly lifetimeMs: number;
 }
 
 export interface ServingCert {
-  /**
-   * The leaf, its intermediate CAs and its bridges. Never a root: OpenSSL, Node, Python and curl reject a chain with an
-   * unknown root.
-   */
+  /** The leaf, its intermediate CAs and its bridges. Never a root: many clients reject a chain with an unknown one. */
   readonly chain: CertificatePem;
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
 /**
- * Issues a serving cert for `dnsNames`, signed by the active generation.
  * @throws TrustTooShort
  * @throws OutsideConstraints
- * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
+ * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon
  */
 export async function issueServingCert(order: ServingCertOrder): Promise<ServingCert> {
   const { authority, sign, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
@@ -120,25 +111,21 @@ function checkLimits(
 /** X.509 has whole seconds. */
 const inSeconds = (time: Date): Date => new Date(Math.floor(time.getTime() / 1_000) * 1_000);
 
-/** The chain of a leaf (DER in base64) with these bridges. */
 export const chainOf = (leaf: string, bridges: readonly CertificatePem[]): CertificatePem =>
   joinCertificatePems([toCertificatePem([{ raw: Buffer.from(leaf, 'base64') }]), ...bridges]);
 
-/** Memoised, because one authority signs thousands of leaves. */
 const signerOf = memoizeWeak((authority: Authority) => {
   const signer = activeGeneration(authority);
   const limits = pathOf(signer).map(certificateFields);
   return { signer, life: lifeOf(signer), limits };
 });
 
-/** When a serving cert ends that was issued at `issuedAt` by a CA that ends at `authorityEnd`. */
 export const servingCertEnd = (issuedAt: Date, lifetimeMs: number, authorityEnd: Date): Date =>
   earliest(after(issuedAt, lifetimeMs), latestServingCertEnd(authorityEnd));
 
-/** When a cert with this beginning was issued. */
 export const issueTime = (notBefore: Date): Date => after(notBefore, CLOCK_TOLERANCE);
 
-/** The latest possible end of a serving cert whose CA ends at `authorityEnd`: no client sees a valid leaf of an expired CA. */
+/** No client may see a valid leaf of an expired CA. */
 export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CLOCK_TOLERANCE);
 
 function checkDnsNames(dnsNames: readonly string[]): void {
@@ -160,19 +147,14 @@ export interface SessionCertOrder {
 }
 
 export interface SessionCert {
-  /** The root that the API server must trust. */
   readonly authority: CertificatePem;
   readonly chain: CertificatePem;
   readonly notAfter: Date;
 }
 
-/** No session lasts longer. After a crash, leftover key material is worthless after this time. */
 const SESSION_LIFETIME = 7 * DAY;
 
-/**
- * A serving cert for one development session, from a CA that signs only this cert. The caller must discard the key of
- * the authority: no session needs a second certificate.
- */
+/** From a CA that signs only this cert: the caller must discard its key. */
 export async function issueSessionCert(order: SessionCertOrder): Promise<SessionCert> {
   const { host, authorityKeys, servingKeys, serials, now } = order;
   const validity = { notBefore: after(now, -CLOCK_TOLERANCE), notAfter: after(now, SESSION_LIFETIME) };

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, connect } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -76,27 +75,6 @@ describe('OpenSSL', () => {
     expect(splitCertificates(text)).toHaveLength(3);
     expect(new Set(text.match(/friendlyName: .*/g)).size).toBe(3);
   });
-});
-
-test('Node serves a key store, and a client with the bundle accepts it', async () => {
-  const listener = createServer({ pfx: Buffer.from(await storeOf(server)), passphrase: password }, (socket) =>
-    socket.end(),
-  );
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const address = listener.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const authorized = await new Promise<boolean>((resolve, reject) => {
-    const socket = connect(
-      { host: '127.0.0.1', port, ca: caBundle(authority, now), servername: SERVER_NAME },
-      () => {
-        resolve(socket.authorized);
-        socket.end();
-      },
-    );
-    socket.on('error', reject);
-  });
-  expect(authorized).toBe(true);
-  await new Promise((resolve) => listener.close(resolve));
 });
 
 test('the same input gives the same bytes, and another password gives other bytes', async () => {

@@ -1,4 +1,4 @@
-/** PKCS#12 files (RFC 7292) for applications that cannot read PEM: Java, .NET and others. JKS files for older Java. */
+/** PKCS#12 (RFC 7292) and JKS files, for applications that cannot read PEM. */
 import { createCipheriv, createHash, createHmac, hash, pbkdf2, type X509Certificate } from 'node:crypto';
 import { promisify } from 'node:util';
 import {
@@ -18,10 +18,8 @@ import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPe
 /** Java's default. It protects nothing, and need not: the same Secret holds the plain key. */
 export const DEFAULT_KEYSTORE_PASSWORD = 'changeit';
 
-/** The name under which Java and others find the key. */
 const KEY_ALIAS = 'tls';
 
-/** The name of a trusted certificate in a trust store. */
 const trustAlias = ({ fingerprint256 }: X509Certificate): string =>
   `ca-${fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`;
 
@@ -50,8 +48,8 @@ export interface KeyStore {
 }
 
 /**
- * A PKCS#12 file with the key and its chain. The same input gives the same bytes, so Gatehouse checks a file by
- * generating it again. The salts derive from the private key: an attacker who cannot read the file cannot guess them.
+ * The same input gives the same bytes, so Gatehouse checks a file by generating it again. The salts derive from the
+ * private key: an attacker who cannot read the file cannot guess them.
  */
 export async function toKeyStore({ chain, privateKey, password }: KeyStore): Promise<Uint8Array> {
   const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
@@ -67,10 +65,7 @@ export async function toKeyStore({ chain, privateKey, password }: KeyStore): Pro
   return pfx([certificates, [bag(OID.shroudedKeyBag, shrouded, ...marks)]], password, salted('mac'));
 }
 
-/**
- * A PKCS#12 file with trusted certificates. Each has its own name, so that no reader replaces one by another.
- * Like {@link toKeyStore}, the same input gives the same bytes.
- */
+/** Each certificate has its own name, so that no reader replaces one by another. The same input gives the same bytes. */
 export function toTrustStore(bundle: CertificatePem, password: string): Uint8Array {
   const certificates = splitCertificates(bundle).map((certificate) =>
     certificateBag(
@@ -107,10 +102,7 @@ const attribute = (id: string, value: DerNode): DerNode => sequence(objectId(id)
 
 const friendlyName = (name: string): DerNode => attribute(OID.friendlyName, bmpString(name));
 
-/**
- * As in OpenSSL. More iterations slow down every application that opens the file and protect nothing: the Secret also
- * holds the plain key.
- */
+/** As in OpenSSL. More protect nothing: the Secret also holds the plain key. */
 const ITERATIONS = 2048;
 const ITERATIONS_DER = () => integer(Uint8Array.of(ITERATIONS >> 8, ITERATIONS & 0xff));
 
@@ -175,7 +167,6 @@ const TRUSTED_ENTRY = 2;
 /** Sun's private key protection. */
 const KEY_PROTECTOR = '1.3.6.1.4.1.42.2.17.1.1';
 
-/** A JKS file with the key and its chain. The same input gives the same bytes, as for PKCS#12. */
 export function toJksKeyStore({ chain, privateKey, password }: KeyStore): Uint8Array {
   const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
   const [leaf, ...bridges] = splitCertificates(chain);
@@ -192,7 +183,6 @@ export function toJksKeyStore({ chain, privateKey, password }: KeyStore): Uint8A
   return jksFile([entry], password);
 }
 
-/** A JKS file with trusted certificates. */
 export const toJksTrustStore = (bundle: CertificatePem, password: string): Uint8Array =>
   jksFile(
     splitCertificates(bundle).map((one) => [
@@ -214,7 +204,7 @@ function jksFile(entries: readonly (readonly Uint8Array[])[], password: string):
   return Buffer.concat([content, seal.digest()]);
 }
 
-/** The name and the time of an entry. The time is that of the certificate, so that it depends on the input alone. */
+/** The time is that of the certificate, so that it depends on the input alone. */
 function entryHeader(alias: string, { validFromDate }: X509Certificate): readonly Uint8Array[] {
   const time = Buffer.alloc(8);
   time.writeBigInt64BE(BigInt(validFromDate.getTime()));

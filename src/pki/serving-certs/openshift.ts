@@ -10,7 +10,7 @@ type Annotations = Readonly<Record<string, string>>;
 export const isOpenshiftAnnotation = (name: string): boolean =>
   PREFIXES.some((prefix) => name.startsWith(prefix));
 
-/** The Secret that a Service asks for by OpenShift's annotation. As in service-ca, an empty name asks for nothing. */
+/** As in service-ca, an empty name asks for nothing. */
 export function openshiftSecretName(annotations: Annotations): string | undefined {
   return PREFIXES.map((prefix) => annotations[`${prefix}serving-cert-secret-name`]).find(
     (name) => name !== undefined && name !== '',
@@ -21,7 +21,7 @@ export function openshiftSecretName(annotations: Annotations): string | undefine
 export const madeByServiceCa = (annotations: Annotations, serviceUid: string): boolean =>
   PREFIXES.some((prefix) => annotations[`${prefix}originating-service-uid`] === serviceUid);
 
-/** The annotations of service-ca on a serving Secret. `notAfter`: the end of the leaf. */
+/** As service-ca annotates a serving Secret. `notAfter`: the end of the leaf. */
 export function openshiftSecretMarks(
   service: { readonly name: string; readonly uid: string },
   notAfter: Date,
@@ -33,16 +33,14 @@ export function openshiftSecretMarks(
   });
 }
 
-/** The outcome of a request. Users of service-ca read it on the Service. */
 export type OpenshiftOutcome =
   /** `signedBy`: the common name of the CA. */
   | { readonly kind: 'signed'; readonly signedBy: string }
   | { readonly kind: 'failed'; readonly message: string };
 
 /**
- * The annotations of a Service to change, with `null` to remove one; undefined if all are right. The error number
- * counts only errors that differ from the previous one, so a repeated error causes no write. Unlike in service-ca, it
- * does not end retries.
+ * With `null` to remove an annotation; undefined if all are right. The error number counts only errors that differ from
+ * the previous one. Unlike in service-ca, it does not end retries.
  */
 export function openshiftServiceChange(
   annotations: Annotations,

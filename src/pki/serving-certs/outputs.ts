@@ -1,4 +1,3 @@
-/** Additional files in a serving Secret, for applications that cannot read the PEM files. */
 import { base64, type SecretData } from '../secret-data.ts';
 import { toJksKeyStore, toJksTrustStore, toKeyStore, toTrustStore, type KeyStore } from './key-store.ts';
 import type { CertificatePem } from '../x509/pem.ts';
@@ -6,7 +5,7 @@ import type { CertificatePem } from '../x509/pem.ts';
 export const OUTPUTS = ['pkcs12', 'jks', 'combined-pem'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
-/** Keys of `data`. cert-manager uses the same names, so applications already look for them. */
+/** As in cert-manager, so applications already look for them. */
 export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
   pkcs12: ['keystore.p12', 'truststore.p12'],
   jks: ['keystore.jks', 'truststore.jks'],
@@ -15,13 +14,10 @@ export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
 
 export const isOutput = (text: string): text is Output => OUTPUTS.some((output) => output === text);
 
-/** Whether its files have a password. */
 export const isKeyStore = (output: Output): boolean => output !== 'combined-pem';
 
-/** The password is that of the key stores. */
 type OutputSource = KeyStore & { readonly bundle: CertificatePem };
 
-/** The files of `outputs` as `data` of a Secret. The same source gives the same bytes. */
 export async function outputData(outputs: readonly Output[], source: OutputSource): Promise<SecretData> {
   const files = await Promise.all(outputs.map((output) => filesOf(output, source)));
   return Object.fromEntries(files.flat().map(([name, content]): [string, string] => [name, base64(content)]));

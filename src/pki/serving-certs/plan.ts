@@ -12,18 +12,13 @@ export interface ServingCertState {
   readonly now: Date;
   readonly serviceUid: string;
   readonly purpose: LeafPurpose;
-  /** The names that the Service asks for. */
   readonly dnsNames: readonly string[];
-  /** The IP addresses that the Service asks for. */
   readonly addresses: readonly string[];
   readonly algorithm: KeyAlgorithm;
-  /** The lifetime that the Service asks for, in milliseconds. */
   readonly lifetimeMs: number;
-  /** The percentage of its life after which the Service wants it renewed. */
   readonly renewAfter: number;
   /** Computed at the same `now`. */
   readonly signing: Signing;
-  /** The content of its Secret. */
   readonly current: ServingCertFacts | undefined;
 }
 
@@ -51,7 +46,6 @@ const CHECKS = [
   { reason: 'DurationChanged', when: hasOtherDuration },
 ] as const satisfies readonly { readonly reason: string; readonly when: When }[];
 
-/** What to do with a serving cert, decided from `state` alone: no clock, no I/O. */
 export function planServingCert(state: ServingCertState): ServingCertPlan {
   const { current, signing } = state;
   if (current === undefined) return { kind: 'issue', reason: 'Missing' };
@@ -64,7 +58,6 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
   return { kind: 'keep', recheckAt: recheckTime(current, state) };
 }
 
-/** Memoised, because thousands of certs are compared with the same authority. */
 const fingerprintsIn = memoizeWeak(({ bridges, bundle }: Signing) => ({
   bridges: bridges.map(fingerprintsOf).join(),
   bundle: fingerprintsOf(bundle),
@@ -75,18 +68,12 @@ function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return left.size === right.size && [...left].every((name) => right.has(name));
 }
 
-/**
- * A clock far ahead of ours made the cert. But if our clock is before the start of the authority, our clock is behind.
- * Then the cert stays, because a cert made now could be expired for all other machines.
- */
+/** A clock far ahead made the cert. But if ours is before the start of the authority, ours is behind: the cert stays. */
 function startsInFuture({ notBefore }: UsableServingCert, { now, signing }: ServingCertState): boolean {
   return notBefore > after(now, CLOCK_TOLERANCE) && now >= signing.notBefore;
 }
 
-/**
- * A cert that already lasts as long as its authority allows is not renewed: the new one would end at the same time and
- * be due again at once. An expired cert is always due, so that the attempt to issue one fails with the real cause.
- */
+/** A cert that lasts as long as its authority allows stays, until it is expired and an attempt fails with the real cause. */
 function isRenewalDue(cert: UsableServingCert, state: ServingCertState): boolean {
   const { now, signing } = state;
   if (now < renewalTime(cert, state)) return false;
@@ -102,13 +89,9 @@ function hasOtherDuration({ notBefore, notAfter }: UsableServingCert, state: Ser
   return Math.abs(expected.getTime() - notAfter.getTime()) > SAME_DURATION;
 }
 
-/** The jitter in percent of the life. Every percentage that a Service may ask for is greater. */
 const JITTER = 10;
 
-/**
- * The jitter spreads certs that were made in the same minute. It derives from the uid, so a restart does not change it.
- * The life counts from the issue: a cert that lives for an hour must not be due when it is issued.
- */
+/** The jitter spreads certs of the same minute. The life counts from the issue: a cert of one hour must not be due then. */
 export function renewalTime(
   { notBefore, notAfter }: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
   { serviceUid, renewAfter }: Pick<ServingCertState, 'serviceUid' | 'renewAfter'>,
@@ -118,12 +101,10 @@ export function renewalTime(
   return after(issuedAt, Math.floor((life * (renewAfter - JITTER * fractionOf(serviceUid))) / 100));
 }
 
-/** A number from 0 (inclusive) to 1 (exclusive), derived from `text`. */
 function fractionOf(text: string): number {
   return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32;
 }
 
-/** The next instant at which the passage of time alone may change the result of a check. */
 export function recheckTime(
   cert: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
   state: Pick<ServingCertState, 'now' | 'serviceUid' | 'renewAfter' | 'signing'>,

@@ -8,7 +8,6 @@ import {
   firstClaim,
   type SecretClaim,
 } from './request.ts';
-import fc from 'fast-check';
 
 const NAME = 'gatehouse.dev/serving-cert-secret-name';
 const ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
@@ -91,13 +90,6 @@ test('the annotation of a Service precedes the operator’s point of renewal', (
   });
 });
 
-test('a headless Service gets names for its pods', () => {
-  const request = servingCertRequest(service({ [NAME]: 'db-tls' }, { clusterIP: 'None' }), rules);
-  expect(request).toMatchObject({
-    dnsNames: expect.arrayContaining(['*.db.prod.svc', '*.db.prod.svc.cluster.local']) as unknown,
-  });
-});
-
 const HEADLESS = { clusterIP: 'None' };
 const namesOf = (annotations: Record<string, string>, spec?: Service['spec']) => {
   const request = servingCertRequest(service({ [NAME]: 'db-tls', ...annotations }, spec), rules);
@@ -108,26 +100,6 @@ test('a headless Service can omit the wildcard, with which each pod can imperson
   expect(namesOf({ 'gatehouse.dev/serving-cert-wildcard': 'false' }, HEADLESS)).toEqual(
     namesOf({}, { clusterIP: '10.0.0.1' }),
   );
-});
-
-test('a Service can name the pods of its StatefulSet, which replaces the wildcard', () => {
-  expect(namesOf({ 'gatehouse.dev/serving-cert-pod-names': 'db:2, spare-7' }, HEADLESS)).toEqual([
-    'db.prod.svc',
-    'db.prod.svc.cluster.local',
-    ...['db-0', 'db-1', 'spare-7'].flatMap((pod) => [
-      `${pod}.db.prod.svc`,
-      `${pod}.db.prod.svc.cluster.local`,
-    ]),
-  ]);
-});
-
-test('a Service can request the short names', () => {
-  expect(namesOf({ 'gatehouse.dev/serving-cert-short-names': 'true' })).toEqual([
-    'db',
-    'db.prod',
-    'db.prod.svc',
-    'db.prod.svc.cluster.local',
-  ]);
 });
 
 test.each(['shop.apps.example.com', '*.apps.example.com', 'apps.example.com', 'blue.db.prod.svc'])(
@@ -247,76 +219,28 @@ describe('a client cert', () => {
   });
 });
 
-test.each([
-  ['a name that no Secret can have', { [NAME]: 'DB_TLS' }, {}, '"DB_TLS" cannot be the name of a Secret'],
-  ['an empty name', { [NAME]: '' }, {}, '"" cannot be the name of a Secret'],
-  ['an unknown algorithm', { [NAME]: 'x', [ALGORITHM]: 'ed25519' }, {}, 'RSA-2048, RSA-3072, Ed25519'],
-  ['a lifetime that is not a duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
-  ['a lifetime that is too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
-  ['a lifetime that is too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
-  ['a renewal after the end', { [NAME]: 'x', [RENEWAL]: '100%' }, {}, 'from 20% to 90% of the lifetime'],
-  [
-    'a renewal soon after the issue',
-    { [NAME]: 'x', [RENEWAL]: '19%' },
-    {},
-    '"19%" is not a whole percentage',
-  ],
-  ['a renewal that is not a percentage', { [NAME]: 'x', [RENEWAL]: '15d' }, {}, '"15d" is not a whole'],
-  [
-    'a name outside the allowed domains',
-    { [NAME]: 'x', [NAMES]: 'shop.example.com' },
-    {},
-    'allows for this namespace (apps.example.com;',
-  ],
-  [
-    'a name with the same ending',
-    { [NAME]: 'x', [NAMES]: 'evilapps.example.com' },
-    {},
-    'is in none of the domains',
-  ],
-  ['the name of another Service', { [NAME]: 'x', [NAMES]: 'pay.prod.svc' }, {}, "the cluster's own domain"],
-  [
-    'a name in the cluster domain',
-    { [NAME]: 'x', [NAMES]: 'a.pod.cluster.local' },
-    {},
-    "the cluster's own domain",
-  ],
-  [
-    'a name that is not a DNS name',
-    { [NAME]: 'x', [NAMES]: 'a_b.apps.example.com' },
-    {},
-    'has the label "a_b"',
-  ],
-  ['pods without a headless Service', { [NAME]: 'x', [PODS]: 'db:2' }, {}, 'headless'],
-  [
-    'pods with an invalid name',
-    { [NAME]: 'x', [PODS]: 'db:x' },
-    { clusterIP: 'None' },
-    '"db:x" is neither a pod',
-  ],
-  ['too many pods', { [NAME]: 'x', [PODS]: 'a:60,b:60' }, { clusterIP: 'None' }, 'at most 100'],
-  [
-    'a wildcard annotation that is not a boolean',
-    { [NAME]: 'x', [WILDCARD]: 'maybe' },
-    {},
-    'neither true nor false',
-  ],
-  [
-    'an unknown output',
-    { [NAME]: 'x', [OUTPUTS]: 'der' },
-    {},
-    '"der" is not one of pkcs12, jks, combined-pem',
-  ],
-  [
-    'a password in another namespace',
-    { [NAME]: 'x', [PASSWORD]: 'ns/secret/key' },
-    {},
-    'neither the name of a Secret',
-  ],
-])('%s is invalid, and the message gives the reason', (_what, annotations, spec, message) => {
-  const request = servingCertRequest(service(annotations, spec), rules);
-  expect(request.kind).toBe('invalid');
-  expect(request.kind === 'invalid' && request.message).toContain(message);
+test.each<[string, Record<string, string>, string, Service['spec']?]>([
+  ['a name that no Secret can have', { [NAME]: 'DB_TLS' }, '"DB_TLS" cannot be the name of a Secret'],
+  ['an empty name', { [NAME]: '' }, '"" cannot be the name of a Secret'],
+  ['an unknown algorithm', { [ALGORITHM]: 'ed25519' }, 'RSA-2048, RSA-3072, Ed25519'],
+  ['a lifetime that is not a duration', { [DURATION]: 'long' }, '"long" is not a duration'],
+  ['a lifetime that is too short', { [DURATION]: '59m' }, 'from 1h to 365d'],
+  ['a lifetime that is too long', { [DURATION]: '366d' }, 'from 1h to 365d'],
+  ['a renewal after the end', { [RENEWAL]: '100%' }, 'from 20% to 90% of the lifetime'],
+  ['a name outside the allowed domains', { [NAMES]: 'shop.example.com' }, 'namespace (apps.example.com;'],
+  ['a name with the same ending', { [NAMES]: 'evilapps.example.com' }, 'is in none of the domains'],
+  ['the name of another Service', { [NAMES]: 'pay.prod.svc' }, "the cluster's own domain"],
+  ['a name in the cluster domain', { [NAMES]: 'a.pod.cluster.local' }, "the cluster's own domain"],
+  ['a name that is not a DNS name', { [NAMES]: 'a_b.apps.example.com' }, 'has the label "a_b"'],
+  ['pods without a headless Service', { [PODS]: 'db:2' }, 'headless'],
+  ['pods with an invalid name', { [PODS]: 'db:x' }, '"db:x" is neither a pod', HEADLESS],
+  ['too many pods', { [PODS]: 'a:60,b:60' }, 'at most 100', HEADLESS],
+  ['a wildcard annotation that is not a boolean', { [WILDCARD]: 'maybe' }, 'neither true nor false'],
+  ['an unknown output', { [OUTPUTS]: 'der' }, '"der" is not one of pkcs12, jks, combined-pem'],
+  ['a password in another namespace', { [PASSWORD]: 'ns/secret/key' }, 'neither the name of a Secret'],
+])('%s is invalid, and the message gives the reason', (_what, annotations, message, spec) => {
+  const request = servingCertRequest(service({ [NAME]: 'x', ...annotations }, spec), rules);
+  expect(request).toMatchObject({ kind: 'invalid', message: expect.stringContaining(message) as string });
 });
 
 const claim = (name: string, createdAt: string | undefined, uid = name, own = false): SecretClaim => ({
@@ -342,21 +266,4 @@ test.each<[string, readonly SecretClaim[], string | undefined]>([
   ],
 ])('L3: a Secret that several Services request goes to %s', (_who, claims, name) => {
   expect(firstClaim(claims)?.name).toBe(name);
-});
-
-test('the order of the claims does not matter', () => {
-  const time = fc.constantFrom(undefined, '2026-01-01T00:00:00Z', '2026-01-01T00:00:01Z', 'garbage');
-  const claims = fc.uniqueArray(
-    fc.record({ name: fc.constant('x'), uid: fc.uuid(), createdAt: time, own: fc.boolean() }),
-    { selector: ({ uid }) => uid, minLength: 1, maxLength: 6 },
-  );
-  fc.assert(
-    fc.property(claims, fc.infiniteStream(fc.double({ noNaN: true })), (some, noise) => {
-      const shuffled = some
-        .map((one) => ({ one, at: Number(noise.next().value) }))
-        .sort((a, b) => a.at - b.at)
-        .map(({ one }) => one);
-      expect(firstClaim(shuffled)).toEqual(firstClaim(some));
-    }),
-  );
 });

@@ -32,7 +32,6 @@ import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorith
 import { openshiftSecretName } from './openshift.ts';
 import { isOutput, OUTPUTS, type Output } from './outputs.ts';
 
-/** The relevant fields of a Service. */
 export interface Service extends KubeObject {
   readonly spec?: {
     readonly type?: string;
@@ -41,7 +40,6 @@ export interface Service extends KubeObject {
   };
 }
 
-/** The settings of the operator for requests. */
 export interface RequestRules extends NameRules {
   /** Whether Gatehouse also honours the annotations of OpenShift's service-ca. */
   readonly openshift: boolean;
@@ -58,16 +56,13 @@ export interface AcceptedRequest {
   readonly dnsNames: readonly string[];
   /** The short names that it lacks, because they belong to another namespace. */
   readonly omittedNames: readonly string[];
-  /** Its cluster IPs. */
   readonly addresses: readonly string[];
   /** Whether it asks for its cluster IPs, which the operator does not allow. */
   readonly lacksAddresses: boolean;
   readonly algorithm: KeyAlgorithm;
-  /** Milliseconds. */
   readonly lifetimeMs: number;
   /** The percentage of its life after which the cert is renewed. */
   readonly renewAfter: number;
-  /** The outputs to write in addition to the PEM files. */
   readonly outputs: readonly Output[];
   /** The Secret with the password of the key stores, in the Service's namespace; undefined: the default password. */
   readonly keystorePassword: { readonly secretName: string; readonly key: string } | undefined;
@@ -77,17 +72,16 @@ export interface AcceptedRequest {
   readonly via: 'gatehouse' | 'openshift';
   /** Labels that the Secret must have. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** The request of Gatehouse's own Service, which takes precedence over all others. */
   readonly own?: boolean;
 }
 
-/** The request of a Service. Retries do not fix an `invalid` request: a user must edit the Service. */
+/** Retries do not fix an `invalid` request. */
 export type ServingCertRequest =
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly message: string; readonly via: AcceptedRequest['via'] }
   | AcceptedRequest;
 
-/** The Service with its annotations for this purpose, all under the prefix of serving certs. */
+/** With the annotations for this purpose, all under the prefix of serving certs. */
 function askingFor(purpose: LeafPurpose, service: Pick<Service, 'metadata'>): Service {
   if (purpose === 'serving') return service;
   const annotations = Object.entries(service.metadata?.annotations ?? {}).flatMap(([name, value]) =>
@@ -98,7 +92,7 @@ function askingFor(purpose: LeafPurpose, service: Pick<Service, 'metadata'>): Se
   return { ...service, metadata: { ...service.metadata, annotations: Object.fromEntries(annotations) } };
 }
 
-/** The Secret that a Service claims for this purpose, and by whose annotation. Gatehouse's own annotation takes precedence. */
+/** Gatehouse's own annotation takes precedence. */
 export function claimOf(
   service: Pick<Service, 'metadata'>,
   { openshift }: Pick<RequestRules, 'openshift'>,
@@ -165,7 +159,7 @@ function orderOf(
   };
 }
 
-/** The life of a cert for a valid request of this Service, in milliseconds; undefined: its annotation is invalid. */
+/** Undefined: its annotation is invalid. */
 export function requestedLifetime(
   service: Pick<Service, 'metadata'>,
   { maxLifetimeMs }: Pick<RequestRules, 'maxLifetimeMs'>,
@@ -209,7 +203,7 @@ function renewAfterOf(text: string | undefined, { renewAfter }: RequestRules): n
   return percent;
 }
 
-/** In the order of `OUTPUTS`, each once, so that equal requests compare as equal. */
+/** In the order of `OUTPUTS`, so that equal requests compare as equal. */
 function outputsOf(text = ''): readonly Output[] {
   const wanted = listOf(text);
   const unknown = wanted.find((output) => !isOutput(output));
@@ -231,8 +225,6 @@ function passwordOf(text: string | undefined): AcceptedRequest['keystorePassword
   return { secretName, key };
 }
 
-/** Several Services may name the same Secret. Every replica must give it to the same Service, now and later. */
-
 export interface SecretClaim {
   readonly name: string;
   readonly uid: string;
@@ -242,13 +234,9 @@ export interface SecretClaim {
   readonly own: boolean;
 }
 
-/** The valid claim is that of the oldest Service. If two were created in the same second, the smaller uid decides. */
-export function firstClaim<Claim extends SecretClaim>(claims: readonly Claim[]): Claim | undefined {
-  return claims.reduce<Claim | undefined>(
-    (first, claim) => (first === undefined || hasPrecedence(claim, first) ? claim : first),
-    undefined,
-  );
-}
+/** The oldest Service, then the smaller uid: every replica must give the Secret to the same Service. */
+export const firstClaim = <Claim extends SecretClaim>(claims: readonly Claim[]): Claim | undefined =>
+  claims.toSorted((a, b) => (hasPrecedence(a, b) ? -1 : 1))[0];
 
 export function hasPrecedence(a: SecretClaim, b: SecretClaim): boolean {
   if (a.own !== b.own) return a.own;

@@ -32,25 +32,22 @@ export interface ServiceIdentity {
   readonly uid: string;
 }
 
-/** The name of the Service for which Gatehouse marked a Secret; undefined: the Secret has no mark. */
 export const markedService = (secret: Secret): string | undefined =>
   secret.metadata?.annotations?.[SERVING_CERT_SERVICE];
 
-/** Whether our watch selects the Secret. An admission policy may remove the label. */
+/** An admission policy may remove the label. */
 export const hasLabel = ({ metadata }: Secret): boolean =>
   metadata?.labels?.[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value;
 
 /**
- * Who owns a Secret, from the view of a Service that asks for it. Gatehouse may write only `ours`. The API server
- * rejects updates of a Secret with the `wrong-type` or an `immutable` one: it must be deleted first. `another-service`:
- * the Secret is marked for another Service, which may no longer ask for it.
+ * From the view of a Service that asks for it. Gatehouse may write only `ours`. A Secret of the `wrong-type` or an
+ * `immutable` one must be deleted first. The Service of `another-service` may no longer ask for it.
  */
 export type SecretOwnership = 'ours' | 'another-service' | 'foreign' | 'wrong-type' | 'immutable';
 
 /**
- * A Secret is ours if Gatehouse marked it for a Service of this name and no other controller has taken it over, or if
- * its owner allows Gatehouse to adopt it. The uid may differ if the Service was recreated, or restored from a backup.
- * @param openshift whether a Secret that service-ca made for this Service is ours too
+ * Ours: Gatehouse marked it for a Service of this name and no other controller has taken it over, or its owner allows
+ * adoption. The uid may differ, after a restore. @param openshift whether what service-ca made for this Service is ours
  */
 export function ownership(
   secret: Secret,
@@ -66,7 +63,6 @@ export function ownership(
   return writability(secret);
 }
 
-/** Whether the API server accepts writes to a Secret that may be ours. */
 export function writability(secret: Secret): 'ours' | 'wrong-type' | 'immutable' {
   if (secret.type !== TLS_SECRET_TYPE) return 'wrong-type';
   return secret.immutable === true ? 'immutable' : 'ours';
@@ -80,10 +76,8 @@ function mayAdopt({ metadata }: Secret, service: ServiceIdentity, openshift: boo
   );
 }
 
-/** A Secret, or its stored form, which has no data. */
 export type MaybeStored = Secret & { readonly hasForeignKeys?: boolean };
 
-/** Whether other writers keep data in the Secret. Gatehouse does not delete it. */
 export const hasForeignKeys = (secret: MaybeStored): boolean =>
   secret.hasForeignKeys ?? Object.keys(foreignData(secret)).length > 0;
 
@@ -98,10 +92,7 @@ function foreignData(secret: Secret): SecretData {
   return Object.fromEntries(Object.entries(secret.data ?? {}).filter(([key]) => !ours.has(key)));
 }
 
-/**
- * `secret` with only the data of other writers. The marks stay, so that its Service can have it again. The API server
- * requires both TLS keys in a Secret of this type.
- */
+/** With only the data of other writers. The marks stay, so that its Service can have it again. */
 export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity, 'name'>): Secret {
   const { metadata } = secret;
   return {
@@ -120,11 +111,9 @@ type Strings = Readonly<Record<string, string>>;
 const annotationsWithout = ({ metadata }: Secret, ...names: readonly string[]): Strings =>
   Object.fromEntries(Object.entries(metadata?.annotations ?? {}).filter(([name]) => !names.includes(name)));
 
-/** Labels and annotations that a Secret needs in addition to our own marks. */
 export interface ExtraMarks {
   readonly labels?: Strings | undefined;
   readonly annotations?: Strings | undefined;
-  /** The percentage of its life after which the cert is renewed. */
   readonly renewAfter?: number;
 }
 
@@ -137,9 +126,8 @@ export interface ServingCertContent {
 }
 
 /**
- * The desired Secret: `existing` (which must be ours) with the serving cert in it, or a new one. Data, labels,
- * annotations and owners from other writers stay. `metadata.resourceVersion` stays too, so that the write fails if the
- * Secret has changed.
+ * `existing` (which must be ours) with the serving cert in it, or a new Secret. Content of other writers stays, and
+ * `resourceVersion`, so that the write fails if the Secret has changed.
  */
 export function withServingCert(existing: Secret | undefined, content: ServingCertContent): Secret {
   const { service, secretName, chain, privateKey, bundle } = content;
@@ -161,7 +149,6 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
   };
 }
 
-/** `secret` with the marks of its Service: the label that our watch selects, the annotations, the owner. */
 export function withMarks(
   secret: MaybeStored,
   service: ServiceIdentity,
@@ -189,7 +176,6 @@ export function withMarks(
   };
 }
 
-/** When the cert in the Secret is renewed, as {@link withMarks} wrote it. */
 export const markedRenewAfter = ({ metadata }: Secret): number =>
   parseRenewalPoint(metadata?.annotations?.[SERVING_CERT_RENEW_AFTER] ?? '') ?? DEFAULT_RENEW_AFTER;
 
@@ -200,7 +186,6 @@ const ownersWithout = (
 ): readonly OwnerReference[] =>
   owners.filter((owner) => !isService(owner) || (owner.name !== service.name && owner.controller !== true));
 
-/** `existing` with the current CA bundle and, if given, another chain for its leaf. Its key stays. */
 export function withTrust(
   existing: Secret,
   { chain, bundle }: { readonly chain: CertificatePem | undefined; readonly bundle: CertificatePem },
@@ -209,10 +194,7 @@ export function withTrust(
   return { ...existing, data: { ...existing.data, ...certificate, [CA_BUNDLE_KEY]: base64(bundle) } };
 }
 
-/**
- * `secret` with the files of `outputs`, and without files that Gatehouse wrote earlier and that are no longer
- * requested. Files of the same names from other writers stay if `outputs` does not include them.
- */
+/** Without files that Gatehouse wrote earlier and that are no longer requested. Files of other writers stay. */
 export function withOutputs(secret: Secret, outputs: readonly Output[], files: Strings): Secret {
   const stale = writtenOutputs(secret).flatMap((output) =>
     outputs.includes(output) ? [] : OUTPUT_KEYS[output],
@@ -227,7 +209,6 @@ export function withOutputs(secret: Secret, outputs: readonly Output[], files: S
   };
 }
 
-/** The outputs that Gatehouse wrote into a Secret. */
 export const writtenOutputs = (secret: Secret): readonly Output[] =>
   listOf(secret.metadata?.annotations?.[SERVING_CERT_OUTPUTS] ?? '').filter(isOutput);
 

@@ -25,7 +25,6 @@ export const OID = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
-/** Who presents a leaf. */
 export const LEAF_PURPOSES = ['serving', 'client'] as const;
 export type LeafPurpose = (typeof LEAF_PURPOSES)[number];
 /** A leaf has exactly one extended key usage: no server accepts a serving cert from a client. */
@@ -39,7 +38,6 @@ export const KEY_USAGE = {
   crlSign: 0x02,
 } as const;
 
-/** Fields that Node's `X509Certificate` does not expose. */
 export interface CertificateFields {
   /** The DER of the subject. The issuer name in certificates that this CA signs is a copy of these bytes. */
   readonly subject: Uint8Array;
@@ -49,29 +47,25 @@ export interface CertificateFields {
   readonly addresses: readonly Uint8Array[];
   /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
   readonly keyUsage: number | undefined;
-  /** How many CAs are allowed between this one and a leaf; undefined: any number. */
   readonly pathLength: number | undefined;
   /** The DER of the extension; undefined if the CA may sign any name. */
   readonly nameConstraints: Uint8Array | undefined;
-  /** The domains in which the CA may sign DNS names; undefined if it may sign any. */
+  /** Of DNS names; undefined if the CA may sign any. */
   readonly permittedDomains: readonly string[] | undefined;
-  /** The domains in which the CA may sign no DNS name, even if they are permitted. The empty domain is every name. */
+  /** Not even if they are permitted. The empty domain is every name. */
   readonly excludedDomains: readonly string[];
-  /** The address ranges (address, then mask) in which the CA may sign IP addresses; undefined if it may sign any. */
+  /** Address, then mask; undefined if the CA may sign any. */
   readonly permittedAddresses: readonly Uint8Array[] | undefined;
-  /** The address ranges in which the CA may sign no IP address. */
   readonly excludedAddresses: readonly Uint8Array[];
-  /** Whether it constrains other names than DNS names, email addresses, URIs and IP addresses. */
+  /** Other than DNS names, email addresses, URIs and IP addresses. */
   readonly constrainsOtherNames: boolean;
-  /** Object identifiers; undefined if the certificate does not restrict its purpose. */
   readonly extendedKeyUsage: readonly string[] | undefined;
-  /** Object identifier of the algorithm with which its issuer signed it. */
   readonly signatureAlgorithm: string;
-  /** Object identifiers, and whether the extension is critical: a verifier that does not know it must refuse. */
+  /** Whether each is critical: a verifier that does not know it must refuse. */
   readonly extensions: ReadonlyMap<string, boolean>;
 }
 
-/** Which names a CA may sign. The names in a leaf must be within the limits of each CA above it. */
+/** The names in a leaf must be within the limits of each CA above it. */
 export type NameLimits = Pick<
   CertificateFields,
   'permittedDomains' | 'excludedDomains' | 'permittedAddresses' | 'excludedAddresses'

@@ -21,7 +21,7 @@ import {
 } from './der.ts';
 import { toCertificatePem, type CertificatePem } from './pem.ts';
 
-/** The subject of a certificate: the DER of a Name, and the id by which other certificates refer to the key. */
+/** The DER of a Name, and the id by which other certificates refer to the key. */
 export interface Subject {
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
@@ -29,28 +29,21 @@ export interface Subject {
 
 export interface Issuer extends Subject {
   readonly publicKey: KeyObject;
-  /** Signs with the private key. */
   readonly sign: Sign;
 }
 
 type CertificatePurpose =
-  | {
-      readonly kind: 'authority';
-      /** The DER of the extension, from {@link nameConstraints}. Undefined: the CA may sign any name. */
-      readonly nameConstraints?: Uint8Array | undefined;
-    }
+  | { readonly kind: 'authority'; readonly nameConstraints?: Uint8Array | undefined }
   | ({ readonly kind: LeafPurpose } & LeafNames);
 
 interface LeafNames {
   readonly dnsNames: readonly string[];
-  /** IP addresses, of 4 or 16 octets. */
   readonly addresses?: readonly Uint8Array[];
 }
 
 export interface CertificateTemplate {
   readonly subject: Subject;
   readonly publicKey: KeyObject;
-  /** Content of a DER INTEGER: positive, minimal, at most 20 octets. */
   readonly serial: Uint8Array;
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -73,21 +66,14 @@ export function keyIdOf(publicKey: KeyObject): Uint8Array {
   return createHash('sha256').update(bitStringContent(bits)).digest().subarray(0, 20);
 }
 
-/**
- * Copies the subject of an existing certificate. Verifiers compare the bytes of names and key ids, so a recomputed
- * subject (with another hash or another string type) may not match.
- * @throws Error if the certificate has no subject key id.
- */
+/** Copied: verifiers compare bytes, so a recomputed subject (another hash or string type) may not match. */
 export function subjectOf(certificate: X509Certificate): Subject {
   const { subject, subjectKeyId } = certificateFields(certificate);
   if (subjectKeyId === undefined) throw new Error('the certificate has no subject key identifier');
   return { name: subject, keyId: subjectKeyId };
 }
 
-/**
- * Builds and signs an X.509 v3 certificate that follows the profile of RFC 5280.
- * @throws Error if the validity is empty, the serial is not allowed, or the key of `issuer` cannot sign.
- */
+/** As in RFC 5280. @throws Error if the validity is empty, the serial is not allowed, or the issuer cannot sign */
 export async function signCertificate(
   template: CertificateTemplate,
   issuer: Issuer,
@@ -116,16 +102,13 @@ export async function signCertificate(
 
 type Term = Pick<CertificateTemplate, 'serial' | 'notBefore' | 'notAfter'>;
 
-/**
- * The DER of NameConstraints (RFC 5280 §4.2.1.10): a CA may sign only names in these domains, and no IP address.
- */
+/** RFC 5280 §4.2.1.10: a CA may sign only names in these domains, and no IP address. */
 export function nameConstraints(domains: readonly string[]): Uint8Array {
   const everyAddress = [8, 32].map((octets) => sequence(implicit(7, new Uint8Array(octets)))); // IPv4 and IPv6
   const permitted = domains.map((domain) => sequence(implicit(2, Buffer.from(domain, 'latin1'))));
   return encode(sequence(explicit(0, ...permitted), explicit(1, ...everyAddress)));
 }
 
-/** A self-signed root. @throws Error as {@link commonName} and {@link signCertificate} */
 export async function signRoot(
   name: string,
   { publicKey, sign }: Pick<Issuer, 'publicKey' | 'sign'>,
@@ -138,7 +121,7 @@ export async function signRoot(
   return { issuer, certificate: await signCertificate(template, issuer) };
 }
 
-/** A leaf for a server or a client. Its subject is empty, so the API server accepts it as no user. @throws Error as {@link signCertificate} */
+/** Its subject is empty, so the API server accepts it as no user. */
 export async function signServingCert(
   names: LeafNames,
   publicKey: KeyObject,

@@ -1,29 +1,20 @@
-/** What clients accept: a path of CAs, and the chain of a leaf. */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { quote } from '../../json/printable.ts';
 import { certificateFields, KEY_USAGE, OID, type CertificateFields } from './certificate-fields.ts';
 import { readableCertificates } from './pem.ts';
 
-/**
- * Which clients count: `all`, or only those that tolerate deviations from RFC 5280. OpenSSL with `-x509_strict` and
- * Python from 3.13 on do not.
- */
+/** `tolerant`: of deviations from RFC 5280. OpenSSL with `-x509_strict` and Python from 3.13 on are not. */
 export type Clients = 'all' | 'tolerant';
 
-/**
- * Why some client rejects every server certificate below this path of CAs, which starts with the CA that signs the
- * leaves; undefined if the clients accept them. Node's `X509Certificate` checks none of this. Judges no names.
- */
+/** Why some client rejects every server certificate below this path, which starts with the CA that signs. */
 export function pathProblem(
   path: readonly X509Certificate[],
   now: Date,
   clients: Clients = 'all',
 ): string | undefined {
   for (const [below, ca] of path.entries()) {
-    const problem = caProblem(
-      { ca, fields: certificateFields(ca), below, issuer: path[below + 1], now },
-      clients,
-    );
+    const position = { ca, fields: certificateFields(ca), below, issuer: path[below + 1], now };
+    const problem = caProblem(position, clients);
     if (problem !== undefined) return path.length === 1 ? problem : `${nameOf(ca)}: ${problem}`;
   }
   return undefined;
@@ -89,10 +80,7 @@ function caProblem(position: Position, clients: Clients): string | undefined {
   return undefined;
 }
 
-/**
- * Go rejects longer RSA keys in a handshake. Java before 15 knows no Ed25519, and some TLS libraries, BoringSSL for
- * example, do not enable P-521 and Ed25519.
- */
+/** Go rejects longer RSA keys. Java before 15 knows no Ed25519, and some libraries do not enable P-521 and Ed25519. */
 function keyProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
   const { modulusLength, namedCurve } = asymmetricKeyDetails ?? {};
   const isUsable =
@@ -135,7 +123,6 @@ const SIGNATURES: ReadonlySet<string> = new Set([
   '1.2.840.10045.4.3.4',
 ]);
 
-/** Clients do not verify the signature of a root. */
 function linkProblem({ ca, issuer, fields }: Position): string | undefined {
   if (issuer === undefined) return undefined;
   if (!hasIssued(issuer, ca)) return `${nameOf(issuer)} did not issue it`;
@@ -144,16 +131,13 @@ function linkProblem({ ca, issuer, fields }: Position): string | undefined {
     : `the algorithm of its signature (${fields.signatureAlgorithm}) is one that some clients reject: use RSA or ECDSA with SHA-256, SHA-384 or SHA-512`;
 }
 
-/**
- * Whether a client that trusts `bundle` accepts this chain (leaf first). Checks signatures and validity; the caller
- * checks names. An unreadable chain is not trusted, and an unreadable bundle trusts nothing.
- */
+/** Checks signatures and validity; the caller checks names. An unreadable chain or bundle trusts nothing. */
 export function isTrustedBy(chain: string, bundle: string, now: Date): boolean {
   const [leaf, ...others] = readableCertificates(chain) ?? [];
   return leaf !== undefined && leadsTo(readableCertificates(bundle) ?? [], leaf, others, now);
 }
 
-/** @param others possible intermediates. Each is used at most once, so that a cycle of certificates ends. */
+/** Each of `others` is used at most once, so that a cycle of certificates ends. */
 function leadsTo(
   roots: readonly X509Certificate[],
   certificate: X509Certificate,
@@ -162,16 +146,10 @@ function leadsTo(
 ): boolean {
   if (!isValidAt(certificate, now)) return false;
   if (roots.some((root) => isValidAt(root, now) && hasIssued(root, certificate))) return true;
-  return others.some(
-    (issuer) =>
-      hasIssued(issuer, certificate) &&
-      leadsTo(
-        roots,
-        issuer,
-        others.filter((other) => other !== issuer),
-        now,
-      ),
-  );
+  return others.some((issuer) => {
+    const rest = others.filter((other) => other !== issuer);
+    return hasIssued(issuer, certificate) && leadsTo(roots, issuer, rest, now);
+  });
 }
 
 /** Whether `issuer` signed the certificate, and may have. */

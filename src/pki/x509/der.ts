@@ -60,10 +60,7 @@ export const explicit = (tag: ContextTag, ...nodes: readonly DerNode[]) =>
 export const implicit = (tag: ContextTag, content: Uint8Array) =>
   asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], false, toBinary(content));
 
-/**
- * The Time of RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. Drops fractions of a second.
- * @throws Error for a date that no certificate can hold.
- */
+/** UTCTime through 2049, then GeneralizedTime (RFC 5280 §4.1.2.5). @throws Error if no certificate can hold the date */
 export function time(date: Date): DerNode {
   const year = date.getUTCFullYear();
   if (!(year >= 1950 && year <= 9999))
@@ -73,11 +70,9 @@ export function time(date: Date): DerNode {
     : primitive(Type.GENERALIZEDTIME, asn1.dateToGeneralizedTime(date));
 }
 
-/** The nodes inside a constructed node; none for a primitive one. */
 export const childrenOf = (node: DerNode | undefined): readonly DerNode[] =>
   node !== undefined && Array.isArray(node.value) ? node.value : [];
 
-/** The bytes inside a primitive node; none for a constructed one. */
 export const contentOf = (node: DerNode | undefined): Uint8Array =>
   typeof node?.value === 'string' ? ofBinary(node.value) : new Uint8Array();
 

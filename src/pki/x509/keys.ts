@@ -36,7 +36,6 @@ export async function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair>
   }
 }
 
-/** The algorithm of a key; undefined if Gatehouse does not make such keys. */
 export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
   const { namedCurve, modulusLength } = key.asymmetricKeyDetails ?? {};
   return new Map<string, KeyAlgorithm>([
@@ -48,18 +47,10 @@ export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
   ]).get(`${key.asymmetricKeyType ?? ''} ${namedCurve ?? modulusLength ?? ''}`);
 }
 
-/**
- * A serial number of 128 random bits: attackers cannot guess it, and no two replicas draw the same number.
- * @returns the content of a DER INTEGER, from {@link toSerial}.
- */
-export function randomSerial(): Uint8Array {
-  return toSerial(randomBytes(16));
-}
+/** 128 random bits: attackers cannot guess it, and no two replicas draw the same number. */
+export const randomSerial = (): Uint8Array => toSerial(randomBytes(16));
 
-/**
- * Bytes as the content of a DER INTEGER that is positive and minimal, at most one octet longer than `bytes`
- * (RFC 5280 §4.1.2.2 allows 20 octets and forbids zero).
- */
+/** A DER INTEGER, positive and minimal, at most one octet longer (RFC 5280 §4.1.2.2 allows 20 octets, forbids zero). */
 export function toSerial(bytes: Uint8Array): Uint8Array {
   const firstUsed = bytes.findIndex((byte) => byte !== 0);
   if (firstUsed === -1) return Uint8Array.of(1);

@@ -1,4 +1,3 @@
-/** IP addresses, as text and as the octets in certificates (RFC 5280 §4.2.1.6), and which names a CA may sign. */
 import type { NameLimits } from './certificate-fields.ts';
 
 /** URLs normalise IPv4 addresses to this form. No DNS name ends in a number (RFC 1123 §2.1). */
@@ -26,7 +25,6 @@ export function canonicalAddress(text: string): string | undefined {
   return URL.parse(`http://[${text}]`)?.hostname.slice(1, -1);
 }
 
-/** The canonical text of these octets. For another number of octets, a text that no address has. */
 export function addressText(octets: Uint8Array): string {
   if (octets.length !== 16) return octets.join('.');
   const groups = Array.from({ length: 8 }, (_, group) =>
@@ -44,7 +42,6 @@ type AddressLimits = Pick<NameLimits, 'permittedAddresses' | 'excludedAddresses'
 export const isInside = (name: string, domain: string): boolean =>
   name === domain || name.endsWith(`.${domain}`);
 
-/** The first of these DNS names that is outside the limits. */
 export const forbiddenName = (
   limits: readonly DomainLimits[],
   dnsNames: readonly string[],
@@ -54,7 +51,6 @@ const permits = ({ permittedDomains, excludedDomains }: DomainLimits, name: stri
   (permittedDomains?.some((domain) => isInside(name, domain)) ?? true) &&
   !excludedDomains.some((domain) => domain === '' || isInside(name, domain));
 
-/** The first of these IP addresses that is outside the limits. */
 export const forbiddenAddress = (
   limits: readonly AddressLimits[],
   addresses: readonly string[],
@@ -72,7 +68,6 @@ function permitsAddress({ permittedAddresses, excludedAddresses }: AddressLimits
   return (permittedAddresses?.some(isInRange) ?? true) && !excludedAddresses.some(isInRange);
 }
 
-/** For messages: the permitted domains, and the excluded ones. */
 export const describeLimits = (limits: readonly DomainLimits[]): string =>
   limits
     .flatMap(({ permittedDomains = [], excludedDomains }) => [

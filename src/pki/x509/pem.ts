@@ -11,9 +11,8 @@ const END = '-----END CERTIFICATE-----';
 const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
 
 /**
- * The certificates of a PEM text, in order. Accepts CRLF, and skips text around the certificates (RFC 7468 §2). Runs in
- * linear time, even for hostile input.
- * @throws Error if a block is cut off, does not hold a certificate, or holds one without a readable validity.
+ * Accepts CRLF and text around the certificates (RFC 7468 §2). Runs in linear time, even for hostile input.
+ * @throws Error if a block is cut off, does not hold a certificate, or holds one without a readable validity
  */
 export function splitCertificates(pem: string): X509Certificate[] {
   const certificates: X509Certificate[] = [];
@@ -43,14 +42,10 @@ function parseDer(der: Uint8Array, ordinal: number): X509Certificate {
   }
 }
 
-/**
- * For a malformed time, the texts say so. The dates must not be asked: Node makes them from uninitialised memory then,
- * mostly an Invalid Date, which makes every comparison false and which cannot be formatted.
- */
+/** The texts say so. Node makes the dates from uninitialised memory then: mostly an Invalid Date, equal to nothing. */
 export const hasReadableValidity = ({ validFrom, validTo }: X509Certificate): boolean =>
   ![validFrom, validTo].some((time) => Number.isNaN(Date.parse(time)));
 
-/** Writes certificates in the format of Gatehouse. */
 export function toCertificatePem(certificates: readonly { readonly raw: Uint8Array }[]): CertificatePem {
   return brandCertificates(certificates.map(({ raw }) => block(raw)).join(''));
 }
@@ -65,33 +60,23 @@ function block(der: Uint8Array): string {
 export const joinCertificatePems = (parts: readonly CertificatePem[]): CertificatePem =>
   brandCertificates(parts.join(''));
 
-/**
- * Checks and normalises PEM from other writers.
- * @throws Error if the text holds no certificate, or a broken one.
- */
-export function parseCertificatePem(text: string): CertificatePem {
-  return toCertificatePem(splitCertificates(text));
-}
+/** From other writers. @throws Error if the text holds no certificate, or a broken one */
+export const parseCertificatePem = (text: string): CertificatePem =>
+  toCertificatePem(splitCertificates(text));
 
 function brandCertificates(pem: string): CertificatePem {
   if (!pem.startsWith(BEGIN)) throw new Error('there is no PEM certificate');
   return pem as CertificatePem;
 }
 
-/** The first certificate of a PEM text. In a chain, this is the leaf. */
 export function firstCertificate(pem: CertificatePem): X509Certificate {
   const [first] = splitCertificates(pem);
   if (first === undefined) throw new Error('there is no PEM certificate');
   return first;
 }
 
-/**
- * Converts a private key in any PEM form that Node reads (PKCS#1, SEC1, PKCS#8) to PKCS#8.
- * @throws Error if the text is not a private key, or is encrypted. The message never holds a part of the key.
- */
-export function parsePrivateKeyPem(text: string): PrivateKeyPem {
-  return toPrivateKeyPem(privateKeyOf(text));
-}
+/** @throws Error if the text is not a private key, or is encrypted. The message never holds a part of the key */
+export const parsePrivateKeyPem = (text: string): PrivateKeyPem => toPrivateKeyPem(privateKeyOf(text));
 
 export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
   const pem = key.export({ type: 'pkcs8', format: 'pem' });
@@ -102,7 +87,7 @@ export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
 const isPkcs8 = (pem: string | Buffer): pem is PrivateKeyPem =>
   typeof pem === 'string' && pem.startsWith('-----BEGIN PRIVATE KEY-----');
 
-/** Reads a private key in any PEM form that Node reads. @throws Error as {@link parsePrivateKeyPem} */
+/** In any form that Node reads: PKCS#1, SEC1, PKCS#8. @throws Error as {@link parsePrivateKeyPem} */
 export function privateKeyOf(text: string): KeyObject {
   try {
     return createPrivateKey(text);
@@ -124,7 +109,6 @@ export const fingerprintsOf = (pem: string): string | undefined =>
     .sort()
     .join();
 
-/** The certificates of a PEM text; undefined if the text is broken. */
 export function readableCertificates(pem: string): X509Certificate[] | undefined {
   try {
     return splitCertificates(pem);

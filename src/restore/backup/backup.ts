@@ -6,14 +6,13 @@ import { printable } from '../../json/printable.ts';
 
 export interface BackupItem {
   readonly resource: GroupResource;
-  /** Undefined for cluster-scoped objects. */
   readonly namespace: string | undefined;
   readonly name: string;
   readonly object: JsonObject;
 }
 
 export interface Backup {
-  /** The format version, e.g. `1.1.0`. Undefined if the objects do not come from a Velero backup. */
+  /** Undefined if the objects do not come from a Velero backup. */
   readonly format: string | undefined;
   readonly items: readonly BackupItem[];
 }
@@ -23,26 +22,12 @@ export class UnusableBackup extends Error {
   override readonly name = 'UnusableBackup';
 }
 
-/** Limits against forged archives. An API server stores no object over 3 MiB. */
-export const BACKUP_LIMITS = {
-  /** Files, including those without objects. */
-  files: 1_000_000,
-  /** Bytes of one file. */
-  fileBytes: 16 * 2 ** 20,
-  /** Bytes of all files, decompressed. */
-  bytes: 2 * 2 ** 30,
-} as const;
+export const BACKUP_LIMITS = { files: 1_000_000, fileBytes: 16 * 2 ** 20, bytes: 2 * 2 ** 30 } as const;
 
 export interface BackupCollector {
-  /**
-   * Whether the content of this file is needed. Call it once per file.
-   *
-   * @throws UnusableBackup for a path that leaves the backup, or that occurs twice
-   */
+  /** Call it once per file. @throws UnusableBackup for a path that leaves the backup, or that occurs twice */
   readonly wants: (path: string) => boolean;
-  /** @throws UnusableBackup if the content is invalid */
   readonly add: (path: string, content: string) => void;
-  /** @throws UnusableBackup if the files are not a Velero backup */
   readonly finish: () => Backup;
 }
 
@@ -90,7 +75,6 @@ const isBetter = ({ rank }: BackupPath, known: { readonly rank: number } | undef
 const identityOf = ({ resource, ...ref }: BackupPath): string =>
   `${groupResourceName(resource)} ${objectKey(ref)}`;
 
-/** @throws UnusableBackup if the path is absolute or contains `..` */
 function cleanPath(path: string): string {
   const parts = path.split('/').filter((part, index) => part !== '.' && !(part === '' && index > 0));
   if (parts[0] === '' || parts.includes('..') || path.includes('\\') || path.includes('\0'))
@@ -116,25 +100,16 @@ function objectAt(path: string, { namespace, name }: BackupPath, content: string
 
 interface BackupPath {
   readonly resource: GroupResource;
-  /** Undefined for cluster-scoped objects. */
   readonly namespace: string | undefined;
   readonly name: string;
-  /**
-   * A backup contains most objects twice: at the path without a version, and in the folder of the preferred version.
-   * It may also contain other versions. The lowest rank is the one that Velero restores.
-   */
+  /** Most objects are there twice, without a version and in the preferred one. Velero restores the lowest rank. */
   readonly rank: number;
 }
 
 const PREFERRED = '-preferredversion';
 const SCOPED = /^(?:cluster|namespaces\/(?<namespace>[^/]+))\/(?<name>[^/]+)\.json$/;
 
-/**
- * Parses e.g. `resources/servers.infra.example.com/v1-preferredversion/namespaces/shop/db.json`.
- *
- * @param path without a leading slash
- * @returns undefined for any other file of a backup
- */
+/** E.g. `resources/servers.infra.example.com/v1-preferredversion/namespaces/shop/db.json`; undefined: another file. */
 function parseBackupPath(path: string): BackupPath | undefined {
   const [root, folder = '', ...rest] = path.split('/');
   if (root !== 'resources' || folder === '') return undefined;
@@ -145,7 +120,7 @@ function parseBackupPath(path: string): BackupPath | undefined {
   return { resource: parseGroupResource(folder), namespace, name, rank };
 }
 
-/** Parses e.g. `servers.infra.example.com`, or `pods` of the core group. */
+/** E.g. `servers.infra.example.com`, or `pods` of the core group. */
 export function parseGroupResource(text: string): GroupResource {
   const [resource = '', ...group] = text.split('.');
   return { group: group.join('.'), resource };

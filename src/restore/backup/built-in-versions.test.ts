@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { isServedBuiltIn } from './built-in-versions.ts';
 
 test.each([

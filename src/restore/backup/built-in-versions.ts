@@ -3,11 +3,7 @@
 /** `[apiVersion, kinds, first minor version, last minor version]`; no kinds: all other kinds of that apiVersion. */
 type Row = readonly [apiVersion: string, kinds: string, since: number, until?: number];
 
-/**
- * What API servers from 1.30 to 1.37 do not serve all by default,.
- *
- * @see APILifecycleIntroduced and APILifecycleRemoved in k8s.io/api
- */
+/** What not all API servers from 1.30 to 1.37 serve by default. @see APILifecycleIntroduced in k8s.io/api */
 const ROWS: readonly Row[] = [
   ['admissionregistration.k8s.io/v1', 'MutatingAdmissionPolicy MutatingAdmissionPolicyBinding', 36],
   ['certificates.k8s.io/v1', 'ClusterTrustBundle PodCertificateRequest', 37],
@@ -19,11 +15,7 @@ const ROWS: readonly Row[] = [
   ['storagemigration.k8s.io/v1', '', 37],
 ];
 
-/**
- * Undefined: no supported release has added or removed it, so the kinds of the newest release decide.
- *
- * @param minor of Kubernetes 1.x
- */
+/** Undefined: no supported release has added or removed it, so the kinds of the newest release decide. */
 export function isServedBuiltIn(apiVersion: string, kind: string, minor: number): boolean | undefined {
   const row = ROWS.find(
     ([version, kinds]) => version === apiVersion && (kinds === '' || kinds.split(' ').includes(kind)),

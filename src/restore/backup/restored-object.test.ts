@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { mergeDiff, restoredObject } from './restored-object.ts';
 
 const metadata = {

@@ -1,6 +1,5 @@
 /** Changes an object of a backup as Velero does before it creates the object. */
 import { createHash } from 'node:crypto';
-
 import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { veleroName } from '../restored-by.ts';
 import type { BackupItem } from './backup.ts';
@@ -11,7 +10,7 @@ export interface RestoreNames {
   readonly namespaceMapping: Readonly<Record<string, string>>;
 }
 
-/** The metadata that belongs to the object of the old cluster. managedFields are restored by a second write. */
+/** managedFields are restored by a second write. */
 const STRIPPED: ReadonlySet<string> = new Set([
   'generateName',
   'selfLink',
@@ -24,14 +23,12 @@ const STRIPPED: ReadonlySet<string> = new Set([
   'ownerReferences',
 ]);
 
-/** Removes the fields of the old object: labels, annotations, finalizers and managedFields stay. */
 export function stripped(object: JsonObject): JsonObject {
   const metadata = Object.entries(objectIn(object, 'metadata')).filter(([key]) => !STRIPPED.has(key));
   const others = Object.entries(object).filter(([key]) => key !== 'status');
   return { ...Object.fromEntries(others), metadata: Object.fromEntries(metadata) };
 }
 
-/** The namespace of the object after the restore. */
 export const mappedNamespace = (
   namespace: string | undefined,
   { namespaceMapping }: Pick<RestoreNames, 'namespaceMapping'>,
@@ -40,7 +37,6 @@ export const mappedNamespace = (
     ? namespaceMapping[namespace]
     : namespace;
 
-/** The object that Velero creates. */
 export function restoredObject({ object, namespace }: BackupItem, names: RestoreNames): JsonObject {
   const bare = stripped(object);
   const place = mappedNamespace(namespace, names);
@@ -54,7 +50,6 @@ export function restoredObject({ object, namespace }: BackupItem, names: Restore
   };
 }
 
-/** The labels that Velero adds to every object except Namespaces. */
 export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Record<string, string>> => ({
   'velero.io/backup-name': veleroName(backup, sha256),
   'velero.io/restore-name': veleroName(restore, sha256),
@@ -62,7 +57,6 @@ export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Recor
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The merge patch that changes one object into another; undefined if they are equal. */
 export function mergeDiff(before: JsonObject, after: JsonObject): JsonObject | undefined {
   const changes: [string, JsonValue][] = Object.keys(before)
     .filter((key) => !Object.hasOwn(after, key))

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-
 import type { JsonObject } from '../../json/json.ts';
 import { parseGroupResource } from './backup.ts';
 import { createSelection, restoreOrder, type SelectionOptions } from './selection.ts';

@@ -17,7 +17,6 @@ export interface SelectionOptions {
   readonly selector?: NormalSelector | undefined;
 }
 
-/** Why Velero does not restore an object. */
 export type Skipped =
   | 'namespace is excluded'
   | 'resource is excluded'
@@ -27,7 +26,6 @@ export type Skipped =
   | 'already completed'
   | 'mirror pod';
 
-/** Kinds that Velero never restores. */
 const NEVER: ReadonlySet<string> = new Set([
   'nodes',
   'events',
@@ -40,7 +38,7 @@ const NEVER: ReadonlySet<string> = new Set([
   'volumeattachments.storage.k8s.io',
 ]);
 
-/** Returns the reason why Velero skips an object; undefined: Velero restores it. */
+/** Undefined: Velero restores the object. */
 export function createSelection(options: SelectionOptions): (item: BackupItem) => Skipped | undefined {
   const { includeClusterResources, selector } = options;
   const namespaces = includes(options.includeNamespaces, options.excludeNamespaces);
@@ -89,7 +87,6 @@ function endedReason(kind: string, object: JsonObject): Skipped | undefined {
   return phase === 'Succeeded' || phase === 'Failed' ? 'already completed' : undefined;
 }
 
-/** The kinds that Velero restores first, in this order. */
 const FIRST: readonly string[] = [
   'customresourcedefinitions.apiextensions.k8s.io',
   'namespaces',
@@ -121,7 +118,6 @@ const LAST: readonly string[] = [
   'clusterresourcesets.addons.cluster.x-k8s.io',
 ];
 
-/** The fields of an object that determine its place in the order. */
 interface Ordered {
   readonly resource: GroupResource;
   readonly namespace: string | undefined;
@@ -129,9 +125,7 @@ interface Ordered {
 }
 
 /**
- * Sorts by kind, namespace and name: first the kinds that others need, then the alphabet, regardless of scope. Velero
- * takes the namespaces of one kind in random order; here they are sorted.
- *
+ * First the kinds that others need, then the alphabet. Velero takes namespaces in random order; here they are sorted.
  * @see https://velero.io/docs/v1.18/restore-reference/#restore-order
  */
 export function restoreOrder<Item extends Ordered>(items: readonly Item[]): readonly Item[] {
@@ -149,6 +143,5 @@ export function restoreOrder<Item extends Ordered>(items: readonly Item[]): read
 
 function rankOf(kind: string): number {
   const first = FIRST.indexOf(kind);
-  if (first >= 0) return first;
-  return FIRST.length + 1 + LAST.indexOf(kind);
+  return first >= 0 ? first : FIRST.length + 1 + LAST.indexOf(kind);
 }

@@ -72,13 +72,12 @@ function pauseIt(
   return { kind: 'pause', operations };
 }
 
-/** The object may not have changed: otherwise the record could contain a wrong previous value. */
+/** Otherwise the record could contain a wrong previous value. */
 const guard = ({ metadata = {} }: KubeObject): readonly LinkOperation[] => [
   { op: 'test', path: '/metadata/uid', value: metadata.uid },
   { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
 ];
 
-/** Creates the missing parents of the field. */
 function parents(object: KubeObject, keys: ConcretePath): readonly LinkOperation[] {
   return keys.slice(0, -1).flatMap((_key, depth) => {
     const above = keys.slice(0, depth + 1);
@@ -120,21 +119,17 @@ function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): r
 }
 
 export const QUIESCE_ANNOTATION = 'gatehouse.dev/quiesced';
-/** Finds paused objects. */
 export const QUIESCE_LABEL = 'gatehouse.dev/quiesced';
 
-/** The previous value of a paused field, kept on the object itself. Users can write it too, so it is signed. */
+/** Kept on the object itself. Users can write it too, so it is signed. */
 interface QuiesceRecord {
   readonly path: string;
-  /** The value that Gatehouse has set. */
   readonly set: JsonValue;
-  /** The previous value; undefined: the field was absent. */
   readonly was: JsonValue | undefined;
-  /** How often Gatehouse has paused the object: others may undo it. */
   readonly times: number;
 }
 
-/** Returns the MAC of a text under a key that only Gatehouse reads. */
+/** The MAC under a key that only Gatehouse reads. */
 export type Sign = (text: string) => string;
 
 const MAX_LENGTH = 4_096;

@@ -6,21 +6,18 @@ import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { JsonValue } from '../../json/json.ts';
 import { covers, windowProblems, windowState, DEFAULT_PATH, quiesceProblems } from '../window.ts';
 
-/** A rule of a window that pauses, or still keeps paused. */
 export interface ActiveRule extends GroupResource {
   readonly window: RestoreWindow;
   readonly rule: QuiesceRule;
-  /** Whether objects may still be paused; otherwise paused ones only stay so. */
   readonly pauses: boolean;
   readonly path: string;
   readonly keys: ConcretePath;
   readonly value: JsonValue;
 }
 
-/** How long after the end of a window objects stay paused if no final sweep succeeds, in milliseconds. */
+/** How long objects stay paused after the end if no final sweep succeeds. */
 const MAX_SWEEP_WAIT_MS = 15 * 60_000;
 
-/** The rules of a window in order; empty if the window pauses nothing any more. */
 export function activeRules(window: RestoreWindow, now: Date, settleMs: number): readonly ActiveRule[] {
   const rules = window.spec.quiesce ?? [];
   if (rules.length === 0 || window.status?.phase === 'Refused' || quiesceProblems(rules).length > 0)
@@ -37,7 +34,6 @@ export function activeRules(window: RestoreWindow, now: Date, settleMs: number):
   });
 }
 
-/** Whether a window that was open waits for its final sweep. One that never opened has paused nothing. */
 function isSettling({ status = {} }: RestoreWindow, now: Date, settleMs: number): boolean {
   const { openedAt, closedAt, lastSweep } = status;
   if (openedAt === undefined) return false;
@@ -47,12 +43,9 @@ function isSettling({ status = {} }: RestoreWindow, now: Date, settleMs: number)
   return !isSwept && now.getTime() < Date.parse(closedAt) + settleMs + MAX_SWEEP_WAIT_MS;
 }
 
-export const kindOf = ({ apiGroup, resource }: QuiesceRule): GroupResource => ({
-  group: apiGroup,
-  resource,
-});
+export const kindOf = ({ apiGroup, resource }: QuiesceRule): GroupResource => ({ group: apiGroup, resource });
 
-/** Whether the rule applies to the object. Never outside of the namespaces of the window. */
+/** Never outside of the namespaces of the window. */
 export function appliesTo(
   { window, rule, group, resource }: ActiveRule,
   { metadata = {} }: KubeObject,
@@ -60,11 +53,8 @@ export function appliesTo(
 ): boolean {
   const { namespace, labels = {} } = metadata;
   // Gatehouse and the backup tool must go on.
-  if (
-    namespace === ownNamespace ||
-    (namespace !== undefined && namespace === window.spec.source?.ref?.namespace)
-  )
-    return false;
+  if (namespace === ownNamespace) return false;
+  if (namespace !== undefined && namespace === window.spec.source?.ref?.namespace) return false;
   if (rule.namespaces !== undefined && !rule.namespaces.some((one) => one === namespace)) return false;
   // `match.resources` names what the backup tool writes, not what is paused.
   const match = { ...window.spec.match, resources: [] };
@@ -74,11 +64,8 @@ export function appliesTo(
   );
 }
 
-/** Where to look for the objects of a rule; undefined: everywhere. */
-export const placesOfRule = ({
-  rule,
-  window,
-}: Pick<ActiveRule, 'rule' | 'window'>): readonly string[] | undefined => {
+/** Undefined: everywhere. */
+export const placesOfRule = ({ rule, window }: Pick<ActiveRule, 'rule' | 'window'>) => {
   const { include = [] } = window.spec.match?.namespaces ?? {};
   return rule.namespaces ?? (include.length > 0 ? include : undefined);
 };

@@ -95,6 +95,13 @@ export function sendJson(
   response.end(JSON.stringify(body));
 }
 
+/** Gives this answer to every request. */
+export const always =
+  (body: unknown, code = 200, headers: Record<string, string> = {}): Handler =>
+  (_request, response) => {
+    sendJson(response, body, code, headers);
+  };
+
 export const status = (code: number, reason: string, more: object = {}): object => ({
   kind: 'Status',
   apiVersion: 'v1',

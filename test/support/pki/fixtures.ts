@@ -6,7 +6,7 @@ import {
   recordTrust,
   type Authority,
 } from '../../../src/pki/authority/authority.ts';
-import { after, DAY } from '../../../src/pki/durations.ts';
+import { after, DAY, MINUTE } from '../../../src/pki/durations.ts';
 import { createGeneration } from '../../../src/pki/authority/generation.ts';
 import {
   generateKeyPair,
@@ -14,6 +14,7 @@ import {
   type KeyAlgorithm,
   type KeyPair,
 } from '../../../src/pki/x509/keys.ts';
+import type { RotationState } from '../../../src/pki/authority/rotation-plan.ts';
 import { issueServingCert, type ServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { firstCertificate, toCertificatePem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 
@@ -78,3 +79,18 @@ export async function serverOf(
 }
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+/** A rotation for which nothing is due: every target has every root. */
+export const rotationState = (
+  given: Pick<RotationState, 'authority' | 'now'> & Partial<RotationState>,
+): RotationState => ({
+  times: { propagationWaitMs: 10 * MINUTE },
+  targetsWithout: () => ({ vetoing: [], delaying: [] }),
+  longestLifeMs: 90 * DAY,
+  rotate: undefined,
+  distrust: [],
+  paused: undefined,
+  activationProblem: undefined,
+  imported: undefined,
+  ...given,
+});
