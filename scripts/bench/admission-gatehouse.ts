@@ -8,6 +8,7 @@ import { DATACENTERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { createLog, withDebugIfEnabled } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createTargets } from '../../src/runtime/policies/targets.ts';
+import { emptyWorld } from '../../test/support/admission/policy.ts';
 import { createWorld } from '../../src/runtime/policies/world.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
@@ -45,8 +46,7 @@ export async function buildGatehouse(
   for (const policy of compiled) {
     registry.set(policy.name, { inForce: policy, problem: undefined, generation: policy.generation });
   }
-  const restoreEvidence = () => Promise.resolve(undefined);
-  const world = createWorld(client, client, discovery, targets, { restoreEvidence });
+  const world = createWorld(client, client, discovery, targets, emptyWorld());
   const { isFull } = watchEventLoop(metrics.eventLoopDelay, never);
   const limits = { reviews: 1_000, bodyBytes: maxBodyBytes() };
   const app = buildWebhookServer(certificate, {

@@ -18,7 +18,6 @@ import {
 } from './schema.ts';
 import { principal } from './principals.ts';
 
-/** The settings of an AdmissionPolicy for restores: deferred checks, and recorded owner references. */
 const policyRestore = object('Behaviour while a backup is restored.', {
   'references?': oneOf(
     'Whether a restorer may create objects with missing reference targets while a RestoreWindow is open.',
@@ -105,7 +104,6 @@ const mutation = object('A change. It must be idempotent.', {
   ),
 });
 
-/** The changes that Gatehouse makes to an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
 const policyDefaults = array('Values for absent fields.', defaultRule, { maxItems: 256 });
 
 const policyMutations = mapList('Changes, applied in this order after the defaults.', 'name', mutation, {
@@ -271,7 +269,6 @@ const status = object(
   NOT_OBSERVED,
 );
 
-/** The schema of an AdmissionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const admissionPolicySchema = object(
   'Rules for objects of other kinds: defaults, mutations, foreign keys, unique values, conditions.',
   { spec, 'status?': status },

@@ -9,7 +9,6 @@ export const observedGeneration = integer(
 /** Without this default, kstatus would take an object that has no status yet for one that is in force. */
 export const NOT_OBSERVED = { default: { observedGeneration: -1 } } as const;
 
-/** `status.conditions` as in the API conventions. */
 export const conditionsSchema = (types: string) =>
   mapList(
     `The state of this object: ${types}.`,

@@ -90,7 +90,6 @@ const status = object(
   NOT_OBSERVED,
 );
 
-/** The schema of a ConversionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const conversionPolicySchema = object(
   'Conversion of the objects of a CustomResourceDefinition between its versions.',
   { spec, 'status?': status },

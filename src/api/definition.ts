@@ -18,7 +18,6 @@ export const aFunction = (options: { readonly problem?: string } = {}) =>
   Type.Refine(Type.Unknown(options), (value) => typeof value === 'function');
 export const action = optional(aFunction({ problem: ' is not a function' }));
 
-/** A kind that the author's code reads. */
 export const readable = Type.Union([
   Type.String({ pattern: `^${LABEL}(\\.${LABEL})*$` }),
   Type.Object({
@@ -41,7 +40,6 @@ export const name = Type.String({
 
 export const isName = (text: string): boolean => Check(name, text);
 
-/** All problems of a value, by field. */
 export function fieldProblems(schema: TSchema, value: unknown, path: string): readonly string[] {
   if (!Type.IsObject(schema) || !isJsonObject(value))
     return Check(schema, value) ? [] : [problemOf(schema, value, path)];

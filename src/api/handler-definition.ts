@@ -52,7 +52,6 @@ const convert = Type.Object(
   { problem: ': write an object with hub and versions' },
 );
 
-/** One version of `convert.versions`. */
 const conversion = Type.Object({ toHub: aFunction(), fromHub: aFunction() });
 
 const handlerDefinition = Type.Object(

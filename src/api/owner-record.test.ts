@@ -16,13 +16,6 @@ test('a record is read as it was written, including flags', () => {
   expect(parseOwnerRecord(encodeOwnerRecord(record))).toEqual(record);
 });
 
-test('the same record gives the same text, in any order of fields', () => {
-  const shuffled = { uid: 'u1', name: 'r1', kind: 'Rack', apiVersion: 'infra.example.com/v1', more: 1 };
-  expect(encodeOwnerRecord({ self: 'a', refs: [shuffled] })).toBe(
-    '{"v":1,"self":"a","refs":[{"apiVersion":"infra.example.com/v1","kind":"Rack","name":"r1","uid":"u1"}]}',
-  );
-});
-
 test('a record that is too long is neither written nor read', () => {
   const refs = Array.from({ length: 500 }, (_, n) => ({ ...owner, uid: `uid-${n}` }));
   expect(encodeOwnerRecord({ self: 'a', refs })).toBeUndefined();

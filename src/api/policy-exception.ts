@@ -61,7 +61,6 @@ const status = object(
   NOT_OBSERVED,
 );
 
-/** The schema of a PolicyException without `apiVersion`, `kind` and `metadata`. */
 export const policyExceptionSchema = object(
   'Exempts objects of its namespace from checks of a policy that accepts exceptions. Users who may create it decide what the policy lets through.',
   { spec, 'status?': status },

@@ -1,4 +1,3 @@
-/** The requests that a policy governs: `spec.match`. */
 import type { GroupResource } from '../json/kube-object.ts';
 import { anyObject, array, mapList, object, oneOf, string } from './schema.ts';
 
@@ -12,7 +11,6 @@ export interface LabelSelector {
   }[];
 }
 
-/** A kind that a policy names. */
 export const toGroupResource = ({
   apiGroup = '',
   resource,

@@ -1,4 +1,3 @@
-/** The checks of an object: `spec.validate` of an AdmissionPolicy. */
 import {
   FIELD_PATH,
   anyObject,

@@ -1,7 +1,4 @@
-/**
- * `50%` as a number; undefined for text other than a whole percentage from 20% to 90%. Earlier, a certificate would be due
- * soon after its issue. Later, an outage of hours would do harm.
- */
+/** A whole percentage from 20% to 90%: earlier, a certificate would be due soon after its issue; later is too late. */
 export function parseRenewalPoint(text: string): number | undefined {
   const [, percent] = /^([2-8]\d|90)%$/.exec(text) ?? [];
   return percent === undefined ? undefined : Number(percent);

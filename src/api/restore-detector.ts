@@ -87,7 +87,6 @@ const status = object(
   NOT_OBSERVED,
 );
 
-/** The schema of a RestoreDetector without `apiVersion`, `kind` and `metadata`. */
 export const restoreDetectorSchema = object(
   'How to detect restores of a backup tool: the objects that announce them, the trusted namespaces, and the accounts that write.',
   { spec, 'status?': status },

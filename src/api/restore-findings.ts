@@ -75,7 +75,6 @@ const spec = object('One part of the report.', {
   'relink?': array('Owner references.', relinkItem, { maxItems: REPORT_ITEMS }),
 });
 
-/** The schema of a RestoreReport without `apiVersion`, `kind` and `metadata`. */
 export const restoreReportSchema = object(
   'Findings of a sweep that do not fit into its RestoreWindow. Written by Gatehouse.',
   { spec },

@@ -210,7 +210,6 @@ const status = object(
   NOT_OBSERVED,
 );
 
-/** The schema of a RestoreWindow without `apiVersion`, `kind` and `metadata`. */
 export const restoreWindowSchema = object(
   'One restore: the restorers, the end of deferral, and the result of the sweep.',
   { spec: restoreWindowSpec, 'status?': status },

@@ -8,7 +8,6 @@
 import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox';
 
-/** A value that must not be changed in place. */
 export type Immutable<T> = T extends (infer Item)[]
   ? readonly Immutable<Item>[]
   : T extends object
@@ -110,7 +109,6 @@ export const oneOf = <const Values extends readonly string[]>(
   options: { readonly default?: Values[number] } = {},
 ) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], description, ...options });
 
-/** Strings by arbitrary keys. */
 export const textMap = (description: string, options: { readonly maxProperties?: number } = {}) =>
   Type.Unsafe<Record<string, string>>({
     type: 'object',
@@ -119,7 +117,6 @@ export const textMap = (description: string, options: { readonly maxProperties?:
     ...options,
   });
 
-/** Numbers by arbitrary keys. */
 export const countMap = (description: string) =>
   Type.Unsafe<Record<string, number>>({
     type: 'object',
@@ -127,14 +124,11 @@ export const countMap = (description: string) =>
     description,
   });
 
-/** Any JSON value. */
 export const anything = (description: string) =>
   Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, description });
 
-/** An object with any fields. */
 export const anyObject = <T extends object>(description: string) =>
   Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, description });
 
-/** For descriptions of fields that hold a path. */
 export const FIELD_PATH =
   'A path such as `spec.datacenter`, `spec.disks[*].class` or `metadata.labels["example.com/rack"]`.';

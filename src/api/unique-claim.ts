@@ -39,7 +39,6 @@ const spec = object('The holder and the values.', {
   }),
 });
 
-/** The schema of a UniqueClaim without `apiVersion`, `kind` and `metadata`. */
 export const uniqueClaimSchema = object(
   'Reserves values for one object: one for each key of a unique rule, with a name that is derived from the values. Or announces a write or a deletion for a reference with guarantee Serializable, until it is stored. Written by Gatehouse.',
   { spec },

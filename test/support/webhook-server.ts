@@ -5,7 +5,8 @@ import { onTestFinished } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
-import type { World } from '../../src/admission/policy/world.ts';
+import { emptyWorld } from './admission/policy.ts';
+import type { RequestWorld } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
@@ -167,19 +168,19 @@ export const serversPolicy = policy('servers', {
 export const ENTRY = serversPolicy.entryId;
 
 /** A cluster in which every Datacenter exists except `nowhere`. */
-export const everyDatacenter: World = {
+export const everyDatacenter: RequestWorld = {
+  ...emptyWorld(),
   find: ({ name, group, resource }) =>
     name === 'nowhere'
       ? undefined
       : { apiVersion: `${group}/v1`, kind: KINDS[`${resource}.${group}`]?.kind ?? '', metadata: { name } },
   confirm: (ref) => Promise.resolve(everyDatacenter.find(ref)),
   read: (ref) => Promise.resolve(everyDatacenter.find(ref)),
-  restoreEvidence: () => Promise.resolve(undefined),
 };
 
 export function governedBy(
   policies: readonly CompiledPolicy[],
-  world: World = everyDatacenter,
+  world: RequestWorld = everyDatacenter,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const registry = createPolicyRegistry(() => performance.now());
   for (const compiled of policies) {

@@ -1,7 +1,4 @@
-/**
- * Answers a ConversionReview, from text to text. Works object by object, so that the event loop can serve other work in
- * between.
- */
+/** Answers a ConversionReview, object by object, so that the event loop can serve other work in between. */
 import {
   isJsonObject,
   parseJson,
@@ -34,10 +31,8 @@ export type AnsweredReview =
       readonly kind: 'answered';
       /** The ConversionReview of the response: JSON, to be sent in this order. */
       readonly texts: readonly string[];
-      /** For metrics and the log. */
       readonly report: {
         readonly uid: string;
-        /** Undefined if the kind has no converter. */
         readonly converter: Converter | undefined;
         readonly to: string;
         readonly objects: number;
@@ -60,9 +55,6 @@ interface ReviewText {
 
 /**
  * Users control the objects, so a review that is too large or malformed gets an answer, too.
- *
- * @param definition the name of the CustomResourceDefinition, if the request path contains it
- * @param signal aborts when the API server no longer waits, or when the response is due
  * @throws InvalidReview if the text is not a ConversionReview: then the API server has not sent it
  */
 export async function answerReview(
@@ -200,7 +192,6 @@ async function convertOne(
   return keepIdentity(object, converted, apiVersion);
 }
 
-/** The length limit of a message for users. */
 const LONGEST_MESSAGE = 1024;
 
 /** Users see the text of a ConversionFailure only: internal errors would not help them, and may contain internals. */
@@ -213,14 +204,12 @@ function failed(object: JsonObject, { question, converter }: Task, error: unknow
   return { kind: 'failed', message: shorten(message, LONGEST_MESSAGE), ...(known ? {} : { cause: error }) };
 }
 
-/** e.g. `Server "store/db"` */
 function describe(object: JsonObject): string {
   const name = textIn(object, 'metadata', 'name') || textIn(object, 'metadata', 'generateName');
   const key = objectKey({ namespace: textIn(object, 'metadata', 'namespace'), name });
   return `${shorten(textIn(object, 'kind'), 63)} ${quote(key)}`;
 }
 
-/** A ConversionReview request without its objects. */
 interface ConversionQuestion {
   readonly uid: string;
   /** The requested version, e.g. `infra.example.com` and `v1`. */
@@ -244,7 +233,6 @@ function parseQuestion(value: unknown): ConversionQuestion {
   return { uid, ...splitApiVersion(desired) };
 }
 
-/** Writes the response: JSON in several texts, to be sent in this order. */
 function writeAnswer(uid: string, result: ConversionResult): readonly string[] {
   const objects = result.kind === 'converted' ? result.objects : [];
   const status =
@@ -257,16 +245,9 @@ function writeAnswer(uid: string, result: ConversionResult): readonly string[] {
   ];
 }
 
-/** What a conversion may change in metadata. */
 const MARKS = ['labels', 'annotations'] as const;
 
-/**
- * The converted object with the kind and metadata of the original, and with the requested version. Only labels and
- * annotations come from the converted object.
- * @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion (restoreObjectMeta)
- *
- * @throws ConversionFailure if the identity changed, or if a label or annotation is invalid for the API server
- */
+/** The converted object with the identity of the original (restoreObjectMeta of apiextensions-apiserver). */
 export function keepIdentity(original: JsonObject, converted: JsonObject, apiVersion: string): JsonObject {
   const kind = valueIn(converted, 'kind') ?? valueIn(original, 'kind');
   if (!isEqual(kind, valueIn(original, 'kind'))) throw changed('kind', original, converted);

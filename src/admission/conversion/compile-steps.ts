@@ -8,7 +8,6 @@ import { ConversionFailure, type ConversionProblem } from './converter.ts';
 import { moveStep, removeStep, writeStep, parseStepPath, type RunStep, type StepPath } from './step.ts';
 import { schemaAt } from './structural-schema.ts';
 
-/** A compiled step with the paths that it reads and writes. */
 export interface CompiledStep {
   /** e.g. `spec.versions[0].toHub[1]` */
   readonly where: string;
@@ -17,12 +16,7 @@ export interface CompiledStep {
   readonly writes: readonly StepPath[];
 }
 
-/**
- * Compiles the steps of one direction.
- *
- * @param where e.g. `spec.versions[0].toHub`
- * @param target the schema of the version that the steps produce
- */
+/** @param target the schema of the version that the steps produce */
 export function compileSteps(
   steps: readonly ConversionStep[],
   where: string,

@@ -17,20 +17,15 @@ import type { Segment } from '../../json/field-path.ts';
 import { schemaAt } from './structural-schema.ts';
 
 export interface CompiledConversion {
-  /** The name of the policy. */
   readonly name: string;
   readonly generation: number;
   /** The spec as written, for `status.inForce`. */
   readonly spec: ConversionPolicy['spec'];
-  /** The definition at compile time. */
   readonly definition: Definition;
   readonly converter: Converter;
 }
 
-/**
- * `usable` is undefined if the steps are invalid. With `problems`, it converts between the versions without problems;
- * without, it converts between all versions of the definition.
- */
+/** `usable` is undefined if the steps are invalid; with `problems`, it converts between the valid versions. */
 export function compileConversion(
   policy: ConversionPolicy,
   definition: Definition,
@@ -87,7 +82,6 @@ function compileSpoke(
   return problems.length === before ? spoke : undefined;
 }
 
-/** The steps as written, or the inverse of the other direction. */
 function stepsOf(
   version: VersionSteps,
   direction: 'toHub' | 'fromHub',
@@ -109,10 +103,7 @@ function stepsOf(
   return [];
 }
 
-/**
- * Compares the versions of the policy with those of the CustomResourceDefinition. Such a problem can be temporary: the
- * user cannot update both objects at the same time.
- */
+/** A problem can be temporary: the user cannot update the policy and the CRD at the same time. */
 function coverageProblems(
   { hub, versions }: ConversionPolicySpec,
   definition: Definition,
@@ -146,7 +137,6 @@ function coverageProblems(
   return problems;
 }
 
-/** A version and its schema. */
 interface Side {
   readonly name: string;
   readonly schema: JsonObject | undefined;
@@ -167,10 +157,7 @@ function fieldProblems(
   ];
 }
 
-/**
- * A step must read a field of either version, or one that an earlier step wrote. What it writes must be a field of the
- * target version, or be read by a later step.
- */
+/** A step must read what exists or was written before, and write what exists or is read later. */
 function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): readonly ConversionProblem[] {
   return steps.flatMap(({ where, reads, writes }, index) => {
     const madeBefore = steps.slice(0, index).flatMap((step) => step.writes);
@@ -201,7 +188,6 @@ function unknownField(where: string, { text }: StepPath, { name }: Side, why: st
   };
 }
 
-/** Whether one path is equal to the other or a prefix of it. */
 function overlap(one: StepPath, other: StepPath): boolean {
   const length = Math.min(one.segments.length, other.segments.length);
   return JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length));
@@ -242,7 +228,6 @@ function typeChanges(
   return problems;
 }
 
-/** All prefixes of a path, as text. */
 function prefixes(segments: readonly Segment[]): readonly string[] {
   return segments.map((_segment, index) => JSON.stringify(segments.slice(0, index + 1)));
 }

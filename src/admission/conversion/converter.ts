@@ -1,22 +1,15 @@
 import { splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
 
-/**
- * Converts the objects of one CustomResourceDefinition between its versions: a ConversionPolicy or a TypeScript
- * handler. A converter must be pure: the API server converts at any time and expects equal results for equal input.
- */
+/** Pure: the API server converts at any time and expects equal results for equal input. */
 export interface Converter {
   /** The name in messages and metrics, e.g. `ConversionPolicy servers`. */
   readonly name: string;
-  /** The resource whose objects it converts. */
   readonly target: GroupResource;
   /** The versions between which it converts, e.g. `v1`. Undefined: `convert` checks the version and throws. */
   readonly versions: readonly string[] | undefined;
   /**
-   * Returns the object in the version `to`, e.g. `v2`. Does not change `object`. In the metadata, only labels and
-   * annotations may differ. The caller writes `apiVersion` and `kind`.
-   *
-   * @param signal aborts when the API server no longer waits for the response
+   * Does not change `object`. The caller writes `apiVersion`, `kind` and all metadata except labels and annotations.
    * @throws ConversionFailure with a message for the user; other errors are for the log
    */
   readonly convert: (object: JsonObject, to: string, signal: AbortSignal) => JsonObject | Promise<JsonObject>;
@@ -27,7 +20,6 @@ export class ConversionFailure extends Error {
   override readonly name = 'ConversionFailure';
 }
 
-/** The objects that a ConversionReview asks to convert. */
 export interface ConversionSubject {
   readonly group: string;
   readonly kind: string;
@@ -51,9 +43,7 @@ export const CONVERSION_REASONS = [
   'InvalidPath',
   'InvalidExpression',
   'InvalidPolicy',
-  /**
-   * A path that the schema does not have: the step would do nothing, or the API server would drop the written value.
-   */
+  /** A path that the schema does not have. */
   'UnknownField',
   /** A field with the same name but a different type in two versions. */
   'TypeChange',
@@ -65,11 +55,9 @@ export const CONVERSION_REASONS = [
 
 export type ConversionReason = (typeof CONVERSION_REASONS)[number];
 
-/** One thing that is wrong with a ConversionPolicy. */
 export interface ConversionProblem {
   readonly reason: ConversionReason;
   /** e.g. `spec.versions[0].toHub[1].move.from` */
   readonly where: string;
-  /** What is wrong, and what to write instead. */
   readonly message: string;
 }

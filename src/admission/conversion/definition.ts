@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { GroupResource } from '../../json/kube-object.ts';
 import { isJsonObject, listIn, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 
-/** The parts of a CustomResourceDefinition that conversion needs. */
 export interface Definition extends GroupResource {
   readonly kind: string;
   readonly versions: readonly {
@@ -14,7 +13,6 @@ export interface Definition extends GroupResource {
     /** The structural schema. Undefined if the API server keeps all fields. */
     readonly schema: JsonObject | undefined;
   }[];
-  /** The conversion webhook. */
   readonly conversion: {
     readonly strategy: string;
     /** Undefined if the webhook is given by URL, or missing. */
@@ -76,7 +74,6 @@ function conversionOf(conversion: unknown): Definition['conversion'] {
   };
 }
 
-/** Whether the steps of a policy have the same meaning for both definitions. */
 export function sameForConversion(one: Definition, other: Definition): boolean {
   return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
 }

@@ -10,7 +10,6 @@ export function withField(object: JsonObject, name: string, value: JsonValue | u
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name));
 }
 
-/** Sets several fields; `undefined` removes one. */
 export function withFields(
   object: JsonObject,
   changes: ReadonlyMap<string, JsonValue | undefined>,
@@ -24,10 +23,8 @@ export function withFields(
   return Object.fromEntries(entries);
 }
 
-/** Thrown if the parent of a field exists but is not an object. */
 export class NotAnObject extends Error {
   override readonly name = 'NotAnObject';
-  /** The path of the parent within the changed object. */
   readonly path: readonly string[];
   readonly found: JsonValue;
 
@@ -38,11 +35,7 @@ export class NotAnObject extends Error {
   }
 }
 
-/**
- * Writes a field and creates missing parents. A parent that is null counts as missing.
- *
- * @throws NotAnObject
- */
+/** Creates missing parents; null counts as missing. @throws NotAnObject */
 export function withFieldAt(object: JsonObject, names: readonly string[], value: JsonValue): JsonObject {
   const write = (parent: JsonValue | undefined, depth: number): JsonValue => {
     const name = names[depth];

@@ -36,18 +36,8 @@ test.each([
 test.each<[string, ReturnType<typeof installed>, string]>([
   ['has strategy None', installed({}, 'None'), 'spec.conversion.strategy is "None"'],
   [
-    'has no stanza',
-    installationOf(definitionOf([{ name: 'v1' }]), OWN),
-    'spec.conversion.strategy is "None"',
-  ],
-  [
     'asks another Service',
     installed({}, 'Webhook', { service: { ...SERVICE, name: 'other' } }),
-    'leads to another Service',
-  ],
-  [
-    'asks another port',
-    installed({}, 'Webhook', { service: { ...SERVICE, port: 8443 } }),
     'leads to another Service',
   ],
   [
@@ -57,7 +47,6 @@ test.each<[string, ReturnType<typeof installed>, string]>([
   ],
   ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
   ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'does not begin with v1'],
-  ['prefers v1beta1', installed({ conversionReviewVersions: ['v1beta1', 'v1'] }), 'does not begin with v1'],
 ])(
   'a definition that %s does not count as installed, and the message says what to write',
   (_what, installation, message) => {

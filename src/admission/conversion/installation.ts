@@ -1,11 +1,8 @@
-/**
- * Checks whether a CustomResourceDefinition uses Gatehouse for conversion, and says what to write into it otherwise.
- */
+/** Whether a CustomResourceDefinition uses Gatehouse for conversion, and otherwise what to write into it. */
 import { groupResourceName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import type { Definition } from './definition.ts';
 
-/** The Service through which the API server reaches Gatehouse. */
 export interface OwnService {
   readonly namespace: string;
   readonly name: string;

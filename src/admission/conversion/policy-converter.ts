@@ -35,7 +35,6 @@ import {
 } from './structural-schema.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 
-/** The steps between one version and the hub. */
 export interface Spoke {
   readonly toHub: readonly CompiledStep[];
   readonly fromHub: readonly CompiledStep[];
@@ -61,10 +60,8 @@ interface Converting {
 }
 
 /**
- * Converts an object by a plan. Does not change `object`.
- *
- * To find what a version cannot hold, it prunes the result as the API server would, converts it back with the same
- * steps and compares. Values that are missing or different go into an annotation. The conversion back restores them.
+ * To find what a version cannot hold, converts the result back and compares. What is missing or different goes into an
+ * annotation, and the conversion back restores it.
  */
 export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: string): JsonObject {
   const from = versionOf(object);
@@ -84,7 +81,6 @@ function without(texts: ReadonlyMap<string, string>, version: string): Map<strin
   return new Map([...texts].filter(([key]) => key !== version));
 }
 
-/** Converts between a spoke and the hub, in either direction. */
 function convertOnce(
   plan: ConversionPlan,
   { object, preserved }: Converting,
@@ -167,11 +163,7 @@ function restorePreserved(
   return marks.reduce(restoreMark, isJsonObject(changed) ? changed : object);
 }
 
-/**
- * Restores all values below one path at once, so that each object and list is copied once.
- *
- * @param depth the number of path keys that lead to `current`
- */
+/** All values below one path at once, so that each container is copied once. @param depth of `current` */
 function restoreBelow(
   current: JsonValue,
   values: readonly PreservedValue[],
@@ -259,11 +251,7 @@ function newest(
 /** The limit of elements to compare between the common start and the common end. */
 const MOST_COMPARED = 64;
 
-/**
- * Restores the source of each element that is unchanged since the list was preserved. Keeps new and changed elements.
- *
- * @param stored `current` as the API server stores it
- */
+/** Restores unchanged elements, keeps new and changed ones. @param stored `current` as stored */
 function mergeLists(
   current: readonly JsonValue[],
   stored: readonly JsonValue[],

@@ -17,31 +17,23 @@ import { fieldOf, itemOf, listKeysOf, OPEN, schemaOf, type SchemaAt } from './st
 /** One key of a path: a field name, or an object of key fields that selects a list element. */
 export type PathKey = string | JsonObject;
 
-/** A value of another version that the steps alone do not restore. */
 export interface PreservedValue {
-  /** Its path in that version. */
   readonly path: readonly PathKey[];
   /** Undefined: the field is absent. */
   readonly value: JsonValue | undefined;
-  /**
-   * The value that the steps alone produce on the way back; undefined for none. While they still produce it, the object
-   * has not changed and `value` applies. Otherwise the newer value applies.
-   */
+  /** What the steps alone produce on the way back; while they still do, `value` applies. */
   readonly derived: JsonValue | undefined;
 }
 
 const PREFIX = 'conversion.gatehouse.dev/';
 const ANNOTATIONS = ['metadata', 'annotations'] as const;
 /** Recursion follows these paths: deeper than any API, and far below the stack limit. */
-export const LONGEST_PATH = 64;
+const LONGEST_PATH = 64;
 
 export const annotationOf = (version: string): string => `${PREFIX}${version}`;
 export const isPreservedKey = (key: string): boolean => key.startsWith(PREFIX);
 
-/**
- * Removes the annotations from an object, so that steps do not see them. Returns their texts by the name of their
- * version.
- */
+/** Removes the annotations, so that steps do not see them; returns their texts by version. */
 export function takePreserved(object: JsonObject): {
   readonly clean: JsonObject;
   readonly preserved: ReadonlyMap<string, string>;
@@ -59,7 +51,6 @@ export function takePreserved(object: JsonObject): {
   return { clean, preserved: new Map(texts) };
 }
 
-/** The inverse of {@link takePreserved}. */
 export function putPreserved(object: JsonObject, preserved: ReadonlyMap<string, string>): JsonObject {
   if (preserved.size === 0) return object;
   const added = Object.fromEntries([...preserved].map(([version, text]) => [annotationOf(version), text]));
@@ -108,11 +99,7 @@ function isOpenToConversion([first, map, key, ...more]: readonly PathKey[]): boo
   return isMark && !isPreservedKey(key);
 }
 
-/**
- * The values of `truth` that differ in `derived`, the result of a round trip.
- *
- * @param schema the schema of both objects, which names the key fields of lists
- */
+/** The values of `truth` that a round trip has changed. @param schema names the key fields of lists */
 export function findLossy(
   truth: JsonObject,
   derived: JsonObject,
@@ -166,10 +153,7 @@ function compare(
   if (!isEqual(value, derived)) lost.push({ path, value, derived });
 }
 
-/**
- * Selectors that identify each element of both lists. Undefined if the elements have no unique keys, or if the keys of
- * the lists differ.
- */
+/** Undefined if the elements have no unique keys, or if the keys of the lists differ. */
 function selectorsOf(
   list: readonly JsonValue[],
   derived: readonly JsonValue[],
@@ -193,7 +177,6 @@ function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | unde
   return values.length === 0 ? undefined : Object.fromEntries(values);
 }
 
-/** Whether a list element matches the selector of a {@link PathKey}. */
 export function isSelected(item: JsonValue | undefined, selector: JsonObject): boolean {
   const keys = Object.keys(selector);
   return (

@@ -1,10 +1,6 @@
-/**
- * Finds the objects in the text of a ConversionReview without parsing the whole text. A list of all objects of a kind
- * can have tens of megabytes, and parsing them at once would block the event loop for a second.
- */
+/** Finds the objects in the text of a ConversionReview: parsing tens of megabytes at once would block for a second. */
 import { endOfString } from '../../json/json-scan.ts';
 
-/** A range of a text. */
 export interface Span {
   readonly start: number;
   /** Exclusive. */
@@ -20,11 +16,8 @@ interface Cursor {
 }
 
 /**
- * Returns the elements of `request.objects`, which still have to be parsed, and the text with an empty list in their
- * place. It is valid JSON if and only if the text around the objects is.
- *
- * @throws SyntaxError if the text is not JSON; errors within an element or the envelope appear when the caller parses
- * those
+ * The elements of `request.objects`, and the text with an empty list in their place: valid JSON if and only if the rest
+ * of the text is. @throws SyntaxError
  */
 export async function splitReview(
   text: string,

@@ -92,7 +92,6 @@ function valueOf(
   return program === undefined ? value : evaluate(program, bindings, budget);
 }
 
-/** Returns undefined if the expression has no value. */
 function evaluate(
   program: CelProgram,
   bindings: Readonly<Record<string, JsonValue>>,
@@ -130,10 +129,7 @@ export type Inversion =
   /** A step that has no derived inverse: the policy author must write it. */
   | { readonly kind: 'none'; readonly index: number; readonly verb: 'set' | 'remove' };
 
-/**
- * The inverse of `steps`: moves in reverse, in the opposite order. A default needs no inverse: it fills an absent
- * field, and the absence is preserved like any other value that a round trip loses.
- */
+/** Moves in reverse, in the opposite order. A default needs no inverse: the absence of its field is preserved. */
 export function invert(steps: readonly ConversionStep[]): Inversion {
   const inverse: ConversionStep[] = [];
   for (const [index, step] of steps.entries()) {
@@ -146,7 +142,6 @@ export function invert(steps: readonly ConversionStep[]): Inversion {
 
 /** The path of a step: `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */
 export interface StepPath {
-  /** As written in the policy. */
   readonly text: string;
   readonly segments: readonly Segment[];
   /** The path up to the last `[*]`; empty if there is none. */
@@ -155,11 +150,7 @@ export interface StepPath {
   readonly fields: readonly string[];
 }
 
-/**
- * Parses a path and checks that a conversion may change its target.
- *
- * @throws InvalidPath that says what to write instead
- */
+/** @throws InvalidPath that says what to write instead */
 export function parseStepPath(text: string): StepPath {
   const { segments } = parsePath(text);
   const fields: string[] = [];

@@ -11,7 +11,6 @@ import {
 
 export type SchemaAt =
   | { readonly kind: 'known'; readonly schema: JsonObject }
-  /** Any value is valid here. */
   | { readonly kind: 'open' }
   /** The API server drops the value. */
   | { readonly kind: 'unknown' };
@@ -59,11 +58,7 @@ export function itemOf(at: SchemaAt): SchemaAt {
   return { kind: 'known', schema: preserves(schema) ? { ...items, [PRESERVE]: true } : items };
 }
 
-/**
- * Prunes an object as the API server does for this version. Returns the same object if nothing is dropped, and shares
- * unchanged parts.
- * @see k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning
- */
+/** As the API server (apiextensions-apiserver pkg/apiserver/schema/pruning); shares unchanged parts. */
 export function pruneObject(object: JsonObject, schema: JsonObject | undefined): JsonObject {
   return schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT, 0);
 }
@@ -73,10 +68,7 @@ const NONE: ReadonlySet<string> = new Set();
 /** Nested lists without a schema can be too deep for recursion. */
 const DEEPEST = 100;
 
-/**
- * Prunes a value. The recursion is as deep as the schema, which is finite; below the schema, it follows only lists in
- * lists.
- */
+/** As deep as the schema, which is finite; below it, follows only lists in lists. */
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
   if (isJsonObject(value))

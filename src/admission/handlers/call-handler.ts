@@ -1,4 +1,3 @@
-/** Runs one handler for one request. */
 import { isFinalizerRemoval, withoutAddedFinalizers } from '../policy/deletion/deletion.ts';
 import { ALLOWED } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';

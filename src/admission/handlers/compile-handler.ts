@@ -18,7 +18,6 @@ import type { JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 
-/** A kind that a handler may read. */
 export interface ReadKind extends GroupResource {
   /** Undefined: the version that the API server prefers. */
   readonly version: string | undefined;
@@ -30,14 +29,12 @@ export type HandlerFunction = (object: object, context: HandlerContext<object>) 
 /** A valid handler: its scope is safe, and the API server accepts its webhook. */
 export interface CompiledHandler {
   readonly name: string;
-  /** The webhook entry of this handler alone. */
   readonly entryId: string;
   readonly match: CompiledMatch;
   readonly onError: OnError;
   readonly reads: readonly ReadKind[];
   /** Whether the author named the kinds it reads. If so, they are watched from the start. */
   readonly namesReads: boolean;
-  /** Converts the objects of its only kind between versions. */
   readonly converter: Converter | undefined;
   readonly mutate: HandlerFunction | undefined;
   readonly validate: HandlerFunction | undefined;
@@ -89,17 +86,14 @@ export function compileHandler(
   return all.length > 0 ? { kind: 'rejected', problems: all } : { kind: 'compiled', handler: compiled };
 }
 
-/** The operations for which `mutate` runs. */
 export function mutatedOperations({ mutate, match }: CompiledHandler): readonly Operation[] {
   return mutate === undefined ? [] : match.operations.filter(writes);
 }
 
-/** The operations for which `validate` runs. */
 export function validatedOperations({ validate, match }: CompiledHandler): readonly Operation[] {
   return validate === undefined ? [] : match.operations;
 }
 
-/** Whether the handler matches the request. */
 export function isGoverned(
   { match }: CompiledHandler,
   { resource, subResource, operation }: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
@@ -127,7 +121,6 @@ export function toReadKind(kind: ReadableKind): ReadKind {
   return { group: apiGroup, resource, version: apiVersion, metadataOnly };
 }
 
-/** The kind that `text` names, or what is wrong with the name. */
 export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind | string {
   const exact = reads.find((kind) => groupResourceName(kind) === text);
   if (exact !== undefined) return exact;
@@ -142,7 +135,6 @@ export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind |
     : `${JSON.stringify(text)} can be ${called.map(groupResourceName).join(' or ')}: write which`;
 }
 
-/** Wraps a handler's `convert` as a converter. */
 export function createHandlerConverter(
   handler: string,
   { group, resource }: GroupResource,

@@ -10,23 +10,13 @@ const cycle = () => {
   return object;
 };
 
-class Quantity {
-  readonly amount = 1;
-}
-
 describe('an error names the field that JSON cannot hold', () => {
   test.each<[string, object, string]>([
     ['undefined', { spec: { tier: undefined } }, 'spec.tier: it is undefined: delete the field'],
-    ['undefined in a list', { spec: { disks: [1, undefined] } }, 'spec.disks[1]: it is undefined'],
     ['a hole in a list', { list: [1, , 2] }, 'list[1]: it is undefined'], // eslint-disable-line no-sparse-arrays
     ['a function', { spec: { run: () => 1 } }, 'spec.run: it is a function'],
-    ['a symbol', { spec: { is: Symbol('x') } }, 'spec.is: it is a symbol'],
     ['a date', { spec: { at: new Date(0) } }, 'spec.at: it is a Date, not a plain object'],
-    ['a map', { spec: { labels: new Map() } }, 'spec.labels: it is a Map'],
-    ['an instance', { spec: { size: new Quantity() } }, 'spec.size: it is a Quantity'],
-    ['bytes', { data: new Uint8Array(2) }, 'data: it is a Uint8Array'],
     ['NaN', { spec: { units: Number.NaN } }, 'spec.units: it is NaN'],
-    ['infinity', { spec: { units: -Infinity } }, 'spec.units: it is -Infinity'],
     ['an integer beyond 64 bits', { spec: { units: 2n ** 63n } }, 'spec.units: it is an integer of more'],
     ['a cycle', cycle(), 'spec.disks[1]: it contains itself'],
     ['a key with dots', { metadata: { labels: { 'a.b/c': undefined } } }, 'metadata.labels["a.b/c"]'],
@@ -46,27 +36,6 @@ describe('an error names the field that JSON cannot hold', () => {
     for (let level = 0; level < 40; level += 1) value = { a: value, b: value };
     expect(() => copyJson(value)).toThrow('too large');
   });
-
-  test('a getter that throws fails the handler', () => {
-    const draft = Object.defineProperty({}, 'spec', {
-      enumerable: true,
-      get: () => {
-        throw new Error('from the getter');
-      },
-    });
-    expect(() => copyJson(draft)).toThrow('from the getter');
-  });
-});
-
-test('a value in two places is copied twice', () => {
-  const shared = { size: 1 };
-  const copy = copyJson({ a: shared, b: [shared] });
-  expect(copy).toEqual({ a: { size: 1 }, b: [{ size: 1 }] });
-  expect(copy.a).not.toBe(shared);
-});
-
-test('an object without a prototype is a plain object', () => {
-  expect(copyJson(Object.assign(Object.create(null) as object, { a: 1 }))).toEqual({ a: 1 });
 });
 
 test('keys with a meaning in JavaScript are data', () => {

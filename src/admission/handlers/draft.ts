@@ -16,7 +16,6 @@ const MOST_VALUES = 1_600_000;
 
 type OpenContainer = JsonValue[] | Record<string, JsonValue>;
 
-/** A container on the path from the root to the current value. */
 interface Level {
   readonly source: object;
   readonly copy: OpenContainer;
@@ -24,12 +23,7 @@ interface Level {
   next: number;
 }
 
-/**
- * Copies a JSON value completely: plain objects, lists, strings, finite numbers, int64 as bigint, booleans and null.
- * Keeps its own stack instead of recursing, because objects can be ten thousand levels deep.
- *
- * @throws InvalidDraft for other values, with the field and what to do
- */
+/** Keeps its own stack, because objects can be ten thousand levels deep. @throws InvalidDraft for what is no JSON */
 export function copyJson(value: object): JsonObject {
   const levels: Level[] = [];
   const fail = (what: string) => invalid(pathTo(levels), what);
@@ -64,7 +58,6 @@ export function copyJson(value: object): JsonObject {
   return root;
 }
 
-/** Creates an error about the current value. */
 type Fail = (what: string) => InvalidDraft;
 
 function levelOf(source: object, fail: Fail): Level {
@@ -116,11 +109,7 @@ function invalid(path: readonly (string | number)[], what: string): InvalidDraft
   return new InvalidDraft(`${path.length === 0 ? 'the draft' : shown}: ${what}`);
 }
 
-/**
- * What is wrong with the fields of a changed object that all kinds share; undefined if they are valid.
- *
- * The API server cannot decode an invalid object, and fails the request even under `failurePolicy: Ignore`.
- */
+/** The API server cannot decode an object with such a problem, and fails the request even under `Ignore`. */
 export function shapeProblem(before: JsonObject, after: JsonObject): string | undefined {
   for (const field of ['apiVersion', 'kind']) {
     if (ownValue(before, field) !== ownValue(after, field)) return `${field}: it cannot be changed`;

@@ -18,20 +18,17 @@ export interface HandlerCall {
   /** The object after earlier changes. Default: the object of the request. */
   readonly object?: JsonObject;
   readonly world: HandlerWorld;
-  /** Aborts the wait for the handler. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
 }
 
 export interface HandlerOutcome {
   readonly decision: Decision;
-  /** The object after the handler. */
   readonly object: JsonObject | undefined;
   /** Set for every failed handler, also if there is a decision. */
   readonly failure: HandlerFailure | undefined;
 }
 
-/** How one run of the function ended. */
 export interface Run extends Omit<HandlerOutcome, 'decision'> {
   readonly recorded: Recorded;
 }

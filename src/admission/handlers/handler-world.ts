@@ -4,7 +4,6 @@ import { valueIn } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from '../../json/objects.ts';
 
-/** One object of a known kind. */
 type ObjectName = Pick<ObjectRef, 'namespace' | 'name'>;
 
 export interface Query {
@@ -14,10 +13,7 @@ export interface Query {
   readonly labelSelector: string | undefined;
 }
 
-/**
- * The only access of handlers to the cluster: stores that may be behind, and live reads that are current. Live reads
- * throw Unreadable if a retry would not help.
- */
+/** Stores that may be behind, and live reads, which throw Unreadable if a retry would not help. */
 export interface HandlerWorld {
   /** Throws if the API server does not serve the kind or does not answer. */
   readonly isNamespaced: (kind: ReadKind, signal: AbortSignal) => Promise<boolean>;
@@ -31,10 +27,7 @@ export interface HandlerWorld {
   readonly query: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly object[]>;
 }
 
-/**
- * A world that contains the given objects, by kind such as `datacenters.infra.example.com`. It serves every kind and
- * caches nothing.
- */
+/** A world of these objects, by kind such as `datacenters.infra.example.com`. It serves every kind. */
 export function worldOf(objects: Readonly<Record<string, readonly object[]>>): HandlerWorld {
   const byKind = new Map(
     Object.entries(objects).map(([kind, list]) => [kind, list.map((object) => deepFreeze(copyJson(object)))]),

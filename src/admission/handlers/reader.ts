@@ -1,4 +1,3 @@
-/** `context.get` and `context.list`. */
 import { groupResourceName } from '../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import { isDnsLabel, isObjectName } from '../../json/names.ts';
@@ -11,7 +10,6 @@ import { deepFreeze } from '../../json/objects.ts';
 import type { HandlerWorld } from './handler-world.ts';
 
 export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {
-  /** Whether a store answered any read. */
   readonly hasUsedCache: () => boolean;
 }
 
@@ -76,13 +74,9 @@ function kindOf({ handler }: ReaderParts, resource: string): ReadKind {
   return kind;
 }
 
-/** Not a valid name of a namespace. */
 const ALL = '*';
 
-/**
- * Undefined for cluster-scoped kinds. {@link ALL} for namespaced kinds if neither the author nor the request names a
- * namespace.
- */
+/** {@link ALL} for namespaced kinds if neither the author nor the request names a namespace. */
 async function namespaceOf(
   { world, namespace, signal }: ReaderParts,
   kind: ReadKind,

@@ -1,4 +1,3 @@
-/** Collects warnings, refusals and audit annotations while a handler runs. */
 import type { AuditAnnotations } from '../review/decision.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { quote, shorten } from '../../json/printable.ts';

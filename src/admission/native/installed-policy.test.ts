@@ -31,15 +31,6 @@ test('a pair that refuses requests has a probe', () => {
   expect(installed({ validate: { rules }, enforcement: 'Warn' })).toEqual([['policies', false, false]]);
 });
 
-test('a pair with params of a cluster-scoped kind, or of one namespace, has a probe', () => {
-  const both = [
-    ['policies', true, true],
-    ['params', true, true],
-  ];
-  expect(installed(paramsOf('datacenters'))).toEqual(both);
-  expect(installed(paramsOf('classes', 'store'))).toEqual(both);
-});
-
 // A UniqueClaim has no namespace: the API server would refuse the probe for that, and the leader would never confirm the pair.
 test('a pair with params in the namespace of each object has no probe', () => {
   expect(installed(paramsOf('classes'))).toEqual([

@@ -1,4 +1,3 @@
-/** The compiled policies that Gatehouse itself installs, as the API server stores them. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { GROUP, VERSION } from '../../api/group.ts';
@@ -16,11 +15,8 @@ export const INSTALLED_SELECTOR = `${INSTALLED_LABEL}=${INSTALLED_BY}`;
 export const isInstalledByUs = ({ metadata }: KubeObject): boolean =>
   metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY;
 
-/** A compiled pair as the API server is to store it. */
 export interface Installed extends NativePair {
-  /** Of both. */
   readonly name: string;
-  /** Of what they say. */
   readonly digest: string;
 }
 
@@ -54,7 +50,6 @@ export function installedOf(
   };
 }
 
-/** Whether the API server stores what is wanted. Others may add labels and annotations. */
 export const isAsWanted = (stored: KubeObject, wanted: KubeObject): boolean =>
   enforcesAsWanted(stored, wanted) &&
   isDeepStrictEqual(stored.metadata?.ownerReferences, wanted.metadata?.ownerReferences);
@@ -68,7 +63,6 @@ export function enforcesAsWanted(stored: KubeObject, wanted: KubeObject): boolea
   );
 }
 
-/** Without fields that JSON leaves out. */
 const plain = (value: object): unknown => JSON.parse(JSON.stringify(value));
 
 /** Why the API server may not enforce a stored policy yet; undefined: it does. */
@@ -82,7 +76,6 @@ export function obstacleOf(stored: KubeObject): string | undefined {
 
 export const TYPES_UNCHECKED = 'kube-controller-manager has not checked its types yet';
 
-/** One entry of `status.enforcedBy`. */
 export interface Enforcer {
   readonly check: string;
   readonly by: NativeCheck['by'];

@@ -1,4 +1,3 @@
-/** What the checks of a policy have in common. */
 import { shorten } from '../../json/printable.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
@@ -16,10 +15,7 @@ export type NativeCheck =
     }
   | { readonly check: string; readonly by: 'Webhook'; readonly reason: string };
 
-/**
- * `params`: checks that the API server skips while the params are missing. `notices`: they never refuse a request. `changes`: a
- * MutatingAdmissionPolicy; the others are ValidatingAdmissionPolicies.
- */
+/** `params`: skipped while the params are missing. `notices`: never refuse. `changes`: a MutatingAdmissionPolicy. */
 export type NativePart = 'policies' | 'params' | 'notices' | 'changes';
 
 /** As in the API, `admissionregistration.k8s.io/v1`. */
@@ -30,22 +26,18 @@ export interface Validation {
   readonly reason: 'Forbidden' | 'Invalid' | 'RequestEntityTooLarge';
 }
 
-/** As in the API. */
 export interface NativeAuditAnnotation {
   readonly key: string;
   readonly valueExpression: string;
 }
 
-/** As in the API. */
 export interface NativeVariable {
   readonly name: string;
   readonly expression: string;
 }
 
-/** A check that stays in the webhook. */
 export const inWebhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
 
-/** The message of the webhook: field, problem, policy. */
 export const inWords = ({ name }: Pick<CompiledPolicy, 'name'>, field: string, message: string): string =>
   `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${name})`;
 

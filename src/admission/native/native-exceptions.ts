@@ -3,7 +3,6 @@ import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledException, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { generatedName, type NativeAuditAnnotation, type NativeVariable } from './native-check.ts';
 
-/** How the generated policy treats exceptions. */
 export interface NativeExceptions {
   /** One for each exception that never expires. */
   readonly variables: readonly NativeVariable[];

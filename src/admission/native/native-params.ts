@@ -1,4 +1,3 @@
-/** `params` as paramKind and paramRef. */
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
 /** Why rules that read params stay in the webhook; undefined: the API server reads them with the same meaning. */
@@ -21,7 +20,6 @@ export function paramsProblem({ params, match }: CompiledPolicy): string | undef
 /** Groups of the project end in k8s.io; the older ones have no dot. */
 const isBuiltIn = (group: string): boolean => !group.includes('.') || group.endsWith('.k8s.io');
 
-/** The fields of the policy and of its binding. */
 export function paramFields({ params }: CompiledPolicy) {
   if (params === undefined) return { ofPolicy: {}, ofBinding: {} };
   const { target, version = '', kind, name, namespace } = params;

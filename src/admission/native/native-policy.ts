@@ -23,14 +23,10 @@ import type { CompiledExpression } from '../policy/expressions/expression.ts';
 
 export interface NativePolicy {
   readonly checks: readonly NativeCheck[];
-  /** One for each part that has checks of the API server. */
   readonly pairs: readonly NativePair[];
 }
 
-/**
- * A policy of the API server and its binding. Rules that read params, and notices, have pairs of their own: the API server
- * skips the former without params, and the latter never refuse.
- */
+/** Rules that read params, and notices, have pairs of their own: the API server may skip them. */
 export interface NativePair {
   readonly part: NativePart;
   readonly policy: KubeObject;
@@ -40,7 +36,6 @@ export interface NativePair {
 }
 
 export interface NativeOptions {
-  /** Whose objects no policy governs. */
   readonly ownNamespace: string;
   /** Only the webhook judges their requests: it defers checks while a backup is restored. */
   readonly restorers: readonly Principal[];
@@ -50,11 +45,9 @@ export interface NativeOptions {
 
 const PARTS: readonly NativePart[] = ['policies', 'params', 'notices', 'changes'];
 
-/** The names of all objects that a policy of this name may compile to. */
 export const nativeNames = (policy: string): readonly string[] =>
   PARTS.map((part) => `${policy}.${part}.gatehouse.dev`);
 
-/** Whether the object of this name is a MutatingAdmissionPolicy. */
 export const isMutating = (name: string): boolean => name.endsWith('.changes.gatehouse.dev');
 
 /** Runs once for each version of a policy, and again if the options change. @param compile must depend on nothing else */
@@ -124,7 +117,6 @@ interface Parts {
   readonly generated: readonly NativeVariable[];
 }
 
-/** The pair of one part; none if it has no checks. */
 function pairOf(
   part: NativePart,
   { policy, options: { ownNamespace, restorers }, checks, exceptions, generated }: Parts,
@@ -244,7 +236,6 @@ const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]
   expression: `!(${[IS_DELETED, ...leftByOthers(restorers, expiring)].join(' || ')})`,
 });
 
-/** The checks that no policy of the API server can express. */
 function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
   const { references, unique } = policy;
   return [
@@ -283,7 +274,6 @@ const noticeChecks = (policy: CompiledPolicy): readonly NativeCheck[] => [
   ...policy.auditAnnotations.map((annotation) => annotationCheck(policy, annotation)),
 ];
 
-/** All warnings of a policy are one check. */
 function warningsCheck(policy: CompiledPolicy): NativeCheck {
   const problems = policy.warnings.map((warning) => warningProblem(policy, warning));
   const index = problems.findIndex((problem) => problem !== undefined);
@@ -324,7 +314,6 @@ function annotationCheck(policy: CompiledPolicy, { key, value }: CompiledAuditAn
   return { check, by: 'APIServer', part: 'notices', validations: [], auditAnnotations: [annotation] };
 }
 
-/** The limit of the API server. */
 const LONGEST_EXPRESSION = 5 * 1024;
 
 function noticeProblem(policy: CompiledPolicy, parts: readonly CompiledExpression[]): string | undefined {

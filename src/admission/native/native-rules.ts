@@ -1,4 +1,3 @@
-/** Rules and immutable fields as validations of the API server. */
 import { CelError, compileCel, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import { MUTATION_MESSAGES } from '../../cel/compile/compiler.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
@@ -62,10 +61,7 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
   ]);
 }
 
-/**
- * Why the API server cannot evaluate these expressions, or answers otherwise.
- * @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one function more
- */
+/** @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one function more */
 export function expressionProblem(
   policy: CompiledPolicy,
   parts: readonly CompiledExpression[],
@@ -108,7 +104,6 @@ function mixedLiteral(expression: string): string | undefined {
   }
 }
 
-/** The declarations of the policy's variables that the expressions use. */
 export function usedVariables(
   policy: CompiledPolicy,
   expressions: readonly string[],
@@ -146,10 +141,7 @@ function messageFor({ program }: CompiledExpression, around: string): string {
   );
 }
 
-/**
- * Immutable fields as validations. The webhook also names the new value.
- * @param problem why they stay in the webhook, if they do
- */
+/** The webhook also names the new value. @param problem why they stay in the webhook, if they do */
 export function immutableValidations(
   policy: CompiledPolicy,
   { guard }: NativeExceptions,

@@ -5,13 +5,11 @@ import { explainErrors } from '../policy/schema/explain.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { generatedName, inWebhook, inWords, type NativeCheck, type NativeVariable } from './native-check.ts';
 
-/** The checks of the schema, and the variables that their expressions use. */
 export interface NativeSchema {
   readonly checks: readonly NativeCheck[];
   readonly variables: readonly NativeVariable[];
 }
 
-/** One place of the schema. */
 interface Place {
   /** The variable with the values there: a list of one value, or none. */
   readonly variable: string;
@@ -49,11 +47,9 @@ export function compileNativeSchema(
 interface Found {
   readonly constraints: readonly (Constraint & { readonly place: Place })[];
   readonly variables: readonly NativeVariable[];
-  /** Why the webhook must check the schema too. */
   readonly unsaid: readonly string[];
 }
 
-/** The constraints in the order in which the webhook reports them. */
 function read(policy: CompiledPolicy, schema: JsonValue): Found {
   const constraints: (Constraint & { readonly place: Place })[] = [];
   const variables: NativeVariable[] = [];
@@ -105,7 +101,6 @@ function read(policy: CompiledPolicy, schema: JsonValue): Found {
 const whyUnsaid = ({ keys }: Place, keyword: string): string =>
   `CEL states ${keyword} ${keys.length === 0 ? 'of the object' : `of ${keys.join('.')}`} in other words, or not at all`;
 
-/** The webhook's own words. */
 function messageOf(
   policy: CompiledPolicy,
   { keys }: Place,
@@ -220,7 +215,6 @@ function equals(value: JsonValue, at: string): string | undefined {
   return `${at} == ${doubleOf(value)}`;
 }
 
-/** As a CEL literal. */
 const doubleOf = (value: number): string => (/[.e]/.test(String(value)) ? String(value) : `${value}.0`);
 
 function sized(type: string, comparison: '>=' | '<=', than: string, what: string): Compile {
@@ -254,7 +248,6 @@ function bounded(comparison: '>=' | '<=' | '>' | '<'): Compile {
         ];
 }
 
-/** The keywords that CEL cannot state. */
 function unsaidKeyword(schema: JsonObject): readonly string[] {
   return Object.entries(schema).flatMap(([keyword, value]) => {
     if (ANNOTATIONS.includes(keyword) || APPLICATORS.includes(keyword)) return [];
@@ -266,7 +259,6 @@ function unsaidKeyword(schema: JsonObject): readonly string[] {
 const constraintsOf = (schema: JsonObject, at: string): readonly Constraint[] =>
   Object.entries(schema).flatMap(([keyword, value]) => KEYWORDS[keyword]?.(value, at) ?? []);
 
-/** Whether the value satisfies the whole schema; undefined if CEL cannot state it. */
 function predicateOf(schema: JsonValue, at: string): string | undefined {
   if (!isJsonObject(schema)) return schema === false ? 'false' : 'true';
   if (unsaidKeyword(schema).length > 0) return undefined;

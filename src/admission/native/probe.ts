@@ -1,7 +1,4 @@
-/**
- * A probe shows that an API server enforces a compiled policy: a dry run of a UniqueClaim that only this text of the policy
- * refuses or changes. The name of the claim contains a digest of the text. No object of a user is involved.
- */
+/** A dry run of a UniqueClaim that only this text of a compiled policy refuses or changes shows that it is enforced. */
 import { createHash } from 'node:crypto';
 
 import { GROUP, VERSION } from '../../api/group.ts';

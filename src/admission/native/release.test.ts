@@ -41,11 +41,6 @@ test('an entry disappears if the API server leaves nothing to the webhook', () =
   expect(entriesOf(policyOf({ match, validate: RULES }), [VELERO])).toHaveLength(1);
 });
 
-test('an entry with other checks stays as it is', () => {
-  const policy = policyOf({ validate: { ...RULES, ...UNIQUE } });
-  expect(entriesOf(policy)).toEqual([['validate.gatehouse.dev', undefined]]);
-});
-
 test('a policy with nothing but immutableFromCreation has an entry', () => {
   const policy = policyOf({ validate: { immutableFromCreation: ['spec.tier'] } });
   expect(webhookConfigurations([policy], TARGET).validating.webhooks).toHaveLength(1);
@@ -103,9 +98,6 @@ test('the webhook judges everything of objects in deletion and of restorers', ()
 
 test.each<[string, JsonObject | undefined]>([
   ['no old object', undefined],
-  ['no metadata', {}],
-  ['null as metadata', { metadata: null }],
-  ['no deletionTimestamp', { metadata: {} }],
   ['null as deletionTimestamp', { metadata: { deletionTimestamp: null } }],
   ['a deletionTimestamp', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
 ])('the condition of the compiled policy and the webhook agree about %s', (_what, oldObject) => {

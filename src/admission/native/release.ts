@@ -12,16 +12,11 @@ import { compileNativeExceptions } from './native-exceptions.ts';
 /** What the leader has confirmed, in the status of an AdmissionPolicy. */
 export type Confirmation = NonNullable<AdmissionPolicyStatus['confirmed']>;
 
-/** One policy of the API server and its binding in it. */
 export type ConfirmedPair = Confirmation['pairs'][number];
 
-/** The checks of a version that the webhook leaves to the API server. */
 export interface Release {
-  /** The version. */
   readonly policy: CompiledPolicy;
-  /** The version without these checks. */
   readonly remaining: CompiledPolicy;
-  /** Of the texts that enforce them. */
   readonly digest: string;
   /** The API server leaves their requests to the webhook. */
   readonly restorers: readonly Principal[];
@@ -57,7 +52,6 @@ export function withoutNative(
   };
 }
 
-/** The part of the policy that the webhook judges for this request. */
 export function judgedByWebhook(
   policy: CompiledPolicy,
   release: Release | undefined,
@@ -67,10 +61,7 @@ export function judgedByWebhook(
   return isLeftToWebhook(policy, release.restorers, request) ? policy : release.remaining;
 }
 
-/**
- * Whether a compiled policy leaves the request to the webhook: the same as its match condition says. The webhook tolerates
- * what an object in deletion violates already, defers checks of restorers, and knows when exceptions expire.
- */
+/** The same as the match condition of a compiled policy says. */
 export const isLeftToWebhook = (
   { exceptions }: Pick<CompiledPolicy, 'exceptions'>,
   restorers: readonly Principal[],
@@ -83,10 +74,7 @@ export const isLeftToWebhook = (
 
 export const IS_DELETED = 'oldObject.?metadata.?deletionTimestamp.hasValue()';
 
-/**
- * Conditions for requests that a compiled policy leaves to the webhook, apart from {@link IS_DELETED}.
- * @param expiring of exceptions
- */
+/** Apart from {@link IS_DELETED}. @param expiring of exceptions */
 export function leftByOthers(
   restorers: readonly Principal[],
   expiring: readonly string[],

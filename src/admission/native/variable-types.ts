@@ -1,4 +1,3 @@
-/** The variables of a policy, and the types that the API server takes them for. */
 import { CelError, compileCel, type CelOptions, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
 import { memoizeWeak } from '../../json/objects.ts';

@@ -6,7 +6,7 @@ import { createCelBudget } from '../../cel/frame.ts';
 import { judge } from './judge.ts';
 import { isJsonObject } from '../../json/json.ts';
 import type { AdmissionRequest } from '../review/request.ts';
-import type { AdmissionContext } from './world.ts';
+import type { AuditContext } from './world.ts';
 import { withoutAwaiting, isAboutState } from './rules/rules.ts';
 import { exemptionOfStored, NO_USER } from './exceptions/exceptions.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
@@ -15,7 +15,6 @@ import { holdsNow } from './match/object-scope.ts';
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
-/** The violations of a stored object, or why the audit could not determine them. */
 export type AuditResult =
   | { readonly kind: 'judged'; readonly violations: readonly Violation[] }
   | { readonly kind: 'unknown'; readonly cause: unknown };
@@ -31,21 +30,15 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
   };
 }
 
-/** Whether an audit of this policy can find anything. */
 export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledPolicy): boolean =>
   audit && (references.length > 0 || unique.length > 0 || rules.length > 0 || schema !== undefined);
 
-/**
- * Checks a stored object as if a user created it now. A cached read may clear an object; only a live read may report a
- * violation.
- *
- * @param policy the result of {@link forAudit}
- */
+/** As if a user created it now; only a live read may report a violation. @param policy of {@link forAudit} */
 export async function auditObject(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
-  context: AdmissionContext,
+  context: AuditContext,
 ): Promise<AuditResult> {
   const { world, signal, turns } = context;
   await turns?.next();
@@ -64,7 +57,6 @@ export async function auditObject(
   }
 }
 
-/** A request that would create the stored object unchanged, without a user. */
 export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
   const { version } = splitApiVersion(apiVersion);
@@ -90,16 +82,14 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
 }
 
 /**
- * Finds unique values of a stored object that another object holds and has claimed. If several objects share a value,
- * all except the owner of the claim are violations. The stores supply the candidates. Each candidate is read live.
- *
+ * Unique values that another object holds and has claimed, by a live read.
  * @throws if a live read fails, or before the stores are synced
  */
 async function auditUnique(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
-  context: AdmissionContext,
+  context: AuditContext,
 ): Promise<readonly Violation[]> {
   const { world, signal, now } = context;
   if (policy.unique.length === 0 || !isJsonObject(object)) return [];
@@ -107,11 +97,11 @@ async function auditUnique(
   const { covers } = exemptionOfStored(policy, resource, object, now);
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {
-    const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);
+    const known = world.governed.holders(key.claim, policy);
     if (known === undefined) throw new Error('the governed objects have not been listed yet');
     const others = known.filter((ref) => targetKey(ref) !== targetKey(self));
     if (others.length === 0 || covers('unique', key.rule.name)) continue;
-    const claim = await world.claims?.read(key.claim, signal);
+    const claim = await world.claims.read(key.claim, signal);
     if (claim === undefined || isHeldBy(claim, self)) continue;
     const holder = others.find((ref) => isHeldBy(claim, ref));
     if (holder === undefined) continue;

@@ -9,7 +9,6 @@ import { quote, shorten } from '../../json/printable.ts';
 import { hasWildcard } from './match/resource-pattern.ts';
 import { isSecret, NAMESPACES } from './object-ref.ts';
 
-/** A permission that the author needs, in the terms of a SubjectAccessReview. */
 export interface AuthorRead extends GroupResource {
   /** The field that directs the read. */
   readonly field: string;
@@ -112,14 +111,12 @@ export const isOwnSecret = (
   ownNamespace: string,
 ) => isSecret(read) && read.namespace === ownNamespace;
 
-/** e.g. `get secrets "db" in namespace "shop"`, `list pods in all namespaces` */
 export function describeRead({ verb, namespace, name, ...kind }: AuthorRead): string {
   const which = name === undefined ? '' : ` ${quote(name)}`;
   const where = namespace === undefined ? 'all namespaces' : `namespace ${quote(namespace)}`;
   return `${verb} ${shorten(groupResourceName(kind), 256)}${which} in ${where}`;
 }
 
-/** For the author: what is missing, and how to get it. */
 export function forbiddenReadMessage(read: AuthorRead): string {
   const { group, resource, verb, namespace } = read;
   const role = namespace === undefined ? 'ClusterRole' : `Role in ${shorten(namespace, 63)}`;

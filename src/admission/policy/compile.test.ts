@@ -29,51 +29,6 @@ const compile = (spec: Partial<AdmissionPolicySpec>, change: Partial<CompileEnvi
     { ...environment, ...change },
   );
 
-test('a policy compiles with the defaults of the API', () => {
-  const result = compile({
-    defaults: [{ path: 'spec.tier', value: 'standard' }],
-    validate: {
-      immutable: ['spec.datacenter'],
-      references: [datacenter, { ...datacenter, name: 'other' }, rack],
-    },
-  });
-  expect(result).toMatchObject({
-    kind: 'compiled',
-    policy: {
-      name: 'servers',
-      generation: 3,
-      entryId: expect.stringMatching(/^fail-5s-[0-9a-f]{10}$/) as string,
-      match: {
-        apiVersions: ['*'],
-        operations: ['CREATE', 'UPDATE'],
-        failurePolicy: 'Fail',
-        timeoutSeconds: 5,
-      },
-      enforcement: 'Deny',
-      restore: {
-        defers: { references: true, unique: true, schema: false, rules: false },
-        defersTargetDelete: undefined,
-        skipsImmutable: false,
-        skipsMutations: true,
-      },
-      initiallyDeferred: undefined,
-      references: [
-        { targetKind: 'Datacenter', namespaced: false },
-        {},
-        { targetKind: 'Rack', namespaced: true },
-      ],
-      targets: [
-        { group, resource: 'datacenters' },
-        { group, resource: 'racks' },
-      ],
-    },
-  });
-});
-
-test('a policy compiles even if its kind does not exist yet', () => {
-  expect(compile({ match: { ...match, resources: ['unheardof'] } })).toMatchObject({ kind: 'compiled' });
-});
-
 describe('the entry', () => {
   const entry = (spec: Partial<AdmissionPolicySpec>) => {
     const result = compile(spec);
@@ -124,12 +79,9 @@ const immutable = (path: string): Partial<AdmissionPolicySpec> => ({ validate: {
 test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   ['InvalidPath', withDefault('spec..tier'), 'spec.defaults[0].path'],
   ['InvalidPath', withDefault('kind'), 'spec.defaults[0].path'],
-  ['InvalidPath', withDefault('apiVersion'), 'spec.defaults[0].path'],
   ['InvalidPath', withDefault('metadata.name'), 'spec.defaults[0].path'],
-  ['InvalidPath', withDefault('metadata.labels.a.b'), 'spec.defaults[0].path'],
   ['InvalidPath', withDefault('status.phase'), 'spec.defaults[0].path'],
   ['InvalidPath', withDefault('spec.list[*]'), 'spec.defaults[0].path'],
-  ['InvalidPath', withDefault('[0].a'), 'spec.defaults[0].path'],
   ['InvalidPolicy', withDefault('metadata.labels.a', 'not a label'), 'spec.defaults[0]'],
   ['InvalidPolicy', withDefault('metadata.annotations.a', 1), 'spec.defaults[0]'],
   ['InvalidPolicy', withDefault('spec.a', null), 'spec.defaults[0].value'],
@@ -146,7 +98,6 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   ],
   ['InvalidPath', immutable('spec.disks[*].class'), 'spec.validate.immutable[0]'],
   ['InvalidPath', immutable('metadata.resourceVersion'), 'spec.validate.immutable[0]'],
-  ['InvalidPath', immutable('metadata'), 'spec.validate.immutable[0]'],
   [
     'InvalidPolicy',
     { ...immutable('spec.a'), ...withMatch({ operations: ['CREATE'] }) },
@@ -171,62 +122,13 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   ],
   ['Unsupported', { ...withReference({}), ...withMatch({ resources: ['*'] }) }, 'spec.match.resources'],
   ['InvalidPolicy', withMatch({ apiGroups: ['Infra'] }), 'spec.match.apiGroups'],
-  ['InvalidPolicy', withMatch({ apiVersions: [''] }), 'spec.match.apiVersions'],
   ['InvalidPolicy', withMatch({ resources: ['Servers'] }), 'spec.match.resources'],
-  [
-    'InvalidPolicy',
-    withMatch({ objectSelector: { matchLabels: { a: 'b c' } } }),
-    'spec.match.objectSelector.matchLabels',
-  ],
   [
     'InvalidPolicy',
     withMatch({ objectSelector: { matchExpressions: [{ key: 'a', operator: 'In' }] } }),
     'spec.match.objectSelector.matchExpressions[0]',
   ],
-  [
-    'InvalidExpression',
-    withMatch({ matchConditions: [{ name: 'a', expression: ' ' }] }),
-    'spec.match.matchConditions[0].expression',
-  ],
   ['LockoutScope', withMatch({ apiGroups: ['*'] }), 'spec.match.apiGroups'],
-  ['LockoutScope', withMatch({ apiGroups: ['gatehouse.dev'] }), 'spec.match.resources'],
-  ['LockoutScope', withMatch({ apiGroups: ['admissionregistration.k8s.io'] }), 'spec.match.resources'],
-  [
-    'LockoutScope',
-    { ...withMatch({ apiGroups: ['coordination.k8s.io'], resources: ['leases'] }), failurePolicy: 'Ignore' },
-    'spec.match.resources',
-  ],
-  [
-    'LockoutScope',
-    withMatch({ apiGroups: ['coordination.k8s.io'], resources: ['*'] }),
-    'spec.match.resources',
-  ],
-  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['nodes'] }), 'spec.match.resources'],
-  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['*/status'] }), 'spec.match.resources'],
-  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['nodes/*'] }), 'spec.match.resources'],
-  [
-    'LockoutScope',
-    withMatch({ apiGroups: ['certificates.k8s.io'], resources: ['*/*'] }),
-    'spec.match.resources',
-  ],
-  [
-    'LockoutScope',
-    {
-      ...withMatch({ apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'] }),
-      failurePolicy: 'Ignore',
-    },
-    'spec.match.resources',
-  ],
-  [
-    'LockoutScope',
-    { ...withMatch({ apiGroups: ['authorization.k8s.io'], resources: ['*'] }), failurePolicy: 'Ignore' },
-    'spec.match.resources',
-  ],
-  [
-    'LockoutScope',
-    withMatch({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'gatehouse-system' } } }),
-    'spec.match.namespaceSelector',
-  ],
   [
     'LockoutScope',
     withMatch({
@@ -242,13 +144,34 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   expect(compile(spec)).toMatchObject({ kind: 'rejected', reason, problems: [{ where }] });
 });
 
+test.each([
+  ['gatehouse.dev', 'servers', 'Fail'],
+  ['admissionregistration.k8s.io', 'servers', 'Fail'],
+  ['coordination.k8s.io', 'leases', 'Ignore'],
+  ['coordination.k8s.io', '*', 'Fail'],
+  ['', 'nodes', 'Fail'],
+  ['', '*/status', 'Fail'],
+  ['', 'nodes/*', 'Fail'],
+  ['certificates.k8s.io', '*/*', 'Fail'],
+  ['authentication.k8s.io', 'tokenreviews', 'Ignore'],
+  ['authorization.k8s.io', '*', 'Ignore'],
+] as const)(
+  'group "%s", resource %s, failurePolicy %s: could stop the cluster',
+  (apiGroup, resource, failurePolicy) => {
+    const spec = { ...withMatch({ apiGroups: [apiGroup], resources: [resource] }), failurePolicy };
+    expect(compile(spec)).toMatchObject({
+      reason: 'LockoutScope',
+      problems: [{ where: 'spec.match.resources' }],
+    });
+  },
+);
+
 test.each<[string, Partial<AdmissionPolicySpec>]>([
   [
     'nodes with failurePolicy Ignore',
     { ...withMatch({ apiGroups: [''], resources: ['nodes'] }), failurePolicy: 'Ignore' },
   ],
   ['all resources of a group of one’s own', withMatch({ resources: ['*'] })],
-  ['other core resources', withMatch({ apiGroups: [''], resources: ['configmaps', 'pods/*'] })],
   [
     'a selector that excludes the namespace of Gatehouse',
     withMatch({
@@ -263,7 +186,6 @@ test.each<[string, Partial<AdmissionPolicySpec>]>([
     'a default in a status through its subresource',
     { ...withMatch({ resources: ['servers/status'] }), ...withDefault('status.phase') },
   ],
-  ['a default label', withDefault('metadata.labels["example.com/tier"]')],
   ['a namespace path for each name', withReference({ ...rack, namespacePath: 'spec.racks[*].namespace' })],
 ])('%s can be governed', (_what, spec) => {
   expect(compile(spec)).toMatchObject({ kind: 'compiled' });
@@ -284,11 +206,8 @@ describe('match conditions that the API server would reject, and all webhooks wi
     compile(withMatch({ matchConditions: [...matchConditions] }));
 
   test.each([
-    ['request.operation ==', 'Syntax error'],
     ["request.operaton == 'CREATE'", 'request has no field operaton: did you mean operation?'],
-    ["params.enabled == 'yes'", 'there is no variable params'],
     ['variables.size > 1', 'there is no variable variables here'],
-    ["'yes'", 'yields a string, but only true or false count here'],
     ['object.spec.enabled', 'yields a value whose type is not known'],
     ["authorizer.group('').check('get').allowed()", 'check does not take (string)'],
   ])('%s', (expression, message) => {
@@ -325,17 +244,6 @@ describe('match conditions that the API server would reject, and all webhooks wi
     });
   });
 
-  test('more than 63, because Gatehouse adds one to the 64 that the API server allows', () => {
-    const many = (count: number) =>
-      conditions(...Array.from({ length: count }, (_, index) => ({ name: `c${index}`, expression: 'true' })));
-    expect(many(63)).toMatchObject({ kind: 'compiled' });
-    expect(many(64)).toMatchObject({
-      problems: [
-        { where: 'spec.match.matchConditions', message: expect.stringContaining('at most 63') as string },
-      ],
-    });
-  });
-
   test('longer than 16 KiB in total, with which few policies would fill both configurations', () => {
     const ofSizes = (...sizes: readonly number[]) =>
       conditions(
@@ -348,6 +256,17 @@ describe('match conditions that the API server would reject, and all webhooks wi
     expect(ofSizes(8_000, 8_385)).toMatchObject({
       problems: [
         { where: 'spec.match.matchConditions', message: expect.stringContaining('16385 bytes') as string },
+      ],
+    });
+  });
+
+  test('more than 63, because Gatehouse adds one to the 64 that the API server allows', () => {
+    const many = (count: number) =>
+      conditions(...Array.from({ length: count }, (_, index) => ({ name: `c${index}`, expression: 'true' })));
+    expect(many(63)).toMatchObject({ kind: 'compiled' });
+    expect(many(64)).toMatchObject({
+      problems: [
+        { where: 'spec.match.matchConditions', message: expect.stringContaining('at most 63') as string },
       ],
     });
   });

@@ -23,15 +23,10 @@ import { entryIdOf } from '../webhooks/policy-entries.ts';
 
 export type { CompiledPolicy } from './compiled-policy.ts';
 
-/** What compilation knows about the cluster. */
 export interface CompileEnvironment extends MatchEnvironment {
   readonly resolve: Resolve;
-  /**
-   * The structural schemas of the governed kinds; empty if any of them is unknown. Absent: types and fields are not checked,
-   * because the version is in force already, and a newer check must not end that.
-   */
+  /** Empty if a schema is unknown. Absent: the version is in force already, and a newer check must not end that. */
   readonly schemas?: readonly JsonObject[];
-  /** The PolicyExceptions in the stores. */
   readonly grants?: Grants;
 }
 
@@ -39,7 +34,6 @@ export type CompileResult =
   | { readonly kind: 'compiled'; readonly policy: CompiledPolicy }
   | {
       readonly kind: 'rejected';
-      /** The most severe reason. */
       readonly reason: RejectionReason;
       /** All problems, so that the author can correct them in one go. */
       readonly problems: readonly Omit<Problem, 'reason'>[];
@@ -47,7 +41,6 @@ export type CompileResult =
       readonly incomplete: CompiledPolicy;
     };
 
-/** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
   const { resolve, schemas, grants, server } = environment;

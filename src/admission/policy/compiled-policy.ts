@@ -15,10 +15,7 @@ export interface MatchCondition {
   readonly expression: string;
 }
 
-/**
- * The settings that a webhook entry has only once. Policies with the same scope share an entry, so the API server sends
- * one call per request for all of them.
- */
+/** What a webhook entry has only once. Policies with the same scope share an entry. */
 export interface Scope {
   /**
    * With `matchPolicy: Equivalent`, the API server calls an entry once for each request. It sends the object in the
@@ -61,7 +58,6 @@ export interface CompiledImmutable {
   readonly from: 'creation' | 'first-value';
 }
 
-/** The object that expressions see as `params`. */
 export interface CompiledParams {
   readonly target: GroupResource;
   readonly kind: string;
@@ -89,7 +85,6 @@ export interface CompiledRule {
   readonly message: string | undefined;
   readonly messageExpression: CompiledExpression | undefined;
   readonly reason: ValidationRule['reason'];
-  /** The field that the violation names. */
   readonly field: string | undefined;
 }
 
@@ -127,7 +122,6 @@ export type SchemaCheck = (object: object) => readonly SchemaFlaw[];
 export interface SchemaFlaw {
   readonly field: string;
   readonly reason: CauseType;
-  /** What is wrong and what to do, without the field. */
   readonly message: string;
   /** Whether the object may have more flaws than the list shows. */
   readonly hasMore?: boolean;
@@ -152,9 +146,7 @@ export interface CompiledReference {
   /** For messages, e.g. `Datacenter`. */
   readonly targetKind: string;
   readonly namespaced: boolean;
-  /** Whether the field may be absent. */
   readonly optional: boolean;
-  /** Whether the reference blocks the deletion of its target. */
   readonly restrictsDelete: boolean;
   /** What Gatehouse does to the objects that name a target after its deletion. */
   readonly deleteAction: DeleteAction | undefined;
@@ -164,7 +156,6 @@ export interface CompiledReference {
   readonly serializable: boolean;
 }
 
-/** An AdmissionPolicy that can be enforced: its paths are parsed, its targets resolved, its expressions compiled. */
 export interface CompiledPolicy {
   readonly name: string;
   readonly generation: number;
@@ -186,16 +177,12 @@ export interface CompiledPolicy {
   readonly exceptions: readonly CompiledException[];
   /** The PolicyExceptions of the stores; undefined if the policy does not accept any. */
   readonly grants: Grants | undefined;
-  /** Whether the audit checks existing objects. */
   readonly audit: boolean;
   /** Whether Gatehouse records the owners of the governed objects and links them again after a restore. */
   readonly preservesOwners: boolean;
-  /** Which checks a restore defers or skips. */
   readonly restore: {
     readonly defers: Readonly<Record<'references' | 'unique' | 'schema' | 'rules', boolean>>;
-    /**
-     * Whether a restore may delete targets that objects still name. Undefined: only if the window includes deletions.
-     */
+    /** Undefined: only if the window includes deletions. */
     readonly defersTargetDelete: boolean | undefined;
     /** Whether a restore may change immutable fields. A sweep cannot check that later. */
     readonly skipsImmutable: boolean;
@@ -209,10 +196,7 @@ export interface CompiledPolicy {
         readonly graceMs: number;
       }
     | undefined;
-  /**
-   * Why no request can be decided, although the version is in force: its checks do not compile any more, or not at the
-   * moment. Then only its scope and its spec are reliable.
-   */
+  /** Why no request can be decided: the version is in force, but its checks do not compile any more. */
   readonly undecidable?: {
     readonly message: string;
     /** Whether a change of the cluster can end this, such as a CustomResourceDefinition that returns. */

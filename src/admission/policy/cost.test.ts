@@ -50,19 +50,6 @@ describe('the expressions of all policies share one cost limit per request', () 
     expect(total()).toBeGreaterThan(CEL_COST_LIMIT / 4);
   });
 
-  test('beyond it, the request is refused, with the policies, their rules, the cost and the remedy', async () => {
-    const { turns, total } = turnsOf();
-    const decision = await validate(createRequest(items(250)), EIGHT, contextOf(turns));
-    expect(decision).toMatchObject({ kind: 'deny', code: 403 });
-    const { message } = decision as { message: string };
-    expect(message).toMatch(
-      /it costs more than \d+; all expressions for one request may cost 1000000, and those before it used \d+: make the object smaller, or simplify the expressions \(object\.spec\..*\) \(rule unique\) \(policy p\d\)/,
-    );
-    expect(message).toContain('(policy p7)');
-    expect(message).not.toContain('(policy p0)');
-    expect(total()).toBeLessThanOrEqual(CEL_COST_LIMIT);
-  });
-
   test('also under failurePolicy Ignore', async () => {
     const policies = EIGHT.map(({ name }) => quadratic(name, { failurePolicy: 'Ignore' }));
     const decision = await validate(createRequest(items(250)), policies, clusterOf());
@@ -92,6 +79,17 @@ describe('the expressions of all policies share one cost limit per request', () 
     expect(total()).toBeGreaterThan(CEL_COST_LIMIT / 2);
   });
 
+  test('an audit has the limit for each object and policy', async () => {
+    const resource = { group: GROUP, resource: 'servers' };
+    const stored = { metadata: { name: 'a', namespace: 'store' }, spec: items(390) };
+    for (const policy of EIGHT) {
+      const { turns, total } = turnsOf();
+      const audited = await auditObject(forAudit(policy), resource, stored, contextOf(turns));
+      expect(audited).toEqual({ kind: 'judged', violations: [] });
+      expect(total()).toBeGreaterThan(CEL_COST_LIMIT / 2);
+    }
+  });
+
   test('mutations and defaults share it, too', async () => {
     const heavy = `${UNIQUE} ? {'spec': {'checked': true}} : {}`;
     const policies = EIGHT.map(({ name }) =>
@@ -109,17 +107,6 @@ describe('the expressions of all policies share one cost limit per request', () 
       ) as string,
     });
     expect(total()).toBeLessThanOrEqual(CEL_COST_LIMIT);
-  });
-
-  test('an audit has the limit for each object and policy', async () => {
-    const resource = { group: GROUP, resource: 'servers' };
-    const stored = { metadata: { name: 'a', namespace: 'store' }, spec: items(390) };
-    for (const policy of EIGHT) {
-      const { turns, total } = turnsOf();
-      const audited = await auditObject(forAudit(policy), resource, stored, contextOf(turns));
-      expect(audited).toEqual({ kind: 'judged', violations: [] });
-      expect(total()).toBeGreaterThan(CEL_COST_LIMIT / 2);
-    }
   });
 });
 

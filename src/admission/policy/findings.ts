@@ -9,7 +9,6 @@ import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './object-ref.ts';
 import { OutOfReachError } from './world.ts';
 
-/** The results of all checks of all policies for one request. */
 export interface Findings {
   readonly violations: readonly Violation[];
   /** Checks of enforced policies that could not be completed, because a live read failed. */
@@ -19,10 +18,8 @@ export interface Findings {
   /** Violations that are admitted, mostly because they are part of the restore in `window`. */
   readonly deferred: readonly Deferral[];
   readonly window: string | undefined;
-  /** Why something is undecided, for the log. */
   readonly cause: unknown;
   readonly notices: Notices;
-  /** The exceptions that applied, as `policy/exception`. */
   readonly exceptions: readonly string[];
 }
 
@@ -37,7 +34,6 @@ export const NO_FINDINGS: Findings = {
   exceptions: [],
 };
 
-/** A check that could not be completed. */
 export interface Undecided {
   readonly policy: CompiledPolicy;
   /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
@@ -101,7 +97,6 @@ function withoutAnswer({ message, policy }: Undecided, cause: unknown): Decision
   return { kind: 'retry', message: `${message} (policy ${policy.name}): try again`, cause };
 }
 
-/** A reference whose target could not be read. */
 export function undecidedReference(reference: UnresolvedReference): Undecided {
   const message = `could not find out whether ${describeRef(reference.target)} exists, which ${reference.field} names`;
   return { policy: reference.policy, message, auditRef: auditRefOf(reference) };
@@ -160,7 +155,6 @@ function annotation(key: string, texts: readonly string[], separator = ','): Aud
 
 const auditRef = (one: { readonly auditRef: string }): string => one.auditRef;
 
-/** e.g. `servers/datacenter=datacenters.infra.example.com/fra1` */
 function auditRefOf({ policy, reference, target }: UnresolvedReference): string {
   return `${policy.name}/${reference.name}=${groupResourceName(target)}/${objectKey(target)}`;
 }

@@ -9,9 +9,7 @@ import { referencesOf, deletionReferences } from './references/read-references.t
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
-/**
- * What replicas cache about a governed object: the targets whose deletion concerns it, and the unique keys that it holds.
- */
+/** What replicas cache of a governed object. */
 export interface GovernedSummary {
   /** Results of `targetKey`, without duplicates. */
   readonly targets: readonly string[];
@@ -19,11 +17,7 @@ export interface GovernedSummary {
   readonly claims: readonly string[];
 }
 
-/**
- * Summarises a stored object.
- *
- * @param policies those that govern its kind; the function evaluates their object selectors
- */
+/** @param policies those that govern its kind; evaluates their object selectors */
 export function summarise(
   policies: readonly CompiledPolicy[],
   kind: GroupResource,

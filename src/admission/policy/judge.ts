@@ -18,7 +18,7 @@ import {
 } from './expressions/bindings.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { Authorizations } from './expressions/authorizations.ts';
-import type { AdmissionContext, World } from './world.ts';
+import type { AuditContext, ObjectReads } from './world.ts';
 
 /** The result of one policy for a request, before unique values are claimed and missing targets confirmed. */
 export interface Judgement {
@@ -33,16 +33,13 @@ export interface Judgement {
 }
 
 /** The policies of a review share its budget. */
-export type JudgeContext = AdmissionContext & {
+export type JudgeContext = AuditContext & {
   readonly budget: CelBudget;
   /** Shared by all policies of a review. Absent where there is no API server to ask. */
   readonly authorizations?: Authorizations | undefined;
 };
 
-/**
- * Runs the checks of a policy in the order of their messages. Synchronous unless an expression reads the cluster:
- * cached objects may allow, but before a denial, everything is read live.
- */
+/** Synchronous unless an expression reads the cluster. Before a denial, everything is read live. */
 export function judge(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -122,7 +119,7 @@ function checkFields(
   policy: CompiledPolicy,
   request: AdmissionRequest,
   exemption: Exemption,
-  { find }: World,
+  { find }: ObjectReads,
 ): Pick<Judgement, 'violations' | 'unresolved'> {
   const references = checkReferences(policy, request, find);
   const isExempt = (name: string) => exemption.covers('references', name);

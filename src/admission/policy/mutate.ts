@@ -19,10 +19,8 @@ import { OutOfReachError, type AdmissionContext } from './world.ts';
 type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
 
 /**
- * Applies the defaults and mutations of all policies in order. The patch is empty if nothing changes.
- *
- * Mutations must be idempotent, because the API server may call the webhook twice. To verify that, changes by an
- * expression are applied a second time. Synchronous unless an expression reads the cluster or another review waits.
+ * Mutations must be idempotent, because the API server may call the webhook twice: they are applied a second time to
+ * verify that. Synchronous unless an expression reads the cluster or another review waits.
  */
 export function mutate(
   request: AdmissionRequest,
@@ -33,7 +31,7 @@ export function mutate(
   if (!writes(operation)) return ALLOWED;
   // A change could make the API server reject the removal of the finalizers.
   if (object === undefined || isFinalizerRemoval(request)) return ALLOWED;
-  return policies.some(isSkipped) && context.world.mayRestore?.(request.userInfo) === true
+  return policies.some(isSkipped) && context.world.mayRestore(request.userInfo)
     ? mutateForRestorer(request, object, policies, context)
     : mutateInTurn(request, object, policies, context);
 }
@@ -94,7 +92,6 @@ function mutateObject(
   return changed instanceof Promise ? changed.then(correct) : correct(changed);
 }
 
-/** The mutated object, or the reason why it could not be mutated. */
 type Changed =
   { readonly kind: 'changed'; readonly object: JsonObject } | Exclude<Decision, { kind: 'allow' }>;
 

@@ -1,9 +1,6 @@
 import { isJsonObject, ownValue, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 
-/**
- * Whether a stored object is being deleted. For the object of a request, use `isDeletionPending`: users can forge its
- * metadata.
- */
+/** Only for stored objects: users can forge the metadata in a request (see `isDeletionPending`). */
 export function hasDeletionTimestamp(object: JsonObject): boolean {
   const metadata = ownValue(object, 'metadata'); // not valueIn: every check of every request calls this
   return isJsonObject(metadata) && (ownValue(metadata, 'deletionTimestamp') ?? undefined) !== undefined;
@@ -27,7 +24,6 @@ function isOnlyText(labels: JsonObject): labels is Readonly<Record<string, strin
 /** The API server's limit for all annotations of an object together. @see k8s.io/apimachinery pkg/api/validation */
 export const MOST_ANNOTATION_BYTES = 256 * 1024;
 
-/** The size of annotations, keys and values. */
 export function annotationBytes(annotations: JsonValue | undefined): number {
   const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
   const sizes = entries.map(

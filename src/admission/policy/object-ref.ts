@@ -6,7 +6,6 @@ export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 
 export const namespaceRefOf = (name: string): ObjectRef => ({ ...NAMESPACES, namespace: undefined, name });
 
-/** References to the same target have the same key. */
 export function targetKey(target: ObjectRef): string {
   return `${groupResourceName(target)}/${target.namespace ?? ''}/${target.name}`;
 }
@@ -17,7 +16,6 @@ export function describeRef(ref: ObjectRef): string {
   return `${groupResourceName(ref)} ${quote(ref.name)}${where}`;
 }
 
-/** The object of a request, in the form that claims and references use. */
 export function requestedObject({ resource, namespace, name = '' }: AdmissionRequest): ObjectRef {
   return { group: resource.group, resource: resource.resource, namespace, name };
 }

@@ -11,17 +11,13 @@ type Selection =
   | { readonly kind: 'ungoverned' };
 
 export interface PolicySet {
-  /**
-   * The policies, sorted by name, that govern a request from this entry. The cost does not depend on the number of
-   * policies.
-   */
+  /** Sorted by name. The cost does not depend on the number of policies. */
   readonly select: (
     entryId: string,
     request: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
   ) => Selection;
 }
 
-/** The policies of one entry for one group and operation. */
 interface ByPattern {
   readonly lists: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Whether any pattern has a wildcard. Without wildcards, one lookup is enough. */
@@ -54,7 +50,6 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
 const UNKNOWN_ENTRY: Selection = { kind: 'unknown-entry' };
 const UNGOVERNED: Selection = { kind: 'ungoverned' };
 
-/** One resource pattern of one entry. */
 interface Row extends Record<'entryId' | 'group' | 'operation' | 'pattern', string> {
   readonly policy: CompiledPolicy;
 }

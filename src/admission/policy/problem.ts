@@ -18,7 +18,6 @@ export const REJECTION_REASONS = [
 
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
-/** One thing that is wrong with a policy. */
 export interface Problem {
   readonly reason: RejectionReason;
   /** e.g. `spec.defaults[0].path` */
@@ -29,7 +28,6 @@ export interface Problem {
   readonly place?: ExpressionPlace | undefined;
 }
 
-/** Adds a problem. The default reason is `InvalidPolicy`. */
 export type Report = (
   where: string,
   message: string,

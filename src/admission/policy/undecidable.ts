@@ -44,11 +44,7 @@ export function withUnevaluated(decision: Decision, policies: readonly CompiledP
   };
 }
 
-/**
- * With `--namespaces`, Gatehouse reads no objects elsewhere. So it cannot evaluate policies there that read other objects.
- * Policies that need only the request apply everywhere, and so do mutations that need only the request.
- * @param namespaces undefined: all
- */
+/** Outside of `--namespaces`, Gatehouse reads no objects: it cannot evaluate policies there that read others. */
 export function withinNamespaces(
   phase: 'mutate' | 'validate',
   namespaces: readonly string[] | undefined,

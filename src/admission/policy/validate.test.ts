@@ -2,84 +2,39 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
-import { compilePolicy, type CompiledPolicy } from './compile.ts';
+import type { CompiledPolicy } from './compile.ts';
 import type { Decision } from '../review/decision.ts';
-import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import { mutate } from './mutate.ts';
-import { NIGHTLY } from '../../../test/support/admission/policy.ts';
+import {
+  createRequest as create,
+  emptyWorld,
+  GROUP,
+  NIGHTLY,
+  policyOf,
+  updateRequest as update,
+} from '../../../test/support/admission/policy.ts';
 import { referencesOf } from './references/read-references.ts';
 import { targetKey } from './object-ref.ts';
-import { OutOfReachError, type AdmissionContext, type World } from './world.ts';
+import { OutOfReachError, type AdmissionContext, type RequestWorld } from './world.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { validate } from './validate.ts';
 
-const group = 'infra.example.com';
 const datacenter = {
   name: 'datacenter',
   path: 'spec.datacenter',
-  target: { apiGroup: group, resource: 'datacenters' },
+  target: { apiGroup: GROUP, resource: 'datacenters' },
 };
 const disks = {
   name: 'class',
   path: 'spec.disks[*].class',
   namespacePath: 'spec.disks[*].namespace',
-  target: { apiGroup: group, resource: 'classes' },
+  target: { apiGroup: GROUP, resource: 'classes' },
 };
 
-function policy(spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy {
-  const result = compilePolicy(
-    {
-      metadata: { name },
-      spec: {
-        match: { apiGroups: [group], resources: ['servers'] },
-        validate: { immutable: ['spec.serial'], references: [datacenter, disks] },
-        ...spec,
-      },
-    },
-    {
-      ownNamespace: 'gatehouse-system',
-      resolve: ({ resource }) =>
-        resource === 'datacenters'
-          ? { kind: 'Datacenter', namespaced: false }
-          : { kind: 'Class', namespaced: resource === 'classes' },
-    },
-  );
-  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
-  return result.policy;
-}
-
-const gvr = { group, version: 'v1', resource: 'servers' };
-const gvk = { group, version: 'v1', kind: 'Server' };
-const create = (spec: JsonObject, metadata: JsonObject = {}): AdmissionRequest => ({
-  uid: 'u',
-  kind: gvk,
-  resource: gvr,
-  subResource: '',
-  requestKind: gvk,
-  requestResource: gvr,
-  name: 'a',
-  namespace: 'store',
-  operation: 'CREATE',
-  userInfo: { username: 'velero', uid: '', groups: [], extra: {} },
-  object: { metadata: { name: 'a', ...metadata }, spec },
-  oldObject: undefined,
-  dryRun: false,
-  options: undefined,
-});
-const update = (before: JsonObject, after: JsonObject, metadata: JsonObject = {}): AdmissionRequest => ({
-  ...create(after, metadata),
-  operation: 'UPDATE',
-  oldObject: { metadata: { name: 'a' }, spec: before },
-});
-
-const leaving = (spec: JsonObject): AdmissionRequest => ({
-  ...update(spec, spec),
-  oldObject: {
-    metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/hold'] },
-    spec,
-  },
-});
+const policy = (spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy =>
+  policyOf({ validate: { immutable: ['spec.serial'], references: [datacenter, disks] }, ...spec }, name);
 
 interface Cluster {
   readonly stored?: readonly string[];
@@ -97,7 +52,8 @@ function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}
     if (broken.includes(ref.name)) return Promise.reject(new Error('connection refused'));
     return Promise.resolve(live.includes(ref.name) ? {} : undefined);
   };
-  const world: World = {
+  const world: RequestWorld = {
+    ...emptyWorld(),
     find: ({ name }) => (stored.includes(name) ? {} : undefined),
     confirm: read,
     read,
@@ -110,7 +66,7 @@ function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}
   return { world, reads, asks };
 }
 
-const circumstancesIn = (world: World): AdmissionContext => ({
+const circumstancesIn = (world: RequestWorld): AdmissionContext => ({
   world,
   signal: new AbortController().signal,
   now: Date.parse('2026-11-21T12:00:00Z'),
@@ -143,9 +99,7 @@ describe('a reference', () => {
     ['unknown and not deferrable', { broken: ['fra1'] }, Enforce, 'retry', 1, 0],
     ['unknown during a restore', { broken: ['fra1'], evidence: 'open' }, {}, 'allow', 1, 1],
     ['missing, for a policy that warns', { evidence: 'broken' }, { enforcement: 'Warn' }, 'allow', 1, 0],
-    ['missing, for a policy that audits', { evidence: 'broken' }, { enforcement: 'Audit' }, 'allow', 1, 0],
     ['unknown, for a policy that warns', { broken: ['fra1'] }, { enforcement: 'Warn' }, 'allow', 1, 0],
-    ['unknown, for a policy that audits', { broken: ['fra1'] }, { enforcement: 'Audit' }, 'allow', 1, 0],
   ])(
     'with a target that is %s gets the expected decision',
     async (_what, cluster, spec, kind, reads, asks) => {
@@ -163,38 +117,6 @@ describe('a reference', () => {
       message:
         'could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names: ' +
         'Gatehouse does not read namespace other (policy servers)',
-    });
-  });
-
-  test('to a missing target is denied with all that the user needs to know', async () => {
-    const { decision } = await judge(create({ datacenter: 'fra1', disks: [{}, { class: 'ssd' }] }), [
-      policy(),
-    ]);
-    const message =
-      '"fra1" names no Datacenter: there is no datacenters.infra.example.com "fra1"; create it first, or correct the name (reference datacenter)';
-    expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
-    expect(messageOf(decision)).toBe(
-      `spec.datacenter: ${message} (policy servers); ` +
-        'spec.disks[1].class: "ssd" names no Class: there is no classes.infra.example.com "ssd" in namespace "store"; create it first, or correct the name (reference class) (policy servers)',
-    );
-    expect(decision).toMatchObject({
-      causes: [
-        { field: 'spec.datacenter', reason: 'FieldValueNotFound', message },
-        { field: 'spec.disks[1].class' },
-      ],
-    });
-  });
-
-  test('deferred in a restore is reported in a warning and in the audit log', async () => {
-    expect((await judge(fra1, [policy()], { evidence: 'open' })).decision).toEqual({
-      ...ALLOW,
-      warnings: [
-        'spec.datacenter: datacenters.infra.example.com "fra1" is not there yet; checked again after the restore (RestoreWindow "nightly")',
-      ],
-      auditAnnotations: {
-        deferred: 'servers/datacenter=datacenters.infra.example.com/fra1',
-        'restore-window': 'nightly',
-      },
     });
   });
 
@@ -218,7 +140,6 @@ describe('a reference', () => {
 
   test.each<[string, AdmissionRequest]>([
     ['absent', create({})],
-    ['empty', create({ datacenter: '' })],
     ['null', create({ datacenter: null })],
     ['unchanged on update', update({ datacenter: 'gone' }, { datacenter: 'gone', units: 2 })],
     [
@@ -238,13 +159,6 @@ describe('a reference', () => {
     });
   });
 
-  test('is checked when an update names another target', async () => {
-    const { decision, reads } = await judge(update({ datacenter: 'fra1' }, { datacenter: 'fra2' }), [
-      policy(),
-    ]);
-    expect([decision.kind, reads]).toEqual(['deny', ['datacenters.infra.example.com//fra2']]);
-  });
-
   test('is checked when an update names a target that only another reference named', async () => {
     const spare = { ...datacenter, name: 'spare', path: 'spec.spare' };
     const { decision } = await judge(update({ datacenter: 'gone' }, { datacenter: 'gone', spare: 'gone' }), [
@@ -253,30 +167,20 @@ describe('a reference', () => {
     expect(decision).toMatchObject({ kind: 'deny', causes: [{ field: 'spec.spare' }] });
   });
 
-  test.each([
-    7,
-    true,
-    ['fra1'],
-    { name: 'fra1' },
-    '.',
-    '..',
-    'a/b',
-    'a%2fb',
-    'a?b',
-    'Fra1',
-    '-a',
-    'a b',
-    'a\nb',
-    'x'.repeat(254),
-  ])('with the value %j is denied without a live read', async (value) => {
-    const { decision, reads } = await judge(create({ datacenter: value }), [policy()], { evidence: 'open' });
-    expect(decision).toMatchObject({
-      kind: 'deny',
-      causes: [{ field: 'spec.datacenter', reason: 'FieldValueInvalid' }],
-    });
-    expect(reads).toEqual([]);
-    expect(messageOf(decision)).not.toMatch(/\p{Cc}/u);
-  });
+  test.each([7, { name: 'fra1' }, '..', 'a%2fb', 'a\nb', 'x'.repeat(254)])(
+    'with the value %j is denied without a live read',
+    async (value) => {
+      const { decision, reads } = await judge(create({ datacenter: value }), [policy()], {
+        evidence: 'open',
+      });
+      expect(decision).toMatchObject({
+        kind: 'deny',
+        causes: [{ field: 'spec.datacenter', reason: 'FieldValueInvalid' }],
+      });
+      expect(reads).toEqual([]);
+      expect(messageOf(decision)).not.toMatch(/\p{Cc}/u);
+    },
+  );
 
   test('a target named in many fields and policies is read once', async () => {
     const request = create({ disks: [{ class: 'a' }, { class: 'a' }, { class: 'a', namespace: 'other' }] });
@@ -299,12 +203,6 @@ describe('a reference', () => {
     expect(messageOf(decision).length).toBeLessThan(8_193);
   });
 
-  test('a refusal does not repeat a value of one megabyte', async () => {
-    const { decision } = await judge(create({ datacenter: '\u0000'.repeat(1 << 20) }), [policy()]);
-    expect(decision.kind).toBe('deny');
-    expect(JSON.stringify(decision).length).toBeLessThan(10_000);
-  });
-
   test('with a missing target is denied even if another lookup failed', async () => {
     const request = create({ datacenter: 'fra1', disks: [{ class: 'ssd' }] });
     const { decision } = await judge(request, [policy()], { broken: ['ssd'] });
@@ -313,7 +211,7 @@ describe('a reference', () => {
 
   test('an exception in the store is a bug and is rethrown', () => {
     const { world } = worldOf();
-    const failing: World = {
+    const failing: RequestWorld = {
       ...world,
       find: () => {
         throw new TypeError('bug');
@@ -327,14 +225,11 @@ describe('an immutable field', () => {
   test.each<[string, JsonObject, JsonObject, Decision['kind']]>([
     ['unchanged', { serial: 'a' }, { serial: 'a', tier: 'x' }, 'allow'],
     ['set', {}, { serial: 'a' }, 'allow'],
-    ['set from null', { serial: null }, { serial: 'a' }, 'allow'],
     ['changed', { serial: 'a' }, { serial: 'b' }, 'deny'],
     ['removed', { serial: 'a' }, {}, 'deny'],
     ['set to null', { serial: 'a' }, { serial: null }, 'deny'],
-    ['removed with its parent', { serial: 'a' }, null as unknown as JsonObject, 'deny'],
     ['rewritten in another key order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
     ['changed beyond 2^53', { serial: 9007199254740992n }, { serial: 9007199254740993n }, 'deny'],
-    ['set to the same falsy value', { serial: 0 }, { serial: 0 }, 'allow'],
     ['changed from a falsy value', { serial: 0 }, { serial: 1 }, 'deny'],
   ])('that is %s gets the expected decision', async (_what, before, after, kind) => {
     expect((await judge(update(before, after), [policy()], { evidence: 'open' })).decision.kind).toBe(kind);
@@ -394,12 +289,6 @@ describe('referencesOf', () => {
       'spec.disks[1].class classes.infra.example.com/x/b',
     ]);
   });
-
-  test('ignores a namespaced target of an object without namespace', () => {
-    expect(referencesOf(policy(), { metadata: { name: 'a' }, spec: { disks: [{ class: 'a' }] } })).toEqual(
-      [],
-    );
-  });
 });
 
 describe('mutate', () => {
@@ -421,25 +310,17 @@ describe('mutate', () => {
     const request = create({ disks: [{}, { size: 5 }] });
     const decision = await mutate(request, [first, second], alone);
     const after = applyPatch(request.object ?? {}, decision.kind === 'allow' ? decision.patch : []);
-    expect(after).toEqual({
-      metadata: { name: 'a', labels: { a: 'b' } },
-      spec: { tier: 'standard', disks: [{ size: 1 }, { size: 5 }] },
-    });
+    const filled = { tier: 'standard', disks: [{ size: 1 }, { size: 5 }] };
+    expect(after).toEqual(create(filled, { labels: { a: 'b' } }).object);
     expect(await mutate({ ...request, object: after }, [first, second], alone)).toEqual(ALLOW);
-  });
-
-  test('preserves integers beyond 2^53', async () => {
-    const object = parseJson(
-      '{"spec":{"disks":[{"n":9007199254740993}],"n":9007199254740993}}',
-    ) as JsonObject;
-    const decision = await mutate({ ...create({}), object }, [first], alone);
-    const patch = decision.kind === 'allow' ? decision.patch : [];
-    expect(stringifyJson(applyPatch(object, patch))).toContain('"n":9007199254740993');
   });
 
   test.each<[string, AdmissionRequest]>([
     ['a deletion', { ...update({}, {}), operation: 'DELETE', object: undefined }],
-    ['an object that loses its last finalizer', leaving({})],
+    [
+      'an object that loses its last finalizer',
+      { ...update({}, {}), oldObject: create({}, { deletionTimestamp: 'x', finalizers: ['a/b'] }).object },
+    ],
     ['a connection', { ...create({}), operation: 'CONNECT' }],
   ])('leaves %s unchanged', (_what, request) => {
     expect(mutate(request, [first], alone)).toEqual(ALLOW);

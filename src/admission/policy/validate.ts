@@ -41,10 +41,8 @@ import {
 import type { AdmissionContext } from './world.ts';
 
 /**
- * Decides whether the policies accept the request.
- *
- * A cached read may allow; only a live read, or the request itself, may deny. A policy that only warns or audits
- * neither denies a request nor makes the client retry. Synchronous if no live read is needed and no other review waits.
+ * A cached read may allow; only a live read, or the request itself, may deny. A policy that only warns or audits neither
+ * denies nor causes a retry. Synchronous if no live read is needed and no other review waits.
  */
 export function validate(
   request: AdmissionRequest,
@@ -256,7 +254,6 @@ function mergeNotices(judgements: readonly Judgement[]): Notices {
   };
 }
 
-/** References whose target is not confirmed. A restore defers all of them: the sweep checks them again. */
 function unconfirmed({ missing, unknown, unread }: ConfirmedTargets): readonly UnresolvedReference[] {
   return [...missing, ...unknown, ...unread];
 }

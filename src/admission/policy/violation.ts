@@ -5,12 +5,10 @@ import type { CauseType } from '../review/decision.ts';
 /** A check that a restore can defer or, for `immutable`, skip. */
 export type DeferrableCheck = 'references' | 'unique' | 'schema' | 'rules' | 'immutable';
 
-/** One field that violates a policy. */
 export interface Violation {
   readonly policy: CompiledPolicy;
   readonly field: string;
   readonly reason: CauseType;
-  /** What is wrong and what to do, without the field. */
   readonly message: string;
   /** Whether the object may have more violations of this kind than are reported, e.g. because a check was too costly. */
   readonly hasMore?: boolean;
@@ -18,7 +16,6 @@ export interface Violation {
   readonly check?: string;
   /** Whether the check read the cluster: then only a live read may deny. */
   readonly readsCluster?: boolean;
-  /** The missing targets on which the result of the rule depends. */
   readonly awaits?: readonly FoundReference[];
   /** The kind of check, if a restore can defer it. */
   readonly deferrable?: DeferrableCheck;

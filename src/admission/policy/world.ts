@@ -6,66 +6,52 @@ import type { Prove } from './references/deletion-record.ts';
 import type { CelDecision, CelQuestion } from '../../cel/library/authorizer.ts';
 import type { AdmissionRequest, Operation, UserInfo } from '../review/request.ts';
 
-/** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */
-export interface World {
+/** Objects of the cluster. A cached object may allow; only a live read may deny. */
+export interface ObjectReads {
   /** Reads the store: fast, but possibly stale. */
   readonly find: (ref: ObjectRef) => KubeObject | undefined;
-  /**
-   * Reads live; undefined if the object certainly does not exist.
-   *
-   * @throws if the API server gives no definite answer; OutOfReachError if a retry gets none either
-   */
+  /** Live; undefined: certainly absent. @throws without a definite answer; OutOfReachError if a retry is useless */
   readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  /**
-   * Reads live, like `confirm`, but the whole object instead of its metadata.
-   *
-   * @param versions the API versions whose fields the caller reads; absent or `*`: any
-   */
+  /** Live, the whole object. @param versions whose fields the caller reads; absent or `*`: any */
   readonly read: (
     ref: ObjectRef,
     signal: AbortSignal,
     versions?: readonly string[],
   ) => Promise<KubeObject | undefined>;
-  /**
-   * Whether this user may be a restorer, from the stores; if not, a live lookup is unnecessary. Absent: no user is. A
-   * window that the stores do not know yet does not count.
-   */
-  readonly mayRestore?: (user: Requester) => boolean;
-  /**
-   * What lets this user restore at this place, from the stores, which may be stale. Absent: the stores know no restore.
-   */
-  readonly knownRestore?: (request: RestoreQuery) => RestoreEvidence | undefined;
-  /**
-   * What lets this user restore at this place; undefined if nothing does.
-   *
-   * @throws if a live read fails
-   */
+}
+
+/** What a check of a stored object may ask. */
+export interface AuditWorld extends ObjectReads {
+  readonly claims: Pick<Claims, 'read'>;
+  readonly governed: Pick<GovernedIndex, 'holders'>;
+}
+
+/** What a check of a request may ask. */
+export interface RequestWorld extends AuditWorld {
+  readonly claims: Claims;
+  readonly governed: GovernedIndex;
+  /** From the stores; if false, a live lookup is unnecessary. */
+  readonly mayRestore: (user: Requester) => boolean;
+  /** What lets this user restore at this place, from the stores, which may be stale. */
+  readonly knownRestore: (request: RestoreQuery) => RestoreEvidence | undefined;
+  /** What lets this user restore at this place. @throws if a live read fails */
   readonly restoreEvidence: (
     request: RestoreQuery,
     signal: AbortSignal,
   ) => Promise<RestoreEvidence | undefined>;
-  /**
-   * Reads live the PolicyExceptions of a namespace; undefined: of all. Absent: the stores are complete.
-   *
-   * @throws if the API server gives no definite answer
-   */
+  /** Live, of one namespace or of all. Absent: the stores are complete. @throws without an answer */
   readonly readGrants?: (namespace: string | undefined, signal: AbortSignal) => Promise<Grants>;
-  /** What users may do, as the API server's authorizer says. Absent in reviews from the command line. */
+  /** What users may do, as the API server's authorizer says. Absent in a review of files, which has no API server. */
   readonly access?: AccessAnswers;
-  /** Absent in reviews of a live cluster: they do not check unique values. */
-  readonly claims?: Claims;
-  /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
-  readonly governed?: GovernedIndex;
-  /** Absent under the same conditions as `access`: references then have no guarantee. */
+  /** Absent in a review of files: references then have no guarantee. */
   readonly intents?: Intents;
-  /** Signs the records of deletions. Absent under the same conditions as `access`: there are then no records. */
+  /** Signs the records of deletions. Absent in a review of files: there are then no records. */
   readonly prove?: Prove;
-  /** Absent under the same conditions as `access`: owners are then recorded but not looked up. */
+  /** Absent in a review of files: owners are then recorded but not looked up. */
   readonly owners?: Owners;
 }
 
 export interface AccessAnswers {
-  /** An answer of the last seconds. */
   readonly known: (user: UserInfo, question: CelQuestion) => CelDecision | undefined;
   /** @throws if the API server gives no answer */
   readonly ask: (user: UserInfo, question: CelQuestion, signal: AbortSignal) => Promise<CelDecision>;
@@ -73,19 +59,14 @@ export interface AccessAnswers {
 
 export interface Owners {
   /**
-   * Reads live the object with the name of that owner, in any served version of its group; undefined if it certainly
-   * does not exist.
-   *
-   * @param namespace the namespace of the dependent; undefined for cluster-scoped dependents, which a namespaced object
-   *   cannot own
-   * @throws if the API server gives no definite answer
+   * Live, in any served version of its group; undefined: certainly absent. @throws without a definite answer
+   * @param namespace of the dependent; undefined for cluster-scoped ones, which a namespaced object cannot own
    */
   readonly read: (
     owner: Pick<OwnerReference, 'apiVersion' | 'kind' | 'name'>,
     namespace: string | undefined,
     signal: AbortSignal,
   ) => Promise<LiveOwner | undefined>;
-  /** Whether this user is Gatehouse itself. */
   readonly isOurs: (username: string) => boolean;
 }
 
@@ -94,10 +75,7 @@ export interface LiveOwner {
   readonly creationTimestamp: string | undefined;
   readonly deletionTimestamp: string | undefined;
   readonly labels: ObjectMeta['labels'] | undefined;
-  /**
-   * The version of the reference if the API server serves it, otherwise the preferred version: the garbage collector
-   * has to find it.
-   */
+  /** Served: the garbage collector has to find it. */
   readonly apiVersion: string;
 }
 
@@ -115,16 +93,12 @@ export interface RestoreEvidence {
 /** An open RestoreWindow, or a restore that a detector sees and that has no window yet. */
 export interface RestoringWindow {
   readonly window: string;
-  /** The operations whose checks may be deferred. */
   readonly operations: readonly Operation[];
   /** Checks that the window enforces even if the policies would defer them. */
   readonly enforced: readonly ('references' | 'unique')[];
   /** Whether lost owners are linked, without waiting for an approval. */
   readonly links: boolean;
-  /**
-   * Whether its opener may open windows for the whole cluster. Otherwise it defers only what a sweep checks again and
-   * what concerns no other namespace.
-   */
+  /** Otherwise it defers only what a sweep checks again and what concerns no other namespace. */
   readonly clusterWide: boolean;
 }
 
@@ -142,7 +116,6 @@ export interface ClaimStore {
   readonly settleMs: number;
 }
 
-/** The UniqueClaims as admission uses them. */
 export interface Claims extends ClaimStore {
   /** Counts the claims of a user as unsettled, before they are written. */
   readonly reserve: <Key extends KeyOfClaim>(keys: readonly Key[], username: string) => Reservation<Key>;
@@ -150,7 +123,6 @@ export interface Claims extends ClaimStore {
   readonly hasNamespace: (name: string, signal: AbortSignal) => Promise<boolean>;
 }
 
-/** The policy, the name of the claim and the object that wants it. */
 type KeyOfClaim = Readonly<{ policy: Pick<CompiledPolicy, 'name'>; claim: string; self: ObjectRef }>;
 
 export interface Reservation<Key> {
@@ -162,30 +134,21 @@ export interface Reservation<Key> {
 
 /** What references with `guarantee: Serializable` need besides the claims. Functions that read throw like those of ClaimStore. */
 export interface Intents {
-  /** Reads live the intents with this label. */
   readonly list: (label: string, signal: AbortSignal) => Promise<readonly UniqueClaim[]>;
-  /**
-   * Lists live the objects that the policy governs, and returns those that the stores do not hold in the same version.
-   * With the referrers that the stores know, they are all objects that may name a target.
-   */
+  /** Those governed objects, listed live, that the stores do not hold in the same version. */
   readonly unseen: (policy: CompiledPolicy, signal: AbortSignal) => Promise<readonly ObjectRef[]>;
   /** Resolves after some milliseconds, in which the API server may store a pending write. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
-  /**
-   * Counts a write under the intents that this replica holds for the targets. Absent or undefined: the write needs an
-   * intent of its own.
-   */
+  /** Counts a write under held intents. Absent or undefined: it needs an intent of its own. */
   readonly hold?: (targets: readonly HeldTarget[]) => Holding | undefined;
 }
 
-/** A target, and a reference that names it. */
 export type HeldTarget = Readonly<{
   target: ObjectRef;
   policy: Pick<CompiledPolicy, 'name'>;
   reference: Readonly<{ name: string }>;
 }>;
 
-/** A write under held intents. */
 export interface Holding {
   /** The name of the write, for the ledger of unsettled claims. */
   readonly name: string;
@@ -199,12 +162,9 @@ export interface Holding {
   readonly end: (admitted: UniqueClaim | undefined) => void;
 }
 
-/** Lookups in the stores, which may be stale. */
+/** What governed objects name and hold, from the stores, which may be stale. */
 export interface GovernedIndex {
-  /**
-   * The objects that seem to name this target through a reference of these policies that concerns its deletion;
-   * undefined until the stores are synced.
-   */
+  /** The objects that seem to name this target; undefined until the stores are synced. */
   readonly referrers: (
     target: ObjectRef,
     policies: readonly CompiledPolicy[],
@@ -216,9 +176,7 @@ export interface GovernedIndex {
 /** Lets the reviews of a process share its CPU. */
 export interface Turns {
   /**
-   * Called before expressions are evaluated. Undefined: continue at once. Otherwise other reviews come first; the promise
-   * resolves when it is the turn of this review, or when its time to answer is over.
-   *
+   * Before expressions are evaluated. Undefined: continue at once; otherwise wait for this review's turn.
    * @param hasRead whether the review has waited for something else since its last turn
    */
   readonly next: (hasRead?: boolean) => Promise<void> | undefined;
@@ -226,17 +184,22 @@ export interface Turns {
   readonly charge: (cost: number) => void;
 }
 
-/** What the checks of a request need besides the request. */
-export interface AdmissionContext {
-  /** Absent: the request never waits. */
+/** What the checks of a stored object need besides the object. */
+export interface AuditContext {
+  /** Absent: the check never waits. */
   readonly turns?: Turns | undefined;
-  readonly world: World;
+  readonly world: AuditWorld;
   /** Aborts live reads when the time to answer is over. A check that still waits for a read ends in a retry. */
   readonly signal: AbortSignal;
   /** In milliseconds since 1970, by the clock of the API server. */
   readonly now: number;
   /** PolicyExceptions from a live read. Absent: those of the stores count. */
   readonly grants?: Grants;
+}
+
+/** What the checks of a request need besides the request. */
+export interface AdmissionContext extends AuditContext {
+  readonly world: RequestWorld;
 }
 
 /** Gatehouse does not read the object, and a retry gets the same result. The message is a clause for users. */

@@ -1,4 +1,3 @@
-/** What the audit of one policy found, small enough to keep for every policy. */
 import type { KubeObject } from '../../json/kube-object.ts';
 import { shorten } from '../../json/printable.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
@@ -20,9 +19,7 @@ export interface PolicyFindings {
   readonly enforcement: CompiledPolicy['enforcement'];
   /** Number of all violations in each namespace; the key of cluster-scoped objects is empty. */
   readonly counts: ReadonlyMap<string, number>;
-  /** Up to a limit. */
   readonly listed: readonly Finding[];
-  /** Why the audit is incomplete. */
   readonly problem: string | undefined;
 }
 

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 
-import { OWN_LABELS } from '../../api/group.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { collectFindings, type PolicyFindings } from './findings.ts';
-import { planReports, REPORT_LIMITS, fairShares } from './plan-reports.ts';
+import { planReports, REPORT_LIMITS } from './plan-reports.ts';
 import { isOwnReport, REPORT_FORMATS, renderReport, timesOf, type Report } from './report.ts';
 
 interface Bad {
@@ -63,61 +62,6 @@ function expectBounded(all: readonly PolicyFindings[]): void {
   }
 }
 
-test('each namespace has one report, and cluster-scoped objects have the ClusterReport', () => {
-  const all = [
-    findings('servers', [
-      { namespace: 'b', name: 'y', field: 'spec.units' },
-      { namespace: 'a', name: 'x', check: 'units' },
-      { name: 'whole' },
-    ]),
-    findings('racks', [{ namespace: 'b', name: 'z' }], { enforcement: 'Warn' }),
-  ];
-  const [open, older] = rendered(all, new Date('2026-11-21T12:00:00.7Z'));
-  expect(open?.map(({ kind, metadata }) => [kind, metadata?.namespace, metadata?.name])).toEqual([
-    ['ClusterReport', undefined, 'gatehouse-audit'],
-    ['Report', 'a', 'gatehouse-audit'],
-    ['Report', 'b', 'gatehouse-audit'],
-  ]);
-  const resource = { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'b' };
-  const timestamp = { seconds: 1795262400, nanos: 0 };
-  expect(open?.[2]).toEqual({
-    apiVersion: 'openreports.io/v1alpha1',
-    kind: 'Report',
-    metadata: { namespace: 'b', name: 'gatehouse-audit', labels: OWN_LABELS },
-    source: 'gatehouse',
-    scope: { apiVersion: 'v1', kind: 'Namespace', name: 'b' },
-    summary: { pass: 0, fail: 1, warn: 1, error: 0, skip: 0 },
-    results: [
-      {
-        ...{ policy: 'racks', result: 'warn', message: 'too many', timestamp },
-        resources: [{ ...resource, name: 'z' }],
-      },
-      {
-        ...{
-          policy: 'servers',
-          rule: 'spec.units',
-          result: 'fail',
-          message: 'spec.units: too many',
-          timestamp,
-        },
-        resources: [{ ...resource, name: 'y' }],
-      },
-    ],
-  });
-  expect(open?.[1]?.results[0]?.rule).toBe('units');
-  expect(older?.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`)).toEqual([
-    'wgpolicyk8s.io/v1alpha2 ClusterPolicyReport',
-    'wgpolicyk8s.io/v1alpha2 PolicyReport',
-    'wgpolicyk8s.io/v1alpha2 PolicyReport',
-  ]);
-  expect(older?.[2]).not.toHaveProperty('source');
-  expect(older?.[2]?.results.map(({ source }) => source)).toEqual(['gatehouse', 'gatehouse']);
-});
-
-test('without violations there is no report', () => {
-  expect(planReports([findings('servers', [])])).toEqual([]);
-});
-
 test('an incomplete audit is an error in the ClusterReport', () => {
   const [report] = planReports([findings('servers', [], { problem: 'could not check servers: not served' })]);
   expect(report).toMatchObject({
@@ -158,30 +102,6 @@ test.each<[string, (n: number) => string]>([
   }
 });
 
-test('most of 10,000 violations are listed, and the report says how many are not', () => {
-  const bad = Array.from({ length: 10_000 }, (_, n) => ({
-    namespace: `team-${n % 50}`,
-    name: `server-${n}`,
-  }));
-  const reports = planReports([findings('servers', bad)]);
-  const results = reports.flatMap((one) => one.results);
-  const listed = results.filter(({ result }) => result === 'fail').length;
-  expect(listed).toBeGreaterThan(6_000);
-  const notes = results.filter(({ result }) => result === 'skip');
-  expect(notes).toHaveLength(50);
-  const omitted = notes.reduce((sum, { properties }) => sum + Number(properties?.omitted), 0);
-  expect(omitted).toBe(10_000 - listed);
-  expect(notes[0]?.message).toMatch(/^\d+ results not listed, but counted in the summary/);
-  expect(reports.map(({ summary }) => [summary.fail, summary.skip])).toEqual(Array(50).fill([200, 1]));
-});
-
-test('the findings that the audit did not keep count as omitted', () => {
-  const bad = Array.from({ length: 30 }, (_, n) => ({ namespace: 'a', name: `s${n}` }));
-  const [report] = planReports([findings('servers', bad, { limit: 10 })]);
-  expect(report?.summary).toEqual({ pass: 0, fail: 30, warn: 0, error: 0, skip: 1 });
-  expect(report?.results.at(-1)?.properties).toEqual({ omitted: '20', listed: '10' });
-});
-
 test('a large report is split into numbered ones, whose summaries add up', () => {
   const bad = Array.from({ length: 5_000 }, (_, n) => ({ namespace: 'a', name: `server-${n}` }));
   const reports = planReports([findings('servers', bad)]);
@@ -216,10 +136,4 @@ test.each<[string, string, boolean]>([
   expect(isOwnReport({ metadata: { name, labels: { 'app.kubernetes.io/managed-by': manager } } })).toBe(
     expected,
   );
-});
-
-test('a share is what is needed, or an equal part of the rest', () => {
-  expect(fairShares([10, 500, 20, 400], 230)).toEqual([10, 100, 20, 100]);
-  expect(fairShares([10, 20], 100)).toEqual([10, 20]);
-  expect(fairShares([], 100)).toEqual([]);
 });

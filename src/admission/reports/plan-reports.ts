@@ -1,7 +1,4 @@
-/**
- * Findings → reports: one for each namespace with violations and one for the cluster. One report per object would cost
- * 10,000 objects and writes for 10,000 violations; this costs one per namespace. All reports together stay under a limit.
- */
+/** One report for each namespace with violations and one for the cluster: fewer writes than one for each object. */
 import { counted } from '../../json/counted.ts';
 import { compareText } from '../../json/objects.ts';
 import { shorten } from '../../json/printable.ts';
@@ -21,15 +18,12 @@ export const REPORT_LIMITS: ReportLimits = { totalBytes: 2_000_000, reportBytes:
 
 /** Reserved for each report: metadata with managedFields, scope, summary and the note on what is left out. */
 const REPORT_OVERHEAD = 1_280;
-/** The time and the source of a result. */
 const RESULT_OVERHEAD = 80;
-/** Limit of policies whose incomplete audit is described. */
 const MAX_PROBLEMS = 100;
 const LONGEST_PROBLEM = 256;
 
 type Result = PlannedReport['results'][number];
 
-/** A result and its size in bytes. */
 interface Sized {
   readonly result: Result;
   readonly bytes: number;
@@ -139,7 +133,6 @@ const note = (rule: string, message: string, properties: Readonly<Record<string,
   properties,
 });
 
-/** The reports of a namespace. Their summaries add up to its violations, whether these are listed or not. */
 function reportsOf(
   place: Place,
   share: number,
@@ -191,7 +184,7 @@ function countOf(results: readonly Result[]): Summary {
 }
 
 /** Divides `room`: each gets what it needs, or an equal share of what those with smaller needs leave. */
-export function fairShares(needs: readonly number[], room: number): readonly number[] {
+function fairShares(needs: readonly number[], room: number): readonly number[] {
   const shares = needs.map(() => 0);
   const order = needs.map((need, index) => ({ need, index })).toSorted((a, b) => a.need - b.need);
   let left = room;

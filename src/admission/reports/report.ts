@@ -1,4 +1,3 @@
-/** The reports of the Policy Working Group, in both formats. */
 import type { KubeObject } from '../../json/kube-object.ts';
 import { OWN_LABELS } from '../../api/group.ts';
 
@@ -21,7 +20,6 @@ export interface ReportResult {
   readonly message: string;
   readonly resources?: readonly ReportResource[];
   readonly properties?: Readonly<Record<string, string>>;
-  /** When the violation was first found. */
   readonly timestamp?: { readonly seconds: number; readonly nanos: number };
 }
 
@@ -49,7 +47,6 @@ export interface ReportFormat {
   readonly sourceIn: 'report' | 'results';
 }
 
-/** The preferred format first. */
 export const REPORT_FORMATS: readonly ReportFormat[] = [
   {
     group: 'openreports.io',

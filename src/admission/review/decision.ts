@@ -33,7 +33,6 @@ export const RESERVED_AUDIT_KEYS = [
 /** Keys satisfy `isSimpleName`: the API server prefixes them with the name of the webhook. */
 export type AuditAnnotations = Readonly<Record<string, string>>;
 
-/** The decision of Gatehouse about a request. */
 export type Decision =
   | {
       readonly kind: 'allow';
@@ -63,10 +62,7 @@ export type Decision =
       readonly cause?: unknown;
     };
 
-/**
- * The API server and API clients retry after this time: failures of live reads are short, and a watch that lags catches
- * up sooner. It is the shortest that Retry-After can say.
- */
+/** The shortest that Retry-After can say: failures of live reads are short. */
 export const RETRY_SECONDS = 1;
 
 type Denial = Extract<Decision, { kind: 'deny' }>;
@@ -78,10 +74,8 @@ type Denial = Extract<Decision, { kind: 'deny' }>;
  */
 export const FORBIDDEN = { code: 403, reason: 'Forbidden' } as const;
 export const INTERNAL_ERROR = { code: 500, reason: 'InternalError' } as const;
-/** API clients retry. */
 export const TRY_AGAIN = { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS } as const;
 
-/** A denial without warnings and audit annotations. */
 export const denied = (
   status: Pick<Denial, 'code' | 'reason' | 'retryAfterSeconds'>,
   message: string,

@@ -1,4 +1,3 @@
-/** The envelope that AdmissionReview and ConversionReview share. */
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { endOfString, nextAfterSpace } from '../../json/json-scan.ts';
@@ -48,12 +47,8 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 const LONGEST_TEXT = 1_024;
 
 /**
- * Finds the uid in the text of a review that is cut off or cannot be parsed. Works at any depth.
- *
- * Only the API server writes the members of the review and of `request`. Users control what is further inside: a key
- * `uid` there does not count.
- *
- * @returns undefined if this is no review of the kind, or has no uid: it has no sender that could use an answer
+ * Finds the uid in the text of a review that is cut off. Only the API server writes the members of the review and of
+ * `request`; users control what is further inside. @returns undefined if this is no review of the kind
  */
 export function findUid(text: string, kind: ReviewKind): string | undefined {
   const texts = new Map<string, string>();

@@ -1,11 +1,9 @@
-/** From the bytes of an admission webhook call to a request, or to a refusal. */
 import { hasMoreValues, isDeeperThan } from '../../json/json-scan.ts';
 import { parseJson, type JsonValue } from '../../json/json.ts';
 import { InvalidReview, findUid } from './envelope.ts';
 import type { AdmissionRequest } from './request.ts';
 import { parseReview } from './review.ts';
 
-/** The body of a request. */
 export interface ReviewBody {
   readonly bytes: Buffer;
   /** Whether the body ends here. Otherwise it exceeds the size limit, and this is only its start. */
@@ -26,10 +24,7 @@ const MAX_VALUES = 1_000_000;
 
 export type ReadReview =
   | { readonly kind: 'review'; readonly request: AdmissionRequest }
-  /**
-   * Gatehouse cannot judge the request. Requesters control this, for example by size: under `failurePolicy: Ignore`, an
-   * HTTP error would store the object.
-   */
+  /** Requesters control this: under `failurePolicy: Ignore`, an HTTP error would store the object. */
   | { readonly kind: 'unreadable'; readonly uid: string; readonly problem: string };
 
 /** @throws InvalidReview if the body is not a review: then the API server has not sent it */

@@ -3,12 +3,10 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
-/** Whether the operation creates or changes an object. */
 export function writes(operation: Operation): boolean {
   return operation === 'CREATE' || operation === 'UPDATE';
 }
 
-/** The requester, as in authentication.k8s.io/v1 UserInfo. */
 export interface UserInfo {
   readonly username: string;
   readonly uid: string;
@@ -28,7 +26,6 @@ interface GroupVersionResource {
   readonly resource: string;
 }
 
-/** An AdmissionRequest, normalised across operations. */
 export interface AdmissionRequest {
   readonly uid: string;
   /** The kind for which the webhook is registered. The object is in this version. */
@@ -39,10 +36,7 @@ export interface AdmissionRequest {
   /** The kind that the client sent, possibly in another version (`matchPolicy: Equivalent`). */
   readonly requestKind: GroupVersionKind;
   readonly requestResource: GroupVersionResource;
-  /**
-   * The API server omits the name on deletecollection; then it comes from the old object. Undefined only before the API
-   * server has generated a name.
-   */
+  /** On deletecollection from the old object. Undefined before the API server has generated a name. */
   readonly name: string | undefined;
   /** Undefined for cluster-scoped objects, including Namespaces. */
   readonly namespace: string | undefined;
@@ -56,15 +50,10 @@ export interface AdmissionRequest {
   readonly oldObject: JsonObject | undefined;
   /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
   readonly dryRun: boolean;
-  /** The CreateOptions, UpdateOptions, … of the request. */
   readonly options: JsonObject | undefined;
 }
 
-/**
- * Parses the `request` of an AdmissionReview.
- *
- * @throws InvalidReview
- */
+/** @throws InvalidReview */
 export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
   const request: Fields<keyof AdmissionRequest> = review;
   const operation = operationOf(request.operation);
@@ -96,10 +85,7 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
   };
 }
 
-/**
- * An object with unknown values, under names that no prototype defines. Plain property access is therefore safe. It is
- * several times as fast as {@link ownValue}, and every review needs it.
- */
+/** No prototype defines these names, so plain access is safe, and several times as fast as {@link ownValue}. */
 type Fields<Name extends string> = Readonly<Partial<Record<Name, JsonValue>>>;
 
 function operationOf(operation: unknown): Operation {
@@ -136,9 +122,7 @@ function objectOf(value: JsonValue | undefined, field: string): JsonObject | und
   return value;
 }
 
-/**
- * Namespaces are cluster-scoped. Yet, except on server-side apply, the API server sends their name as their namespace.
- */
+/** Except on server-side apply, the API server sends their name as their namespace. */
 function isNamespace({ group, resource }: GroupVersionResource): boolean {
   return group === '' && resource === 'namespaces';
 }

@@ -1,14 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
-import { compilePolicy } from '../policy/compile.ts';
 import { ALLOWED, type Decision } from './decision.ts';
-import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
-import { mutate } from '../policy/mutate.ts';
 import { InvalidReview } from './envelope.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from './review.ts';
-import { validate } from '../policy/validate.ts';
-import type { World } from '../policy/world.ts';
 
 const resource = { group: 'infra.example.com', version: 'v1', resource: 'servers' };
 const kind = { group: 'infra.example.com', version: 'v1', kind: 'Server' };
@@ -174,70 +168,4 @@ describe('an answer', () => {
     const auditAnnotations = { 'a/b': 'x' };
     expect(() => toValidatingReview(request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
   });
-});
-
-const recorded = readFileSync(
-  new URL('../../../test/data/admission-reviews-1.37.jsonl', import.meta.url),
-  'utf8',
-)
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line) as { readonly step: string; readonly body: string });
-
-describe('requests of a kube-apiserver 1.37', () => {
-  const world: World = {
-    find: () => undefined,
-    confirm: () => Promise.resolve(undefined),
-    read: () => Promise.resolve(undefined),
-    restoreEvidence: () => Promise.resolve(undefined),
-  };
-  const compiled = compilePolicy(
-    {
-      metadata: { name: 'servers' },
-      spec: {
-        match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
-        defaults: [{ path: 'spec.gatehouseTest.deep', value: true }],
-        validate: {
-          immutable: ['spec.serial', 'spec.units'],
-          references: [{ name: 'dc', path: 'spec.datacenter', target: { apiGroup: '', resource: 'x' } }],
-        },
-      },
-    },
-    { ownNamespace: 'x', resolve: () => ({ kind: 'X', namespaced: false }) },
-  );
-  const policies = compiled.kind === 'compiled' ? [compiled.policy] : [];
-  const bodies = recorded.map(
-    ({ step, body }, index) => [`${index} ${step}`, parseJson(body) as JsonObject] as const,
-  );
-  const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
-
-  test('the recording has 80 requests, some with integers beyond 2^53', () => {
-    expect(bodies).toHaveLength(80);
-    for (const [index, [, body]] of bodies.entries()) {
-      expect(stringifyJson(body)).toBe(recorded[index]?.body.trim());
-    }
-  });
-
-  test.each(bodies.filter(([, body]) => !isConversion(body)))(
-    '%s: the API server accepts the answer',
-    async (_step, body) => {
-      const admission = parseReview(body);
-      const circumstances = { world, signal: new AbortController().signal, now: 0 };
-      const mutation = await mutate(admission, policies, circumstances);
-      const verdict = await validate(admission, policies, circumstances);
-      const isWrite = admission.operation === 'CREATE' || admission.operation === 'UPDATE';
-      const deleting =
-        isJsonObject(admission.object) &&
-        JSON.stringify(ownValue(admission.object, 'metadata') ?? null).includes('deletionTimestamp');
-      expect(mutation.kind === 'allow' && mutation.patch.length > 0).toBe(isWrite && !deleting);
-      for (const answer of [toMutatingReview(admission, mutation), toValidatingReview(admission, verdict)]) {
-        expect(answer).toMatchObject({
-          apiVersion: body.apiVersion,
-          kind: 'AdmissionReview',
-          response: { uid: admission.uid },
-        });
-        expect('patch' in answer.response).toBe('patchType' in answer.response);
-      }
-    },
-  );
 });

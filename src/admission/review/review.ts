@@ -4,7 +4,6 @@ import { isSimpleName } from '../../json/names.ts';
 import { openReview, reviewType } from './envelope.ts';
 import { toAdmissionRequest, type AdmissionRequest } from './request.ts';
 
-/** An AdmissionReview with a response (k8s.io/api/admission). */
 export interface AdmissionReview {
   readonly apiVersion: string;
   readonly kind: string;
@@ -37,18 +36,12 @@ interface Status {
   };
 }
 
-/** The parts of a request that the response needs. */
 export type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
 
-/**
- * Parses the body of an admission webhook call.
- *
- * @throws InvalidReview if Gatehouse cannot answer the review
- */
+/** @throws InvalidReview if Gatehouse cannot answer the review */
 export const parseReview = (value: unknown): AdmissionRequest =>
   toAdmissionRequest(openReview(value, 'AdmissionReview').request);
 
-/** The response of a mutating webhook. */
 export function toMutatingReview(request: Answered, decision: Decision): AdmissionReview {
   const review = toValidatingReview(request, decision);
   // A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy.
@@ -62,7 +55,6 @@ export function toMutatingReview(request: Answered, decision: Decision): Admissi
 export const toValidatingReview = (request: Answered, decision: Decision): AdmissionReview =>
   answer(responseTo(request, decision));
 
-/** Refuses a request before it is read. */
 export const toRetry = (uid: string, message: string): AdmissionReview => answer(retryOf(uid, message));
 
 const answer = (response: AdmissionResponse): AdmissionReview => ({
@@ -79,7 +71,6 @@ const retryOf = (uid: string, message: string, object: object = {}): AdmissionRe
   },
 });
 
-/** Refuses a request that could not be read. */
 export function toRefusal(uid: string, problem: string): AdmissionReview {
   const message = `Gatehouse cannot check this request: ${problem}`;
   const status = { status: 'Failure', code: 403, reason: 'Forbidden', message, details: {} } as const;
@@ -124,10 +115,7 @@ function notices(decision: {
   };
 }
 
-/**
- * In characters. Once all warnings exceed the limit below, the API server truncates each warning to this length.
- * Gatehouse truncates first, and marks the cut.
- */
+/** In characters. The API server would cut each warning here; Gatehouse marks the cut. */
 const LONGEST_WARNING = 256;
 /** In bytes. The limit of the API server for all warnings of one request, from all webhooks together. */
 const MOST_BYTES = 4096;
@@ -136,12 +124,10 @@ const MOST_BYTES = 4096;
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Converts warnings to what the API server passes on: single lines of printable characters, without duplicates, within
- * the limits.
- *
+ * What the API server passes on: single printable lines, without duplicates, within the limits.
  * @see k8s.io/apimachinery/pkg/util/net NewWarningHeader, k8s.io/apiserver/pkg/endpoints/filters/warning.go
  */
-export function sanitiseWarnings(warnings: readonly string[]): readonly string[] {
+function sanitiseWarnings(warnings: readonly string[]): readonly string[] {
   if (warnings.length === 0) return warnings;
   const lines = new Set(warnings.flatMap((warning) => warning.split(/[\r\n]+/)).map(toLine));
   lines.delete('');

@@ -1,7 +1,4 @@
-/**
- * A dev session: a laptop serves the webhook configurations of a cluster for a while. The note of the session, and the
- * entries of a configuration during it and after it.
- */
+/** A dev session: a laptop serves the webhook configurations of a cluster for a while. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
@@ -15,11 +12,9 @@ import { compareText } from '../../json/objects.ts';
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
 
 /** How long an unrenewed note stays valid, in milliseconds. A crashed laptop can block writes for this long. */
-export const DEV_SESSION_MS = 60_000;
+const DEV_SESSION_MS = 60_000;
 
-/**
- * In milliseconds. Notes that expire later than this are invalid, so that a note cannot disable the leader for long.
- */
+/** In milliseconds. Later ones are invalid: no note disables the leader for long. */
 const MOST_MS = 5 * DEV_SESSION_MS;
 
 export interface DevSession {
@@ -72,7 +67,6 @@ function parseSession(text: string): DevSession | undefined {
 const controllersOf = (names: unknown): Pick<DevSession, 'controllers'> =>
   Array.isArray(names) ? { controllers: names.filter((name) => typeof name === 'string') } : {};
 
-/** Metadata with the note of `session`. */
 export function withDevSession(
   metadata: ObjectMeta | undefined,
   { id, holder, url, expiresAt, created, controllers = [] }: DevSession,
@@ -89,7 +83,6 @@ export function withDevSession(
   };
 }
 
-/** The metadata without the note. */
 export function withoutDevSession(metadata: ObjectMeta | undefined): ObjectMeta {
   const { annotations = {}, ...rest } = metadata ?? {};
   const others = Object.entries(annotations).filter(([key]) => key !== DEV_URL_ANNOTATION);
@@ -110,23 +103,16 @@ export interface LiveWebhookConfiguration extends KubeObject {
 }
 
 export interface DevTarget {
-  /** `https://host:port` */
   readonly url: string;
   /** CA bundle of the laptop, as base64 of PEM. */
   readonly caBundle: string;
   /** CA bundle of the Service; undefined if there is none or it cannot be read. */
   readonly serviceBundle: string | undefined;
-  /**
-   * `own`: only the entries for Gatehouse's own kinds lead to the laptop. This applies until the API server is known to
-   * reach it.
-   */
+  /** `own`: only those of Gatehouse's own kinds, until the API server is known to reach the laptop. */
   readonly scope: 'own' | 'all';
 }
 
-/**
- * Builds the entries of a dev session: every entry in `desired` leads to the laptop. Handler entries that only the
- * cluster has still lead to the Service, so a laptop without that handler leaves nothing unguarded.
- */
+/** Every entry in `desired` leads to the laptop. Handlers that only the cluster has still lead to the Service. */
 export function devWebhooks(
   live: readonly LiveWebhook[],
   desired: readonly Webhook[],
@@ -145,17 +131,14 @@ export function devWebhooks(
   return inOrder([...mine, ...renewed(kept, serviceBundle)]);
 }
 
-/** The entries that this laptop wanted, with the Service as their destination. */
 interface DesiredWebhooks {
-  /** When the session began. */
   readonly first: readonly Webhook[];
   readonly now: readonly Webhook[];
 }
 
 /**
- * Builds the entries after a dev session: they lead to the Service again and trust its current CA bundle. They include
- * entries that policies have required since the session began. The leader would add those a moment later, and nothing
- * must be unguarded until then. Handlers of a laptop do not outlive its session.
+ * The entries after a session: they lead to the Service again, with those that policies have required since, so that
+ * nothing is unguarded until the leader writes.
  */
 export function servedWebhooks(
   before: readonly LiveWebhook[],
@@ -182,7 +165,7 @@ export function carries(live: readonly LiveWebhook[], desired: readonly LiveWebh
 
 const isServed = ({ clientConfig }: LiveWebhook): boolean => clientConfig.service !== undefined;
 const entryOf = ({ name }: Pick<Webhook, 'name'>): string => name.split('.')[0] ?? '';
-export const isOfHandler = (webhook: Pick<Webhook, 'name'>): boolean =>
+const isOfHandler = (webhook: Pick<Webhook, 'name'>): boolean =>
   handlerOfEntry(entryOf(webhook)) !== undefined;
 
 function renewed(webhooks: readonly LiveWebhook[], caBundle: string | undefined): readonly LiveWebhook[] {
@@ -192,7 +175,6 @@ function renewed(webhooks: readonly LiveWebhook[], caBundle: string | undefined)
   );
 }
 
-/** Sorts handler entries by name, after the policy entries: the API server calls mutating webhooks in this order. */
 function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
   const handlers = webhooks.filter(isOfHandler);
   const sorted = handlers.toSorted((a, b) => compareText(entryOf(a), entryOf(b)));
@@ -202,7 +184,6 @@ function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
 }
 
 export type AcquirePlan =
-  /** Another dev session is active. */
   | { readonly kind: 'refused'; readonly by: DevSession }
   | { readonly kind: 'keep' }
   | { readonly kind: 'create'; readonly object: LiveWebhookConfiguration }
@@ -211,11 +192,7 @@ export type AcquirePlan =
 /** In milliseconds. A session note with less time left is renewed: about a third of its lifetime has passed. */
 const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
 
-/**
- * Plans the write that starts or continues the dev session of this laptop.
- *
- * @param now by the clock of the API server
- */
+/** @param now by the clock of the API server */
 export function planAcquire(
   live: LiveWebhookConfiguration | undefined,
   desired: WebhookConfiguration,
@@ -242,25 +219,17 @@ export function planAcquire(
   return { kind: 'replace', object: { ...live, metadata, webhooks } };
 }
 
-/**
- * Whether the session belongs to another process. The same holder and URL mean a restart after a crash: two processes
- * cannot listen on the same address.
- */
+/** The same holder and URL mean a restart after a crash. */
 const isOther = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
   session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
 
-/**
- * Plans the write that ends the session `id`.
- *
- * @param webhooks the entries after the session
- */
+/** Ends the session `id`. @param webhooks the entries after the session */
 export function planRelease(
   live: LiveWebhookConfiguration | undefined,
   id: string,
   webhooks: readonly LiveWebhook[],
   now: Date,
 ):
-  /** The session is not, or no longer, this one. */
   | { readonly kind: 'none' }
   | { readonly kind: 'delete' }
   | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration } {

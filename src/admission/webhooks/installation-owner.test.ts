@@ -23,11 +23,6 @@ describe('the owner of a webhook configuration', () => {
       owned(installationOwner('1'), installationOwner('2')),
       [installationOwner('2')],
     ],
-    [
-      'blocks no deletion of the role',
-      owned({ ...installationOwner('2'), blockOwnerDeletion: true }),
-      [installationOwner('2')],
-    ],
     ['stays where it is', owned(installationOwner('2'), OTHER), [installationOwner('2'), OTHER]],
   ])('%s', (_what, object, expected) => {
     const once = ownedBy(object, installationOwner('2'));
@@ -53,10 +48,6 @@ describe('the owner of the role', () => {
     expect(roleReferences(owned(reference('n')), NAMESPACE)).toBeUndefined();
   });
 
-  test('is the current namespace of this name', () => {
-    expect(roleReferences(owned(OTHER, reference('m')), NAMESPACE)).toEqual([OTHER, reference('n')]);
-  });
-
   test('stays as it is while the namespace is being deleted', () => {
     const going = { metadata: { ...NAMESPACE.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } };
     expect(roleReferences(owned(), going)).toBeUndefined();
@@ -64,7 +55,6 @@ describe('the owner of the role', () => {
 
   test.each<[string, KubeObject['metadata']]>([
     ['annotation', { annotations: { 'argocd.argoproj.io/tracking-id': 'gatehouse:…' } }],
-    ['label', { labels: { 'argocd.argoproj.io/instance': 'gatehouse' } }],
   ])(
     'is nobody if Argo CD tracks the role by its %s: Argo CD deletes no object with owners',
     (_by, marks) => {

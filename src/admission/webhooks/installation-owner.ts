@@ -1,7 +1,6 @@
 /**
- * Who owns what the leader writes for admission in the whole cluster: a ClusterRole of deploy/base. Every way to remove Gatehouse
- * deletes it, and the garbage collector then deletes what it owns. Otherwise, the API server would call webhooks that
- * nobody serves any more.
+ * A ClusterRole of deploy/base owns what the leader writes for admission: every way to remove Gatehouse deletes it, and
+ * then no webhook remains that nobody serves.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -11,13 +10,9 @@ export const INSTALLATION_ROLE = 'gatehouse-installation';
 
 const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: INSTALLATION_ROLE };
 
-/** The reference to the role with this uid. */
 export const installationOwner = (uid: string): OwnerReference => ({ ...ROLE, uid });
 
-/**
- * The object with this owner. Without one, its references stay as they are: the garbage collector still has to delete what a
- * deleted role owned.
- */
+/** Without an owner, the references stay: the garbage collector still needs them. */
 export function ownedBy<T extends KubeObject>(object: T, owner: OwnerReference | undefined): T {
   if (owner === undefined) return object;
   const { metadata } = object;
@@ -44,10 +39,8 @@ export const isOwnedByInstallation = ({ metadata }: KubeObject): boolean =>
   metadata?.ownerReferences?.some((one) => isSameSubject(one, installationOwner(''))) === true;
 
 /**
- * The references of the role, so that it goes with the namespace of Gatehouse; undefined: they are as they should be.
- *
- * Argo CD does not delete an object with owners when it deletes an application, so it gets none: the application then
- * deletes the role.
+ * So that the role goes with the namespace of Gatehouse; undefined: no change. Argo CD does not delete an object with
+ * owners, so it gets none.
  */
 export function roleReferences(role: KubeObject, namespace: KubeObject): References | undefined {
   const { ownerReferences: before } = role.metadata ?? {};

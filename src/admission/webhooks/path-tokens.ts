@@ -1,16 +1,11 @@
-/**
- * The unguessable segment of webhook paths. Only the API server and readers of the webhook configurations know it, so other
- * clients get no answers. It rotates like a CA: a token is accepted long before and after the API server uses it.
- */
+/** The unguessable segment of webhook paths. It rotates like a CA: accepted long before and after the API server uses it. */
 import { timingSafeEqual } from 'node:crypto';
 
 import type { LiveWebhook } from './dev-entries.ts';
 
 /** Every replica accepts all of them. Empty: paths without a token, as older versions wrote them. */
 export interface PathTokens {
-  /** The webhook configurations named it before. */
   readonly previous?: string | undefined;
-  /** The webhook configurations name it. */
   readonly current: string;
   /** Follows the current one. Every replica knows it for at least `--ca-propagation-wait` before the API server does. */
   readonly next: string;
@@ -28,13 +23,11 @@ export const PATH_TOKEN_BYTES = 16;
 const TOKEN = /^[0-9a-f]{32}$/;
 const PATH = /\/(?:mutate|validate)\/(?:([0-9a-f]{32})\/)?[^/]+$/;
 
-/** The tokens in the paths of entries, each once. */
 export function tokensIn(webhooks: readonly LiveWebhook[]): readonly string[] {
   const paths = webhooks.map(({ clientConfig: { service, url } }) => PATH.exec(service?.path ?? url ?? ''));
   return [...new Set(paths.flatMap((match) => (match === null ? [] : [match[1] ?? ''])))];
 }
 
-/** Compares with all tokens in constant time. */
 export function isAnyToken(token: string, accepted: Iterable<string>): boolean {
   const given = Buffer.from(token);
   let found = false;
@@ -45,10 +38,7 @@ export function isAnyToken(token: string, accepted: Iterable<string>): boolean {
   return found;
 }
 
-/**
- * The tokens of a new Secret. They keep what the API server uses: the Secret may have been deleted, or an older version has
- * written the entries.
- */
+/** They keep what the API server uses: the Secret may have been deleted, or an older version has written the entries. */
 export function firstPathTokens(inUse: readonly string[], random: () => string): PathTokens {
   const [current, previous] = inUse;
   if (current === undefined) return { current: random(), next: random() };
@@ -56,9 +46,7 @@ export function firstPathTokens(inUse: readonly string[], random: () => string):
 }
 
 /**
- * The next step of a rotation; undefined: none is due. Call it when all replicas and API servers have known `tokens` for
- * long, and all entries name the current one.
- *
+ * Undefined: no step is due. Call it when all replicas and API servers have known `tokens` for long.
  * @param certificate the current serving certificate; undefined: unknown
  */
 export function nextPathTokens(
@@ -73,7 +61,6 @@ export function nextPathTokens(
   return { ...tokens, certificate: madeFor };
 }
 
-/** The data of the Secret. */
 export const withPathTokens = (tokens: PathTokens): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(tokens).flatMap(([key, value]: readonly [string, string | undefined]) =>
@@ -81,7 +68,6 @@ export const withPathTokens = (tokens: PathTokens): Readonly<Record<string, stri
     ),
   );
 
-/** Undefined if `data` does not have valid tokens. */
 export function parsePathTokens(data: Readonly<Record<string, string>> = {}): PathTokens | undefined {
   const decoded = (key: keyof PathTokens) =>
     data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString();

@@ -128,10 +128,6 @@ describe('a target whose deletion the cluster needs cannot be protected', () => 
   ])('%s %s, for every failurePolicy', (group, resource) => {
     expect(problemOf(group, resource, 'Ignore')).toEqual(REFUSED);
   });
-
-  test('other targets can be protected', () => {
-    expect(problemOf('', 'configmaps', 'Fail')).toEqual([]);
-  });
 });
 
 test('a policy with unique values has side effects, except on dry runs', () => {

@@ -37,16 +37,10 @@ const DELETION_PREFIX = 'restrict-';
 /** Whether the entry is for deletions of targets. Its policies are those with a reference that is not `Allow`. */
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
-/**
- * Whether the API server admits requests after an HTTP error for this entry, also after 503. Whether Gatehouse can decide
- * may depend on the requester, so it refuses instead.
- */
+/** Whether the API server admits requests after an HTTP error: then Gatehouse refuses what it cannot decide. */
 export const failsOpen = (entryId: string): boolean => /^(restrict-)?ignore-/.test(entryId);
 
-/**
- * The entries for deletions that references block, or after which Gatehouse acts: one for each target kind. They have no
- * selectors: the selectors of the policy apply to the objects that hold the references.
- */
+/** One for each target kind, without selectors: those of the policy apply to the objects that hold the references. */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
   spec: { validate: { references = [] } = {} },

@@ -8,7 +8,6 @@ import type { Operation } from '../review/request.ts';
 
 export const OWN_KINDS_POLICY_NAME = 'gatehouse-restorers';
 
-/** A ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1). */
 export interface OwnKindsPolicy {
   readonly policy: KubeObject & { readonly spec: object };
   readonly binding: KubeObject & { readonly spec: object };
@@ -45,13 +44,7 @@ const IS_ADMINISTRATOR =
   "!request.userInfo.username.startsWith('system:serviceaccount:') && " +
   `authorizer.group('${GROUP}').resource('restorewindows').check('open').allowed()`;
 
-/**
- * Protects Gatehouse's own kinds from restorers. The API server evaluates the policy, so it also applies while
- * Gatehouse is down. Sets every field that the API server would default, so that a comparison with the live objects
- * finds no difference.
- *
- * @param restorers at least one
- */
+/** The API server evaluates the policy, so it also applies while Gatehouse is down. @param restorers at least one */
 export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy {
   const metadata = { name: OWN_KINDS_POLICY_NAME, labels: OWN_LABELS };
   return {
@@ -100,7 +93,6 @@ export const WINDOW_ENTRY = 'own-opening';
 /** Fails open: users must be able to correct policies, and to uninstall Gatehouse, while it is down. */
 export const STATE_ENTRY = 'own-state';
 
-/** A webhook entry for Gatehouse's own kinds. It exists regardless of the policies. */
 export interface OwnKindEntry {
   readonly entryId: string;
   readonly phase: 'mutate' | 'validate';
@@ -149,10 +141,7 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
   },
 ];
 
-/**
- * A condition that is false for the UniqueClaims of Gatehouse itself. Without it, the API server asks Gatehouse about each claim
- * that Gatehouse writes to decide about a request: a review that waits for another review.
- */
+/** Otherwise the API server asks Gatehouse about each claim that it writes: a review that waits for another review. */
 export function notOwnClaims(ownNamespace: string): MatchCondition {
   const users = [WEBHOOK_ACCOUNT, CONTROLLERS_ACCOUNT].map((name) => accountsIn(ownNamespace) + name);
   return {

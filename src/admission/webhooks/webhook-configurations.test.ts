@@ -1,26 +1,15 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { compilePolicy, type CompiledPolicy } from '../policy/compile.ts';
 import { buildPolicySet } from '../policy/policy-set.ts';
 import type { Operation } from '../review/request.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
-import { compiled, MATCH } from '../../../test/support/admission/handler.ts';
+import { compiled } from '../../../test/support/admission/handler.ts';
+import { GROUP as group, policyOf } from '../../../test/support/admission/policy.ts';
 
-const group = 'infra.example.com';
 const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: group, resource: 'datacenters' } }];
 
-function policy(name: string, spec: Partial<AdmissionPolicySpec> = {}): CompiledPolicy {
-  const result = compilePolicy(
-    { metadata: { name }, spec: { match: { apiGroups: [group], resources: ['servers'] }, ...spec } },
-    {
-      ownNamespace: 'gatehouse-system',
-      resolve: () => ({ kind: 'Datacenter', namespaced: false }),
-    },
-  );
-  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
-  return result.policy;
-}
+const policy = (name: string, spec: Partial<AdmissionPolicySpec> = {}) => policyOf(spec, name);
 
 const target = {
   service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
@@ -29,18 +18,6 @@ const target = {
 };
 
 describe('webhookConfigurations', () => {
-  test('no policies give no webhooks', () => {
-    const { mutating, validating } = webhookConfigurations([], target);
-    expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
-  });
-
-  test('a policy that only preserves owners gives a mutating webhook and no validating one', () => {
-    const owners = policy('owners', { owners: { preserve: true } });
-    const { mutating, validating } = webhookConfigurations([owners], target);
-    expect(mutating.webhooks.map(({ rules }) => rules[0]?.operations)).toEqual([['CREATE', 'UPDATE']]);
-    expect(validating.webhooks).toEqual([]);
-  });
-
   test('a webhook has every field that the API server would default', () => {
     const servers = policy('servers', { defaults: [{ path: 'spec.a', value: 1 }] });
     const { mutating, validating } = webhookConfigurations([servers], target);
@@ -174,53 +151,6 @@ describe('a policy set', () => {
 });
 
 const nothing = () => undefined;
-test('each handler has an entry per function, sorted by name and after all policies', () => {
-  const handlers = [
-    compiled({ validate: nothing }, 'b'),
-    compiled({ mutate: nothing, validate: nothing }, 'a'),
-    compiled({ mutate: nothing }, 'c'),
-  ];
-  const ignored = policy('servers', {
-    failurePolicy: 'Ignore',
-    defaults: [{ path: 'spec.a', value: 1 }],
-    validate: { immutable: ['spec.b'] },
-  });
-  const { mutating, validating } = webhookConfigurations([ignored], target, handlers);
-  const entries = ({ webhooks }: typeof mutating) => webhooks.map(({ name }) => name.split('.')[0]);
-  expect(entries(mutating)).toEqual([ignored.entryId, 'handler-a', 'handler-c']);
-  expect(entries(validating)).toEqual([ignored.entryId, 'handler-a', 'handler-b']);
-});
-
-test('an entry has the settings of its author, and for mutation only operations with an object', () => {
-  const handler = compiled({
-    match: { ...MATCH, objectSelector: { matchLabels: { a: 'b' } } },
-    failurePolicy: 'Ignore',
-    timeoutSeconds: 2,
-    mutate: nothing,
-    validate: nothing,
-  });
-  const { mutating, validating } = webhookConfigurations([], target, [handler]);
-  const common = {
-    failurePolicy: 'Ignore',
-    timeoutSeconds: 2,
-    matchPolicy: 'Equivalent',
-    objectSelector: { matchLabels: { a: 'b' } },
-    sideEffects: 'None',
-  };
-  expect(mutating.webhooks).toMatchObject([
-    {
-      ...common,
-      name: 'handler-servers.mutate.gatehouse.dev',
-      clientConfig: { service: { path: '/mutate/handler-servers' } },
-      rules: [{ operations: ['CREATE', 'UPDATE'], apiVersions: ['v1'] }],
-      reinvocationPolicy: 'IfNeeded',
-    },
-  ]);
-  expect(validating.webhooks).toMatchObject([
-    { ...common, rules: [{ operations: ['CREATE', 'DELETE', 'UPDATE'] }] },
-  ]);
-});
-
 test('a handler that only converts has no entry: its CustomResourceDefinition names Gatehouse itself', () => {
   const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
   const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);

@@ -25,13 +25,7 @@ import type { LiveWebhookConfiguration } from './dev-entries.ts';
 
 export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
 
-/**
- * Builds the webhook configurations. They make the API server send exactly the requests that policies and handlers
- * govern.
- *
- * The API server calls mutating webhooks one after the other, in this order: handlers see the changes that policies
- * have made.
- */
+/** The API server calls mutating webhooks in this order: handlers see the changes that policies have made. */
 export function webhookConfigurations(
   policies: readonly CompiledPolicy[],
   target: WebhookTarget,
@@ -70,10 +64,7 @@ export function webhookConfigurations(
   };
 }
 
-/**
- * The operations on which a policy may change the object. From the spec, because a version that does not compile any more
- * keeps its webhooks.
- */
+/** From the spec: a version that does not compile any more keeps its webhooks. */
 function mutatedOperations({
   spec: { defaults = [], mutations = [], owners, validate },
   match,
@@ -86,20 +77,17 @@ function mutatedOperations({
 /** Whether the webhook still changes objects, apart from requests that the API server leaves to it. */
 const changesLeft = ({ remaining }: Release): boolean => changesObjects(remaining);
 
-/** As {@link operationsLeft}, for changes. */
 function mutationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
   const all = mutatedOperations(policy);
   if (release === undefined || changesLeft(release)) return all;
   return leftCondition(policy, release.restorers) === undefined ? [] : all;
 }
 
-/** As {@link narrowCondition}, for changes. */
 function narrowMutation(policy: CompiledPolicy, release: Release | undefined): string | undefined {
   if (release === undefined || changesLeft(release)) return undefined;
   return leftCondition(policy, release.restorers);
 }
 
-/** The operations on which a policy checks the object. */
 function validatedOperations({ spec, match }: CompiledPolicy): readonly Operation[] {
   const { validate = {}, warnings = [], auditAnnotations = [] } = spec;
   const { immutableFromCreation = [], references = [], unique = [], schema, rules = [] } = validate;
@@ -112,7 +100,6 @@ function validatedOperations({ spec, match }: CompiledPolicy): readonly Operatio
   );
 }
 
-/** The operations on which the checks of this part of a policy apply. */
 function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
   const { match, rules, warnings, auditAnnotations, immutable, references, unique, schema } = policy;
   const always = rules.length + warnings.length + auditAnnotations.length > 0;
@@ -149,7 +136,6 @@ function configuration(kind: string, entries: readonly Webhook[]): WebhookConfig
   };
 }
 
-/** The parts of a policy or a handler that a webhook entry needs. */
 interface Governing {
   readonly entryId: string;
   readonly match: CompiledMatch;
@@ -264,7 +250,6 @@ export const rulesIn = (
     ),
   );
 
-/** The rules that the policies need, in both configurations. */
 export function rulesOf(
   policies: readonly CompiledPolicy[],
   releaseOf: ReleaseOf = NO_RELEASES,

@@ -1,11 +1,9 @@
-/** Webhook entries as Gatehouse registers them, and their split for restorers. */
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Operation } from '../review/request.ts';
 
-/** How the API server reaches Gatehouse, and what the entries depend on. */
 export interface WebhookTarget {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
   /** Base64 of PEM. */
@@ -16,7 +14,6 @@ export interface WebhookTarget {
   readonly ownNamespace: string;
   /** The principals of all detectors: the backup tools that restore. */
   readonly restorers?: readonly Principal[];
-  /** Whether to register the entries for Gatehouse's own kinds. */
   readonly protectsOwnKinds?: boolean;
 }
 
@@ -28,9 +25,7 @@ export interface WebhookRule {
   readonly scope: '*';
 }
 
-/**
- * Sets every field that the API server would default, so that a comparison with the live object finds no difference.
- */
+/** With every field that the API server would default, to compare it with the live object. */
 export interface Webhook {
   readonly name: string;
   readonly clientConfig: {
@@ -46,11 +41,9 @@ export interface Webhook {
   readonly sideEffects: 'None' | 'NoneOnDryRun';
   readonly timeoutSeconds: number;
   readonly admissionReviewVersions: readonly string[];
-  /** Only on mutating webhooks. */
   readonly reinvocationPolicy?: 'IfNeeded';
 }
 
-/** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
 export interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly Webhook[];
 }
@@ -61,19 +54,14 @@ export interface RulesForRestorers {
   readonly strict: readonly WebhookRule[];
 }
 
-/** The names of the conditions that {@link splitForRestorers} adds. */
 const [RESTORER, NOT_RESTORER] = ['restorer', 'not-restorer'];
-/** The name of the condition that {@link narrowed} adds. */
 const LEFT = 'left-to-the-webhook';
 export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER, LEFT];
 
 /** The API server accepts 64. The split for restorers adds one. */
 const MOST_CONDITIONS = 63;
 
-/**
- * An entry for what the API server leaves to the webhook while it enforces all checks of the policies itself. It has another
- * name than the whole entry.
- */
+/** An entry for what the API server leaves to the webhook. It has another name than the whole entry. */
 export function narrowed(webhook: Webhook, conditions: readonly string[]): Webhook {
   const { name, matchConditions: own = [] } = webhook;
   if (own.length + 1 > MOST_CONDITIONS) return webhook;
@@ -112,11 +100,7 @@ export function splitForRestorers(
   ];
 }
 
-/**
- * A CEL expression that is true for requests of one of the principals.
- *
- * @param principals at least one
- */
+/** CEL that is true for requests of one of the principals. @param principals at least one */
 export function principalExpression(principals: readonly Principal[]): string {
   return principals
     .map(({ user, group }) =>

@@ -19,7 +19,7 @@ import {
 import { describePlace, type PlacedObject } from './input.ts';
 import { createKinds } from './kinds.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
-import type { GovernedIndex, World, Claims } from '../../admission/policy/world.ts';
+import type { Claims, GovernedIndex, RequestWorld } from '../../admission/policy/world.ts';
 import { uniqueBy } from '../../json/objects.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
@@ -140,7 +140,7 @@ export function worldOf(
   { find, list }: Pick<Contents, 'find' | 'list'>,
   governed: GovernedIndex,
   now: Date,
-): World {
+): RequestWorld {
   const read = (ref: ObjectRef) => Promise.resolve(find(ref));
   return {
     find,
@@ -148,6 +148,9 @@ export function worldOf(
     read,
     claims: NO_CLAIMS,
     governed,
+    // The contents answer at once, so an earlier look saves nothing.
+    mayRestore: () => false,
+    knownRestore: () => undefined,
     restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
       const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // validated by their CRD
       const open = evidenceOfWindows(

@@ -40,7 +40,7 @@ import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../../admission/review/review.ts';
 import { validate } from '../../admission/policy/validate.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import { inHandler } from '../../runtime/handlers/stray-errors.ts';
 import type { CallWebhook } from '../../machinery/webhooks/hook.ts';
 import { recordDecision, type Recording } from './review-result.ts';
@@ -201,7 +201,7 @@ async function answer(
 
 /** The state of the cluster while one object is written. */
 interface View {
-  readonly world: World;
+  readonly world: RequestWorld;
   readonly handlerWorld: HandlerWorld;
 }
 

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Claims, ClaimStore, World } from '../../admission/policy/world.ts';
+import type { Claims, ClaimStore, ObjectReads } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';
 import { type KubeClient, createClient } from '../../kube/client.ts';
@@ -71,7 +71,7 @@ export interface ClaimSources {
   readonly registry: PolicyRegistry;
   readonly governed: Governed;
   readonly targets: Targets;
-  readonly world: World;
+  readonly world: ObjectReads;
 }
 
 /** The claims for 100,000 objects take about a quarter of an hour, at little load for the API server. */

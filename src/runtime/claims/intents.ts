@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeletionIntent } from '../../admission/policy/references/intents.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
 import { busyMs, holderRef, settlesInMs } from '../../admission/policy/unique/claim-state.ts';
-import type { ClaimStore, Intents, World } from '../../admission/policy/world.ts';
+import type { ClaimStore, Intents, ObjectReads } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { objectKey, refOf } from '../../json/kube-object.ts';
@@ -57,7 +57,7 @@ export function createIntents(
 export async function finishIntent(
   name: string,
   { read, remove, settleMs }: Pick<ClaimStore, 'read' | 'remove' | 'settleMs'>,
-  { confirm }: Pick<World, 'confirm'>,
+  { confirm }: Pick<ObjectReads, 'confirm'>,
   now: number,
   signal: AbortSignal,
   wasStored: (uid: string) => boolean = () => false,
@@ -76,7 +76,8 @@ export async function isOver(
     confirm,
     settleMs,
     wasStored,
-  }: Pick<World, 'confirm'> & Pick<ClaimStore, 'settleMs'> & { readonly wasStored: (uid: string) => boolean },
+  }: Pick<ObjectReads, 'confirm'> &
+    Pick<ClaimStore, 'settleMs'> & { readonly wasStored: (uid: string) => boolean },
   now: number,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -21,7 +21,7 @@ import { isJsonObject } from '../../json/json.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
 import { targetKey, describeRef } from '../../admission/policy/object-ref.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
-import type { ClaimStore, World } from '../../admission/policy/world.ts';
+import type { ClaimStore, ObjectReads } from '../../admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
@@ -55,7 +55,7 @@ export interface UniqueClaimsOptions {
   readonly claims: ClaimStore;
   /** The governed objects in the stores. */
   readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
-  readonly world: Pick<World, 'read'>;
+  readonly world: Pick<ObjectReads, 'read'>;
   /** Whether an object with this uid was stored, as far as this replica knows. It may be deleted by now. */
   readonly wasStored: (uid: string) => boolean;
   readonly enqueue: (claim: string) => void;
@@ -241,7 +241,7 @@ async function asHolder(
   policy: CompiledPolicy,
   ref: ObjectRef,
   object: KubeObject | undefined,
-  world: Pick<World, 'read'>,
+  world: Pick<ObjectReads, 'read'>,
   signal: AbortSignal,
 ): Promise<Holder | undefined> {
   if (!isJsonObject(object)) return undefined;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { clusterOf, createRequest, deleteRequest, policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import { deletionEntriesOf } from '../../admission/webhooks/policy-entries.ts';
 import { createAdmission } from './admission.ts';
 import { createPolicyRegistry } from './policy-registry.ts';
@@ -79,7 +79,7 @@ describe('a policy in force that cannot be evaluated', () => {
 
 describe('with --namespaces', () => {
   const NAMESPACES = ['gatehouse-system', 'shop'];
-  const admissionOf = (one: CompiledPolicy, within: World = world) => {
+  const admissionOf = (one: CompiledPolicy, within: RequestWorld = world) => {
     const own = createPolicyRegistry(() => 0);
     own.set(one.name, { inForce: one, problem: undefined, generation: 1 });
     return createAdmission(own, within, undefined, undefined, undefined, NAMESPACES);

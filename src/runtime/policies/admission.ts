@@ -12,7 +12,7 @@ import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
 import { refuseUndecidable, withinNamespaces, withUnevaluated } from '../../admission/policy/undecidable.ts';
 import { validate } from '../../admission/policy/validate.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookServerOptions } from '../../server/webhook-server.ts';
 import type { Namespaces } from '../namespaces.ts';
@@ -33,7 +33,7 @@ type Decide = (policies: readonly CompiledPolicy[]) => Decision | Promise<Decisi
 
 export function createAdmission(
   registry: PolicyRegistry,
-  world: World,
+  world: RequestWorld,
   handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
   /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,

@@ -5,7 +5,7 @@ import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
-import type { AdmissionContext } from '../../admission/policy/world.ts';
+import type { AuditWorld } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import {
   groupResourceName,
@@ -22,7 +22,7 @@ export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
 
 export interface AuditSources {
   readonly stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>;
-  readonly world: AdmissionContext['world'];
+  readonly world: AuditWorld;
   readonly now: () => Date;
 }
 

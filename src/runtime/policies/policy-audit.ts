@@ -4,7 +4,7 @@
  */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { AdmissionContext, World } from '../../admission/policy/world.ts';
+import type { AuditWorld } from '../../admission/policy/world.ts';
 import { collectFindings, type PolicyFindings } from '../../admission/reports/findings.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { Log } from '../../log.ts';
@@ -119,7 +119,7 @@ function everyMs({ initiallyDeferred }: CompiledPolicy): number {
 const SLACK_MS = 60_000;
 const withJitter = (ms: number, { random }: PolicyAuditOptions): number => ms * (1 + 0.1 * random());
 
-function withReadLimit(world: AdmissionContext['world']): AdmissionContext['world'] {
+function withReadLimit(world: AuditWorld): AuditWorld {
   let left = MAX_LIVE_READS;
   const limited =
     <Arguments extends readonly unknown[], Result>(read: (...given: Arguments) => Promise<Result>) =>
@@ -167,7 +167,7 @@ const describe = ({ field, message }: { readonly field: string; readonly message
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: LeaderContext,
-  { registry, policies, world }: Policies & { readonly world: World },
+  { registry, policies, world }: Policies & { readonly world: AuditWorld },
   onResult: (name: string) => void,
   signal: AbortSignal,
 ) {

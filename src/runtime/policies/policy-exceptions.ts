@@ -8,7 +8,7 @@ import {
   grantState,
   type GrantState,
 } from '../../admission/policy/exceptions/grants.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
@@ -35,7 +35,7 @@ export function watchPolicyExceptions(context: WatchContext, signal: AbortSignal
 }
 
 export const createReadGrants =
-  (client: Pick<KubeClient, 'listAll'>): NonNullable<World['readGrants']> =>
+  (client: Pick<KubeClient, 'listAll'>): NonNullable<RequestWorld['readGrants']> =>
   async (namespace, signal) => {
     const options = { ...(namespace === undefined ? {} : { namespace }), signal };
     const { items } = await client.listAll<PolicyException>(POLICY_EXCEPTIONS, options);

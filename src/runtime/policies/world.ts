@@ -2,7 +2,12 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { isOwnSecret } from '../../admission/policy/author-reads.ts';
-import { OutOfReachError, type World, type LiveOwner, type Owners } from '../../admission/policy/world.ts';
+import {
+  OutOfReachError,
+  type LiveOwner,
+  type ObjectReads,
+  type Owners,
+} from '../../admission/policy/world.ts';
 import {
   groupResourceName,
   objectKey,
@@ -23,13 +28,13 @@ import type { Targets } from './targets.ts';
  * @param exact reads integers without loss
  * @param others the parts of the world that are not read from the stores of targets or from the API server
  */
-export function createWorld(
+export function createWorld<Others extends object>(
   client: Pick<KubeClient, 'get' | 'getMetadata'>,
   exact: Pick<KubeClient, 'get'>,
   discovery: Pick<Discovery, 'resolve' | 'forget'>,
   targets: Pick<Targets, 'store'>,
-  others: Omit<World, 'find' | 'confirm' | 'read'>,
-): World {
+  others: Others,
+): ObjectReads & Others {
   const resolveUncached = createUncachedResolve(discovery);
   const live = async (
     ref: ObjectRef,
@@ -66,7 +71,7 @@ export function createWorld(
 }
 
 /** Hides Gatehouse's own Secrets, which include the CA key: a reference to one finds nothing. */
-export function withoutOwnSecrets(world: World, ownNamespace: string): World {
+export function withoutOwnSecrets<World extends ObjectReads>(world: World, ownNamespace: string): World {
   const unless =
     <Rest extends readonly unknown[], Result>(
       read: (ref: ObjectRef, ...rest: Rest) => Result,
@@ -84,7 +89,7 @@ export function withoutOwnSecrets(world: World, ownNamespace: string): World {
 }
 
 /** Reads no object outside of `--namespaces`. */
-export function withinReach(world: World, namespaces: Namespaces): World {
+export function withinReach<World extends ObjectReads>(world: World, namespaces: Namespaces): World {
   const within =
     <Rest extends readonly unknown[], Result>(read: (ref: ObjectRef, ...rest: Rest) => Promise<Result>) =>
     (ref: ObjectRef, ...rest: Rest): Promise<Result> =>

@@ -21,7 +21,7 @@ import { report, targetState, type DeletionActionsOptions, type Task, type Stuck
 import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
 import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject } from '../../json/json.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
@@ -229,7 +229,7 @@ async function orStuck<T>(
   }
 }
 
-type GrantsRead = Awaited<ReturnType<NonNullable<World['readGrants']>>> | undefined;
+type GrantsRead = Awaited<ReturnType<NonNullable<RequestWorld['readGrants']>>> | undefined;
 
 /** One version of an object, and what to do with it. */
 interface Work {

@@ -2,7 +2,7 @@
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
 import type { DeletionRecord, Prove } from '../../admission/policy/references/deletion-record.ts';
-import type { ClaimStore, GovernedIndex, World } from '../../admission/policy/world.ts';
+import type { ClaimStore, GovernedIndex, RequestWorld } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isJsonObject } from '../../json/json.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
@@ -20,7 +20,7 @@ export interface DeletionActionsOptions {
   readonly claims: ClaimStore;
   readonly prove: Prove;
   readonly governed: Pick<GovernedIndex, 'referrers'>;
-  readonly world: Pick<World, 'read' | 'confirm' | 'readGrants'>;
+  readonly world: Pick<RequestWorld, 'read' | 'confirm' | 'readGrants'>;
   /** Reads live which restore is not over; undefined: there is none. */
   readonly restoreInProgress: (signal: AbortSignal) => Promise<string | undefined>;
   readonly write: WriteReferrer;

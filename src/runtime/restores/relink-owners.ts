@@ -36,7 +36,7 @@ import { served } from '../policies/world.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { Owners } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { subjectOf } from '../../restore/report.ts';
@@ -94,9 +94,9 @@ export async function relinkStored(
 
 export type RelinkOwners = ReturnType<typeof createRelinkOwners>;
 
-interface RelinkSources extends RestoreKinds {
+export interface RelinkSources extends RestoreKinds {
   readonly registry: Pick<PolicyRegistry, 'inForce'>;
-  readonly world: World;
+  readonly world: { readonly owners: Owners };
 }
 
 /** Relinks owners as part of the sweep of a window. Undefined when the window turns it off. */
@@ -104,7 +104,6 @@ export function createRelinkOwners(
   { client, discovery, config, namespaces }: Context<ControllersConfig>,
   { windows, detectors, registry, world }: RelinkSources,
 ) {
-  if (world.owners === undefined) return undefined;
   const stored = storedObjects(client, discovery, undefined, namespaces);
   const patch = createPatch(client, discovery, OWNERS_MANAGER);
   const relink: Relinkers = {

@@ -64,7 +64,7 @@ function evidenceWith(detector: RestoreDetector, known: readonly RestoreWindow[]
   const detectors = { store: { list: () => [detector] } } as unknown as Parts[2];
   const windows = { store: { list: () => known } } as unknown as Parts[1];
   const evidence = createRestoreEvidence(context, windows, detectors, () => Promise.resolve());
-  return { ...evidence, knownRestore: evidence.knownRestore ?? (() => undefined), reads };
+  return { ...evidence, reads };
 }
 
 test('a detector that trusts only a namespace outside of --namespaces gives no evidence, and no error', async () => {

@@ -1,7 +1,12 @@
 /** Evidence that a requester restores: known windows, new windows, and restores that have no window yet. */
 import { createHash } from 'node:crypto';
 
-import type { RestoreEvidence, RestoreQuery, RestoringWindow, World } from '../../admission/policy/world.ts';
+import type {
+  RestoreEvidence,
+  RestoreQuery,
+  RequestWorld,
+  RestoringWindow,
+} from '../../admission/policy/world.ts';
 import { isPrincipal, type Requester } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -44,8 +49,8 @@ export function createRestoreEvidence(
   windows: Pick<Watched<RestoreWindow>, 'store'>,
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
   storeWindow: StoreWindow,
-) {
-  if (config.without.includes('restores')) return { restoreEvidence: () => Promise.resolve(undefined) };
+): Pick<RequestWorld, 'mayRestore' | 'knownRestore' | 'restoreEvidence'> {
+  if (config.without.includes('restores')) return NO_RESTORES;
   const { now } = serverClock;
   const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
 
@@ -66,7 +71,7 @@ export function createRestoreEvidence(
    * Reads windows and sources live unless a window in the store defers everything. Backup tools do not retry, so a slow
    * watch must not cost an object.
    */
-  const restoreEvidence: World['restoreEvidence'] = async (query, signal) => {
+  const restoreEvidence: RequestWorld['restoreEvidence'] = async (query, signal) => {
     const { userInfo, operation } = query;
     const known = knownRestore(query);
     if (known?.windows.some((one) => defersAll(one, operation)) === true) return known;
@@ -104,6 +109,12 @@ export function createRestoreEvidence(
 
   return { mayRestore, knownRestore, restoreEvidence };
 }
+
+const NO_RESTORES = {
+  mayRestore: () => false,
+  knownRestore: () => undefined,
+  restoreEvidence: () => Promise.resolve(undefined),
+};
 
 const toEvidence = (windows: readonly RestoringWindow[]): RestoreEvidence | undefined =>
   windows.length === 0 ? undefined : { windows };

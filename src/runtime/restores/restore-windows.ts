@@ -19,7 +19,7 @@ import {
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
-import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
+import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink-owners.ts';
 import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
 import { createSharedSweep, traceSweeps, createSweep, type Sweep, type SweepOptions } from './sweep.ts';
@@ -34,7 +34,7 @@ import {
   type RestoreWriter,
 } from './window-status.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Targets } from '../policies/targets.ts';
 
@@ -196,7 +196,7 @@ const SWEEP_MS = 10 * 60_000;
 interface RestoreSources extends RestoreKinds {
   readonly registry: Pick<PolicyRegistry, 'inForce'>;
   readonly targets: Pick<Targets, 'onChange'>;
-  readonly world: World;
+  readonly world: RequestWorld & RelinkSources['world'];
 }
 
 export function startRestores(

@@ -7,7 +7,7 @@ import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import {
   objectKey,
   type GroupResource,
@@ -35,7 +35,7 @@ export interface SweptObject {
 /** Violations of deferred checks, without references. @throws when a check cannot be decided */
 export async function deferredViolations(
   one: SweptObject,
-  { world, now }: { readonly world: World; readonly now: () => Date },
+  { world, now }: { readonly world: RequestWorld; readonly now: () => Date },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const { policy, resource, object } = one;
@@ -65,7 +65,7 @@ export async function deferredViolations(
 export async function missingDefaults(
   one: SweptObject,
   since: Date,
-  { world }: { readonly world: World },
+  { world }: { readonly world: RequestWorld },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const { policy, resource, object } = one;

@@ -3,7 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { World } from '../../admission/policy/world.ts';
+import { emptyWorld } from '../../../test/support/admission/policy.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { createSweep, type SweepSources } from './sweep.ts';
@@ -46,12 +47,7 @@ function put(resource: string, ...objects: KubeObject[]): void {
 }
 const datacenter = (name: string): KubeObject => ({ metadata: { name } });
 
-const EMPTY_WORLD: World = {
-  find: () => undefined,
-  confirm: read,
-  read,
-  restoreEvidence: () => Promise.resolve(undefined),
-};
+const EMPTY_WORLD: RequestWorld = { ...emptyWorld(), confirm: read, read };
 
 const sweep = async (...given: Parameters<typeof sweepCluster>) => {
   const { violations, ...result } = await sweepCluster(...given);

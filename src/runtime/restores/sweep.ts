@@ -17,7 +17,7 @@ import {
 } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
-import type { World } from '../../admission/policy/world.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
@@ -39,7 +39,7 @@ import type { Tracing } from '../../tracing/tracing.ts';
 
 export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 'read' | 'namespaceLabels'> {
   readonly policies: () => readonly CompiledPolicy[];
-  readonly world: World;
+  readonly world: RequestWorld;
   /** Waits before violations are confirmed: controllers may still be creating targets. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
   readonly now: () => Date;

@@ -14,8 +14,10 @@ import {
 } from '../../../src/admission/policy/compile.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
+import { createClaimsInMemory } from './claims.ts';
 import type {
   AdmissionContext,
+  RequestWorld,
   RestoreEvidence,
   RestoringWindow,
 } from '../../../src/admission/policy/world.ts';
@@ -119,6 +121,18 @@ interface Cluster {
 
 const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
 
+/** A cluster without objects and restores. */
+export const emptyWorld = (): RequestWorld => ({
+  find: () => undefined,
+  confirm: () => Promise.resolve(undefined),
+  read: () => Promise.resolve(undefined),
+  claims: createClaimsInMemory(),
+  governed: { referrers: () => [], holders: () => [] },
+  mayRestore: () => false,
+  knownRestore: () => undefined,
+  restoreEvidence: () => Promise.resolve(undefined),
+});
+
 /** A cluster, and a record of its live reads. */
 export function clusterOf({ stored = {}, live = stored }: Cluster = {}): AdmissionContext & {
   readonly reads: string[];
@@ -131,12 +145,7 @@ export function clusterOf({ stored = {}, live = stored }: Cluster = {}): Admissi
   };
   return {
     reads,
-    world: {
-      find: (ref) => stored[keyOf(ref)],
-      confirm: read,
-      read,
-      restoreEvidence: () => Promise.resolve(undefined),
-    },
+    world: { ...emptyWorld(), find: (ref) => stored[keyOf(ref)], confirm: read, read },
     signal: new AbortController().signal,
     now: Date.parse('2026-11-21T12:00:00Z'),
   };

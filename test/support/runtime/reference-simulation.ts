@@ -7,7 +7,7 @@
  */
 import { checkTargetDeletion } from '../../../src/admission/policy/references/check-target-deletion.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
-import type { Claims, Holding, Intents, World } from '../../../src/admission/policy/world.ts';
+import type { Claims, Holding, Intents, RequestWorld } from '../../../src/admission/policy/world.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
@@ -16,7 +16,7 @@ import { createHeldIntents, HOLD_MS } from '../../../src/runtime/claims/held-int
 import { finishIntent, isOver } from '../../../src/runtime/claims/intents.ts';
 import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 import { claimsOf, SETTLE_MS } from '../admission/claims.ts';
-import { createRequest, GROUP, policyOf } from '../admission/policy.ts';
+import { createRequest, emptyWorld, GROUP, policyOf } from '../admission/policy.ts';
 import { NEVER } from './fixtures.ts';
 
 const REQUEST_MS = 60_000;
@@ -85,19 +85,18 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
         throw new Error(`Server ${metadata.name ?? ''} names Datacenter ${spec.datacenter}, which is gone`);
   };
 
-  const worldThrough = (send: (isPause?: boolean) => Promise<void>, hold?: Intents['hold']): World => {
+  const worldThrough = (send: (isPause?: boolean) => Promise<void>, hold?: Intents['hold']): RequestWorld => {
     const live = async ({ resource, name }: ObjectRef) => {
       await send();
       return objects.get(`${resource}/${name}`);
     };
     return {
+      ...emptyWorld(),
       find: () => ({}),
       confirm: (ref) =>
         defect === 'ignores the target' && ref.resource === 'datacenters' ? Promise.resolve({}) : live(ref),
       read: live,
-      restoreEvidence: () => Promise.resolve(undefined),
       claims: claimsThrough(send),
-      governed: { referrers: () => [], holders: () => [] },
       intents: {
         list: async (label) => {
           if (defect === 'ignores writes') return [];

@@ -9,11 +9,11 @@ import { isJsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import { summarise } from '../../../src/admission/policy/governed-summary.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
-import type { World } from '../../../src/admission/policy/world.ts';
+import type { RequestWorld } from '../../../src/admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { claimsOf as claimStoreOf, SETTLE_MS } from '../admission/claims.ts';
-import { createRequest } from '../admission/policy.ts';
+import { createRequest, emptyWorld } from '../admission/policy.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';
 import {
   ALL_CLAIMS,
@@ -80,11 +80,10 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
       await send();
       return resource === 'servers' ? objects.get(name) : undefined;
     };
-  const worldThrough = (send: () => Promise<void>, unsettled: UnsettledClaims): World => ({
-    find: () => undefined,
+  const worldThrough = (send: () => Promise<void>, unsettled: UnsettledClaims): RequestWorld => ({
+    ...emptyWorld(),
     confirm: readThrough(send),
     read: readThrough(send),
-    restoreEvidence: () => Promise.resolve(undefined),
     claims: {
       ...claimsThrough(send),
       reserve: unsettled.reserve,

@@ -58,7 +58,6 @@ const JOB = withPods(
 const CRON_JOB =
   'concurrencyPolicy failedJobsHistoryLimit startingDeadlineSeconds successfulJobsHistoryLimit suspend timeZone';
 
-/** Besides the metadata. */
 const KINDS: Readonly<Record<string, Fields>> = {
   'v1/configmaps': { data: 'map', ...values('immutable') },
   'v1/persistentvolumeclaims': {

@@ -15,16 +15,13 @@ import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, typ
 interface Footprint {
   /** What only the webhook writes, after all changes. Then the API server applies its policies again. */
   readonly corrects: readonly Path[];
-  /** With the corrections. */
   readonly writes: readonly Path[];
   readonly changes: readonly Path[];
   /** Parents that a merge replaces if they are no maps. */
   readonly replaces: readonly Path[];
   /** What defaults fill only if the parents are maps. */
   readonly fills: readonly Path[];
-  /** What its values depend on. */
   readonly reads: readonly Path[];
-  /** What its scope depends on. */
   readonly scope: readonly Path[];
 }
 
@@ -50,7 +47,6 @@ export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPo
   return undefined;
 }
 
-/** Whether the policy may change objects. */
 export const changesObjects = (policy: CompiledPolicy): boolean =>
   policy.defaults.length > 0 ||
   policy.mutations.length > 0 ||
@@ -89,7 +85,6 @@ const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
   };
 });
 
-/** What `owners.preserve` writes. */
 const OWNERS = [['ownerReferences'], ['annotations', OWNER_RECORD_ANNOTATION]].map((names) =>
   fieldsPath(['metadata', ...names]),
 );

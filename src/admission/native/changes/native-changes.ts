@@ -1,4 +1,3 @@
-/** Defaults and mutations of a policy: a MutatingAdmissionPolicy. */
 import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { inWebhook, type NativeCheck } from '../native-check.ts';
@@ -24,7 +23,6 @@ function readsParams(change: Change): boolean {
   return change.kind === 'expression' && change.expression.reads.params;
 }
 
-/** Whether the MutatingAdmissionPolicy needs params. */
 export const changesReadParams = ({ defaults, mutations }: CompiledPolicy): boolean =>
   [...defaults, ...mutations].some(readsParams);
 
@@ -138,7 +136,6 @@ const isKept = (rule: CompiledDefault): boolean =>
   rule.kind === 'value' &&
   (rule.value === true || (typeof rule.value === 'string' && /^[a-z]/i.test(rule.value)));
 
-/** Why a default stays in the webhook; undefined: it does not. */
 function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string | undefined {
   if (rule.kind === 'value') return undefined;
   const { expression, path } = rule;
@@ -239,7 +236,6 @@ const filledBy = ({ defaults }: CompiledPolicy): readonly (readonly string[])[] 
 
 const DYNAMIC = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params'];
 
-/** A part of an expression that has compiled as a whole. */
 const dynamic = (text: string) => compileCel(text, DYNAMIC);
 
 const isTrue = ({ program }: CompiledExpression): string =>

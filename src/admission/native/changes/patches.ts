@@ -1,10 +1,8 @@
-/** The expression of a mutation as operations, as far as its text says. */
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { pointerOf, pointerPart, unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledMutation } from '../../policy/compiled-policy.ts';
 import { mapText, NeedsWebhook, valueText, writtenBy, type Reader, type Written } from './written-value.ts';
 
-/** What a mutation does to an object. */
 export type Patches =
   | { readonly kind: 'merge'; readonly entries: ReadonlyMap<string, Written> }
   | { readonly kind: 'operations'; readonly operations: readonly Operation[] }
@@ -85,11 +83,7 @@ function keysOf(pointer: string): readonly string[] {
   throw new NeedsWebhook(`the API server and the webhook may read the path "${pointer}" differently`);
 }
 
-/**
- * CEL for a list of JSON patches; `[]` if nothing changes.
- *
- * @param filled the paths of defaults before it
- */
+/** CEL for a list of JSON patches. @param filled the paths of defaults before it */
 export function patchesText(
   patches: Patches,
   textOf: Reader['textOf'],
@@ -151,14 +145,12 @@ function mergingMember(place: MergePlace, key: string, written: Written): string
   }
 }
 
-/** Whether a default fills the field of a new value. */
 function isMissing([first, ...rest]: readonly string[], written: Written): boolean {
   if (first === undefined || written.kind !== 'map') return false;
   const member = written.entries.get(first);
   return member === undefined || member.kind === 'null' || isMissing(rest, member);
 }
 
-/** A new value: there is nothing to remove. */
 function created(written: Exclude<Written, { kind: 'null' }>): string {
   if (written.kind === 'value') return written.text;
   return mapText(
@@ -188,10 +180,8 @@ export const below = ({ value, pointer }: Place, access: string, part: string): 
   pointer: [...pointer, part],
 });
 
-/** The member of a map. */
 export const memberOf = (place: Place, name: string): Place =>
   below(place, `[${JSON.stringify(name)}]`, JSON.stringify(pointerPart(name)));
 
-/** One patch, as CEL. */
 export const patch = (op: 'add' | 'remove', { pointer }: Place, value?: string): string =>
   `JSONPatch{op: "${op}", path: ${pointer.join(' + ')}${value === undefined ? '' : `, value: ${value}`}}`;

@@ -1,4 +1,3 @@
-/** Which fields of an object expressions read and mutations write. */
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
@@ -37,10 +36,7 @@ export function valuesRead(policy: CompiledPolicy, program: CelProgram): readonl
   return stepsIn(policy, program).map((steps) => fieldsPath(steps.map(({ name }) => name)));
 }
 
-/**
- * As {@link valuesRead}, with the parents whose existence decides whether the expression fails: `object.spec.tier` depends on
- * every change that may create a `spec`.
- */
+/** With the parents: `object.spec.tier` depends on every change that may create a `spec`. */
 export function existenceRead(policy: CompiledPolicy, program: CelProgram): readonly Path[] {
   return stepsIn(policy, program).map((steps) => {
     const first = steps.findIndex(
@@ -55,7 +51,6 @@ const stepsIn = (policy: CompiledPolicy, program: CelProgram): readonly (readonl
     ({ expression }) => readPaths(parseExpression(expression).expression, 'object'),
   );
 
-/** The fields that a mutation may write, as far as its text says. */
 export function pathsWritten({ type, change }: CompiledMutation): readonly Path[] {
   try {
     const { expression } = parseExpression(change.program.expression);

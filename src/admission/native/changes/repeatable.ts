@@ -22,7 +22,6 @@ import { pathFrom } from '../../../cel/syntax/used-fields.ts';
 import type { Written } from './written-value.ts';
 
 interface Change {
-  /** For messages. */
   readonly name: string;
   readonly writes: readonly Path[];
   /** What decides about the change, apart from its guard. */
@@ -152,7 +151,6 @@ function fieldTests(expression: Expression): readonly Guard[] {
 const negatedBy = (expression: Expression): Expression | undefined =>
   expression.kind === 'call' && expression.name === '!_' ? expression.arguments[0] : undefined;
 
-/** The path in `has(object.a.b)` or `"b" in object.a`. */
 function hasField(expression: Expression): readonly string[] | undefined {
   if (expression.kind === 'select' && expression.mode === 'test') return keysOf(expression);
   const [key, container] = membership(expression);
@@ -236,7 +234,6 @@ function itemTest(list: Expression, isItem: ItemTest['isItem']): readonly ItemTe
   return keys === undefined ? [] : [{ kind: 'contains', path: fieldsPath(keys), keys, isItem }];
 }
 
-/** The field and the constant of `x.name == "b"`. */
 function comparedField(body: Expression, variable: string): readonly [key?: string, constant?: unknown] {
   if (body.kind !== 'call' || body.name !== '_==_') return [];
   const [field, constant] = body.arguments;

@@ -1,4 +1,3 @@
-/** What the expression of a mutation writes, as far as its text says. */
 import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
 import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
@@ -11,15 +10,12 @@ export type Written =
   | { readonly kind: 'value'; readonly text: string; readonly constant?: unknown }
   | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Written> };
 
-/** Why a mutation stays in the webhook. */
 export class NeedsWebhook extends Error {
   override readonly name = 'NeedsWebhook';
 }
 
-/** Reads the text of one expression. */
 export interface Reader {
   readonly expression: Expression;
-  /** CEL for a complete part. */
   readonly textOf: (part: Expression) => string;
   /** The type of the part in the API server. @throws NeedsWebhook if that refuses the part */
   readonly typeOf: (part: Expression) => string;
@@ -53,7 +49,6 @@ function typeOf(text: string, variables: CelVariables): string {
   }
 }
 
-/** The value of a field, or of an item of a list. @throws NeedsWebhook */
 export function writtenBy(written: Expression, reader: Reader): Written {
   const expression = withoutDyn(written);
   if (expression.kind === 'map') return { kind: 'map', entries: entriesOf(expression.entries, reader) };
@@ -92,7 +87,6 @@ function entriesOf(entries: readonly Entry[], reader: Reader): ReadonlyMap<strin
   return written;
 }
 
-/** CEL for the value as it is. @throws NeedsWebhook if a part of it is null */
 export function valueText(written: Written): string {
   switch (written.kind) {
     case 'null':

@@ -12,7 +12,6 @@ import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
 import { MutationError } from '../mutations/mutations.ts';
 
-/** Compiles the defaults and reports their problems. */
 export function compileDefaults(
   { defaults = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -86,10 +85,7 @@ function checkMetadata({ segments }: FieldPath, value: unknown, where: string, r
   report(where, `${shown} is not a valid entry of metadata.${map.name}`);
 }
 
-/**
- * Policies are read as plain JSON, so an integer beyond 2^53 has already lost digits. Null counts as absent, so it
- * cannot be set.
- */
+/** Integers beyond 2^53 have lost digits in plain JSON, and null counts as absent. */
 export function isKeptExactly(value: unknown): value is JsonValue {
   const pending = [value];
   while (pending.length > 0) {
@@ -106,11 +102,7 @@ export function isKeptExactly(value: unknown): value is JsonValue {
 }
 
 /**
- * Sets the policy's defaults where the object lacks the field. Idempotent; never changes `object` itself.
- *
- * An expression that yields null leaves its field absent.
- *
- * @param evaluateOn evaluates expressions against the given object
+ * Idempotent; never changes `object`. An expression that yields null leaves its field absent.
  * @throws MutationError if an expression fails
  */
 export function fillDefaults(

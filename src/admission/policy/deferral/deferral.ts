@@ -10,7 +10,6 @@ import { parseDuration } from '../../../api/duration.ts';
 import type { Report } from '../problem.ts';
 import type { AdmissionContext, RestoreEvidence, RestoreQuery, RestoringWindow } from '../world.ts';
 
-/** A violation that is admitted. */
 export interface Deferral {
   /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
   readonly message: string;
@@ -26,18 +25,13 @@ export function mayDefer({ enforcement, restore }: CompiledPolicy, check: Deferr
   return check === 'immutable' ? restore.skipsImmutable : restore.defers[check];
 }
 
-/** The windows of this restore that cover the operation. */
 export function windowsFor(restore: Restore, operation: Operation): readonly RestoringWindow[] {
   return restore.kind === 'restoring'
     ? restore.windows.filter(({ operations }) => operations.includes(operation))
     : [];
 }
 
-/**
- * The name of a window of this restore that defers the check; undefined if all of them enforce it.
- *
- * @param ofCluster only a cluster-wide window defers it: no sweep finds the violation, or it concerns other namespaces
- */
+/** Undefined if all windows enforce it. @param ofCluster only a cluster-wide window defers it */
 export function deferringWindow(
   restore: Restore,
   operation: Operation,
@@ -69,7 +63,6 @@ export function canDeferAll(policy: CompiledPolicy, operation: Operation): boole
   );
 }
 
-/** Whether this restore defers the check too. */
 export function defers(restore: Restore, operation: Operation, check: DeferrableCheck): boolean {
   return deferringWindow(restore, operation, check) !== undefined;
 }
@@ -86,7 +79,6 @@ export function isInitiallyDeferred(
   );
 }
 
-/** Whether the policy of the violation defers it. */
 export function isDeferrable({ policy, deferrable }: Violation): boolean {
   return deferrable !== undefined && mayDefer(policy, deferrable);
 }
@@ -140,7 +132,6 @@ function compileInitialDeferral(
   return { principals, graceMs: graceMs ?? 0 };
 }
 
-/** Whether a user is restoring a backup. */
 export type Restore =
   | { readonly kind: 'none' }
   | ({ readonly kind: 'restoring' } & RestoreEvidence)
@@ -154,7 +145,7 @@ const toRestore = (evidence: RestoreEvidence | undefined): Restore =>
 
 /** The restore that the stores know of; no live read. */
 export const knownRestore = (request: RestoreQuery, world: AdmissionContext['world']): Restore =>
-  toRestore(world.knownRestore?.(request));
+  toRestore(world.knownRestore(request));
 
 export function createRestoreLookup(
   request: RestoreQuery,

@@ -30,10 +30,7 @@ export function isFinalizerRemoval(request: Change): boolean {
   );
 }
 
-/**
- * Removes finalizers that the request does not have from the changed object. A mutation that adds a missing finalizer
- * would otherwise undo the removal of it, and the object would never go.
- */
+/** Otherwise a mutation that adds a missing finalizer would undo its removal, and the object would never go. */
 export function withoutAddedFinalizers(request: Change, changed: JsonObject): JsonObject {
   if (!isDeletionPending(request) || request.object === undefined) return changed;
   const asked = finalizersOf(request.object);

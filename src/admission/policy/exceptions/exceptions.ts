@@ -8,12 +8,11 @@ import type { AdmissionRequest } from '../../review/request.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../object-ref.ts';
-import type { AdmissionContext } from '../world.ts';
+import type { AuditContext } from '../world.ts';
 
 /** Names that select a whole group of checks. */
 const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
-/** What is wrong with the name of a check in an exception; undefined if the policy has such a check. */
 export function unknownCheck(check: string, { validate }: AdmissionPolicySpec): string | undefined {
   const { references = [], unique = [], rules = [] } = validate ?? {};
   const names: readonly (string | undefined)[] = [...references, ...unique, ...rules].map(({ name }) => name);
@@ -21,7 +20,6 @@ export function unknownCheck(check: string, { validate }: AdmissionPolicySpec): 
   return `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
 }
 
-/** Compiles the exceptions and reports their problems. */
 export function compileExceptions(spec: AdmissionPolicySpec, report: Report): readonly CompiledException[] {
   return (spec.exceptions ?? []).map((exception, index): CompiledException => {
     const where = `spec.exceptions[${index}]`;
@@ -52,17 +50,14 @@ export function compileExceptions(spec: AdmissionPolicySpec, report: Report): re
   });
 }
 
-/** Which checks of a policy a request is exempt from. */
 export interface Exemption {
   /** By the name of a group of checks (`rules`) or of one check. */
   readonly covers: (group: string, name?: string) => boolean;
-  /** The names of the exceptions that apply, for the audit log. */
   readonly names: readonly string[];
 }
 
 const NONE: Exemption = { covers: () => false, names: [] };
 
-/** The parts of a request that exceptions match. */
 type Excusable = Pick<
   AdmissionRequest,
   'userInfo' | 'resource' | 'namespace' | 'name' | 'object' | 'oldObject'
@@ -73,7 +68,7 @@ type Excusing = Pick<CompiledPolicy, 'name' | 'exceptions' | 'grants'>;
 export function exemptionOf(
   policy: Excusing,
   request: Excusable,
-  { now, grants }: Pick<AdmissionContext, 'now' | 'grants'>,
+  { now, grants }: Pick<AuditContext, 'now' | 'grants'>,
 ): Exemption {
   const all = [...policy.exceptions, ...grantsFor(policy, request, grants)];
   if (all.length === 0) return NONE;
@@ -103,12 +98,7 @@ function grantsFor(
 /** Reviews of stored objects have no user. */
 export const NO_USER = { username: '', uid: '', groups: [], extra: {} };
 
-/**
- * Which checks of a policy a stored object is exempt from, in audits and sweeps. Exceptions that name users or groups
- * do not apply: they exempt a write, and the next write may come from another user.
- *
- * @param now in milliseconds since 1970
- */
+/** Exceptions that name users or groups do not apply: the next write may come from another user. */
 export function exemptionOfStored(
   policy: Excusing,
   { group, resource }: GroupResource,

@@ -28,7 +28,6 @@ function compileGrant({ metadata, spec }: PolicyException): CompiledException | 
 
 const subjectOf = (policy: string, namespace: string) => `${namespace}/${policy}`;
 
-/** For an index over PolicyExceptions. */
 export const grantKey = ({ metadata, spec }: PolicyException): string =>
   subjectOf(spec.policy, metadata.namespace ?? '');
 
@@ -48,7 +47,6 @@ export function grantsIn(exceptions: readonly PolicyException[]): Grants {
   return createGrants((key) => byKey.get(key) ?? []);
 }
 
-/** Whether an exception exempts anything now, and why not. */
 export type GrantState =
   | { readonly kind: 'in-force' }
   | {
@@ -57,10 +55,7 @@ export type GrantState =
       readonly message: string;
     };
 
-/**
- * @param policy the version in force; undefined if there is none
- * @param now in milliseconds since 1970, by the clock of the API server
- */
+/** @param policy the version in force; undefined if there is none */
 export function grantState(
   exception: PolicyException,
   policy: Pick<CompiledPolicy, 'spec'> | undefined,
@@ -100,9 +95,7 @@ type Check = (
 ) => Decision | Promise<Decision>;
 
 /**
- * Makes a check look at PolicyExceptions live before it denies: the store may lack one that a user has just created. A
- * deleted one may allow for as long as the watch lags, and never after its expiry.
- *
+ * Reads PolicyExceptions live before a denial: the store may lack one that a user has just created.
  * @param namespaceOf the only namespace whose exceptions count; undefined: all
  */
 export const confirmingExceptions =

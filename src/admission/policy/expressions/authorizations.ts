@@ -4,17 +4,14 @@ import type { CelAuthorize, CelDecision, CelQuestion } from '../../../cel/librar
 import type { UserInfo } from '../../review/request.ts';
 import type { AccessAnswers } from '../world.ts';
 
-/** The questions and answers of one request. */
 export interface Authorizations {
   /** @param from `store`: answers of the last seconds count; `api`: only those that this request has asked for */
   readonly begin: (from: 'store' | 'api') => Asking;
 }
 
-/** The questions of one evaluation. */
 export interface Asking {
   /** @throws CelUnansweredError */
   readonly authorize: CelAuthorize;
-  /** Whether a question has no answer yet. Call `answer`, and evaluate again. */
   readonly isWaiting: () => boolean;
   /** Whether an answer was not asked for by this request. */
   readonly fromCache: () => boolean;

@@ -18,12 +18,11 @@ import {
 import { readReferences, type FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
-import type { World } from '../world.ts';
+import type { ObjectReads } from '../world.ts';
 import { memoizeWeak } from '../../../json/objects.ts';
 import type { CelBudget } from '../../../cel/frame.ts';
 
 export interface Bindings {
-  /** The variables of expressions that come from the cluster. */
   readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs' | 'authorize'>;
   /** What a live read found missing. */
   readonly missing: { readonly refs: readonly FoundReference[]; readonly params: ObjectRef | undefined };
@@ -38,8 +37,6 @@ export const NO_BINDINGS: Bindings = {
 };
 
 /**
- * Reads the cluster objects that the expressions use.
- *
  * @param from `store`: read live only what the stores lack; `api`: read everything live
  * @throws if a live read fails
  */
@@ -47,7 +44,7 @@ export async function gather(
   policy: Pick<CompiledPolicy, 'params' | 'references'>,
   reads: ClusterReads,
   request: AdmissionRequest,
-  world: Pick<World, 'find' | 'read'>,
+  world: Pick<ObjectReads, 'find' | 'read'>,
   from: 'store' | 'api',
   signal: AbortSignal,
 ): Promise<Bindings> {
@@ -137,7 +134,6 @@ export function compileParams(
   return { target, kind, version, name, namespace, namespaced, whenMissing };
 }
 
-/** Which variables of an expression come from the cluster. */
 type ClusterReads = Pick<Reads, 'authorizer' | 'namespaceObject' | 'params' | 'refs'>;
 
 type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'warnings' | 'auditAnnotations'>;
@@ -145,13 +141,11 @@ type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'wa
 export const readsCluster = ({ authorizer, namespaceObject, params, refs }: ClusterReads): boolean =>
   authorizer || namespaceObject || params || refs.size > 0;
 
-/** What the expressions of defaults and mutations read. */
 export const changesRead = memoised(({ defaults, mutations }) => [
   ...defaults.map((rule) => (rule.kind === 'expression' ? rule.expression : undefined)),
   ...mutations.flatMap(({ condition, change }) => [condition, change]),
 ]);
 
-/** What the expressions of rules, warnings and audit annotations read. */
 export const checksRead = memoised(({ rules, warnings, auditAnnotations }) => [
   ...rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
   ...warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
@@ -164,9 +158,7 @@ function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpr
   );
 }
 
-/** Runs the checks of a policy on one request. */
 export interface Evaluation {
-  /** A missing target is absent from `refs`. */
   readonly evaluate: Evaluate;
   /** The missing targets that the expression reads, if its result could differ once they exist. */
   readonly awaits: (expression: CompiledExpression) => readonly FoundReference[];

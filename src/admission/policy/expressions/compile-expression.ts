@@ -13,22 +13,16 @@ export type CompileExpression = (
   text: string | undefined,
   where: string,
   result: 'bool' | 'string' | 'any',
-  /**
-   * Whether the expression may use `refs`, also through variables, and `authorizer`; defaults and mutations may not.
-   * Default: true. As in the API server, message expressions use `authorizer` through variables only.
-   */
+  /** Whether it may use `refs` and `authorizer`, also through variables. Default: true. */
   options?: { readonly refs: boolean; readonly authorizer?: boolean },
 ) => CompiledExpression | undefined;
 
-/** Names that every expression may use. */
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
 /** Names of those that may ask what users may do. */
 const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
 
-/**
- * @param schemas the known schemas of the governed kinds: an expression must type-check against at least one of them
- */
+/** @param schemas an expression must type-check against at least one of them */
 export function createExpressionCompiler(
   {
     variables: given = [],
@@ -91,7 +85,6 @@ const ASKS =
 const READS_TARGETS =
   'uses a variable that reads refs: defaults and mutations cannot read targets, because they run before references are checked';
 
-/** What the expression reads itself, and through the variables that it uses. */
 function readsOf(
   { reads }: CelProgram,
   variables: readonly CompiledVariable[],
@@ -111,17 +104,14 @@ function readsOf(
   return allReads([own, ...variables.filter(isUsed).map(({ expression }) => expression.reads)]);
 }
 
-/** The names that a policy declares, in its order. */
 interface Declared {
   readonly variables: readonly string[];
   readonly references: readonly string[];
 }
 
 /**
- * Without this check, an expression with a misspelt name would compile, and then refuse every request.
- *
+ * Otherwise an expression with a misspelt name would compile, and then refuse every request.
  * @param visible the number of variables that the expression may use: in a variable, only those before it
- * @throws CelError if the expression reads a field of `variables` or `refs` that the policy does not declare
  */
 function checkFields({ reads }: CelProgram, declared: Declared, visible: number): void {
   const variables = reads.get('variables') ?? [];
@@ -165,16 +155,13 @@ const NAMESPACE: CelVariableType = {
   },
 };
 
-/** The types of the variables that the policy declares, under one schema. */
 interface Typing {
   readonly object: CelVariableType;
   readonly variables: Record<string, CelVariableType>;
 }
 
 /**
- * An expression is wrong if it type-checks against none of the schemas: a policy can govern several kinds and versions,
- * and an expression may be written for one of them.
- *
+ * Wrong only if it fits none of the schemas: a policy can govern several kinds and versions.
  * @param schemas empty if any is unknown; undefined: nothing is checked
  */
 function createTypeCheck(schemas: readonly JsonObject[] | undefined) {

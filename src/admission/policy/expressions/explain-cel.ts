@@ -1,11 +1,9 @@
-/** Explains what is wrong with an expression: in words, with its place, and with what the author may have meant. */
 import type { CelError, CelPosition } from '../../../cel/cel.ts';
 import type { UnknownName } from '../../../cel/cel-error.ts';
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { functions } from '../../../cel/library/all-functions.ts';
 
 interface Habit {
-  /** Matches at the position of the error, or at most two characters before it if they belong together. */
   readonly pattern: RegExp;
   readonly hint: string;
 }
@@ -42,7 +40,6 @@ function syntaxHint(message: string, expression: string, { line, column }: CelPo
   return (operator ?? HABITS.find(({ pattern }) => pattern.test(text.slice(column - 1))))?.hint;
 }
 
-/** A place in an expression. */
 export interface ExpressionPlace extends CelPosition {
   readonly expression: string;
 }
@@ -52,12 +49,9 @@ export interface Explanation {
   readonly place: ExpressionPlace;
 }
 
-/** The names that an expression can use. */
 export interface KnownNames {
   readonly names: readonly string[];
-  /** Of `spec.variables`. */
   readonly variables: readonly string[];
-  /** Of `spec.validate.references`. */
   readonly references: readonly string[];
 }
 
@@ -98,7 +92,6 @@ function unknownName({ kind, name, known, of = 'the object' }: UnknownName, name
   }
 }
 
-/** The message for a field that a schema lacks. */
 export function noField(of: string, name: string, known: readonly string[]): string {
   if (name === '$') return 'a path starts with a field such as spec, without $';
   const deeper = known.filter((one) => one.endsWith(`.${name}`));
@@ -114,7 +107,6 @@ const METHODS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** The names that other languages give to functions and macros of CEL. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['any', 'exists'],
   ['concat', '+'],
@@ -148,7 +140,6 @@ function meantFunction(name: string, known: readonly string[]): string | undefin
   return ELSEWHERE.get(last) ?? nearest(last, callable) ?? nearest(name, callable);
 }
 
-/** Variables that exist elsewhere. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['authorizer', ' here: only rules, warnings, audit annotations, variables and match conditions can use it'],
   ['params', ': name the object in spec.params; match conditions cannot use it'],

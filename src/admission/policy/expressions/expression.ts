@@ -10,7 +10,6 @@ import {
 } from '../../../cel/library/authorizer.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
-/** What an expression reads, including through the variables that it uses. */
 export interface Reads {
   readonly oldObject: boolean;
   readonly request: boolean;
@@ -22,7 +21,6 @@ export interface Reads {
   readonly refs: ReadonlySet<string>;
 }
 
-/** What at least one of the expressions reads. */
 export const allReads = (all: readonly Reads[]): Reads => ({
   oldObject: all.some(({ oldObject }) => oldObject),
   request: all.some(({ request }) => request),
@@ -32,7 +30,6 @@ export const allReads = (all: readonly Reads[]): Reads => ({
   refs: new Set(all.flatMap(({ refs }) => [...refs])),
 });
 
-/** A compiled expression of a policy. */
 export interface CompiledExpression {
   readonly program: CelProgram;
   readonly reads: Reads;
@@ -63,10 +60,7 @@ export class UnknownTarget extends CelError {
   override name = 'UnknownTarget';
 }
 
-/**
- * Runs an expression of the policy.
- * @throws CelError
- */
+/** @throws CelError */
 export type Evaluate = (expression: CompiledExpression) => unknown;
 
 /** Converts each value once, when an expression first reads it. All expressions of a review share one cost budget. */

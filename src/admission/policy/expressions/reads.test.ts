@@ -13,7 +13,7 @@ import {
   policyOf,
   updateRequest,
 } from '../../../../test/support/admission/policy.ts';
-import { auditObject, forAudit } from '../audit.ts';
+import { forAudit } from '../audit.ts';
 import { mutate } from '../mutate.ts';
 import { validate } from '../validate.ts';
 
@@ -142,13 +142,6 @@ describe('a rule about the state', () => {
     expect(await decide(spec, leaving)).toMatchObject({ kind: 'allow' });
   });
 
-  test('is audited if another variable reads the request', async () => {
-    const policy = forAudit(policyOf(spec));
-    const { object = {} } = createRequest({ units: 9 });
-    const result = await auditObject(policy, { group: GROUP, resource: 'servers' }, object, clusterOf());
-    expect(result).toMatchObject({ kind: 'judged', violations: [{ message: 'many' }] });
-  });
-
   test('is not one if a macro variable only looks like the request', () => {
     const { rules } = forAudit(
       policyOf({ validate: { rules: [{ expression: '[1].all(request, request == 1)' }] } }),
@@ -241,14 +234,4 @@ test('missing params with whenMissing Allow skip only the changes that read them
   expect(await mutate(createRequest({}), [policy], clusterOf())).toMatchObject({
     patch: [{ path: '/spec/zone', value: 'a' }],
   });
-});
-
-test('only the references that an expression reads are looked up', async () => {
-  const cluster = clusterOf();
-  await decide(specOf([{ expression: '!has(refs.datacenter)' }]), deleteRequest({ rack: 'r1' }), cluster);
-  expect(cluster.reads).toEqual([]);
-  expect(policyOf(specOf([FITS])).targets).toMatchObject([
-    { resource: 'datacenters', whole: true },
-    { resource: 'racks', whole: false },
-  ]);
 });

@@ -12,10 +12,7 @@ import { CelError } from '../../../cel/cel.ts';
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 
-/**
- * What an expression yields, as far as its text says: the literals in it. One shape for each branch of the conditionals around it;
- * empty if the text is no expression.
- */
+/** What an expression yields, as far as its text says: one shape for each branch of its conditionals. */
 function shapesOf(text: string): readonly Shape[] {
   try {
     return branches(parseExpression(text).expression).map(shapeOf);
@@ -71,11 +68,7 @@ interface Claim {
 
 const typeOf = memoizeWeak((schema: JsonObject): CelType => objectType(schema));
 
-/**
- * A policy can govern several kinds and versions. A path is wrong if it fits none of them.
- *
- * @param schemas empty if any is unknown: the path may be meant for that kind
- */
+/** A path is wrong if it fits none of the kinds and versions. @param schemas empty if any is unknown */
 export function reportUnknownFields(
   spec: AdmissionPolicySpec,
   schemas: readonly JsonObject[],

@@ -9,10 +9,8 @@ import { isSecret } from '../object-ref.ts';
 import type { Violation } from '../violation.ts';
 
 /**
- * A field that is set keeps its value. A `first-value` field may be set once if it is absent or null.
- *
- * This also applies while the object is being deleted: finalizers find what to clean up through such fields. Removing a
- * finalizer does not change them.
+ * A `first-value` field may be set once. This also applies while the object is being deleted: finalizers find what to
+ * clean up through such fields.
  */
 export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest): readonly Violation[] {
   const { operation, object, oldObject } = request;
@@ -41,7 +39,6 @@ function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {
   return valuesAt(object, path)[0]?.value ?? undefined;
 }
 
-/** Compiles the immutable fields and reports their problems. */
 export function compileImmutable(
   { validate: { immutable = [], immutableFromCreation = [] } = {} }: AdmissionPolicySpec,
   match: CompiledMatch,

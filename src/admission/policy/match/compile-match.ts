@@ -12,18 +12,12 @@ import { explainCel, type ExpressionPlace } from '../expressions/explain-cel.ts'
 import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 
 export interface MatchEnvironment {
-  /** The namespace in which Gatehouse runs. */
   readonly ownNamespace: string;
   /** The minor version of the API server of Kubernetes 1; undefined: the newest one. */
   readonly server?: number | undefined;
 }
 
-/**
- * Normalises `spec.match` and adds the defaults of the API.
- *
- * Stricter than the schema: one rule that the API server rejects would block the installation of the webhooks of all
- * policies (k8s.io/kubernetes pkg/apis/admissionregistration/validation).
- */
+/** Stricter than the schema: one rule that the API server rejects would block the installation of all webhooks. */
 export function compileMatch(
   {
     match: given,
@@ -124,7 +118,6 @@ function compileConditions(
   });
 }
 
-/** What API discovery reports about a resource; undefined if the API server does not serve it. */
 export type Resolve = (
   target: GroupResource,
 ) => { readonly kind: string; readonly version?: string; readonly namespaced: boolean } | undefined;
@@ -143,7 +136,6 @@ export function tryResolve(
   return resolved;
 }
 
-/** The resources and patterns that the policy governs. */
 export function governedResources({ apiGroups, resources }: CompiledMatch): readonly GroupResource[] {
   return apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
 }

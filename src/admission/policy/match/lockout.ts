@@ -119,9 +119,7 @@ export function reportDeletionLockout(
   }
 }
 
-/**
- * Rejects scopes that could lock out the cluster or Gatehouse, either through a policy or because Gatehouse is down.
- */
+/** Rejects scopes that could lock out the cluster, through a policy or because Gatehouse is down. */
 export function reportScopeLockout(match: CompiledMatch, ownNamespace: string, report: Report): void {
   for (const group of match.apiGroups.filter((name) => name.includes('*'))) {
     const message = `"${group}" also covers what the cluster needs to heal itself, such as leases and nodes: list the groups that the policy is about`;

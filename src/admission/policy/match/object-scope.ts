@@ -8,12 +8,9 @@ import { namespaceRefOf } from '../object-ref.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { isJsonObject, type JsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
-import type { World } from '../world.ts';
+import type { ObjectReads } from '../world.ts';
 
-/**
- * Whether the policy can govern an object of this name. Whoever can write claims can name any other object as the holder, and a
- * read that always fails would block the values for ever.
- */
+/** Whoever can write claims can name any other object as the holder, and a read that fails would block the values. */
 export const canGovern = (
   { match }: Pick<CompiledPolicy, 'match'>,
   { group, resource, namespace, name }: ObjectRef,
@@ -70,15 +67,11 @@ function isFalse({ evaluate }: CelProgram, object: object): boolean {
   }
 }
 
-/**
- * Whether the policy selects the current version of a stored object.
- *
- * @throws if a live read fails
- */
+/** Whether the policy selects the stored object now. @throws if a live read fails */
 export async function isGovernedNow(
   policy: Pick<CompiledPolicy, 'match'>,
   object: KubeObject,
-  { read }: Pick<World, 'read'>,
+  { read }: Pick<ObjectReads, 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const namespace = object.metadata?.namespace;
@@ -89,17 +82,13 @@ export async function isGovernedNow(
   return isInScope(policy, object, new Map([[namespace, found?.metadata?.labels ?? {}]]));
 }
 
-/**
- * Whether a stored object holds the key of this claim under a rule of the policy.
- *
- * @throws as {@link isGovernedNow}
- */
+/** Whether a stored object holds the key of this claim. @throws if a live read fails */
 export async function holdsNow(
   policy: Pick<CompiledPolicy, 'name' | 'unique' | 'match'>,
   claim: string,
   ref: ObjectRef,
   object: KubeObject | undefined,
-  world: Pick<World, 'read'>,
+  world: Pick<ObjectReads, 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!isJsonObject(object)) return false;

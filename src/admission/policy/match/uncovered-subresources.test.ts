@@ -21,7 +21,6 @@ const gaps = (
 
 test.each([
   ['Pods alone', {}, ['pods/ephemeralcontainers', 'pods/resize']],
-  ['one subresource is there', { resources: ['pods', 'pods/resize'] }, ['pods/ephemeralcontainers']],
   ['all subresources are there', { resources: ['pods/*'] }, []],
   [
     'only creation',
@@ -29,12 +28,6 @@ test.each([
     ['pods/ephemeralcontainers', 'pods/resize'],
   ],
   ['deletion', { operations: ['DELETE'] }, ['pods/eviction']],
-  [
-    'deletion, with evictions',
-    { resources: ['pods', 'pods/eviction'], operations: ['CREATE', 'DELETE'] },
-    ['pods/ephemeralcontainers', 'pods/resize'],
-  ],
-  ['Pods of another group', { apiGroups: ['metrics.k8s.io'] }, []],
   ['another kind', { resources: ['configmaps'] }, []],
 ] as const)('subresources of Pods that a policy misses: %s', (_, match, wanted) => {
   expect(gaps(match as Partial<AdmissionPolicySpec['match']>)).toEqual(wanted);
@@ -68,15 +61,6 @@ test.each<AdmissionPolicySpec['validate']>([
   { rules: [{ name: 'fixed', expression: '!(oldObject.spec != object.spec)' }] },
 ])('a policy about the whole spec needs the scale subresource: %j', (validate) => {
   expect(gaps({ apiGroups: ['apps'], resources: ['deployments'] }, validate)).toEqual(['deployments/scale']);
-});
-
-test('a policy without checks misses nothing', () => {
-  const policy = compiled({
-    match: { apiGroups: [''], resources: ['pods'] },
-    validate: {},
-    defaults: [{ path: 'metadata.labels.tier', value: 'x' }],
-  });
-  expect(uncoveredSubresources(policy, [])).toEqual([]);
 });
 
 test('another policy can govern scale and evictions, but not subresources that carry the Pod', () => {

@@ -6,20 +6,13 @@ type Governing = Pick<CompiledPolicy, 'match' | 'spec'>;
 
 interface Subresource {
   readonly pattern: string;
-  /** The operation of requests for the subresource. */
   readonly operation: 'CREATE' | 'UPDATE';
   /** Whether its requests carry the object itself, so that the same policy can check them. */
   readonly sameObject: boolean;
   readonly effect: string;
 }
 
-/**
- * One message for each gap: what happens without the policy, and what to add.
- *
- * @param all the policies that may govern a subresource instead, because its requests carry another kind of object
- * @see https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/
- * @see https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
- */
+/** @param all the policies that may govern a subresource instead, because its requests carry another kind of object */
 export function uncoveredSubresources(policy: Governing, all: readonly Governing[]): readonly string[] {
   if (Object.keys(policy.spec.validate ?? {}).length === 0) return [];
   return subresourcesOf(policy)

@@ -26,12 +26,8 @@ export interface UnservedKinds {
 }
 
 /**
- * Undefined if everything is served, or if that is unknown.
- *
- * A policy names groups and resources separately, so a resource only has to exist in one of the groups, and a group only
- * has to have one of the resources. One of the versions is enough: others may not exist yet, or any more.
- *
- * @param knownGroups for suggestions
+ * Undefined if everything is served, or if that is unknown. A resource only has to exist in one of the groups and
+ * versions. @param knownGroups for suggestions
  */
 export function unservedKinds(
   match: Governs,

@@ -11,7 +11,6 @@ import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** Compiles the mutations and reports their problems. */
 export function compileMutations(
   { mutations = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -28,12 +27,7 @@ export function compileMutations(
   });
 }
 
-/**
- * Applies the mutations of the policy in order; each sees the result of the previous one.
- *
- * @param evaluateOn evaluates expressions against the given object
- * @throws MutationError if an expression fails or its result cannot be applied
- */
+/** @throws MutationError if an expression fails or its result cannot be applied */
 export function applyMutations(
   { name, mutations }: CompiledPolicy,
   object: JsonObject,
@@ -102,7 +96,6 @@ function operationOf(item: JsonValue, index: number): PatchOperation {
 /** A change by a policy cannot be computed or applied. Users see the message. */
 export class MutationError extends Error {
   override name = 'MutationError';
-  /** The name of the policy. */
   readonly policy: string;
 
   constructor(message: string, policy: string, cause?: unknown) {

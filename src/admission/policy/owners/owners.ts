@@ -86,7 +86,6 @@ function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners
 const kept = (object: JsonObject, warnings: readonly string[] = []) =>
   ({ kind: 'kept', object, warnings }) as const;
 
-/** Whether the policy preserves owners. Reports the problems that prevent it. */
 export function compileOwners(
   { owners }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -106,15 +105,11 @@ export function compileOwners(
   return true;
 }
 
-/**
- * The owner references of an object. Undefined if the owner references are malformed: the API server then rejects the object, so there is nothing to
- * record.
- */
+/** Undefined if they are malformed: the API server then rejects the object. */
 function ownersOf(object: JsonObject): readonly OwnerReference[] | undefined {
   return toOwnerReferences(valueIn(object, 'metadata', 'ownerReferences'));
 }
 
-/** The raw value of the annotation, unparsed. */
 function recordTextOf(object: JsonObject): unknown {
   return valueIn(object, 'metadata', 'annotations', OWNER_RECORD_ANNOTATION);
 }

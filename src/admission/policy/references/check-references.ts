@@ -5,7 +5,7 @@ import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, targetKey } from '../object-ref.ts';
 import { governedBefore } from '../match/object-scope.ts';
-import type { World } from '../world.ts';
+import type { ObjectReads } from '../world.ts';
 import type { Violation } from '../violation.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
@@ -25,7 +25,7 @@ export interface UnresolvedReference extends FoundReference {
 export function checkReferences(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  find: World['find'],
+  find: ObjectReads['find'],
 ): { readonly violations: readonly Violation[]; readonly unresolved: readonly UnresolvedReference[] } {
   const { operation, object, namespace } = request;
   const isChecked = policy.references.length > 0 && object !== undefined && writes(operation);
@@ -52,13 +52,11 @@ export function checkReferences(
   };
 }
 
-/** The violation for an unresolved reference whose target is confirmed to be missing. */
 export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
   const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 
-/** Required references that are missing now and were not missing before. */
 function missingFields(
   policy: CompiledPolicy,
   now: ReadReferences,
@@ -79,24 +77,18 @@ const AT_ONCE = 16;
 /** Once this many targets are known to be missing, the others are not read: an object can name thousands. */
 const ENOUGH_MISSING = 16;
 
-/** The results of live reads for references whose target is not in the store. */
 export interface ConfirmedTargets {
-  /** The target does not exist. */
   readonly missing: readonly UnresolvedReference[];
-  /** The live read failed. */
   readonly unknown: readonly UnresolvedReference[];
   /** Not read, because enough other targets are missing or a read failed. */
   readonly unread: readonly UnresolvedReference[];
-  /** Why a live read failed, for the log. */
   readonly cause: unknown;
 }
 
 type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/**
- * Reads targets from the API server: each target once per request, regardless of how many fields and policies name it.
- */
-export function createTargetConfirmer({ confirm }: Pick<World, 'confirm'>, signal: AbortSignal) {
+/** Reads each target once per request, however many fields and policies name it. */
+export function createTargetConfirmer({ confirm }: Pick<ObjectReads, 'confirm'>, signal: AbortSignal) {
   const answers = memoizeAsync(
     (target: ObjectRef): Promise<Answer> =>
       confirm(target, signal).then(

@@ -16,7 +16,6 @@ import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, toDecision, type Undecided } from '../findings.ts';
 import type { AdmissionContext } from '../world.ts';
 
-/** A field that still names the target. */
 interface Referral {
   readonly object: ObjectRef;
   /** e.g. `spec.disks[1].class` */
@@ -28,32 +27,23 @@ interface OfPolicy {
   readonly policy: CompiledPolicy;
 }
 
-/** Why one policy blocks a deletion. */
 interface Objection extends OfPolicy {
   readonly referrals: readonly Referral[];
-  /** Known referrers that were not read. */
   readonly unread: number;
-  /** The exceptions that exempt a referrer. */
   readonly exceptions: readonly string[];
 }
 
-/** The live reads for a policy failed. */
 interface Unknown extends OfPolicy {
   readonly cause: unknown;
 }
 
-/** Maximum number of referrers that a message names. */
 const MOST_NAMED = 5;
 /** Concurrent live reads for one request. */
 const AT_ONCE = 8;
 
 /**
- * Whether a target may be deleted: not while a remaining object names it through a restricting reference of these
- * policies. A target that seems to be deleted already is checked too, because its deletionTimestamp may be forged.
- *
- * The stores supply candidates. Only objects that still name the target in a live read count. Objects that disappear
- * anyway do not count: those that are being deleted, those in a namespace that is being deleted with the target, and
- * those that only the target owns.
+ * Whether a target may be deleted: not while a live read finds an object that names it through a restricting reference.
+ * Objects that disappear anyway do not count. A deletionTimestamp of the target may be forged, so it changes nothing.
  */
 export async function checkTargetDeletion(
   request: AdmissionRequest,
@@ -81,7 +71,7 @@ async function checkReferrers(
   context: AdmissionContext,
 ): Promise<Decision> {
   if (policies.length === 0) return ALLOWED;
-  const known = context.world.governed?.referrers(target, policies);
+  const known = context.world.governed.referrers(target, policies);
   const decision = await judgeReferrers(request, target, policies, known, context);
   if (decision.kind !== 'allow' || known === undefined) return decision;
   const judge = (candidates: readonly ObjectRef[]) =>
@@ -199,7 +189,6 @@ async function objectionOf(
   return { policy, referrals: referrals.slice(0, MOST_NAMED), unread, exceptions };
 }
 
-/** Checks in a live read whether the candidate still names the target. */
 async function referralOf(
   policy: CompiledPolicy,
   target: ObjectRef,
@@ -276,6 +265,5 @@ function undecidedOf(all: readonly OfPolicy[], target: ObjectRef) {
   };
 }
 
-/** e.g. `servers=datacenters.infra.example.com/fra1` */
 const auditRefOf = (policy: CompiledPolicy, target: ObjectRef): string =>
   `${policy.name}=${targetKey(target)}`;

@@ -13,7 +13,6 @@ import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } f
 import { isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** Compiles the references and reports their problems. */
 export function compileReferences(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -127,11 +126,7 @@ function reportUnguaranteed(
 
 const RBAC = 'rbac.authorization.k8s.io';
 
-/**
- * Refuses references with an `onTargetDelete` that could never change the objects.
- *
- * @param schemas of the governed kinds, as far as they are known
- */
+/** Refuses an `onTargetDelete` that could never change the objects. @param schemas as far as known */
 export function reportActions(
   { match, validate: { references = [], schema } = {} }: AdmissionPolicySpec,
   immutable: readonly CompiledImmutable[],
@@ -199,13 +194,11 @@ function flawOf(
   return undefined;
 }
 
-/** Whether one of the paths contains the other. */
 function overlaps(a: readonly Segment[], b: readonly Segment[]): boolean {
   const shared = Math.min(a.length, b.length);
   return isEqual(a.slice(0, shared), b.slice(0, shared));
 }
 
-/** Whether the schema requires the field, or an element of the list. */
 function requires(schema: JsonObject, segments: readonly Segment[]): boolean {
   let parent: JsonValue | undefined = schema;
   for (const segment of segments.slice(0, -1)) {

@@ -23,16 +23,11 @@ const PREFIX = 'deleted.';
 const RULE = 'references/';
 const HASH_LENGTH = 40;
 const ACTIONS: readonly string[] = ['Cascade', 'SetNull', 'SetDefault'] satisfies readonly DeleteAction[];
-/**
- * A record that is older or younger than its time says comes from a backup, in milliseconds. The clocks of API servers
- * differ by less.
- */
+/** In milliseconds. A record whose age differs more from its time comes from a backup. */
 const MOST_SKEW_MS = 10 * 60_000;
 
-/** Whether a claim of this name is such a record. */
 export const isDeletionRecord = (claim: string): boolean => claim.startsWith(PREFIX);
 
-/** Returns a MAC; undefined while the key is not known. */
 export type Prove = (text: string) => string | undefined;
 
 export interface DeletionRecord {
@@ -52,7 +47,6 @@ export interface DeletionRecord {
 
 type Order = Omit<DeletionRecord, 'admittedAt' | 'goneAt'>;
 
-/** The references of the policy that act on the objects that name this target. */
 export const actingReferences = (
   { enforcement, references }: Pick<CompiledPolicy, 'enforcement' | 'references'>,
   { group, resource }: ObjectRef,
@@ -116,7 +110,6 @@ export const readmitted = (
   prove: Prove,
 ): UniqueClaim | undefined => signed({ ...earlier, spec: { ...earlier.spec, claimedAt } }, prove);
 
-/** The record after a live read showed that the target is gone. */
 export function withGone(claim: UniqueClaim, now: number, prove: Prove): UniqueClaim | undefined {
   const values = [...claim.spec.values.slice(0, 2), new Date(now).toISOString()];
   return signed({ ...claim, spec: { ...claim.spec, values } }, prove);

@@ -11,7 +11,7 @@ import { NO_FINDINGS, toDecision } from '../findings.ts';
 import { canGovern } from '../match/object-scope.ts';
 import { describeRef, targetKey, namespaceRefOf } from '../object-ref.ts';
 import { admittedRequest, busyMs, holderRef, renewed } from '../unique/claim-state.ts';
-import type { AdmissionContext, Claims, Intents } from '../world.ts';
+import type { AdmissionContext, Claims, Intents, ObjectReads } from '../world.ts';
 import {
   DELETION_INTENT_LABEL,
   deletionIntentName,
@@ -30,7 +30,6 @@ type Judge = (candidates: readonly ObjectRef[]) => Promise<Decision>;
 interface Guard {
   readonly request: AdmissionRequest;
   readonly target: ObjectRef;
-  /** Those that guarantee references to the target. */
   readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly context: AdmissionContext;
   readonly claims: Claims;
@@ -51,7 +50,7 @@ export async function guardDeletion(
   const [first, ...others] = all.filter(
     (policy) => guards(policy, target) && !isDeferred(policy, restore, request),
   );
-  if (claims === undefined || intents === undefined || first === undefined) return undefined;
+  if (intents === undefined || first === undefined) return undefined;
   const policies = [first, ...others] as const;
   const guard: Guard = { request, target, policies, context, claims, intents, judge };
   if (request.dryRun) return await lookedOrRetry(guard);
@@ -171,19 +170,17 @@ const mayHaveWrites = (intent: UniqueClaim, { context: { now }, claims }: Guard)
   busyMs(intent, undefined, now, claims.settleMs) > 0;
 
 function knownReferrers({ target, policies, context: { world } }: Guard): readonly ObjectRef[] {
-  const known = world.governed?.referrers(target, policies);
+  const known = world.governed.referrers(target, policies);
   if (known === undefined) throw new Error('the objects that the policies govern have not been listed yet');
   return known;
 }
 
-/** All objects that may name the target. */
 async function listedReferrers(guard: Guard): Promise<readonly ObjectRef[]> {
   const { policies, context, intents } = guard;
   const unseen = await Promise.all(policies.map((policy) => intents.unseen(policy, context.signal)));
   return [...knownReferrers(guard), ...unseen.flat()];
 }
 
-/** The intents whose writes may still be stored. */
 async function pendingAmong(
   writing: readonly UniqueClaim[],
   { target, policies, context: { world, signal, now }, claims }: Guard,
@@ -223,14 +220,11 @@ function tooManyUnsettled({ policies: [policy] }: Guard, username: string): Deci
 const unknownMessage = ({ target, policies: [policy] }: Guard): string =>
   `could not find out whether something still names ${describeRef(target)} (policy ${policy.name})`;
 
-/**
- * The namespace controller deletes the objects of a namespace in any order, so a reference between them must not block
- * it.
- */
+/** Its objects go in any order, so a reference between them must not block that. */
 export async function isInTerminatingNamespace(
   { namespace }: ObjectRef,
   target: ObjectRef,
-  { read }: AdmissionContext['world'],
+  { read }: Pick<ObjectReads, 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (namespace === undefined || namespace !== target.namespace) return false;

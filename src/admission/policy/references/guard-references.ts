@@ -33,10 +33,7 @@ type Obstacle = { readonly reference: UnresolvedReference } & (
   | { readonly kind: 'unknown'; readonly cause: unknown }
 );
 
-/**
- * Refuses the write if a target is missing, is being deleted, or may be deleted by an admitted request. A dry run and a
- * deferred reference store no intent.
- */
+/** A dry run and a deferred reference store no intent. */
 export async function guardReferences(
   found: readonly UnresolvedReference[],
   request: AdmissionRequest,
@@ -50,7 +47,7 @@ export async function guardReferences(
     ({ policy }) => !isInitiallyDeferred(policy, request) && !(isKnown && mayDefer(policy, 'references')),
   );
   const [first] = guarded;
-  if (claims === undefined || intents === undefined || first === undefined) return NO_FINDINGS;
+  if (intents === undefined || first === undefined) return NO_FINDINGS;
   // Of the references to one target, the last one decides: one that cannot be deferred, if there is one.
   const strictLast = guarded.toSorted((a, b) => rankOf(b) - rankOf(a));
   const targets = uniqueBy(strictLast, ({ target }) => targetKey(target));

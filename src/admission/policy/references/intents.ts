@@ -34,7 +34,6 @@ const DELETION = 'deletion.';
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
 
-/** Whether a claim of this name is an intent. */
 export const isIntent = (claim: string): boolean => claim.startsWith(REFERENCE) || isDeletionIntent(claim);
 
 export const isDeletionIntent = (claim: string): boolean => claim.startsWith(DELETION);
@@ -57,7 +56,6 @@ export const deletionIntentName = (target: ObjectRef): string => DELETION + hash
 /** The label of the intents of deletions: replicas watch them, to remove the intents that they hold. */
 export const DELETION_INTENT_LABEL = 'gatehouse.dev/deletion-intent';
 
-/** The label of the reference intents that name a target. */
 export const targetLabel = (target: ObjectRef): string => `gatehouse.dev/target-${hash(targetKey(target))}`;
 
 /** @param labels in addition to those of every intent */

@@ -40,10 +40,6 @@ describe('Cascade', () => {
   const plan = (of: KubeObject | undefined, rule = reference('spec.datacenter')) =>
     planReferrer({ action: 'Cascade', ...gone }, rule, self, of);
 
-  test('deletes the version that names the target', () => {
-    expect(plan(object({ datacenter: 'fra1' }))).toEqual({ kind: 'delete', uid: 'u1', resourceVersion: '7' });
-  });
-
   test.each<[string, KubeObject | undefined]>([
     ['that does not exist', undefined],
     ['that names another target', object({ datacenter: 'fra2' })],

@@ -10,7 +10,6 @@ import { targetKey } from '../object-ref.ts';
 import type { DeletionRecord } from './deletion-record.ts';
 import { referencesOf, type FoundReference } from './read-references.ts';
 
-/** RFC 6902. */
 type ReferrerOperation =
   | { readonly op: 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };

@@ -41,12 +41,8 @@ export interface ReadReferences {
 }
 
 /**
- * All targets that `object` names through the references of the policy, and the fields that cannot name a target. An
- * absent field, null and an empty string name no target.
- *
- * The namespace of a namespaced target comes from the field at `namespacePath`, or else from the object itself.
- *
- * @param ownNamespace the namespace of the object; its metadata may lack it, for example in the object of a subresource
+ * An absent field, null and an empty string name no target.
+ * @param ownNamespace of the object; its metadata may lack it, for example in the object of a subresource
  */
 export function readReferences(
   { references }: Pick<CompiledPolicy, 'references'>,
@@ -66,7 +62,6 @@ export function readReferences(
   return { found, broken };
 }
 
-/** The targets that `object` names. */
 export const referencesOf = (...args: Parameters<typeof readReferences>): readonly FoundReference[] =>
   readReferences(...args).found;
 
@@ -114,14 +109,12 @@ function isBlank(value: JsonValue): boolean {
   return value === null || value === '';
 }
 
-/** The references that block the deletion of their targets. */
 export function restrictingReferences(
   references: readonly CompiledReference[],
 ): readonly CompiledReference[] {
   return references.filter(({ restrictsDelete }) => restrictsDelete);
 }
 
-/** The references for which the deletion of a target has consequences. */
 export function deletionReferences(references: readonly CompiledReference[]): readonly CompiledReference[] {
   return references.filter(
     ({ restrictsDelete, deleteAction }) => restrictsDelete || deleteAction !== undefined,

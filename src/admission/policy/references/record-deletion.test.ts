@@ -2,11 +2,11 @@ import { createHmac } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
 
 import { createClaimsInMemory, type ClaimsInMemory } from '../../../../test/support/admission/claims.ts';
-import { deleteRequest, GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
+import { deleteRequest, emptyWorld, GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { OutOfReachError, type World } from '../world.ts';
+import { OutOfReachError, type RequestWorld } from '../world.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
 import { readDeletionRecord } from './deletion-record.ts';
 
@@ -34,7 +34,7 @@ const refs = (count: number) =>
 function remove(
   action: ReferenceRule['onTargetDelete'] = 'Cascade',
   change: Partial<AdmissionRequest> = {},
-  others: Partial<World> = {},
+  others: Partial<RequestWorld> = {},
 ) {
   const reference = {
     ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: action },
@@ -47,11 +47,10 @@ function remove(
     ...{ name: 'fra1', namespace: undefined, oldObject: { metadata: { name: 'fra1', uid: 'forged' } } },
     ...change,
   };
-  const world: World = {
-    find: () => undefined,
+  const world: RequestWorld = {
+    ...emptyWorld(),
     confirm: () => Promise.resolve(target),
     read: () => Promise.reject(new Error('unexpected call')),
-    restoreEvidence: () => Promise.resolve(undefined),
     governed: { referrers: () => referrers, holders: () => [] },
     claims,
     prove,
@@ -114,7 +113,7 @@ test('more than 10,000 objects are too many', async () => {
   expect(claims.stored.size).toBe(0);
 });
 
-test.each<[string, Partial<World>]>([
+test.each<[string, Partial<RequestWorld>]>([
   ['the governed objects are not listed', { governed: { referrers: () => undefined, holders: () => [] } }],
   ['the target cannot be read', { confirm: () => Promise.reject(new Error('no answer')) }],
   ['the key is not known', { prove: () => undefined }],

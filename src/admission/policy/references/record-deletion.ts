@@ -15,7 +15,7 @@ import {
 } from './deletion-record.ts';
 
 /** The limit for the objects that name a deleted target, for each policy. */
-export const MOST_REFERRERS = 10_000;
+const MOST_REFERRERS = 10_000;
 
 type Allowed = Extract<Decision, { kind: 'allow' }>;
 
@@ -30,10 +30,10 @@ export async function recordDeletion(
   const { world, signal, now } = context;
   const { claims, prove, governed } = world;
   const acting = policies.filter((policy) => actingReferences(policy, target).length > 0);
-  if (acting.length === 0 || claims === undefined || prove === undefined) return allowed;
+  if (acting.length === 0 || prove === undefined) return allowed;
   const warnings: string[] = [];
   for (const policy of acting) {
-    const referrers = governed?.referrers(target, [policy]);
+    const referrers = governed.referrers(target, [policy]);
     if (referrers === undefined)
       return undecided([policy], target, 'the governed objects are not listed yet');
     if (referrers.length > MOST_REFERRERS) return tooMany(policy, target, referrers.length);
@@ -55,11 +55,7 @@ export async function recordDeletion(
   return answer;
 }
 
-/**
- * One record for each reference of the policy that acts.
- *
- * @throws if a record cannot be stored: the deletion must then not happen
- */
+/** @throws if a record cannot be stored: the deletion must then not happen */
 export async function storeDeletionRecords(
   policy: CompiledPolicy,
   target: ObjectRef,
@@ -80,7 +76,6 @@ export async function storeDeletionRecords(
   }
 }
 
-/** The record of an earlier deletion that the API server did not carry out, or not yet. */
 async function renew(
   record: UniqueClaim,
   { claims, prove }: { readonly claims: ClaimStore; readonly prove: Prove },

@@ -86,11 +86,6 @@ test.each<[string, Partial<ReferenceRule>, string]>([
     'removes spec.disks[*].class, and the schema requires it',
   ],
   [
-    'the schema requires an element',
-    { onTargetDelete: 'SetNull', path: 'spec.racks[*]' },
-    'removes spec.racks[*], and the schema requires it',
-  ],
-  [
     'the reference is not optional',
     { onTargetDelete: 'SetNull', optional: false },
     'optional: false requires it',

@@ -71,12 +71,6 @@ describe('a restorer creates an object', () => {
     const { uids } = await uidsAfter(createRequest(disks('old0')), live, restoringIn({}, { links: false }));
     expect(uids).toEqual(['old0']);
   });
-
-  test('a current uid needs no live read', async () => {
-    const stored = { [classKey('d0')]: disk('new0') };
-    const { reads } = await uidsAfter(createRequest(disks('new0')), stored, NIGHTLY, stored);
-    expect(reads).toEqual([]);
-  });
 });
 
 test('the uids of all other users stay as they are', async () => {

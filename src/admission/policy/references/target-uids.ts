@@ -12,11 +12,9 @@ import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import type { AdmissionContext } from '../world.ts';
 import { readReferences } from './read-references.ts';
 
-/** A field with the uid of a target. */
 export interface TargetUid {
   readonly reference: CompiledReference;
   readonly target: ObjectRef;
-  /** e.g. `spec.claimRef.uid` */
   readonly field: string;
   readonly keys: ConcretePath;
   readonly uid: string;
@@ -27,7 +25,6 @@ type References = Pick<CompiledPolicy, 'references'>;
 export const namesUids = ({ references }: References): boolean =>
   references.some(({ uidPath }) => uidPath !== undefined);
 
-/** The uids of targets in the object. A target without a uid is not one of them. */
 export function targetUids(
   policies: readonly References[],
   object: JsonObject | KubeObject,

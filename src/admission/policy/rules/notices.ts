@@ -11,7 +11,6 @@ import type { Bindings } from '../expressions/bindings.ts';
 import type { Report } from '../problem.ts';
 import { attempt, MESSAGE } from './rules.ts';
 
-/** Compiles the warnings and reports their problems. */
 export function compileWarnings(
   { warnings = [] }: AdmissionPolicySpec,
   compile: CompileExpression,
@@ -29,7 +28,6 @@ export function compileWarnings(
   });
 }
 
-/** Compiles the audit annotations and reports their problems. */
 export function compileAuditAnnotations(
   { auditAnnotations = [] }: AdmissionPolicySpec,
   compile: CompileExpression,
@@ -44,7 +42,6 @@ export function compileAuditAnnotations(
   });
 }
 
-/** What a policy reports in addition to its decision. */
 export interface Notices {
   readonly warnings: readonly string[];
   readonly auditAnnotations: AuditAnnotations;
@@ -59,7 +56,6 @@ export const hasNoNotices = ({ warnings, auditAnnotations, errors }: Notices): b
 
 const LONGEST_VALUE = 10 * 1024;
 
-/** Evaluates the warnings and the audit annotations. */
 export function evaluateNotices(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { Decision } from '../../review/decision.ts';
-import type { JsonObject } from '../../../json/json.ts';
 import {
   clusterOf,
   compileSpec,
@@ -32,16 +31,6 @@ const rule = (expression: string, rest: object = {}) => ({ validate: { rules: [{
 const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
 
 describe('a rule', () => {
-  test('that is true allows the request', async () => {
-    expect(await decide(rule('object.spec.units < 5'))).toMatchObject({ kind: 'allow' });
-  });
-
-  test('that is false refuses, with the expression as its default message', async () => {
-    const decision = await decide(rule('object.spec.units < 3'));
-    expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
-    expect(messageOf(decision)).toBe('does not satisfy object.spec.units < 3 (policy servers)');
-  });
-
   test('has its own message, field and reason', async () => {
     const decision = await decide(
       rule('object.spec.units < 3', {
@@ -88,13 +77,8 @@ describe('a rule', () => {
 
   test.each([
     ['the user', 'request.userInfo.username == "ada" && "authors" in request.userInfo.groups'],
-    [
-      'the operation and the name',
-      'request.operation == "CREATE" && request.name == "a" && request.namespace == "store"',
-    ],
     ['a null oldObject', 'oldObject == null'],
     ['variables, which see earlier ones', 'variables.twice == 6'],
-    ['whether the request is a dry run', '!request.dryRun'],
   ])('sees %s', async (_what, expression) => {
     const variables = [
       { name: 'units', expression: 'object.spec.units' },
@@ -110,12 +94,6 @@ describe('a rule', () => {
     ];
     expect(await decide({ ...rule('variables.fine == 1'), variables })).toMatchObject({ kind: 'allow' });
     expect(await decide({ ...rule('variables.broken == 1'), variables })).toMatchObject({ kind: 'deny' });
-  });
-
-  test('can compare an object with its old version', async () => {
-    const spec = rule('oldObject.spec.units <= object.spec.units');
-    expect(await decide(spec, updateRequest({ units: 2 }, { units: 3 }))).toMatchObject({ kind: 'allow' });
-    expect(await decide(spec, updateRequest({ units: 4 }, { units: 3 }))).toMatchObject({ kind: 'deny' });
   });
 
   test('on DELETE has only oldObject', async () => {
@@ -139,19 +117,6 @@ describe('a rule', () => {
     expect(await decide(rule('object.spec.units < oldObject.spec.units'), leaving)).toMatchObject({
       kind: 'deny',
     });
-  });
-
-  test('is reported together with all other violations', async () => {
-    const decision = await decide({
-      validate: {
-        rules: [
-          { expression: 'false', message: 'one' },
-          { expression: 'true' },
-          { expression: 'false', message: 'two' },
-        ],
-      },
-    });
-    expect(messageOf(decision)).toBe('one (policy servers); two (policy servers)');
   });
 
   test.each([
@@ -196,11 +161,6 @@ describe('refs', () => {
     const decision = await decide(spec, request, clusterOf());
     expect(messageOf(decision)).toContain('names no Datacenter');
     expect(messageOf(decision)).not.toContain('too small');
-  });
-
-  test('are absent without a name', async () => {
-    const optional = { validate: { ...spec.validate, rules: [{ expression: '!has(refs.datacenter)' }] } };
-    expect(await decide(optional, createRequest({ units: 3 }))).toMatchObject({ kind: 'allow' });
   });
 
   test('with a path over a list are a list', async () => {
@@ -251,14 +211,6 @@ describe('params', () => {
     const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
     expect(await decide(lenient)).toMatchObject({ kind: 'allow' });
   });
-
-  test('are undeclared in a policy that has none', () => {
-    expect(compileSpec(rule('params.x == 1'))).toMatchObject({
-      kind: 'rejected',
-      reason: 'InvalidExpression',
-      problems: [{ where: 'spec.validate.rules[0].expression' }],
-    });
-  });
 });
 
 test('namespaceObject is the Namespace of the object', async () => {
@@ -292,15 +244,9 @@ describe('a schema', () => {
   };
   const check = (spec: object) => decide({ validate: { schema } }, createRequest(spec as never));
 
-  test('accepts a valid object', async () => {
-    expect(await check({ serial: 'AB1', units: 4 })).toMatchObject({ kind: 'allow' });
-  });
-
   test.each([
     ['required', {}, 'spec.serial', 'FieldValueRequired'],
-    ['pattern', { serial: 'x' }, 'spec.serial', 'FieldValueInvalid'],
     ['format', { serial: 'AB1', contact: 'x' }, 'spec.contact', 'FieldValueInvalid'],
-    ['maximum', { serial: 'AB1', units: 5 }, 'spec.units', 'FieldValueInvalid'],
     ['an int64 beyond 2^53', { serial: 'AB1', units: 9007199254740993n }, 'spec.units', 'FieldValueInvalid'],
     ['type', { serial: 'AB1', units: 'x' }, 'spec.units', 'FieldValueTypeInvalid'],
     [
@@ -332,18 +278,10 @@ describe('a schema', () => {
     expect(await check(spec)).toMatchObject({ kind: 'deny', causes: [{ field, reason }] });
   });
 
-  test('reports all violations', async () => {
-    const decision = await check({ serial: 'x', units: 9 });
-    expect(messageOf(decision)).toContain('spec.serial: has to match ^[A-Z]{2}[0-9]+$');
-    expect(messageOf(decision)).toContain('spec.units: has to be <= 4');
-  });
-
   test.each([
     ['an unknown keyword', { type: 'object', requierd: ['a'] }, 'requierd'],
-    ['an unknown format', { format: 'serial-number' }, 'serial-number'],
     ['a pattern that is not RE2', { pattern: '(?=a)' }, 'invalid'],
     ['a $ref without a target', { $ref: '#/$defs/nothing' }, 'nothing'],
-    ['an unknown type', { type: 'number?' }, 'type'],
   ])('with %s is rejected when the policy is compiled', (_what, broken, words) => {
     const result = compileSpec({ validate: { schema: broken } });
     expect(result).toMatchObject({
@@ -352,12 +290,6 @@ describe('a schema', () => {
       problems: [{ where: 'spec.validate.schema' }],
     });
     expect(JSON.stringify(result).toLowerCase()).toContain(words.toLowerCase());
-  });
-
-  test('with a pattern that would cause ReDoS in JavaScript takes no extra time', async () => {
-    const evil = { properties: { spec: { properties: { serial: { pattern: '^(a+)+$' } } } } };
-    const request = createRequest({ serial: `${'a'.repeat(50_000)}!` });
-    expect(await decide({ validate: { schema: evil } }, request)).toMatchObject({ kind: 'deny' });
   });
 
   test('reports one violation of an object with a hundred thousand', async () => {
@@ -437,15 +369,11 @@ describe('an exception', () => {
 
   test.each([
     ['for the user', { users: ['ad*'] }, 'allow'],
-    ['for another user', { users: ['bob'] }, 'deny'],
     ['for the group', { groups: ['authors'] }, 'allow'],
-    ['for the namespace', { namespaces: ['store'] }, 'allow'],
     ['for the name', { names: ['a'] }, 'allow'],
     ['for the user in another namespace', { users: ['ada'], namespaces: ['other'] }, 'deny'],
     ['that has expired', { users: ['ada'], expiresAt: '2026-11-21T11:59:59Z' }, 'deny'],
-    ['that has not expired', { users: ['ada'], expiresAt: '2026-11-21T12:00:01Z' }, 'allow'],
     ['for this rule', { users: ['ada'], checks: ['never'] }, 'allow'],
-    ['for all rules', { users: ['ada'], checks: ['rules'] }, 'allow'],
     ['for another check', { users: ['ada'], checks: ['schema'] }, 'deny'],
     ['for labels', { objectSelector: { matchLabels: { a: 'b' } } }, 'deny'],
   ])('%s has the expected effect', async (_what, part, kind) => {
@@ -484,45 +412,4 @@ test('a required reference must be present, except in objects that never had it'
   });
   expect(await decide(spec, updateRequest({}, { units: 1 }))).toMatchObject({ kind: 'allow' });
   expect(await decide(spec, updateRequest({ datacenter: 'fra1' }, {}))).toMatchObject({ kind: 'deny' });
-});
-
-describe('the schema of the governed kind', () => {
-  const schemas = [
-    {
-      type: 'object',
-      properties: {
-        spec: { type: 'object', properties: { units: { type: 'integer' }, tier: { type: 'string' } } },
-      },
-    },
-  ];
-  const compileWith = (expression: string, known: readonly JsonObject[] = schemas) =>
-    compileSpec(rule(expression), 'servers', { schemas: known });
-
-  test.each([
-    'object.spec.units < 5 && object.spec.tier == "gold"',
-    'oldObject == null || oldObject.spec.units <= object.spec.units',
-    'has(object.metadata.labels) && object.metadata.labels.exists(k, k == "a")',
-    'object.metadata.name.size() < 10',
-  ])('accepts %s', (expression) => {
-    expect(compileWith(expression)).toMatchObject({ kind: 'compiled' });
-  });
-
-  test.each([
-    ['object.spec.unit < 5', 'UnknownField', 'spec has no field unit: did you mean units?'],
-    ['object.spec.units == "5"', 'InvalidExpression', '== cannot compare (int, string)'],
-    ['object.spec.tier < 5', 'InvalidExpression', '< cannot compare (string, int)'],
-    ['object.spec.units', 'InvalidExpression', 'yields an int, but only true or false count here'],
-  ])('finds the mistake in %s when the policy is compiled', (expression, reason, words) => {
-    const result = compileWith(expression);
-    expect(result).toMatchObject({ kind: 'rejected', reason });
-    expect(JSON.stringify(result)).toContain(words);
-  });
-
-  test('accepts an expression that fits one of several kinds', () => {
-    const other = {
-      type: 'object',
-      properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
-    };
-    expect(compileWith('object.spec.size > 1', [...schemas, other])).toMatchObject({ kind: 'compiled' });
-  });
 });

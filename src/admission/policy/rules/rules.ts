@@ -15,7 +15,6 @@ import type { UnresolvedReference } from '../references/check-references.ts';
 /** As in the API server. */
 export const MESSAGE = { refs: true, authorizer: false } as const;
 
-/** Compiles the rules and reports their problems. */
 export function compileRules(
   { validate }: AdmissionPolicySpec,
   compile: CompileExpression,
@@ -37,13 +36,9 @@ export function compileRules(
   });
 }
 
-/** The HTTP status for each reason, as in ValidatingAdmissionPolicy. */
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
 
-/**
- * Evaluates all rules of a policy independently, so that users see all violations at once. A rule that
- * cannot be evaluated is violated.
- */
+/** Independently, so that users see all violations at once. A rule that fails is violated. */
 export function checkRules(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,
@@ -126,7 +121,6 @@ const isUsable = (text: string): boolean =>
 export const fixedMessage = ({ message, expression }: CompiledRule): string =>
   message ?? `does not satisfy ${expression.program.expression.replace(/\s+/g, ' ')}`;
 
-/** The value of the expression, or why its evaluation failed. */
 export function attempt(
   evaluate: Evaluate,
   expression: CompiledExpression,
@@ -142,11 +136,8 @@ export function attempt(
 }
 
 /**
- * Leaves out rules whose result depends on missing targets, if the decision about each of these references also holds
- * for the rule. All other rules stay: a tolerated or exempt dangling reference must not disable them.
- *
- * @param refused references for which the request is refused, retried or reported
- * @param deferred references that are checked again later; so are rules, but only those that read just the state
+ * Leaves out rules whose result depends on missing targets, if the decision about these references holds for the rule.
+ * @param refused refused, retried or reported @param deferred checked again later; so are rules about the state
  */
 export function withoutAwaiting(
   violations: readonly Violation[],

@@ -6,16 +6,12 @@ import { formatPath } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** Maximum number of errors that are reported for one object. */
 const MOST_FLAWS = 32;
-/** Maximum number of reasons that are reported if all alternatives fail. */
 const MOST_HINTS = 3;
 
 type Error = Pick<ErrorObject, 'instancePath' | 'schemaPath' | 'keyword' | 'params' | 'message'>;
 
-/**
- * Translates Ajv's errors into the terms of the Kubernetes API, field by field. Leaves out values: they may be secret.
- */
+/** Ajv's errors in the terms of the Kubernetes API. Leaves out values: they may be secret. */
 export function explainErrors(errors: readonly Error[], value: JsonValue): readonly SchemaFlaw[] {
   const choices = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
   const isBranch = (error: Error) =>
@@ -103,7 +99,6 @@ function valuesOf(allowed: unknown): string {
   return `${shown.join(', ')}${allowed.length > shown.length ? ', …' : ''}`;
 }
 
-/** Converts a JSON Pointer to a path. Only the value shows whether a segment is an index. */
 function fieldOf(pointer: string, value: JsonValue, key?: string): string {
   let here: JsonValue | undefined = value;
   const keys = pointer

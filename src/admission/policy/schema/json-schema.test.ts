@@ -1,5 +1,3 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { isSafeWithBigints, compileJsonSchema } from './json-schema.ts';
@@ -43,39 +41,6 @@ test.each<[object, boolean]>([
 ])('%j accepts 2^60 without loss of precision, safe or not: %s', (schema, isAccepted) => {
   expect(accepts(schema, BIG)).toBe(isAccepted);
   expect(accepts(schema, Number(BIG))).toBe(isAccepted);
-});
-
-/** A pair of UTF-16 code units, and half of one. */
-const [PAIR, HALF] = ['\u{1f600}', '\ud83d'];
-
-test.each<[object, string, boolean]>([
-  [{ maxLength: 3 }, 'abc', true],
-  [{ maxLength: 3 }, 'abcd', false],
-  [{ maxLength: 3 }, PAIR.repeat(3), true],
-  [{ maxLength: 3 }, PAIR.repeat(4), false],
-  [{ maxLength: 3 }, `${PAIR}${PAIR}ab`, false],
-  [{ maxLength: 3 }, HALF.repeat(3), true],
-  [{ maxLength: 3 }, HALF.repeat(4), false],
-  [{ maxLength: 0 }, '', true],
-  [{ maxLength: 0 }, PAIR, false],
-  [{ minLength: 3 }, 'abc', true],
-  [{ minLength: 3 }, 'ab', false],
-  [{ minLength: 3 }, `${PAIR}${PAIR}`, false],
-  [{ minLength: 3 }, PAIR.repeat(3), true],
-  [{ minLength: 3 }, `${PAIR}${HALF}a`, true],
-  [{ minLength: 0 }, '', true],
-])('%j counts Unicode characters: %j is accepted: %s', (schema, text, isAccepted) => {
-  expect(accepts(schema, text)).toBe(isAccepted);
-});
-
-test('the length of a text has the meaning that Ajv gives it', () => {
-  const units = fc.array(fc.constantFrom('a', 'ä', PAIR, HALF, '\ude00'), { maxLength: 12 });
-  fc.assert(
-    fc.property(units, fc.nat(12), fc.constantFrom('minLength', 'maxLength'), (parts, limit, keyword) => {
-      const schema = { [keyword]: limit };
-      expect(accepts(schema, parts.join(''))).toBe(new Ajv2020().validate(schema, parts.join('')));
-    }),
-  );
 });
 
 test('a flaw of length says what is allowed', () => {

@@ -1,13 +1,5 @@
 /** JSON Schema 2020-12 for objects of users, compiled by Ajv. */
-import {
-  Ajv2020,
-  _,
-  str,
-  type ValidateFunction,
-  type Code,
-  type CodeKeywordDefinition,
-  type KeywordCxt,
-} from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 import { compilePattern } from '../../../cel/regular-expression.ts';
@@ -27,44 +19,6 @@ import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { requireWrites, type Report } from '../problem.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 
-/**
- * JSON Schema counts Unicode characters. A text has at most as many as UTF-16 code units, and at least half as many, so
- * most texts need no counting, which would take most of the time of a validation.
- */
-const fails = {
-  maxLength: (units: Code, most: Code, characters: Code) =>
-    _`${units} > 2 * ${most} || (${units} > ${most} && ${characters} > ${most})`,
-  minLength: (units: Code, least: Code, characters: Code) =>
-    _`${units} < ${least} || (${units} < 2 * ${least} && ${characters} < ${least})`,
-};
-
-/** Replaces Ajv's keywords `minLength` and `maxLength` by several times faster ones. */
-function addTextLength(ajv: Ajv2020): void {
-  for (const keyword of ['maxLength', 'minLength'] as const) {
-    ajv.removeKeyword(keyword).addKeyword({
-      keyword,
-      type: 'string',
-      schemaType: 'number',
-      error: {
-        message: ({ schemaCode }) =>
-          str`must NOT have ${keyword === 'maxLength' ? 'more' : 'fewer'} than ${schemaCode} characters`,
-        params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
-      },
-      code: (cxt: KeywordCxt) => {
-        const count = cxt.gen.scopeValue('func', { ref: countCharacters });
-        cxt.fail(fails[keyword](_`${cxt.data}.length`, _`${cxt.schemaCode}`, _`${count}(${cxt.data})`));
-      },
-    } satisfies CodeKeywordDefinition);
-  }
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
-  return count;
-}
-
-/** The schema is not valid. The message says what is wrong and where. */
 export class InvalidSchema extends Error {
   override name = 'InvalidSchema';
 }
@@ -75,12 +29,7 @@ const re2 = Object.assign((pattern: string) => compilePattern(pattern), { code: 
 /** In an object with more values, only the first error is reported: an object can have a million errors. */
 const MOST_VALUES_TOLD_IN_FULL = 20_000;
 
-/**
- * Compiles a JSON Schema.
- *
- * @throws InvalidSchema if the schema is invalid: an unknown keyword or format, a pattern that is not RE2, a dangling
- *   $ref
- */
+/** @throws InvalidSchema for an unknown keyword or format, a pattern that is not RE2, or a dangling $ref */
 export function compileJsonSchema(schema: object): SchemaCheck {
   const first = compileWith(schema, false);
   const isSafe = isSafeWithBigints(schema);
@@ -124,10 +73,7 @@ function compileWith(schema: object, allErrors: boolean): ValidateFunction {
   }
 }
 
-/**
- * Validates schemas. Compiling the meta-schema takes milliseconds, most of the time to compile a policy, so this
- * instance is shared.
- */
+/** Shared: compiling the meta-schema takes most of the time to compile a policy. */
 let dialect: Ajv2020 | undefined;
 
 function createAjv(options: { readonly allErrors?: boolean; readonly ownProperties: boolean }): Ajv2020 {
@@ -142,7 +88,6 @@ function createAjv(options: { readonly allErrors?: boolean; readonly ownProperti
     formats: fullFormats,
     code: { regExp: re2 },
   });
-  addTextLength(ajv);
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
     keyword: 'uniqueItems',
@@ -197,11 +142,8 @@ const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unev
 const NUMERIC = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 
 /**
- * Whether Ajv can be trusted when it accepts an object with bigints. In Ajv a bigint has no type, so every keyword that
- * constrains it rejects it. A rejected object is checked again with doubles instead of bigints.
- *
- * Every key that has the name of a keyword counts as a keyword, even if it is the name of a property. A false match
- * costs only time.
+ * Whether Ajv can be trusted when it accepts an object with bigints, which have no type there: every keyword that
+ * constrains one rejects it, and the object is checked again with doubles. A false match costs only time.
  */
 export function isSafeWithBigints(schema: unknown): boolean {
   if (isJsonArray(schema)) return schema.every(isSafeWithBigints);
@@ -211,7 +153,6 @@ export function isSafeWithBigints(schema: unknown): boolean {
   return Object.values(schema).every(isSafeWithBigints);
 }
 
-/** Compiles `spec.validate.schema` and reports its problems. */
 export function compileSchema(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,

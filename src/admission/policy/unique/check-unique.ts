@@ -12,11 +12,9 @@ import type { Violation } from '../violation.ts';
 /** A key that the object of a request does not hold yet. */
 export interface WantedKey extends HeldKey {
   readonly policy: CompiledPolicy;
-  /** The object of the request. */
   readonly self: ObjectRef;
 }
 
-/** Why a key cannot be claimed. */
 export type Obstacle =
   | {
       readonly kind: 'held';
@@ -44,7 +42,6 @@ export type Obstacle =
     }
   | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
 
-/** The keys that a request adds. */
 export function wantedKeys(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -94,7 +91,6 @@ function tooLong({ maxValues }: CompiledUnique): string {
 
 const CHANGES_REST = `only the first ${MAX_KEYS} values are claimed, and the update brings another value behind them: remove values from the list first, or spread them over several objects`;
 
-/** The violation for an obstacle; undefined if a read failed. */
 export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
   const { policy, rule, field } = obstacle.key;
   const common = { policy, check: rule.name, field, reason: 'FieldValueDuplicate' } as const;

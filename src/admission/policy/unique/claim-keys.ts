@@ -4,7 +4,7 @@ import { deferringWindow, mayDefer, type Deferral, type RestoreLookup } from '..
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, type Findings, type Undecided } from '../findings.ts';
-import type { AdmissionContext, Claims, World } from '../world.ts';
+import type { AdmissionContext, AuditWorld, Claims } from '../world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
@@ -12,11 +12,7 @@ import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
 import { canGovern, holdsNow } from '../match/object-scope.ts';
 
-/**
- * Claims the keys for the object of the request. A dry run only compares them.
- *
- * Free keys of policies that only warn or audit are claimed too, so that later requests can be compared with them.
- */
+/** Free keys of policies that only warn or audit are claimed too, so that later requests can be compared with them. */
 export async function claimKeys(
   keys: readonly WantedKey[],
   request: AdmissionRequest,
@@ -24,7 +20,6 @@ export async function claimKeys(
   restoring: RestoreLookup,
 ): Promise<Findings> {
   const { claims } = context.world;
-  if (claims === undefined) return NO_FINDINGS;
   const acquire = createClaimAcquirer(request, context, claims);
   const { strict = [], lenient = [] } = Object.groupBy(keys, ({ policy }) =>
     policy.enforcement === 'Deny' ? 'strict' : 'lenient',
@@ -89,7 +84,6 @@ function toDeferral(obstacle: Obstacle): Deferral {
   return { message, auditRef: auditRefOf(key), again: { kind: 'restore' } };
 }
 
-/** e.g. `servers/serial=serial-3fa9…` */
 function auditRefOf({ policy, rule, claim }: WantedKey): string {
   return `${policy.name}/${rule.name}=${claim}`;
 }
@@ -97,13 +91,11 @@ function auditRefOf({ policy, rule, claim }: WantedKey): string {
 /** Concurrent calls for one request. */
 const AT_ONCE = 16;
 
-/** The results after which a claim of the object may exist. */
 const MAY_REMAIN: ReadonlySet<(Taken | Obstacle)['kind']> = new Set(['made', 'kept', 'unknown']);
 
 /** Losing this many races is not chance: give up. */
 const MOST_ATTEMPTS = 8;
 
-/** The state of a claim for a wanted key. */
 type State =
   | { readonly kind: 'free' }
   | { readonly kind: 'ours'; readonly claim: UniqueClaim }
@@ -117,10 +109,8 @@ type Taken =
   | { readonly kind: 'kept' | 'stored'; readonly key: WantedKey };
 
 /**
- * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
- *
- * The API server alone decides who wins: it creates a claim once, and replaces it only if the caller has seen the
- * latest version. After any concurrent change, Gatehouse reads the claim again.
+ * Claims all keys or none. The API server alone decides who wins: it creates a claim once, and replaces it only if the
+ * caller has seen the latest version.
  */
 function createClaimAcquirer(
   request: AdmissionRequest,
@@ -226,21 +216,18 @@ function createClaimAcquirer(
 }
 
 /** Whether the stores show that the object of the request has the key. */
-function isStored({ policy, claim, self }: WantedKey, { governed }: World): boolean {
-  return governed?.holders(claim, policy)?.some((ref) => objectKey(ref) === objectKey(self)) === true;
+function isStored({ policy, claim, self }: WantedKey, { governed }: AuditWorld): boolean {
+  return governed.holders(claim, policy)?.some((ref) => objectKey(ref) === objectKey(self)) === true;
 }
 
-/**
- * Finds an object that holds the key without a claim, for example because it is older than the policy. Only a live read
- * counts.
- */
+/** For example because it is older than the policy. Only a live read counts. */
 async function unclaimedHolder(
   key: WantedKey,
-  world: World,
+  world: AuditWorld,
   signal: AbortSignal,
 ): Promise<Obstacle | undefined> {
   const { policy, claim, self } = key;
-  const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);
+  const known = world.governed.holders(claim, policy);
   if (known === undefined) throw new Error('the objects that the policy governs have not been listed yet');
   for (const ref of known) {
     if (objectKey(ref) === objectKey(self)) continue;

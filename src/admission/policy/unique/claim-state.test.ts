@@ -98,40 +98,12 @@ describe('pending requests of a claim', () => {
   });
 });
 
-test('a claim names its policy and holder, and is excluded from backups', () => {
-  expect(claimWith()).toMatchObject({
-    metadata: {
-      labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/policy': 'servers' },
-    },
-    spec: {
-      policy: 'servers',
-      rule: 'serial',
-      values: ['"X"'],
-      holder: { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' },
-      claimedAt: at(0),
-    },
-  });
-});
-
 test('a claim holds only a prefix of a long value, and nothing of a Secret', () => {
   const [long] = heldKeys(policy, { spec: { serial: 'x'.repeat(10_000) } }, self);
   if (long === undefined) throw new Error('expected a unique key');
   expect(newClaim('servers', long, self, undefined, now).spec.values[0]).toHaveLength(64);
   const secret = { group: '', resource: 'secrets', namespace: 'store', name: 'a' };
   expect(newClaim('servers', long, secret, undefined, now).spec.values).toEqual([]);
-});
-
-test('a policy whose name is too long for a label has no label', () => {
-  const name = `${'a'.repeat(60)}.example`;
-  const [key] = heldKeys(
-    policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }, name),
-    { spec: { serial: 1 } },
-    self,
-  );
-  if (key === undefined) throw new Error('expected a unique key');
-  expect(newClaim(name, key, self, undefined, now).metadata.labels).not.toHaveProperty([
-    'gatehouse.dev/policy',
-  ]);
 });
 
 test('a claim is held by name: a recreated object has another uid', () => {

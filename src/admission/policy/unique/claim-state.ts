@@ -28,11 +28,7 @@ const LONGEST_VALUE = 64;
 /** The clocks of API servers differ by less, in milliseconds. */
 const MOST_AHEAD_MS = 10 * 60_000;
 
-/**
- * Creates a claim.
- *
- * @param admitted the write that needs the claim; undefined if the values are already stored
- */
+/** @param admitted the write that needs the claim; undefined if the values are already stored */
 export function newClaim(
   policy: string,
   key: HeldKey,
@@ -54,7 +50,6 @@ export function newClaim(
   };
 }
 
-/** The part of a claim that says which object holds it, and since when. */
 export function holding(
   { group, resource, namespace, name }: ObjectRef,
   admitted: AdmittedRequest | undefined,
@@ -67,7 +62,6 @@ export function holding(
   };
 }
 
-/** The claim after admission of another write of its holder. */
 export function renewed(
   claim: UniqueClaim,
   admitted: AdmittedRequest,
@@ -82,7 +76,6 @@ export function renewed(
   return { ...claim, spec: { ...claim.spec, claimedAt: new Date(now).toISOString(), requests } };
 }
 
-/** The claim after it passes to another object. */
 export function passedOn(
   claim: UniqueClaim,
   self: ObjectRef,
@@ -93,7 +86,6 @@ export function passedOn(
   return { ...claim, spec: { policy, rule, values, ...holding(self, admitted, now) } };
 }
 
-/** The record of an admitted write, with what later shows whether the write is over. */
 export function admittedRequest(
   { operation, object, oldObject }: Pick<AdmissionRequest, 'operation' | 'object' | 'oldObject'>,
   now: number,
@@ -105,7 +97,6 @@ export function admittedRequest(
   return uid === '' || resourceVersion === '' ? { at } : { uid, resourceVersion, at };
 }
 
-/** The object that holds a claim. */
 export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
   const { group, resource, namespace, name } = holder;
   return { group, resource, namespace, name };
@@ -121,12 +112,7 @@ export function isHeldBy(claim: UniqueClaim, self: ObjectRef): boolean {
   return targetKey(holderRef(claim)) === targetKey(self);
 }
 
-/**
- * How long a claim may still belong to a pending write, in milliseconds; 0: the claim is free.
- *
- * @param live the object with the name of the holder, which does not hold the key; undefined if it does not exist
- * @param wasStored whether an object with this uid is known to have been stored
- */
+/** In milliseconds; 0: the claim is free. @param live the object with the name of the holder, which lacks the key */
 export function busyMs(
   { spec: { requests = [] } }: UniqueClaim,
   live: KubeObject | undefined,

@@ -18,7 +18,6 @@ import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 
-/** Compiles the unique values and reports their problems. */
 export function compileUnique(
   { validate: { unique: rules = [] } = {} }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -45,29 +44,23 @@ export function compileUnique(
   });
 }
 
-/** A key that an object holds under a unique rule. No second object may hold the same key. */
 export interface HeldKey {
   readonly rule: CompiledUnique;
   /** The name of the UniqueClaim: equal keys have equal names, and different keys have different names. */
   readonly claim: string;
   /** e.g. `spec.ports[1].number` */
   readonly field: string;
-  /** One value for each path of the rule. */
   readonly values: readonly JsonValue[];
 }
 
 /** Each key costs an object in the API server, and the lists of users are unbounded. */
 export const MAX_KEYS = 256;
-/** The default of `maxValues`. */
 const DEFAULT_KEYS = 16;
 /** In hex digits, 160 bits: too long for a collision, even a deliberate one. */
 const HASH_LENGTH = 40;
 
 /**
- * The keys that the object holds under the rules of the policy, without duplicates. A key with an absent or null field
- * does not count. An object that the policy does not select holds no keys. Each rule yields at most {@link MAX_KEYS}
- * keys; the function leaves out the rest.
- *
+ * Without duplicates, and at most {@link MAX_KEYS} for each rule.
  * @param self the identity of the object: its own metadata may lack it
  */
 export function heldKeys(
@@ -96,13 +89,9 @@ function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   );
 }
 
-/** The number of keys that the object would hold under a rule, with duplicates. */
 export const countKeys = (rule: CompiledUnique, object: JsonObject): number => placesOf(rule, object).length;
 
-/**
- * The values under a rule that have no claim, because they come after the first {@link MAX_KEYS}. Lists that are older than
- * the rule can have such values.
- */
+/** Those after the first {@link MAX_KEYS}: lists older than the rule can have them. */
 export function unclaimedValues(rule: CompiledUnique, object: JsonObject): ReadonlySet<string> {
   const texts = placesOf(rule, object).map(({ values }) => toCanonicalText([...values]));
   const claimed = new Set(texts.slice(0, MAX_KEYS));
