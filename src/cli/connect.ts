@@ -10,24 +10,15 @@ import type { ClusterFlags } from './terminal/options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-interface ConnectOptions {
-  /** Parses JSON responses; default: JSON.parse. */
-  readonly parse?: RestOptions['parse'];
-  /** Whether an API server that is too old will do, too. */
-  readonly anyVersion?: boolean;
-}
+/** Ctrl+C ends the process instead. */
+export const NEVER: AbortSignal = new AbortController().signal;
 
-/**
- * Connects to a cluster for the duration of `use`.
- *
- * @param command appears in the user agent, and so in the audit log of the API server
- * @throws when the kubeconfig has no cluster, or the API server does not respond or is too old
- */
+/** @param command appears in the user agent, and so in the audit log of the API server */
 export async function withCluster<T>(
   flags: ClusterFlags,
   command: string,
   use: (cluster: UserCluster) => Promise<T>,
-  { parse, anyVersion = false }: ConnectOptions = {},
+  { parse, anyVersion = false }: Pick<RestOptions, 'parse'> & { readonly anyVersion?: boolean } = {},
 ): Promise<T> {
   const connection = await loadConnection(flags);
   try {

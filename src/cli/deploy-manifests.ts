@@ -7,14 +7,12 @@ import { parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../kube/client.ts';
 import type { Discovery } from '../kube/discovery.ts';
 import type { Resource } from '../kube/object.ts';
+import { isJsonObject, listIn } from '../json/json.ts';
 import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
-
-/** Reads and applies the manifests of `deploy/`. */
 
 /** `deploy/` of the repository, the package or the image. The single executable contains its files as assets. */
 export const DEPLOY = sea.isSea() ? 'deploy' : join(import.meta.dirname, '..', '..', 'deploy');
 
-/** The image contains only the manifests of an installation. */
 export const hasManifests = (folder: string): boolean => sea.isSea() || existsSync(folder);
 
 export const readDeployFile = (path: string): string =>
@@ -27,7 +25,6 @@ function filesIn(folder: string): readonly string[] {
   return files.map((path) => posix.basename(path));
 }
 
-/** How long the API server may take to serve a new kind. */
 const SERVED_TIMEOUT_MS = 10_000;
 
 /** The objects in the YAML files of a folder, Namespaces first. */
@@ -42,24 +39,14 @@ export function readManifests(folder: string): readonly KubeObject[] {
 /** The account of `gatehouse serve`, as in `deploy/components/single`. */
 const SINGLE_ACCOUNT = 'gatehouse';
 
-interface Binding extends KubeObject {
-  readonly subjects: readonly {
-    readonly kind: string;
-    readonly name: string;
-    readonly namespace?: string | undefined;
-  }[];
-}
-
-/**
- * The manifests for `gatehouse serve`, which needs the permissions of both processes: its account is another subject of
- * each binding.
- */
+/** `gatehouse serve` needs the permissions of both processes: its account is another subject of each binding. */
 export const withSingleAccount = (manifests: readonly KubeObject[]): readonly KubeObject[] =>
-  manifests.map((manifest): KubeObject | Binding => {
-    const { subjects = [] } = manifest as Partial<Binding>; // our own manifests
+  manifests.map((manifest): KubeObject => {
+    const subjects = listIn(manifest, 'subjects').filter(isJsonObject);
     const first = subjects.find(({ kind }) => kind === 'ServiceAccount');
-    if (first === undefined) return manifest;
-    return { ...manifest, subjects: [...subjects, { ...first, name: SINGLE_ACCOUNT }] };
+    return first === undefined
+      ? manifest
+      : Object.assign({}, manifest, { subjects: [...subjects, { ...first, name: SINGLE_ACCOUNT }] });
   });
 
 const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
@@ -80,7 +67,6 @@ export async function applyManifests(
   }
 }
 
-/** @throws Error on timeout */
 async function servedResource(
   discovery: Discovery,
   { apiVersion = '', kind = '' }: KubeObject,

@@ -1,5 +1,3 @@
-/** `gatehouse manifests`: the manifests that handlers need in addition to `deploy/`. */
-
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { compileController, type CompiledController } from '../controllers/compile-controller.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
@@ -13,12 +11,7 @@ import {
 } from '../runtime/handlers/load-handlers.ts';
 import { toYaml } from './terminal/output.ts';
 
-/**
- * As YAML: a ClusterRole for the kinds that handlers read, which `gatehouse-references` aggregates by its label, and one
- * for what controllers read and write, with its binding to the account of the controllers.
- *
- * @throws InvalidHandlers with all problems of the handlers
- */
+/** A ClusterRole for what handlers read, which `gatehouse-references` aggregates by its label, and one for controllers. */
 export async function manifests({ handlers, namespace }: ConfigOf<'manifests'>): Promise<string> {
   const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, process.cwd());
   const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace });
@@ -39,7 +32,6 @@ function comment(handlers: readonly CompiledHandler[]): string {
   return `# Kinds that handlers read; the ClusterRole gatehouse-references aggregates this role:\n${lines.join('')}`;
 }
 
-/** The ClusterRole for the kinds that handlers read; undefined if handlers read no kinds. */
 export function readingRole(handlers: readonly CompiledHandler[]) {
   const kinds = handlers.flatMap(({ reads }) => reads);
   if (kinds.length === 0) return undefined;
@@ -59,7 +51,6 @@ export function readingRole(handlers: readonly CompiledHandler[]) {
 const WRITE = ['get', 'list', 'watch', 'create', 'patch', 'delete'];
 const READ = ['get', 'list', 'watch'];
 
-/** What the controllers may do, and its binding; nothing without controllers. */
 export function controllerRoles(
   loaded: readonly LoadedController[],
   namespace: string,
@@ -91,12 +82,10 @@ const mayOwn = (owns: CompiledController['owns']) => ({
 });
 
 function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledController): readonly object[] {
-  const rule = (
-    { group }: { readonly group: string },
-    resources: readonly string[],
-    verbs: readonly string[],
-  ) => ({
-    ...{ apiGroups: [group], resources, verbs },
+  const rule = ({ group }: { readonly group: string }, resources: string[], verbs: readonly string[]) => ({
+    apiGroups: [group],
+    resources,
+    verbs,
   });
   const { resource } = watched;
   const own = new Set([watched, ...owns].map(groupResourceName));

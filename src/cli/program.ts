@@ -28,7 +28,6 @@ export async function run(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Builds the program with all commands. Each command imports its implementation when it runs. */
 export function createProgram(name: string): Command {
   const program = new Command(name)
     .description('Admission webhooks, serving certificates and restore mode for Kubernetes')
@@ -80,11 +79,7 @@ function useCompileCache(): void {
   enableCompileCache(join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'gatehouse'));
 }
 
-/**
- * The name of the program as the user types it: kubectl runs `kubectl-gatehouse` as its plugin `gatehouse`.
- * @param script path of the script that started the process
- * @see https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/
- */
+/** kubectl runs `kubectl-gatehouse` as its plugin `gatehouse`. @param script that started the process */
 export const programName = (script = ''): string =>
   // On Windows the name ends in .exe or .cmd.
   /^kubectl-gatehouse(\.|$)/.test(basename(script)) ? 'kubectl gatehouse' : 'gatehouse';

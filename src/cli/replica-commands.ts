@@ -196,7 +196,6 @@ function configFrom<Name extends CommandName>(
   }
 }
 
-/** @throws ConfigError when the file cannot be read, or has a key that is not a setting */
 function readConfigFile(path: string): Source {
   let content: unknown;
   try {

@@ -4,7 +4,6 @@ import { SETTINGS, type SettingName, type Value } from './settings.ts';
 
 export type Source = Readonly<Partial<Record<SettingName, string>>>;
 
-/** All problems at once, so that the operator can fix them together. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -12,27 +11,22 @@ export class ConfigError extends Error {
 interface Settings {
   readonly get: <Name extends SettingName>(name: Name) => Value<Name>;
   readonly refuse: (problem: string) => void;
-  /** The same settings with other defaults. */
   readonly withDefaults: (defaults: Source) => Settings;
 }
 
-/** The settings of all processes. */
 const everywhere = ({ get }: Settings) => ({
   kubeconfig: get('kubeconfig'),
   context: get('context'),
   namespace: get('namespace'),
-  /** Where Gatehouse reads and writes objects, its own namespace included; undefined: everywhere. */
   namespaces: within(get('namespace'), get('namespaces')),
   service: get('service'),
   identity: get('identity'),
   host: get('host'),
   operationsPort: get('operations-port'),
-  /** The parts that do not run. */
   without: get('without'),
   compilePolicies: get('compile-policies'),
   uniqueSettleMs: get('unique-settle'),
   caPropagationWaitMs: get('ca-propagation-wait'),
-  /** A folder or a package; undefined: there are no handlers. */
   handlers: get('handlers'),
   logLevel: get('log-level'),
 });
@@ -55,7 +49,6 @@ function ofWebhook(settings: Settings) {
     maxConnections: get('max-connections'),
     clients,
     maxAdmissionReviews: get('max-admission-reviews'),
-    /** In bytes. */
     conversionBodyLimit: get('conversion-body-limit'),
     drainDelayMs: get('drain-delay'),
     ...everywhere(settings),
@@ -71,13 +64,11 @@ function ofControllers(settings: Settings) {
   });
   const servingCerts = Object.freeze({
     dnsSuffixes: get('serving-cert-dns-suffixes'),
-    /** The namespace to which each suffix belongs. */
     namespaceSuffixes: get('serving-cert-namespace-suffixes'),
     shortNames: get('serving-cert-short-names'),
     maxLifetimeMs: get('serving-cert-max-duration'),
     /** Whether a Service may ask for its cluster IPs. */
     clusterIPs: get('serving-cert-cluster-ips'),
-    /** Percent of the lifetime. */
     renewAfter: get('serving-cert-renew-after'),
     onRemoval: get('serving-cert-on-removal'),
   });
@@ -130,10 +121,7 @@ function ofBoth(settings: Settings) {
   return { devUrl, ...ofWebhook(own), ...ofControllers(own) };
 }
 
-/**
- * The settings of each command. A command has the flags of the settings that its function gets, and the types keep it from
- * using others.
- */
+/** A command has the flags of the settings that its function gets, and the types keep it from using others. */
 const COMMANDS = {
   webhook: ofWebhook,
   controllers: ofControllers,
@@ -148,10 +136,8 @@ export type SharedConfig = ReturnType<typeof everywhere>;
 export type ConfigOf<Name extends CommandName> = Readonly<ReturnType<(typeof COMMANDS)[Name]>>;
 export type WebhookConfig = ConfigOf<'webhook'>;
 export type ControllersConfig = ConfigOf<'controllers'>;
-/** Of `gatehouse serve`. */
 export type Config = ConfigOf<'serve'>;
 
-/** The names of the settings that the command uses. */
 export function settingsOf(command: CommandName): ReadonlySet<SettingName> {
   const names = new Set<SettingName>();
   const settings: Settings = {
@@ -174,11 +160,7 @@ const parse = <Name extends SettingName>(name: Name, text: string | undefined): 
 export const resolveConfig = (flags: Source, environment: Environment, file: Source = {}): Config =>
   resolveConfigOf('serve', flags, environment, file);
 
-/**
- * Ignores the settings of other commands, because processes may share a file and an environment.
- * @param onIgnored called with a sentence about each variable that is ignored because Kubernetes may have set it
- * @throws ConfigError that names every invalid setting
- */
+/** Ignores the settings of other commands. @throws ConfigError that names every invalid setting */
 export function resolveConfigOf<Name extends CommandName>(
   command: Name,
   flags: Source,

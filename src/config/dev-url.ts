@@ -12,11 +12,7 @@ export interface DevUrl {
 const FORM = 'write https://host:port, at which the API server can reach this machine';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
 
-/**
- * Parses a URL that the API server allows as `clientConfig.url` of a webhook. It has no path: each webhook entry adds
- * its own.
- * @throws an error whose message is a full sentence, when the text is anything else
- */
+/** A URL that the API server allows as `clientConfig.url`. @throws an error whose message is a full sentence */
 export function parseDevUrl(text: string): DevUrl {
   const url = URL.parse(text.trim());
   if (url === null) throw new Error(`"${text}" is not a URL; ${FORM}`);

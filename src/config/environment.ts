@@ -22,7 +22,6 @@ type Variable =
   /** Only a user can have set it. */
   | { readonly kind: 'refused'; readonly message: string };
 
-/** The names of service links, apart from `<SERVICE>_PORT`. The first group is the name of the Service. */
 const SERVICE_LINK =
   /^(\w+?)_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
@@ -56,7 +55,6 @@ export function readVariable(setting: SettingName, environment: Environment): Va
 const originOf = (service: string): string =>
   `Kubernetes sets this variable in every pod beside a Service named ${service.toLowerCase().replaceAll('_', '-')}`;
 
-/** Where such a value of a flag or a file comes from; empty: it is no address of a Service. */
 export const hintAt = (value: string): string =>
   isServiceAddress(value)
     ? '; it is the address that Kubernetes gives pods for a Service, in <SERVICE>_PORT'

@@ -36,6 +36,9 @@ const setting = <T, Default extends string | undefined>(
   bare?: string,
 ) => ({ description, default: fallback, bare, parse });
 
+/** A flag without a value means true. */
+const flag = (description: string) => setting(description, 'false', yesOrNo, 'true');
+
 export const SETTINGS = {
   kubeconfig: setting('kubeconfig file; without it, the service account of the pod', undefined, text),
   context: setting('context of the kubeconfig', undefined, text),
@@ -46,36 +49,19 @@ export const SETTINGS = {
   host: setting('address to listen on', '0.0.0.0', text),
   port: setting('port for webhooks (HTTPS)', '8443', port),
   'operations-port': setting('port for health, readiness and metrics (HTTP)', '8080', port),
-  'status-page': setting(
+  'status-page': flag(
     'serve a status page at /status of the operations port, to users who may get that path (RBAC)',
-    'false',
-    yesOrNo,
-    'true',
   ),
-  'compile-policies': setting(
+  'compile-policies': flag(
     'hand what CEL can express to the API server: checks as ValidatingAdmissionPolicies, changes as MutatingAdmissionPolicies (Kubernetes 1.36)',
-    'false',
-    yesOrNo,
-    'true',
   ),
-  'policy-reports': setting(
+  'policy-reports': flag(
     'write the violations that the audit finds as Reports (openreports.io), or as PolicyReports where these are not served',
-    'false',
-    yesOrNo,
-    'true',
   ),
-  'strict-policies': setting(
+  'strict-policies': flag(
     'refuse AdmissionPolicies that cannot be enforced as they are; without it, the answer has a warning',
-    'false',
-    yesOrNo,
-    'true',
   ),
-  exemplars: setting(
-    'add trace exemplars to the admission histogram, for scrapers that request OpenMetrics',
-    'false',
-    yesOrNo,
-    'true',
-  ),
+  exemplars: flag('add trace exemplars to the admission histogram, for scrapers that request OpenMetrics'),
   'connection-timeout': setting('timeout for each request, and until the first one starts', '120s', limit),
   'max-connections': setting(
     'connections to the webhook port at a time; above this limit, the least useful one is closed',
@@ -157,11 +143,8 @@ export const SETTINGS = {
     '90d',
     certLifetime,
   ),
-  'serving-cert-cluster-ips': setting(
+  'serving-cert-cluster-ips': flag(
     'whether a Service may request its cluster IPs in its certificate, with an annotation',
-    'false',
-    yesOrNo,
-    'true',
   ),
   'serving-cert-renew-after': setting(
     'how much of its lifetime a certificate has passed when it is renewed, 20% to 90%; a Service can choose with an annotation',
@@ -206,7 +189,6 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** The type of a parsed setting. */
 export type Value<Name extends SettingName> =
   | ReturnType<(typeof SETTINGS)[Name]['parse']>
   | ((typeof SETTINGS)[Name]['default'] extends string ? never : undefined);

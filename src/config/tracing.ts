@@ -1,22 +1,14 @@
-/**
- * Reads the standard variables of OpenTelemetry, which say whether and where to send traces. Gatehouse adds none.
- * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
- * @see https://opentelemetry.io/docs/specs/otel/protocol/exporter/
- */
+/** @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
 import { ConfigError } from './config.ts';
 import { count } from './values.ts';
 
 const ENDPOINT_OF_ALL_SIGNALS = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
-/** A local collector. */
 const DEFAULT_URL = 'http://localhost:4318/v1/traces';
 /** Half the default of the standard: at its end, the process must not wait longer for its last spans. */
 const DEFAULT_TIMEOUT_MS = 5_000;
 
-/**
- * Undefined when tracing is off.
- * @throws ConfigError that names every variable with an unsupported value
- */
+/** Undefined when tracing is off. @throws ConfigError that names every variable with an unsupported value */
 export function resolveTracing(environment: Readonly<Record<string, string | undefined>>) {
   // The standard treats an empty variable as unset.
   const isSet = (name: string) => (environment[name] ?? '').trim() !== '';
@@ -39,7 +31,6 @@ export function resolveTracing(environment: Readonly<Record<string, string | und
   read(['OTEL_TRACES_EXPORTER'], undefined, requireExporter);
   read(['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'], undefined, requireProtocol);
   const config = {
-    /** The exporter posts spans to this URL. */
     url: read([ENDPOINT, ENDPOINT_OF_ALL_SIGNALS], DEFAULT_URL, urlOf),
     /** For all attempts to post one batch together, in milliseconds. */
     timeoutMs: read(
@@ -64,7 +55,6 @@ export function resolveTracing(environment: Readonly<Record<string, string | und
   return config;
 }
 
-/** Uses the endpoint for traces unchanged, and appends `/v1/traces` to the endpoint for all signals. */
 function urlOf(text: string, name: string): string {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol))
@@ -87,9 +77,7 @@ function requireProtocol(text: string): undefined {
 
 /** Applies to traces that begin here. `parentBased`: a trace that began elsewhere is kept if its parent is kept. */
 type Sampler = { readonly parentBased: boolean } & (
-  | { readonly kind: 'always-on' | 'always-off' }
-  /** The share of traces to keep, from 0 to 1. */
-  | { readonly kind: 'ratio'; readonly ratio: number }
+  { readonly kind: 'always-on' | 'always-off' } | { readonly kind: 'ratio'; readonly ratio: number }
 );
 
 function samplerOf(text: string, ratio: () => number): Sampler {

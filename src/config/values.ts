@@ -30,10 +30,7 @@ export function count(value: string): number {
 
 export const countOrZero = (value: string): number => (value === '0' ? 0 : count(value));
 
-/**
- * Lower limit: a list has at least one object, and the API server accepts objects of up to 3 MiB.
- * Upper limit: a JavaScript string is shorter than 512 MiB.
- */
+/** A list has at least one object of up to 3 MiB; a JavaScript string is shorter than 512 MiB. */
 export function bodyLimit(value: string): number {
   const bytes = parseBytes(value);
   if (bytes < 8 * 1024 ** 2) throw new Error(`"${value}" is too small: a single object may need 8MiB`);
@@ -55,7 +52,6 @@ export function yesOrNo(value: string): boolean {
   return choice(['true', 'false'])(value) === 'true';
 }
 
-/** Comma-separated names, each from the given list. */
 export function choices<const Choices extends readonly string[]>(
   names: Choices,
 ): (value: string) => readonly Choices[number][] {
@@ -68,13 +64,11 @@ export function choices<const Choices extends readonly string[]>(
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** An RFC 1123 label, such as the name of a namespace or a Service. */
 export function dnsLabel(value: string): string {
   if (!DNS_LABEL.test(value)) throw new Error(`"${value}" is not a DNS label (RFC 1123)`);
   return value;
 }
 
-/** Names of namespaces, each once. */
 export const namespaceNames = (value: string): readonly string[] => [...new Set(listOf(value).map(dnsLabel))];
 
 /**

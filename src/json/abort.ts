@@ -1,14 +1,9 @@
-/** The reason of an aborted signal, as an Error. */
 export function abortError(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
   return reason instanceof Error ? reason : new Error('stopped', { cause: reason });
 }
 
-/**
- * The result of `promise`. As soon as `signal` aborts, ignores the promise.
- *
- * @throws the error of `toThrow` on abort
- */
+/** The result of `promise`. @throws the error of `toThrow` as soon as `signal` aborts */
 export function orAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,

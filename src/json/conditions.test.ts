@@ -29,14 +29,6 @@ test.each([
   },
 );
 
-test('other conditions keep their order', () => {
-  const two = setCondition(first, { ...ready, type: 'Installed' }, later);
-  expect(setCondition(two, { ...ready, status: 'False' }, later).map(({ type }) => type)).toEqual([
-    'Ready',
-    'Installed',
-  ]);
-});
-
 describe('setReady', () => {
   const isReady = { status: 'True', reason: 'InForce', message: 'in force' } as const;
   const isNot = { status: 'False', reason: 'Broken', message: 'line 3' } as const;

@@ -1,9 +1,6 @@
 import { toTimestamp, type Condition } from './kube-object.ts';
 
-/**
- * `conditions` with `next` added or replaced. `lastTransitionTime` changes only with the status.
- * Returns the same array when nothing changed: callers compare by identity and skip the write.
- */
+/** Returns the same array when nothing changed: callers compare by identity and skip the write. */
 export function setCondition(
   conditions: readonly Condition[] | undefined,
   next: Omit<Condition, 'lastTransitionTime'>,
@@ -29,12 +26,7 @@ export function setCondition(
 /** Why an object is not ready: Gatehouse retries by itself, or nothing changes until a user acts. */
 export type NotReady = 'Reconciling' | 'Stalled';
 
-/**
- * Sets `Ready`, and the condition by which kstatus tells waiting from failure. kstatus reads `Reconciling` and `Stalled`
- * before `Ready`, so they exist only while they are true. Returns the same array when nothing changed.
- *
- * @param why undefined if the object is ready
- */
+/** For kstatus, `Reconciling` and `Stalled` exist only while they are true. @param why undefined if the object is ready */
 export function setReady(
   conditions: readonly Condition[] | undefined,
   ready: Omit<Condition, 'type' | 'lastTransitionTime'>,

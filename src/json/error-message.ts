@@ -1,4 +1,3 @@
-/** The message of a caught value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The messages of an error and of its causes, on one line. */
@@ -7,9 +6,6 @@ export function messageWithCauses(error: unknown): string {
   return `${error.message}: ${messageWithCauses(error.cause)}`;
 }
 
-/**
- * Hides the tokens of webhook paths. The API server quotes the URL of a webhook that does not answer, in its error for the
- * user.
- */
+/** The API server quotes the URL of a webhook that does not answer, in its error for the user. */
 export const withoutPathTokens = (text: string): string =>
   text.replaceAll(/(\/(?:mutate|validate)\/)[0-9a-f]{32}(?=\/)/g, '$1…');

@@ -20,17 +20,14 @@ export type Segment =
 export interface FieldPath {
   /** As written in the policy. */
   readonly text: string;
-  /** At least one. */
   readonly segments: readonly Segment[];
   /** The concrete path, also as {@link formatPath} writes it; undefined when `[*]` matches several. */
   readonly concrete: { readonly keys: ConcretePath; readonly text: string } | undefined;
 }
 
-/** A path to one value: each `[*]` is replaced by an index. */
 export type ConcretePath = readonly (string | number)[];
 
 export interface FieldValue {
-  /** e.g. `spec.disks[1].class` */
   readonly path: string;
   readonly keys: ConcretePath;
   readonly value: JsonValue;
@@ -50,7 +47,6 @@ const QUOTED = /"(?:[^"\\]|\\.)*"(?=\])/y;
 const MAX_SEGMENTS = 64;
 const MAX_PATH_LENGTH = 1024;
 
-/** @throws InvalidPath */
 export function parsePath(text: string): FieldPath {
   if (text === '') throw new InvalidPath('the path is empty: write one such as spec.datacenter');
   if (text.startsWith('/'))
@@ -68,7 +64,6 @@ export function parsePath(text: string): FieldPath {
   return { text, segments, concrete: concreteOf(segments) };
 }
 
-/** Undefined if the text is not a path. */
 export function tryParsePath(text: string): FieldPath | undefined {
   try {
     return parsePath(text);
@@ -83,7 +78,6 @@ function concreteOf(segments: readonly Segment[]): FieldPath['concrete'] {
   return keys.every((key) => key !== undefined) ? { keys, text: formatPath(keys) } : undefined;
 }
 
-/** Undefined for `[*]`. */
 function keyOf(segment: Segment): string | number | undefined {
   if (segment.kind === 'field') return segment.name;
   return segment.kind === 'index' ? segment.index : undefined;
@@ -127,7 +121,6 @@ function invalidAt(text: string, at: number, expected: string): InvalidPath {
   return new InvalidPath(`at character ${at + 1} of ${quote(text)}: ${expected}, but ${found}`);
 }
 
-/** Formats a concrete path as {@link parsePath} reads it. */
 export function formatPath(keys: ConcretePath): string {
   return keys.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`;
@@ -166,41 +159,29 @@ function collect(
     for (const [index, item] of value.entries()) collect(item, segments, [...keys, index], found);
 }
 
-/** The value at a concrete path; undefined when there is none. */
 export function valueAt(object: object, keys: ConcretePath): JsonValue | undefined {
   let value: unknown = object;
   for (const key of keys) value = childOf(value, key);
   return value as JsonValue | undefined; // everything in a JSON object is JSON
 }
 
-function childOf(value: unknown, key: string | number): unknown {
+export function childOf(value: unknown, key: string | number): unknown {
   if (typeof key === 'number') return isJsonArray(value) ? value[key] : undefined;
   return isJsonObject(value) ? ownValue(value, key) : undefined;
 }
 
-/**
- * The path within the same list element as `present`: replaces each `[*]` by the index at that position in `present`.
- *
- * @param present a concrete path that is equal to this path up to its last `[*]`
- */
+/** Replaces each `[*]` by the index at that position in `present`, which is equal up to the last `[*]`. */
 export function siblingPath(present: ConcretePath, { segments }: FieldPath): ConcretePath {
   return segments.map((segment, depth) => keyOf(segment) ?? present[depth] ?? 0);
 }
 
-/**
- * Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`.
- */
+/** Whether each value of `other` has exactly one sibling at `path`: both are equal up to the last `[*]` of `path`. */
 export function isSiblingPath(path: FieldPath, other: FieldPath): boolean {
   const shared = path.segments.findLastIndex(({ kind }) => kind === 'each') + 1;
   return isEqual(path.segments.slice(0, shared), other.segments.slice(0, shared));
 }
 
-/**
- * Writes `value` wherever the path leads to an absent field. Creates missing parents but no list elements. Never
- * changes a present value, not even a null or a parent of another type.
- *
- * Copies only what changes and shares the rest. Returns the same object if no field is absent.
- */
+/** Creates parents but no list elements. Returns the same object if no field is absent; changes no present value. */
 export function fill(object: JsonObject, path: FieldPath, value: JsonValue): JsonObject {
   const filled = fillFrom(object, path.segments, 0, value);
   return isJsonObject(filled) ? filled : object;

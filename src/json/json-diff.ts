@@ -9,37 +9,19 @@ import {
 } from './json.ts';
 import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
 
-/**
- * Replaces a value as a whole if its diff needs more operations than this. A user can send lists with thousands of
- * elements, and a patch with that many operations costs the API server more than repeating the list.
- */
+/** A patch with thousands of operations costs the API server more than repeating the value. */
 const MAX_OPERATIONS = 256;
-/**
- * The same limit for the total length of the paths, in characters: keys can be as long as objects, and each operation
- * below such a key repeats it.
- */
+/** In characters: keys can be as long as objects, and each operation below such a key repeats it. */
 const MAX_PATH_LENGTH = 64 * 1024;
-/** The depth limit of the diff. A value that differs only below this depth is replaced as a whole. */
 const MAX_DEPTH = 64;
 
-/**
- * Computes a patch from `before` to `after`: few operations, in time linear in the size of both (times {@link MAX_DEPTH}
- * in the worst case).
- *
- * Identical references count as equal at once, so the diff of a copy-on-write change costs only the copied parts.
- */
+/** Linear in the size of both. Identical references count as equal at once, so a copy-on-write change is cheap. */
 export function diff(before: JsonObject, after: JsonObject): readonly PatchOperation[] {
   // Never replace the root: the API server's patch library does not do that reliably.
   return before === after ? [] : memberDiff(before, after, '', 0, valueDiff);
 }
 
-/**
- * Computes a {@link diff} and verifies it: applies it to `before` and compares the result with `after`. A patch that
- * does not apply fails the user's request even under `failurePolicy: Ignore`. Where the patch is wrong, replaces the
- * smallest field that contains the error.
- *
- * @throws Error if no patch produces `after`, which is a bug
- */
+/** A patch that does not apply fails the request even under `failurePolicy: Ignore`, so this one is verified. */
 export function verifiedDiff(
   before: JsonObject,
   after: JsonObject,
@@ -60,7 +42,6 @@ function produces(before: JsonObject, patch: readonly PatchOperation[], after: J
   }
 }
 
-/** Replaces the smallest field that contains all differences between the objects. Does not compare within lists. */
 function coarseDiff(before: JsonObject, after: JsonObject, path = '', depth = 0): readonly PatchOperation[] {
   const operations = memberDiff(before, after, path, depth, replace);
   const [only] = operations;
@@ -104,7 +85,6 @@ function orReplacement(
   return isLarge ? [{ op: 'replace', path, value }] : operations;
 }
 
-/** The total length of the paths, in characters. */
 const totalPathLength = (operations: readonly PatchOperation[]): number =>
   operations.reduce((sum, { path }) => sum + path.length, 0);
 
@@ -154,20 +134,15 @@ function listDiff(
   );
 }
 
-/** The parts of two lists between their common start and end. */
 interface ListDiff {
   readonly was: JsonArray;
   readonly is: JsonArray;
-  /** The index of the first element. */
   readonly start: number;
   readonly path: string;
   readonly depth: number;
 }
 
-/**
- * Matches elements by `name`, the merge key of most lists in Kubernetes. Undefined if an element has no name, if names
- * repeat, or if the remaining elements change their order.
- */
+/** By `name`, the merge key of most lists. Undefined if names are missing, repeat, or change their order. */
 function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
   const was = byName(list.was);
   const is = byName(list.is);
@@ -213,7 +188,6 @@ function additions({ is, start, path }: ListDiff, isNew: (element: JsonValue) =>
   );
 }
 
-/** @param oldOf the earlier value of an element; undefined: the element is new */
 function elementDiff(
   { is, start, path, depth }: ListDiff,
   oldOf: (element: JsonValue, index: number) => JsonValue | undefined,

@@ -7,7 +7,6 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: JsonValue }
   | { readonly op: 'remove'; readonly path: string };
 
-/** One part of a JSON Pointer, escaped as in RFC 6901 §3. */
 export function pointerPart(key: string | number): string {
   const text = String(key);
   return text.includes('~') || text.includes('/')
@@ -15,10 +14,8 @@ export function pointerPart(key: string | number): string {
     : `/${text}`;
 }
 
-/** The JSON Pointer of a value. */
 export const pointerOf = (keys: readonly (string | number)[]): string => keys.map(pointerPart).join('');
 
-/** Applies the patch to the document. */
 export function applyPatch(document: JsonObject, patch: readonly PatchOperation[]): JsonObject {
   const edited = editDocument(document);
   for (const operation of patch) {
@@ -39,19 +36,13 @@ function parsePointer(pointer: string): readonly string[] {
   return pointer.includes('~') ? parts.map(unescapePart) : parts;
 }
 
-/** The inverse of {@link pointerPart}, without the slash. */
 export const unescapePart = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
 
 export type Edit = { readonly op: 'add' | 'replace'; readonly value: JsonValue } | { readonly op: 'remove' };
 
 export interface EditedDocument {
-  /** The document with all edits so far. */
   readonly document: JsonObject;
-  /**
-   * Applies one edit at the path of these unescaped keys.
-   *
-   * @returns why the edit does not apply; undefined if it did
-   */
+  /** @returns why the edit does not apply; undefined if it did */
   readonly apply: (keys: readonly string[], edit: Edit) => string | undefined;
 }
 
@@ -83,7 +74,6 @@ function copyOf(container: JsonObject | JsonArray, drafts: Set<object>): Draft {
   return copy;
 }
 
-/** The child as a draft; undefined when it is not a container. */
 function draftOf(container: Draft, key: string, drafts: Set<object>): Draft | undefined {
   const child = read(container, key);
   if (!isJsonArray(child) && !isJsonObject(child)) return undefined;

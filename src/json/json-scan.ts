@@ -10,12 +10,7 @@ const COMMA = 44;
 const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
-/**
- * Whether JSON contains an integer beyond 2^53. Digits within a string can cause a false positive, but digits of a hash or
- * an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as long.
- *
- * @param json in UTF-8: the characters of a string take twice as long to read
- */
+/** Digits within a string can cause a false positive. @param json in UTF-8: a string takes twice as long to read */
 export function hasUnsafeInteger(json: Uint8Array): boolean {
   const { length } = json;
   let last = DIGITS - 1;
@@ -41,7 +36,6 @@ export function hasUnsafeInteger(json: Uint8Array): boolean {
   return false;
 }
 
-/** Undefined: a position outside of the text. */
 const isDigit = (code: number | undefined): boolean => code !== undefined && code >= ZERO && code <= NINE;
 
 /** The characters before and after a number that is a JSON value, not a part of a string. Undefined: the end of the text. */
@@ -117,7 +111,6 @@ function depthExceeds(levels: number, text: string): boolean {
   return false;
 }
 
-/** The index of the closing quote; the end of the text if there is none. */
 export function endOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
@@ -146,7 +139,6 @@ export function hasEscapedKey(text: string): boolean {
   return false;
 }
 
-/** The code of the next character that is not white space. */
 export function nextAfterSpace(text: string, start: number): number {
   let at = start;
   while (SPACE.has(text.charCodeAt(at))) at += 1;

@@ -1,9 +1,7 @@
 import { isJsonArray, isJsonObject, stringifyJson, type JsonObject, type JsonValue } from './json.ts';
 
-/** An unfinished container. */
 interface Open {
   readonly container: JsonObject | readonly JsonValue[];
-  /** Undefined for a list. */
   readonly keys: readonly string[] | undefined;
   readonly length: number;
   next: number;

@@ -17,7 +17,6 @@ export function isJsonArray(value: unknown): value is JsonArray {
   return Array.isArray(value);
 }
 
-/** The value of an own key of the object; undefined if the object has no such own key. */
 export function ownValue(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? (object as Readonly<Record<string, unknown>>)[key] : undefined; // own key
 }
@@ -47,18 +46,12 @@ export function objectIn(value: unknown, ...keys: readonly string[]): JsonObject
   return isJsonObject(object) ? object : {};
 }
 
-/**
- * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
- *
- * @param bytes of `text`, if the caller has them
- * @throws SyntaxError if `text` is not JSON
- */
+/** Keeps every int64 exact. `__proto__` and `constructor` are plain data. @throws SyntaxError if `text` is not JSON */
 export function parseJson(text: string, bytes: Uint8Array = Buffer.from(text)): JsonValue {
   const value: unknown = JSON.parse(text); // also before the exact parser, which relies on valid text
   return (hasUnsafeInteger(bytes) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
-/** An unfinished container. Its values are JSON: `parseJson` adds the type. */
 type OpenContainer = unknown[] | Record<string, unknown>;
 
 const NUMBER = /-?[\d.eE+]+(?:-\d+)?/y;
@@ -66,12 +59,7 @@ const INTEGER = /^-?\d+$/;
 /** An int64 has at most 19 digits and a sign. */
 const MAX_INT64_LENGTH = 20;
 
-/**
- * Builds the value of `text`, which must be valid JSON, and keeps every int64 exact.
- *
- * A reviver with `context.source` would give the same result, but V8 calls revivers recursively and overflows the stack
- * some thousand levels deep. JSON.parse itself works there. This parser keeps its open containers in a list.
- */
+/** A reviver would overflow the stack some thousand levels deep, where JSON.parse itself works. */
 function parseExact(text: string): unknown {
   const open: OpenContainer[] = [];
   let root: unknown = null;
@@ -171,12 +159,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, exact, indent);
 }
 
-/**
- * Whether two JSON values are equal. The order of keys does not matter.
- *
- * Iterative: the API server accepts objects 10,000 levels deep. A stack overflow in a check would refuse the request
- * or, under `failurePolicy: Ignore`, bypass the policy.
- */
+/** Iterative: a stack overflow would refuse the request or, under `failurePolicy: Ignore`, bypass the policy. */
 export function isEqual(left: unknown, right: unknown): boolean {
   const lefts: unknown[] = [left];
   const rights: unknown[] = [right];

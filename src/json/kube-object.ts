@@ -27,7 +27,6 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** An object of any kind. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -45,7 +44,6 @@ export interface Condition {
   readonly lastTransitionTime: string;
 }
 
-/** A resource without its version: discovery tells which version the API server prefers. */
 export interface GroupResource {
   /** Empty for the core group. */
   readonly group: string;
@@ -74,12 +72,10 @@ export function objectKey(meta: {
   return meta.namespace === undefined || meta.namespace === '' ? name : `${meta.namespace}/${name}`;
 }
 
-/** `objectKey` of an object. */
 export function keyOf(object: KubeObject): ObjectKey {
   return objectKey(object.metadata ?? {});
 }
 
-/** `datacenters.infra.example.com`, or `secrets` for the core group. */
 export function groupResourceName({ group, resource }: GroupResource): string {
   return group === '' ? resource : `${resource}.${group}`;
 }

@@ -11,7 +11,6 @@ type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
 interface LabelExpression {
   readonly key: string;
   readonly operator: LabelOperator;
-  /** Absent with Exists and DoesNotExist. */
   readonly values?: readonly string[];
 }
 
@@ -22,12 +21,10 @@ export interface NormalSelector {
 }
 
 export interface SelectorProblem {
-  /** The path of the field, e.g. `spec.match.objectSelector.matchLabels`. */
   readonly where: string;
   readonly message: string;
 }
 
-/** Whether an object with these labels is selected; the empty selector selects all. */
 export function matchesSelector(selector: NormalSelector, labels: Labels): boolean {
   const has = (key: string) => Object.hasOwn(labels, key);
   return (
@@ -47,12 +44,7 @@ export function matchesSelector(selector: NormalSelector, labels: Labels): boole
   );
 }
 
-/**
- * The normalised selector, or what is wrong with it. The schema accepts any object here, but a selector that the API
- * server rejects would block the webhook configuration of all policies.
- *
- * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
- */
+/** A selector that the API server rejects would block the webhook configuration of all policies. */
 export function normaliseSelector(
   given: unknown,
   where: string,
@@ -112,7 +104,6 @@ function expressionsOf(given: unknown, report: Report): readonly LabelExpression
   return expressions.sort((a, b) => (spelling(a) < spelling(b) ? -1 : 1));
 }
 
-/** The expression, or what is wrong with it. */
 function expressionOf(item: unknown): LabelExpression | string {
   if (!isJsonObject(item)) return 'write an object with key, operator and values';
   const key = ownValue(item, 'key');

@@ -1,9 +1,4 @@
-/**
- * Calls `run` for each item, with at most `limit` calls in flight, and returns the results in the order of the items.
- * After an error it starts no further call: the calls in flight continue, but nothing waits for them.
- *
- * @throws the first error of `run`
- */
+/** At most `limit` calls are in flight. After an error it starts no further call. @throws the first error of `run` */
 export async function mapConcurrent<Item, Result>(
   items: readonly Item[],
   limit: number,

@@ -89,13 +89,6 @@ test('a late failure of a forgotten read does not drop the result of the next on
   expect(read).toHaveBeenCalledTimes(2);
 });
 
-test('without a lifetime results are kept', async () => {
-  const read = vi.fn((key: number) => Promise.resolve(key + 1));
-  const memo = memoizeAsync(read, String);
-  expect([await memo.read(1), await memo.read(1), await memo.read(2)]).toEqual([2, 2, 3]);
-  expect(read).toHaveBeenCalledTimes(2);
-});
-
 test('expired results do not accumulate', async () => {
   const { memo, pending, pass } = start();
   for (const [index, key] of ['a', 'b', 'c'].entries()) {

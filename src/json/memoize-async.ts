@@ -1,4 +1,3 @@
-/** Cached results of `read`, by name. */
 export interface Memoized<Key, Result> {
   /** The cached result, or a new read. Concurrent callers share one read; a failed read is not cached. */
   readonly read: (key: Key) => Promise<Result>;
@@ -7,19 +6,13 @@ export interface Memoized<Key, Result> {
 }
 
 export interface Lifetime<Result> {
-  /** A clock, in milliseconds. */
   readonly now: () => number;
-  /** How long a result is cached, in milliseconds from the start of the read. Also limits how long a read is shared. */
   readonly ttlMs: number;
   /** Shortens or extends the TTL once the result is known, in milliseconds. Zero: do not cache it. */
   readonly ttlOf?: (result: Result) => number;
 }
 
-/**
- * Memoises `read` by the name of its key. Without a lifetime, results are kept as long as the memo.
- *
- * `read` gets no AbortSignal, because several callers may wait for it: a caller with a signal waits with `orAborted`.
- */
+/** Memoises `read` by the name of its key. It gets no AbortSignal, because several callers may wait for it. */
 export function memoizeAsync<Key, Result>(
   read: (key: Key) => Promise<Result>,
   nameOf: (key: Key) => string,

@@ -1,9 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
-/**
- * Applies a JSON Merge Patch (RFC 7386): null removes, objects merge, every other value replaces. Does not change
- * `object`. Keys such as `__proto__` are plain data.
- */
+/** JSON Merge Patch (RFC 7386). Does not change `object`. Keys such as `__proto__` are plain data. */
 export function mergeInto(object: JsonObject, patch: JsonObject): JsonObject {
   const entries = new Map(Object.entries(object));
   for (const [key, change] of Object.entries(patch)) {

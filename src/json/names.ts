@@ -12,7 +12,6 @@ export function isDnsLabel(name: string): boolean {
   return name.length <= 63 && LABEL.test(name);
 }
 
-/** A DNS subdomain (RFC 1123): the name of most objects, an API group, the prefix of a label. */
 export function isDnsSubdomain(name: string): boolean {
   return name.length <= 253 && SUBDOMAIN.test(name);
 }
@@ -34,10 +33,7 @@ export function isLabelValue(value: string): boolean {
   return value === '' || isSimpleName(value);
 }
 
-/**
- * Whether an object of this resource can have this name. Call this before a name becomes part of a URL: a hostile name
- * must not lead to another object.
- */
+/** Call this before a name becomes part of a URL: a hostile name must not lead to another object. */
 export function isObjectName(
   target: { readonly group: string; readonly resource: string },
   name: string,
@@ -45,7 +41,6 @@ export function isObjectName(
   return allowsOtherNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
 }
 
-/** Whether the API server accepts names that are not DNS names here, such as `system:node`. */
 function allowsOtherNames({
   group,
   resource,

@@ -1,7 +1,4 @@
-/**
- * Sets an own key of an object, whatever its name: an assignment to `__proto__` would change the prototype. Assigns all
- * other keys, because V8 turns an object into a slow dictionary if its properties are defined one by one.
- */
+/** An assignment to `__proto__` would change the prototype. Not for all keys: V8 would make it a slow dictionary. */
 export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
   if (key === '__proto__') {
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
@@ -19,10 +16,7 @@ export function pick<T extends object, Key extends keyof T>(
   return Object.fromEntries(entries) as Pick<T, Key>; // only optional fields are absent
 }
 
-/**
- * Freezes a value and everything in it, and returns it. A frozen object counts as deeply frozen, so a second call is
- * free. Iterative: users can nest objects ten thousand levels deep, which would overflow the stack.
- */
+/** A frozen object counts as deeply frozen. Iterative: users can nest objects ten thousand levels deep. */
 export function deepFreeze<T>(value: T): T {
   const pending: unknown[] = [value];
   while (pending.length > 0) {

@@ -41,10 +41,7 @@ export function printable(text: string): string {
   return text.replaceAll(/[\n\t]/g, ' ').replaceAll(CONTROLS, '\ufffd');
 }
 
-/**
- * Escapes control characters in JSON or YAML, so that it still parses to the same values. Keeps line breaks and tabs,
- * because those in strings are escaped already.
- */
+/** JSON or YAML still parses to the same values. Keeps line breaks and tabs: those in strings are escaped already. */
 export function escapeControls(text: string): string {
   return text.replaceAll(CONTROLS, (character) =>
     character === '\n' || character === '\t'

@@ -1,4 +1,3 @@
-/** The log fields of an admission review: user, object and outcome. The log never contains objects. */
 import type { Decision } from '../admission/review/decision.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import type { Log } from '../log.ts';
@@ -7,12 +6,10 @@ import type { Outcome } from './metrics/metrics.ts';
 /** Without `debug`, routine reviews are not logged: there is one for every write to the cluster. */
 export type ReviewLog = Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | undefined };
 
-/** A review that is not answered yet. */
 export interface PendingReview {
   readonly webhook: 'mutate' | 'validate';
   readonly entry: string;
   readonly request: AdmissionRequest;
-  /** As `performance.now()` returns it. */
   readonly started: number;
 }
 
@@ -38,7 +35,6 @@ export function toLogFields(
   return dryRun ? { ...fields, dryRun } : fields;
 }
 
-/** Whether the decision is not worth an `info` line: allowed, without warnings or audit annotations. */
 export function isRoutine(decision: Decision): boolean {
   return (
     decision.kind === 'allow' &&
@@ -52,7 +48,6 @@ export const toDecisionFields = (review: PendingReview, decision: Decision, seco
   ...detailOf(decision),
 });
 
-/** The log fields that only some decisions have. */
 function detailOf(decision: Decision): object {
   switch (decision.kind) {
     case 'allow': {

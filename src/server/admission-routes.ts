@@ -40,7 +40,6 @@ import {
 import { receiveBody } from './limits/receive-body.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
 
-/** Decides without a promise if nothing has to be awaited. The signal aborts when the response is due. */
 type Decide = (
   entry: string,
   request: AdmissionRequest,
@@ -48,13 +47,11 @@ type Decide = (
   turns?: Turns,
 ) => Decision | Promise<Decision>;
 
-/** `unread`: this replica cannot tell yet. */
 export type PathVerdict = 'known' | 'unknown' | 'unread';
 
 export interface AdmissionRoutesOptions {
   /** Judges the token of a path; empty: the path has none. Undefined: paths have no tokens. */
   readonly judgePath?: ((token: string) => PathVerdict) | undefined;
-  /** Decide for the webhook entry `entry` (the last segment of the path). */
   readonly mutate: Decide;
   readonly validate: Decide;
   readonly loadShedding: LoadShedding;
@@ -64,7 +61,6 @@ export interface AdmissionRoutesOptions {
 }
 
 interface ReviewRoute {
-  /** Undefined: the request has no body. */
   Body: ReviewBody | undefined;
   Params: { token?: string; entry: string };
   Querystring: { timeout?: string };
@@ -106,7 +102,6 @@ interface ReceivedCall extends Pick<PendingReview, 'webhook' | 'started'> {
   readonly body: ReviewBody;
 }
 
-/** The returned function answers later if the decision needs I/O. */
 function createDecider(options: AdmissionRoutesOptions, isLast: IsLast) {
   const { loadShedding, tracing } = options;
   const answerTo = createAnswerer(options);
@@ -119,7 +114,6 @@ function createDecider(options: AdmissionRoutesOptions, isLast: IsLast) {
     const review: PendingReview = { webhook, entry, started, request: read.request };
     const overload = loadShedding.check(review, body.bytes.length);
     if (overload !== undefined) return sending(refuseOverloaded(review, overload));
-    // Read `headers` only if needed: Node parses them on the first access.
     const span = tracing?.server(`${webhook} ${entry}`, call.headers, reviewAttributes(review));
     const ended = (answer: Answer): Send => {
       if (span !== undefined) endAnswered(span, answer.code, answer.failure);
@@ -140,10 +134,7 @@ function createDecider(options: AdmissionRoutesOptions, isLast: IsLast) {
 
 const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
 
-/**
- * Receives the body without Fastify's stages between the hooks and the handler, which cost as much as a decision.
- * Leaves requests with an unusual content type to Fastify.
- */
+/** Receives the body without Fastify's stages between hooks and handler, which cost as much as a decision. */
 const receiveEarly =
   (handle: (call: ReviewCall, reply: Reply, body?: ReviewBody) => void) =>
   (call: ReviewCall, reply: Reply, done: () => void): void => {
@@ -173,10 +164,8 @@ type UnreadReview = Pick<PendingReview, 'webhook' | 'entry' | 'started'> &
 /** Refuses a review that is too large or malformed: an HTTP error would store the object under `failurePolicy: Ignore`. */
 function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOptions): Answer {
   const { webhook, entry, started, uid, problem } = unread;
-  metrics.admission(
-    { webhook, operation: 'UNKNOWN', outcome: 'deny' },
-    (performance.now() - started) / 1_000,
-  );
+  const seconds = (performance.now() - started) / 1_000;
+  metrics.admission({ webhook, operation: 'UNKNOWN', outcome: 'deny' }, seconds);
   log.info({ webhook, entry, uid, outcome: 'deny', message: problem }, 'admission');
   return { code: 200, body: JSON.stringify(toRefusal(uid, problem)) };
 }
@@ -187,10 +176,8 @@ function refuseOverloaded(review: PendingReview, why: Overload): Answer {
   return failsOpen(review.entry) ? toAnswer(review, { kind: 'retry', message }) : busy(message);
 }
 
-/** The returned function never throws. */
 function createAnswerer(options: AdmissionRoutesOptions) {
-  // A synchronous decision, which is the usual case, does not retain the signal: reuse its controller for the next
-  // request.
+  /** A synchronous decision, the usual case, does not retain the signal: reuse its controller. */
   let controller = new AbortController();
   return (review: PendingReview, timeout: string | undefined, reply: Reply): Answer | Promise<Answer> => {
     try {
@@ -211,7 +198,6 @@ function createAnswerer(options: AdmissionRoutesOptions) {
   };
 }
 
-/** Records the metrics, writes the log line and returns the answer. */
 function conclude(review: PendingReview, decision: Decision, options: AdmissionRoutesOptions): Answer {
   const { log, metrics } = options;
   let answer: Answer;
@@ -221,7 +207,6 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
     return fail(review, error, options);
   }
   const deferred = decision.kind === 'allow' ? decision.auditAnnotations.deferred : undefined;
-  // Dry runs store nothing.
   if (deferred !== undefined && !review.request.dryRun)
     for (const check of deferred.split(',')) metrics.deferred(check.split('/', 1)[0] ?? '');
   const seconds = measure(review, decision.kind, options);
@@ -234,12 +219,10 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
 function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptions): Answer {
   const seconds = measure(review, 'error', options);
   options.log.error({ ...toLogFields(review, 'error', seconds), err }, 'admission');
-  // Only the log contains the cause.
   const refusal = denied(INTERNAL_ERROR, 'internal error; the log of Gatehouse says more');
   return { ...toAnswer(review, refusal), failure: 'error' };
 }
 
-/** @returns the duration in seconds */
 function measure(
   { webhook, request: { operation }, started }: PendingReview,
   outcome: Outcome,
@@ -257,36 +240,22 @@ function toAnswer({ webhook, entry, request }: PendingReview, decision: Decision
   return { code: 200, body: JSON.stringify(toReview(request, decision)) };
 }
 
-/** Sends an answer. */
 type Send = () => void;
 
 interface Work {
-  /** Undefined: the answer is not known yet. It is sent later, outside of the batch. */
   readonly decide: () => Send | undefined;
-  /** Called with what `decide` or its answer throws. */
   readonly fail: (error: unknown) => void;
 }
 
-/**
- * A larger batch gains nothing more. All decisions at the end of the turn would also hide from the overload protection how
- * long a turn has taken already: it asks when a request arrives.
- */
+/** A larger batch gains nothing, and would hide from the overload protection how long a turn has taken. */
 const MAX_BATCH = 32;
 
 /** In milliseconds. An answer does not wait longer for the next decisions. */
 const BATCH_MS = 1;
 
-/** For work that gains nothing from a batch. */
 export const doAtOnce = ({ decide, fail }: Work): void => attempt(() => decide()?.(), fail);
 
-/**
- * Decides what arrives in one turn of the event loop together, and then sends the answers. Between two decisions, nothing
- * reads or writes a socket, because that displaces the code and data of the decisions from the caches of the CPU: for 16
- * connections, decisions one by one cost a quarter more CPU time (`npm run bench:admission`).
- *
- * @param atEndOfTurn calls back when every socket with data has been read
- * @param now in milliseconds
- */
+/** Decides what arrives in one turn together, and then sends: sockets between decisions cost a quarter more CPU time. */
 export function createBatch(
   atEndOfTurn: (callback: () => void) => void = setImmediate,
   now = () => performance.now(),
@@ -314,7 +283,6 @@ export function createBatch(
   };
 }
 
-/** One failure must not affect the other requests of the batch. */
 function attempt<Result>(act: () => Result, fail: Work['fail']): Result | undefined {
   try {
     return act();

@@ -8,13 +8,10 @@ import { RETRY_SECONDS } from '../admission/review/decision.ts';
 
 export type Reply = FastifyReply<RouteGenericInterface, Server>;
 
-/** Whether the response that is sent now is the last of the connection of a request. */
 export type IsLast = (request: IncomingMessage) => boolean;
 
 export interface Answer {
-  /** An HTTP status. */
   readonly code: number;
-  /** JSON. */
   readonly body: string;
   /** The API server retries after this time, within the webhook's timeout (k8s.io/client-go rest/with_retry.go). */
   readonly retryAfterSeconds?: number;
@@ -22,29 +19,20 @@ export interface Answer {
   readonly failure?: string;
 }
 
-/** A Kubernetes Status instead of a review. Users read the message. */
 export function failure(code: number, message: string): Answer {
   const status = { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message };
   return { code, body: JSON.stringify(status) };
 }
 
-export const retry = (message: string): Answer => ({
-  ...failure(503, message),
-  retryAfterSeconds: RETRY_SECONDS,
-});
+const later =
+  (code: number) =>
+  (message: string): Answer => ({ ...failure(code, message), retryAfterSeconds: RETRY_SECONDS });
+export const retry = later(503);
+export const busy = later(429);
 
-export const busy = (message: string): Answer => ({
-  ...failure(429, message),
-  retryAfterSeconds: RETRY_SECONDS,
-});
-
-/** Hides the cause, which is only in the log. The API server applies the webhook's failurePolicy. */
 export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');
 
-/**
- * Responds to a request whose body is read completely. Bypasses Fastify's reply lifecycle, which costs as much as the
- * rest of the response. `isLast`: closes the connection afterwards.
- */
+/** Bypasses Fastify's reply lifecycle, which costs as much as the rest of the response. */
 export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answer, isLast: boolean): void {
   reply.hijack();
   reply.raw.writeHead(code, {
@@ -73,13 +61,9 @@ export function abortInTime(controller: AbortController, timeout: string | undef
   });
 }
 
-/** The size of one write. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
-/**
- * Sends JSON that consists of several texts, in order. A short response is joined. A long one is streamed, because
- * joining would need twice its size in additional memory.
- */
+/** A short response is joined; a long one is streamed, because joining would need twice its size. */
 export function sendInChunks(reply: Reply, texts: readonly string[]): Reply {
   void reply.code(200).type('application/json; charset=utf-8');
   if (texts.reduce((sum, { length }) => sum + length, 0) <= CHUNK_CHARACTERS)
@@ -102,19 +86,11 @@ function* chunksOf(texts: readonly string[]): Generator<Buffer> {
   if (chunk.length > 0) yield Buffer.from(chunk.join(''));
 }
 
-/**
- * The time reserved for rounding. The API server sends its timeout as `?timeout=`, rounded up to a whole second
- * (k8s.io/apiserver pkg/util/webhook/client.go), so its real timeout can be up to one second shorter.
- */
+/** The API server rounds `?timeout=` up to a whole second (k8s.io/apiserver pkg/util/webhook/client.go). */
 const ROUNDING_MS = 1_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** The longest `timeoutSeconds` of a webhook is 30. */
 const MAX_TIMEOUT_MS = 30_000;
 
-/**
- * The time until the response is due, in whole milliseconds. An unreadable `timeout` counts as the API server's default
- * of 10 s. A longer one than any API server sends counts as the maximum of 30 s.
- */
 export function answerWithin(timeout: string | undefined): number {
   const seconds = /^(\d+(?:\.\d+)?)s$/.exec(timeout ?? '')?.[1];
   const waitsMs =

@@ -5,6 +5,7 @@ import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { ConversionServing } from './conversion-routes.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
 import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
+import { recordingOptions } from '../../test/support/webhook-server.ts';
 import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
 const MIB = 1024 * 1024;
@@ -34,25 +35,14 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
   const conversion = vi.fn<WebhookServerOptions['metrics']['conversion']>();
-  const [debug, warn, error] = [vi.fn(), vi.fn(), vi.fn()];
-  const rejectedRequest = vi.fn();
+  const [warn, error, rejectedRequest] = [vi.fn(), vi.fn(), vi.fn()];
+  const { options } = recordingOptions({ conversion: { ...noConversions, lookUp: () => found, ...serving } });
   const app = buildWebhookServer(
     { chain, key: keyPair.privateKey },
     {
-      mutate: () => Promise.reject(new Error('unexpected call')),
-      validate: () => Promise.reject(new Error('unexpected call')),
-      isDraining: () => false,
-      loadShedding: loadSheddingOf(),
-      log: { info: () => undefined, debug, warn, error },
-      metrics: {
-        admission: () => undefined,
-        deferred: () => undefined,
-        conversion,
-        rejectedRequest,
-        crowdedOut: () => undefined,
-        scrape: () => undefined,
-      },
-      conversion: { ...noConversions, lookUp: () => found, ...serving },
+      ...options,
+      log: { info: () => undefined, warn, error },
+      metrics: { ...options.metrics, conversion, rejectedRequest },
       ...deps,
     },
   );
@@ -62,49 +52,14 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
     url = '/convert?timeout=30s',
     headers: Record<string, string> = {},
   ) => {
-    const {
-      statusCode,
-      headers: answered,
-      body,
-    } = await app.inject({
-      method: 'POST',
-      url,
-      payload,
-      headers: { 'content-type': 'application/json', ...headers },
-    });
-    return { status: statusCode, headers: answered, body: JSON.parse(body) as unknown };
+    const all = { 'content-type': 'application/json', ...headers };
+    const answer = await app.inject({ method: 'POST', url, payload, headers: all });
+    return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(answer.body) as unknown };
   };
-  return { ask, conversion, debug, warn, error, rejectedRequest };
+  return { ask, conversion, warn, error, rejectedRequest };
 }
 
 const SUCCESS = { response: { uid: 'u', result: { status: 'Success' } } };
-
-test('objects are converted, counted and reported', async () => {
-  const { ask, conversion, debug } = await start();
-  const { status, headers, body } = await ask(review([server('a'), server('b')]));
-  expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']); // the API server decodes by this header
-  expect(body).toMatchObject({
-    ...SUCCESS,
-    response: { convertedObjects: [{ apiVersion: 'infra.example.com/v2' }, {}] },
-  });
-  const labels = { crd: 'servers.infra.example.com', outcome: 'converted' };
-  expect(conversion).toHaveBeenCalledExactlyOnceWith(labels, expect.any(Number), 2);
-  expect(debug).toHaveBeenCalledExactlyOnceWith(
-    expect.objectContaining({ uid: 'u', to: 'v2', objects: 2 }),
-    'conversion',
-  );
-});
-
-test('the path may contain the kind', async () => {
-  const lookUp = vi.fn<ConversionServing['lookUp']>(() => found);
-  const { ask } = await start({ lookUp });
-  await ask(review(), '/convert/servers.infra.example.com?timeout=30s');
-  await ask(review(), '/convert');
-  expect(lookUp.mock.calls.map(([{ definition }]) => definition)).toEqual([
-    'servers.infra.example.com',
-    undefined,
-  ]);
-});
 
 test('a long list is answered as a single response, byte for byte', async () => {
   const { ask } = await start({ bodyLimit: 16 * MIB });
@@ -121,20 +76,6 @@ test('a long list is answered as a single response, byte for byte', async () => 
     response: expected,
   });
   expect(Number(headers['content-length'])).toBe(Buffer.byteLength(JSON.stringify(body)));
-});
-
-test('a failure is a response, a metric and a log line', async () => {
-  const { ask, conversion, warn } = await start({
-    lookUp: () => ({ kind: 'none', message: 'no converter for this kind' }),
-  });
-  expect((await ask(review())).body).toMatchObject({
-    response: { uid: 'u', result: { status: 'Failed', message: 'no converter for this kind' } },
-  });
-  expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'failed' });
-  expect(warn).toHaveBeenCalledExactlyOnceWith(
-    expect.objectContaining({ failure: 'no converter for this kind' }),
-    'conversion failed',
-  );
 });
 
 test('only the log has the exception of a converter', async () => {
@@ -215,36 +156,9 @@ describe('conversions have separate limits', () => {
   });
 });
 
-describe('failures of admission do not affect conversion', () => {
-  test('such as an engine that never answers or is overloaded', async () => {
-    const { ask } = await start(
-      {},
-      {
-        validate: () => new Promise(() => undefined),
-        loadShedding: { ...loadSheddingOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) },
-      },
-    );
-    expect((await ask(JSON.stringify({}), '/validate/e')).status).toBe(429);
-    expect((await ask(review())).body).toMatchObject(SUCCESS);
-  });
-
-  test('and failures of conversion do not affect admission', async () => {
-    const lookUp = () => {
-      throw new Error('broken');
-    };
-    const { ask } = await start({ lookUp }, { mutate: () => ({ kind: 'retry', message: 'asked' }) });
-    expect((await ask(review())).status).toBe(500);
-    const admission = {
-      apiVersion: 'admission.k8s.io/v1',
-      kind: 'AdmissionReview',
-      request: {
-        uid: 'a',
-        kind: { kind: 'Pod' },
-        resource: { resource: 'pods' },
-        operation: 'CREATE',
-        object: {},
-      },
-    };
-    expect((await ask(admission, '/mutate/e')).body).toMatchObject({ message: 'asked' });
-  });
+test('an overload of admission does not affect conversion', async () => {
+  const arrive = () => ({ kind: 'refused', why: 'event-loop' }) as const;
+  const { ask } = await start({}, { loadShedding: { ...loadSheddingOf(), arrive } });
+  expect((await ask(JSON.stringify({}), '/validate/e')).status).toBe(429);
+  expect((await ask(review())).body).toMatchObject(SUCCESS);
 });

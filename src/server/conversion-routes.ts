@@ -1,8 +1,4 @@
-/**
- * Conversion has its own routes, limits and time slices. A failing conversion webhook breaks every read of a kind, the
- * garbage collector and the deletion of namespaces, and has no failurePolicy. Problems with admission must not affect
- * it.
- */
+/** Conversion has its own limits: a failing conversion webhook breaks every read of a kind, and has no failurePolicy. */
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
 
@@ -20,7 +16,6 @@ import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing {
   readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
-  /** The largest accepted review, in bytes. */
   readonly bodyLimit: number;
 }
 
@@ -32,7 +27,6 @@ export interface ConversionRoutesOptions {
 }
 
 interface ConvertRoute {
-  /** Undefined: the request has no body. */
   Body: ReviewBody | undefined;
   Params: { definition?: string };
   Querystring: { timeout?: string };
@@ -43,14 +37,11 @@ type Convert = (request: ConvertRequest, reply: Reply) => Promise<Reply>;
 
 /** Delays other work on the event loop no longer than a garbage collection does. */
 const SLICE_MS = 10;
-/** Conversions at a time. A single kind can use at most half of the total. */
 const MAX_CONCURRENT = 64;
-/** Bodies up to this size do not count against the memory budget. */
 const SMALL_BODY_BYTES = 64 * 1024;
 /** The API server waits 30 s (k8s.io/apiserver pkg/util/webhook), and some releases send no `?timeout=`. */
 const DEFAULT_TIMEOUT = '30s';
 
-/** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` names the definition. */
 export function addConversionRoutes(app: FastifyInstance<Server>, options: ConversionRoutesOptions): void {
   const { conversion, tracing } = options;
   const { lookUp, bodyLimit } = conversion;

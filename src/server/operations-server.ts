@@ -11,7 +11,6 @@ import { addStatusPage, type StatusPageOptions } from './status-page/status-page
 export const OPERATIONS_LIMITS = {
   /** Connections at a time: more than the status page can occupy, so that probes are answered. */
   connections: 256,
-  /** For each request to arrive completely. */
   requestMs: 10_000,
   /** Between two requests: longer than the interval between two scrapes. */
   idleMs: 75_000,
@@ -24,7 +23,6 @@ interface Format {
   readonly text: () => Promise<string>;
 }
 
-/** Registers the routes. The caller calls `listen`. If a check of `live` fails, the kubelet restarts the process. */
 export function buildOperationsServer(
   live: HealthChecks,
   ready: HealthChecks,
@@ -54,10 +52,8 @@ export function buildOperationsServer(
       const { verbose, exclude } = request.query;
       const report = runChecks(checks, exclude === undefined ? [] : [exclude].flat());
       void reply.type('text/plain; charset=utf-8').code(report.ok ? 200 : 503);
-      // As in the API server: return details on request, and always after a failure.
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
-  // Concurrent scrapes share one text: thousands of them cost no more than one.
   const texts = memoizeAsync(
     ({ text }: Format) => text(),
     ({ contentType }) => contentType,
@@ -73,15 +69,11 @@ export function buildOperationsServer(
   return app;
 }
 
-/** A check behind `/healthz` or `/readyz`. Returns what is wrong, in a few words, or undefined if it passes. */
 export type HealthCheck = () => string | undefined;
 
 export type HealthChecks = Readonly<Record<string, HealthCheck>>;
 
-/**
- * A startup check: after it passes once, it is not evaluated again. A new policy whose targets are still being listed
- * must not remove all replicas from their Service at the same time.
- */
+/** A new policy whose targets are still being listed must not remove all replicas from their Service at the same time. */
 export function untilPassed(check: HealthCheck): HealthCheck {
   let passed = false;
   return () => {

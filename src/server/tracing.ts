@@ -1,4 +1,3 @@
-/** The slice of tracing that the server uses. Undefined where tracing is disabled. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { groupResourceName } from '../json/kube-object.ts';
@@ -14,9 +13,7 @@ interface ServerSpan {
 }
 
 export interface ServerTracing {
-  /** Continues the trace that the headers name. */
   readonly server: (name: string, headers: IncomingHttpHeaders, attributes: Attributes) => ServerSpan;
-  /** Adds attributes to the current span. */
   readonly note: (attributes: Attributes) => void;
 }
 
@@ -27,15 +24,11 @@ export const httpAttributes = (route: string): Attributes => ({
   'url.scheme': 'https',
 });
 
-/** Ends the span of a request that received this HTTP status. A status of 500 and above counts as our failure. */
 export function endAnswered(span: ServerSpan, status: number, failure?: string): void {
   span.end({ 'http.response.status_code': status }, failure ?? (status >= 500 ? String(status) : undefined));
 }
 
-/**
- * The attributes of a review in a trace. User and object name are only in the log, under the same uid: people with
- * access to traces may not have access to that data.
- */
+/** User and object name are only in the log, under the same uid: traces may be open to more people. */
 export function reviewAttributes({ webhook, entry, request }: PendingReview): Attributes {
   const { uid, operation, resource, subResource, namespace, dryRun } = request;
   const name = groupResourceName(resource);

@@ -1,4 +1,3 @@
-/** The HTTPS server for requests of the API server. */
 import { constants } from 'node:crypto';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -25,7 +24,6 @@ import { acceptBodies } from './limits/receive-body.ts';
 export type WebhookServer = FastifyInstance<Server>;
 
 export interface WebhookServerOptions extends AdmissionRoutesOptions, ConversionRoutesOptions {
-  /** Whether to close a connection after the response that is sent now. */
   readonly isDraining: () => boolean;
   readonly log: ReviewLog;
   readonly metrics: Pick<
@@ -33,26 +31,18 @@ export interface WebhookServerOptions extends AdmissionRoutesOptions, Conversion
     'admission' | 'deferred' | 'conversion' | 'rejectedRequest' | 'crowdedOut' | 'scrape'
   >;
   readonly limits?: WebhookLimits | undefined;
-  /** Undefined: accept every client. */
   readonly clients?: ClientAuthenticator | undefined;
 }
 
 /** Limits on connections and on the time that clients take, in milliseconds. */
 export const WEBHOOK_LIMITS = {
-  /** Connections at a time. */
   connections: 1_500,
   handshakeMs: 10_000,
-  /**
-   * For the first request to start, and for each request to arrive completely. The API server keeps idle connections for
-   * 90 s and does not repeat a POST that meets a closing one: close later than that. The same applies to its unused
-   * connections, which Node cannot tell from connections with a slow first request.
-   */
+  /** The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: close later. */
   requestMs: 120_000,
-  /** Between two requests. */
   idleMs: 120_000,
   /** A connection ends with its first response after this time, or up to twice this time: new replicas get requests. */
   lifetimeMs: 300_000,
-  /** For the rest of a request that is already answered. */
   lingerMs: 5_000,
   /** The API server writes a request at once. A slower client may hold the connection on purpose. */
   slowAfterMs: 5_000,
@@ -65,7 +55,6 @@ export type WebhookLimits = typeof WEBHOOK_LIMITS;
 /** TCP keep-alive detects a vanished client this long after its last packet, in milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
 
-/** Registers the routes without listening: tests inject requests, `serve` calls `listen`. */
 export function buildWebhookServer(
   certificate: ServingCertificate,
   options: WebhookServerOptions,
@@ -115,7 +104,6 @@ export function buildWebhookServer(
   return app;
 }
 
-/** Closes connections after their response, when they are old, or while draining. @returns whether a response is the last one */
 function closeConnections(
   app: WebhookServer,
   isDraining: () => boolean,
@@ -137,7 +125,6 @@ function closeConnections(
       done(null, payload);
       return;
     }
-    // A response to an incomplete request, e.g. to a body with another content type.
     void reply.header('content-length', Buffer.byteLength(payload));
     done(null, drainAfter(payload, raw, lingerMs));
   });
@@ -148,7 +135,6 @@ function closeConnections(
 const pathOf = (request: FastifyRequest<RouteGenericInterface, Server>): string =>
   withoutPathTokens(request.url.split('?', 1)[0]?.slice(0, 200) ?? '');
 
-/** PEM: the leaf with its intermediates, and the private key. */
 export interface ServingCertificate {
   readonly chain: string;
   readonly key: string;
@@ -163,17 +149,10 @@ const CIPHERS = [
   'ECDHE+CHACHA20',
 ].join(':');
 
-/**
- * No renegotiation: a client could make the server sign again and again. No session tickets: a resumed session does not
- * ask for the client certificate again, and the API server never resumes one.
- */
+/** A client could make the server sign again and again; a resumed session does not ask for the client certificate again. */
 const NEVER = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
 
-/**
- * The complete TLS options. A swap must repeat all of them: Node resets missing options to its defaults.
- *
- * @param clientCa PEM of the CAs of client certificates; undefined: the server requests no client certificate
- */
+/** A swap must repeat all of them: Node resets missing options. @param clientCa PEM; undefined: no client certificate */
 export function secureOptions({ chain, key }: ServingCertificate, clientCa?: string) {
   return {
     cert: chain,
@@ -185,10 +164,7 @@ export function secureOptions({ chain, key }: ServingCertificate, clientCa?: str
   } as const satisfies SecureContextOptions;
 }
 
-/**
- * Presents `certificate` on new connections. Open connections keep theirs.
- * @throws if key and certificate do not match; the server keeps its current certificate
- */
+/** Open connections keep theirs. @throws if key and certificate do not match; the server keeps its current certificate */
 export function swapCertificate(
   server: Pick<Server, 'setSecureContext'>,
   certificate: ServingCertificate,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { SpanStatusCode } from '@opentelemetry/api';
 import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
@@ -28,18 +28,6 @@ function start(sampler: SamplerOptions = { kind: 'always-on', parentBased: true 
   };
   return { tracing, spans, spanOf };
 }
-
-test('a request continues the trace of its client, and its span has a kind', () => {
-  const { tracing, spanOf } = start();
-  tracing.server('validate e', from('01'), { a: 1, left: undefined }).end({ b: true });
-  const span = spanOf('validate e');
-  expect(span.spanContext().traceId).toBe(TRACE);
-  expect(span.parentSpanContext?.spanId).toBe(PARENT);
-  expect(span.kind).toBe(SpanKind.SERVER);
-  expect(span.attributes).toEqual({ a: 1, b: true });
-  expect(span.status.code).toBe(SpanStatusCode.UNSET);
-  expect(span.resource.attributes).toMatchObject({ 'service.name': 'gatehouse' });
-});
 
 test.each([{}, { traceparent: 'nonsense' }, { traceparent: `00-${'0'.repeat(32)}-${PARENT}-01` }])(
   'with the headers %j a new trace starts',
@@ -95,19 +83,6 @@ test('work returns its result, and the span records an exception without its mes
   const broken = spanOf('broken');
   expect(broken.attributes).toEqual({ 'error.type': 'RangeError' });
   expect(broken.status).toEqual({ code: SpanStatusCode.ERROR });
-});
-
-test('nested work is a child, and notes go to the inner span', async () => {
-  const { tracing, spanOf } = start();
-  await tracing.work('outer', {}, () =>
-    tracing.work('inner', {}, () => {
-      tracing.note({ objects: 3 });
-      return Promise.resolve();
-    }),
-  );
-  expect(spanOf('inner').parentSpanContext?.spanId).toBe(spanOf('outer').spanContext().spanId);
-  expect(spanOf('inner').attributes).toEqual({ objects: 3 });
-  expect(spanOf('outer').attributes).toEqual({});
 });
 
 test('an exemplar names only a sampled trace', () => {
@@ -173,15 +148,4 @@ test('an unavailable collector is logged once per minute, with the number of los
   wait(1_000);
   send(5);
   expect(warn.mock.calls.map(([fields]) => fields)).toMatchObject([{ lost: 2 }, { lost: 12 }]);
-});
-
-test('the recovery of the collector is logged once', () => {
-  const { warn, info, send, succeed } = failingExport();
-  send(1);
-  send(1);
-  succeed();
-  expect(send(1)).toEqual([ExportResultCode.SUCCESS]);
-  send(1);
-  expect(warn).toHaveBeenCalledTimes(1);
-  expect(info.mock.calls).toEqual([[{ lost: 1 }, 'traces are sent again']]);
 });

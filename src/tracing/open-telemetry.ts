@@ -54,7 +54,6 @@ export type SamplerOptions = { readonly parentBased: boolean } & (
 
 /** Longest attribute value, in characters. Our own values are shorter, but clients may send longer ones. */
 const LONGEST_VALUE = 1_024;
-/** How long the process waits for its last spans when it ends, in milliseconds. */
 const CLOSE_MS = 5_000;
 
 /** The exporter reads further options (headers, compression, certificates) from `OTEL_EXPORTER_OTLP_*`. */
@@ -78,7 +77,6 @@ interface ActiveSpan {
   ended: boolean;
 }
 
-/** @param resource attributes; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override them */
 export function createTracing(
   processor: SpanProcessor,
   sampler: SamplerOptions,
@@ -191,10 +189,7 @@ const defined = (attributes: Attributes): Record<string, string | number | boole
 /** A collector may be down for a while, and spans arrive all the time. */
 const LOG_EVERY_MS = 60_000;
 
-/**
- * Wraps `exporter`: logs how many spans it loses, at most once a minute, and logs when it works again.
- * @param now in milliseconds
- */
+/** Logs how many spans are lost, at most once a minute, and when the exporter works again. @param now in milliseconds */
 export function logLosses(
   exporter: SpanExporter,
   log: Pick<Log, 'info' | 'warn'>,

@@ -1,11 +1,7 @@
-/**
- * Traces show where the process spends its time. Each traced folder declares the part of this interface that it uses,
- * and does not import OpenTelemetry: its SDK is loaded only when tracing is configured.
- */
+/** Each traced folder declares the part that it uses. OpenTelemetry's SDK is loaded only when tracing is configured. */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A unit of work with a start and an end. */
 export interface Span {
   /** Spans that `work` starts, synchronously or later, are children of this span. */
   readonly run: <T>(work: () => T) => T;
@@ -22,7 +18,6 @@ export interface Tracing {
   readonly client: (name: string, attributes: Attributes) => Span | undefined;
   /** Internal work, as a child of the active span or as a new trace. Records the name of an error and rethrows it. */
   readonly work: <T>(name: string, attributes: Attributes, work: () => Promise<T>) => Promise<T>;
-  /** Adds attributes to the active span; without one, it does nothing. */
   readonly note: (attributes: Attributes) => void;
   /** The exemplar of the active span; undefined unless its trace is sampled. */
   readonly exemplar: () => Exemplar | undefined;

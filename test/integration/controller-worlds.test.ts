@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 
 import { applyManifests } from '../../src/cli/deploy-manifests.ts';
 import { NAMESPACE, startApi } from '../../src/cli/sandbox/api.ts';
-import { startControllerSuite, type ControllerSuite } from '../../src/cli/sandbox/controller-suite.ts';
+import { startControllerSuite, type ControllerSuite } from '../../src/testing.ts';
 import { resolveConfig } from '../../src/config/config.ts';
 import { compileController } from '../../src/controllers/compile-controller.ts';
 import { defineController, type ControllerDefinition } from '../../src/controllers/controller.ts';

@@ -105,7 +105,7 @@ async function review({ policies, objects, old, existing = [], crds = CRDS, flag
       ...flags,
     },
     { recursive: false, standardInput: () => '' },
-    { handlers: [], logFor: () => SILENT, ownNamespace: 'gatehouse-system', now: NOW },
+    { handlers: [], ownNamespace: 'gatehouse-system', now: NOW },
   );
   return {
     notes,
@@ -113,9 +113,6 @@ async function review({ policies, objects, old, existing = [], crds = CRDS, flag
     verdicts: reviewed.map(({ result }) => result.verdict),
   };
 }
-
-const silent = () => undefined;
-const SILENT = { debug: silent, info: silent, warn: silent, error: silent };
 
 test('objects under review can refer to each other, and to existing objects', async () => {
   const { verdicts } = await review({

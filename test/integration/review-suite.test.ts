@@ -19,14 +19,11 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const silent = () => undefined;
-
 async function run(path: string, recursive = false) {
   return await runSuites(
     [join(folder, path)],
     { recursive, standardInput: () => '' },
     {
-      logFor: () => ({ debug: silent, info: silent, warn: silent, error: silent }),
       ownNamespace: 'gatehouse-system',
       now: new Date('2026-11-21T12:00:00Z'),
       openHandlers: undefined,

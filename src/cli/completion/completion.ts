@@ -3,7 +3,6 @@ import { Argument, Help, type Command } from 'commander';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
-/** The script contains all commands that the program has when this command runs. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
@@ -27,14 +26,12 @@ type ListedCommand = ReturnType<typeof listed>;
 type Flag = ListedCommand['flags'][number];
 type CommandTree = readonly ListedCommand[];
 
-/** The program, then all commands below it. @param path the name of the program, as the user types it */
 export const commandTree = (command: Command, path: string): CommandTree => [
   listed(command, path),
   ...command.commands.flatMap((below) => commandTree(below, `${path} ${below.name()}`)),
 ];
 
 const listed = (command: Command, path: string) => ({
-  /** Including the parent commands, e.g. `gatehouse restore open`. */
   path,
   commands: command.commands.map((below) => ({
     name: below.name(),
@@ -43,14 +40,11 @@ const listed = (command: Command, path: string) => ({
   flags: new Help()
     .visibleOptions(command)
     .map(({ long, short, description, required, optional, argChoices = [] }) => ({
-      /** `--output` and, if it has one, `-o`. */
       names: [long, short].filter((name) => name !== undefined),
       description: firstLine(description),
       takesValue: required || optional,
-      /** Allowed values; empty: any value. */
       choices: argChoices,
     })),
-  /** Allowed values of the first argument; empty: any value. */
   choices: command.registeredArguments[0]?.argChoices ?? [],
 });
 
@@ -121,7 +115,6 @@ export function zshCompletion(commands: CommandTree): string {
   );
 }
 
-/** Shell code that follows the words of the line from command to subcommand. */
 const descent = (commands: CommandTree, word: string): readonly string[] => [
   `    case "$at ${word}" in`,
   `      ${pathsBelow(commands, quote).join(' | ')}) at="$at ${word}" ;;`,
@@ -131,7 +124,6 @@ const descent = (commands: CommandTree, word: string): readonly string[] => [
 const pathsBelow = ([, ...below]: CommandTree, quoted: (path: string) => string): readonly string[] =>
   below.map(({ path }) => quoted(path));
 
-/** The flags that take a value. */
 const valued = (commands: CommandTree) =>
   commands.flatMap(({ path, flags }) =>
     flags
@@ -151,7 +143,6 @@ const wordsOf = ({ commands, flags, choices }: ListedCommand) => [
   ),
 ];
 
-/** Quotes any text as a single word for bash and zsh. */
 const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 const lines = (...all: readonly string[]): string => `${all.join('\n')}\n`;

@@ -34,11 +34,7 @@ const RESTORE_TIMEOUT_MS = 10_000;
 const CERTIFICATE_MARGIN_MS = 3_600_000;
 const HEALTH_POLL_MS = 50;
 
-/**
- * Resolves after `draining` is aborted, the entries are restored, and the API server has had time to observe the
- * change.
- * @throws when the session cannot start or continue
- */
+/** Resolves after `draining` is aborted, and the API server has observed that the entries are restored. */
 export async function runDevSession(
   context: Context<Config>,
   url: DevUrl,
@@ -90,13 +86,10 @@ export async function runDevSession(
 /** The leader in the cluster has paused its own by now, or does so in a moment: two leaders are safe. */
 function startControllersHere(context: Context, { handlers }: Replica, signal: AbortSignal) {
   const { client, identity, log } = context;
-  const { record } = createEventRecorder({
-    ...{ client, log, component: 'gatehouse', instance: identity, signal },
-  });
+  const { record } = createEventRecorder({ client, log, component: 'gatehouse', instance: identity, signal });
   return startControllers({ ...context, record }, handlers.controllers, signal);
 }
 
-/** What the session reads and writes in the API server, as the user of the kubeconfig. */
 function sessionAccess(
   context: Context<Config>,
   { registry, handlers, detectors, paths }: Pick<Replica, 'registry' | 'handlers' | 'detectors' | 'paths'>,
@@ -161,10 +154,7 @@ async function whenHealthy(checks: Webhooks['checks'], signal: AbortSignal): Pro
 const REACHABLE_TIMEOUT_MS = 15_000;
 const RETRY_MS = 250;
 
-/**
- * Sends dry runs until the API server calls this machine.
- * @throws with the message of the API server if it never does
- */
+/** Sends dry runs until the API server calls this machine. @throws with its message if it never does */
 async function checkReachable(
   { client, config, serverClock, log }: Context,
   wasAsked: () => boolean,
@@ -194,7 +184,6 @@ async function checkReachable(
   }
 }
 
-/** Resolves when the signal aborts. @throws DevSessionRefused */
 async function renewSession(
   context: Context,
   { reconcile }: RunningDevSession,

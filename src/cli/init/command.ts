@@ -1,4 +1,3 @@
-/** The command line of `gatehouse init`. */
 import type { Command } from 'commander';
 
 const HELP = `

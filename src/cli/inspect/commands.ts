@@ -1,4 +1,3 @@
-/** The command lines of `gatehouse status` and `gatehouse doctor`. */
 import { Option, type Command } from 'commander';
 
 import { addClusterFlags, namespaceName, outputOption } from '../terminal/options.ts';

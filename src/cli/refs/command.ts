@@ -1,4 +1,3 @@
-/** The command line of `gatehouse refs`. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import { addClusterFlags, namespaceName } from '../terminal/options.ts';

@@ -15,39 +15,29 @@ import {
 import { escapeControls, printable } from '../../json/printable.ts';
 import { paint, type Cell } from '../terminal/output.ts';
 
-/** One field that names another object. */
 interface Link {
   readonly from: ObjectRef;
   readonly to: ObjectRef;
-  /** e.g. `spec.disks[1].class`; `metadata.ownerReferences` for an owner. */
   readonly field: string;
-  /** Undefined for an owner reference. */
   readonly by: { readonly policy: string; readonly reference: string } | undefined;
   /** An owner reference names one object by its uid; undefined: the name decides. */
   readonly uid?: string | undefined;
 }
 
-/** A kind whose objects are read. */
 export type ReadKind = GroupResource & {
   readonly kind: string;
   readonly namespaced: boolean;
-  /** The singular and short names. */
   readonly aliases?: readonly string[];
 };
 
-/** Why the answer may be incomplete. */
 interface Gap {
   readonly kind: GroupResource;
-  /** The only namespace that could be read; undefined: none. */
   readonly readNamespace: string | undefined;
 }
 
 export type RefsGraph = ReturnType<typeof createGraph>;
 
-/**
- * @param policies with references
- * @param namespaces undefined: unknown, so that a namespaceSelector excludes nothing
- */
+/** @param namespaces undefined: unknown, so that a namespaceSelector excludes nothing */
 export function createGraph(
   policies: readonly CompiledPolicy[],
   kinds: readonly ReadKind[],
@@ -64,16 +54,12 @@ export function createGraph(
     /** Undefined: the kind of the object could not be read, so whether it exists is not known. */
     exists: (object: ObjectRef): boolean | undefined =>
       known.has(targetKey(object)) || (gaps.some((gap) => isIn(gap, object)) ? undefined : false),
-    /** Whether the link names an earlier object, with another uid than the object that has the name now. */
     isFormer: ({ to, uid }: Link): boolean => {
       const now = known.get(targetKey(to));
       return uid !== undefined && now !== undefined && uid !== now;
     },
-    /** In the order of fields. */
     from: (object: ObjectRef): readonly Link[] => forward.get(targetKey(object)) ?? [],
-    /** In the order of reading. */
     to: (object: ObjectRef): readonly Link[] => backward.get(targetKey(object)) ?? [],
-    /** The objects of the kind could not be read. @param readNamespace the only namespace in which they could */
     addUnread: ({ group, resource }: GroupResource, readNamespace?: string): void => {
       gaps.push({ kind: { group, resource }, readNamespace });
     },
@@ -146,12 +132,8 @@ type Direction = 'refersTo' | 'referredBy';
 
 interface Branch {
   readonly object: ObjectRef;
-  /** The fields that connect it with the object above. */
   readonly links: readonly Link[];
-  /**
-   * `missing`: it does not exist; `former`: it does not exist, and another object has its name; `unknown`: it may not be
-   * read.
-   */
+  /** `missing` and `former` do not exist, and another object has the name of a former one; `unknown`: not readable. */
   readonly state: 'exists' | 'missing' | 'former' | 'unknown';
   /** The fields name an earlier object, with another uid than the object that has the name now. */
   readonly isFormer: boolean;
@@ -175,7 +157,6 @@ export function walk(graph: RefsGraph, object: ObjectRef, depth: number) {
   return { object, refersTo, referredBy, gaps: graph.gaps, cut: budget.left < 0 };
 }
 
-/** By kind, namespace, name and field. */
 const bySource = (left: Link, right: Link): number =>
   compareText(targetKey(left.from), targetKey(right.from)) || compareText(left.field, right.field);
 

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
 
-import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { formatDot, formatTree, treeJson, createGraph, type ReadKind, walk } from './graph.ts';
-import { versionInForce } from './refs.ts';
 
 const GROUP = 'infra.example.com';
 const NODES: ReadKind = { group: GROUP, resource: 'servers', kind: 'Server', namespaced: true };
@@ -29,11 +27,6 @@ const node = (name: string, spec: object, owners: readonly string[] = []): KubeO
       ...{ apiVersion: `${GROUP}/v1`, kind: 'Server', name: owner, uid: owner },
     })),
   },
-});
-
-const withUid = (object: KubeObject, uid: string): KubeObject => ({
-  ...object,
-  metadata: { ...object.metadata, uid },
 });
 
 function graphOf(...objects: readonly KubeObject[]) {
@@ -74,37 +67,6 @@ is referred to by
     const graph = graphOf(node('a', { next: 'b' }));
     graph.addUnread(NODES);
     expect(shown(graph, 'a')).toContain('unknown: its kind could not be read');
-  });
-
-  test('names what could not be read, and does not say that nothing refers to the object', () => {
-    const graph = graphOf(node('a', { next: 'b' }));
-    graph.addUnread(NODES, 'store');
-    expect(graph.exists(refOf('b'))).toBe(false);
-    expect(graph.exists({ ...refOf('b'), namespace: 'other' })).toBeUndefined();
-    expect(shown(graph, 'a')).toContain('nothing that could be read refers to it');
-    expect(treeJson(walk(graph, refOf('a'), 1))).toMatchObject({
-      gaps: [{ resource: 'servers.infra.example.com', readNamespace: 'store' }],
-    });
-  });
-
-  test('does not take an object for an earlier one with its name', () => {
-    const owner = withUid(node('owner', { next: 'other' }), 'new');
-    const graph = graphOf(owner, node('current', {}), node('old', {}, ['owner']), node('other', {}));
-    expect(shown(graph, 'old')).toContain(`refers to
-└── servers.infra.example.com store/owner   owner reference to an earlier object with this name (uid owner)   does not exist
-
-`);
-    expect(shown(graph, 'owner')).toContain(
-      '└── servers.infra.example.com store/old   owner reference to an earlier object with this name (uid owner)',
-    );
-    expect(treeJson(walk(graph, refOf('old'), 2))).toMatchObject({
-      refersTo: [{ state: 'former', fields: [{ field: 'metadata.ownerReferences', uid: 'owner' }] }],
-    });
-    const dot = formatDot(walk(graph, refOf('old'), 2));
-    expect(dot).toContain('-> "servers.infra.example.com/store/owner#owner"');
-    expect(dot).not.toContain('servers.infra.example.com/store/owner"');
-    const alive = graphOf(withUid(owner, 'owner'), node('old', {}, ['owner']));
-    expect(shown(alive, 'old')).toContain('store/owner   owner reference\n');
   });
 
   test('without the labels of namespaces, a namespaceSelector excludes nothing', () => {
@@ -161,47 +123,4 @@ test('the name of an owner cannot control the terminal, in any format', () => {
   const all = formatTree(tree, false) + formatDot(tree);
   for (const control of ['\u001b', '\u0007', '\u202e']) expect(all).not.toContain(control);
   expect(formatDot(tree)).toContain(String.raw`x\\u001b]0;title\\u0007\\u202e`);
-});
-
-describe('the version of a policy in force', () => {
-  const spec = { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } };
-  const earlier = { ...spec, enforcement: 'Warn' as const };
-  const policy = (status: 'True' | 'False', inForce: boolean): AdmissionPolicy => ({
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', spec },
-    metadata: { name: 'nodes', generation: 3 },
-    status: {
-      conditions: [
-        {
-          ...{ type: 'Ready', status, reason: 'Invalid', message: 'spec.x: wrong\n(generation 2 stays)' },
-          lastTransitionTime: '2026-01-01T00:00:00Z',
-        },
-      ],
-      ...(inForce ? { inForce: { generation: 2, spec: earlier } } : {}),
-    },
-  });
-  const chosen = (given: AdmissionPolicy) => {
-    const notes: string[] = [];
-    const { enforcement } = versionInForce(given, notes).spec;
-    return { enforcement, notes };
-  };
-
-  test('is the newest one if it is ready', () => {
-    expect(chosen(policy('True', true))).toEqual({ enforcement: undefined, notes: [] });
-  });
-
-  test('is the one that the status contains, with a note', () => {
-    expect(chosen(policy('False', true))).toEqual({
-      enforcement: 'Warn',
-      notes: ['AdmissionPolicy nodes: generation 3 is not ready; generation 2 is in force: spec.x: wrong'],
-    });
-  });
-
-  test('may be none', () => {
-    expect(chosen(policy('False', false))).toEqual({
-      enforcement: undefined,
-      notes: [
-        'AdmissionPolicy nodes: generation 3 is not in force, and no other is: its references are not enforced: spec.x: wrong',
-      ],
-    });
-  });
 });

@@ -25,15 +25,14 @@ import { parseJson } from '../../json/json.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import type { Resource } from '../../kube/object.ts';
 import { storedObjects } from '../../runtime/policies/stored-objects.ts';
-import { withCluster, type UserCluster } from '../connect.ts';
-import { loadClusterPolicies, NEVER } from '../review/cluster/load.ts';
+import { NEVER, withCluster, type UserCluster } from '../connect.ts';
+import { loadClusterPolicies } from '../review/cluster/load.ts';
 import { withProgress, type ProgressLine } from '../terminal/progress.ts';
 import { uniqueBy } from '../../json/objects.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { conditionOf } from '../inspect/status/report/policies.ts';
 
-/** Prints the result. @returns the exit code */
 export async function refs(object: string, flags: RefsFlags): Promise<0 | 1 | 2> {
   try {
     const { graph, notes } = await (flags.filename === undefined ? readClusterGraph(flags) : ofFiles(flags));
@@ -88,7 +87,6 @@ function ofFiles({
   return Promise.resolve({ graph, notes: [...notes] });
 }
 
-/** @throws UnusableInput if the text names no kind that policies connect, or more than one */
 function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds }: RefsGraph): ObjectRef {
   const [, kindName = '', name = ''] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
   refuse(name === '' ? [`"${text}" is not an object: write <kind>/<name>, such as Server/web`] : []);
@@ -108,7 +106,6 @@ function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds 
 const isNamed = ({ group, resource, kind }: ReadKind, name: string): boolean =>
   [resource, kind.toLowerCase(), `${resource}.${group}`, `${kind.toLowerCase()}.${group}`].includes(name);
 
-/** What could not be read is a gap of the graph, with a note. */
 const readClusterGraph = (flags: RefsFlags): Promise<Loaded> =>
   withCluster(
     flags,
@@ -117,20 +114,13 @@ const readClusterGraph = (flags: RefsFlags): Promise<Loaded> =>
       const options = { recursive: flags.recursive === true };
       const notes: string[] = [];
       const versionOf = (policy: Parameters<typeof versionInForce>[0]) => versionInForce(policy, notes);
-      const { policies, broken } = await loadClusterPolicies(
-        cluster,
-        flags,
-        options,
-        OWN_NAMESPACE,
-        versionOf,
-      );
-      notes.push(
-        ...broken.map(
-          ({ name, message }) => `the references of AdmissionPolicy ${name} are left out: ${message}`,
-        ),
-      );
+      const loaded = await loadClusterPolicies(cluster, flags, options, OWN_NAMESPACE, versionOf);
+      for (const { name, message } of loaded.broken)
+        notes.push(`the references of AdmissionPolicy ${name} are left out: ${message}`);
       const scope = { namespace: flags.namespace ?? 'default', notes };
-      const graph = await withProgress((line) => readGraph(cluster, connecting(policies), scope, line));
+      const graph = await withProgress((line) =>
+        readGraph(cluster, connecting(loaded.policies), scope, line),
+      );
       return { graph, notes };
     },
     { parse: parseJson },
@@ -235,7 +225,6 @@ interface Loaded {
 /** The namespace of Gatehouse decides only what policies may govern there: nothing. */
 const OWN_NAMESPACE = 'gatehouse-system';
 
-/** @throws UnusableInput if no policy has a reference */
 function connecting(policies: readonly CompiledPolicy[]): readonly CompiledPolicy[] {
   const found = policies.filter(({ references }) => references.length > 0);
   refuse(found.length === 0 ? ['no AdmissionPolicy has a reference: pass policies with -p'] : []);
@@ -248,8 +237,7 @@ const kindsOf = (policies: readonly CompiledPolicy[]): readonly GroupResource[] 
     groupResourceName,
   );
 
-/** @param notes receives a line for each policy whose newest version is not in force */
-export function versionInForce(policy: AdmissionPolicy, notes: string[]): AdmissionPolicy {
+function versionInForce(policy: AdmissionPolicy, notes: string[]): AdmissionPolicy {
   const { metadata, status } = policy;
   const { status: ready, message } = conditionOf(policy, 'Ready');
   if (ready === 'True') return policy;

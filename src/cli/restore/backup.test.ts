@@ -26,12 +26,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const server = (name: string, version = 'v1') =>
-  JSON.stringify({
-    apiVersion: `example.com/${version}`,
-    kind: 'Server',
-    metadata: { namespace: 'shop', name },
-  });
+const objectText = (kind: string, metadata: object, version = 'v1') =>
+  JSON.stringify({ apiVersion: `example.com/${version}`, kind, metadata });
+const server = (name: string, version?: string) => objectText('Server', { namespace: 'shop', name }, version);
 const path = (name: string, version = '') =>
   `resources/servers.example.com${version}/namespaces/shop/${name}.json`;
 
@@ -41,11 +38,7 @@ const FILES: Readonly<Record<string, string>> = {
   [path('db', '/v1-preferredversion')]: server('db'),
   [path('db', '/v1beta1')]: server('db', 'v1beta1'),
   [path('only', '/v1-preferredversion')]: server('only'),
-  'resources/zones.example.com/cluster/red.json': JSON.stringify({
-    apiVersion: 'example.com/v1',
-    kind: 'Zone',
-    metadata: { name: 'red' },
-  }),
+  'resources/zones.example.com/cluster/red.json': objectText('Zone', { name: 'red' }),
   'velero-backup.json': '{}',
 };
 
@@ -93,18 +86,13 @@ const EXPECTED = [
 ];
 
 describe('a Velero backup', () => {
-  test('is read from its archive: each object once, in the version that Velero restores', async () => {
-    const file = await archive(FILES);
-    expect(isVeleroBackup(file)).toBe(true);
-    expect(await found(file)).toEqual(EXPECTED);
-  });
-  test('is read from its unpacked folder', async () => {
-    expect(isVeleroBackup(unpacked(FILES))).toBe(true);
-    expect(await found(folder)).toEqual(EXPECTED);
-  });
-  test('is read with paths that start with ./', async () => {
-    const dotted = Object.fromEntries(Object.entries(FILES).map(([name, text]) => [`./${name}`, text]));
-    expect(await found(await archive(dotted))).toEqual(EXPECTED);
+  test.each([
+    ['its archive', archive],
+    ['its unpacked folder', unpacked],
+  ])('is read from %s: each object once, in the version that Velero restores', async (_from, make) => {
+    const path = await make(FILES);
+    expect(isVeleroBackup(path)).toBe(true);
+    expect(await found(path)).toEqual(EXPECTED);
   });
   test('is read with a path of more than 100 characters', async () => {
     const name = 'x'.repeat(200);
@@ -141,12 +129,10 @@ describe('a backup is refused', () => {
     symlinkSync('/etc', join(folder, 'resources', 'evil'));
     await expect(readBackup(folder)).rejects.toThrow('resources/evil: it is a link');
   });
-  test('if its archive is truncated', async () => {
+  test('if its archive is truncated, or does not exist', async () => {
     const file = join(folder, 'cut.tar.gz');
     writeFileSync(file, gzipSync(Buffer.alloc(4096, 'x')).subarray(0, 20));
     await expect(readBackup(file)).rejects.toThrow('cut.tar.gz: ');
-  });
-  test('if it does not exist', async () => {
     await expect(readBackup(join(folder, 'none.tar.gz'))).rejects.toThrow('no such file');
   });
   test.each([
@@ -178,12 +164,10 @@ describe('the newest backup', () => {
     const newest = veleroBackup('a', '2026-03-02T01:00:00Z', 'PartiallyFailed');
     utimesSync(newest, 1, 1);
     veleroBackup('b', '2026-03-01T01:00:00Z');
-    expect(newestBackup(folder)).toEqual({ path: newest, takenAt: new Date('2026-03-02T01:00:00Z') });
+    for (const from of [folder, join(folder, 'backups')])
+      expect(newestBackup(from)).toEqual({ path: newest, takenAt: new Date('2026-03-02T01:00:00Z') });
   });
-  test('is also found from the folder with the backups', () => {
-    const only = veleroBackup('a', '2026-03-02T01:00:00Z');
-    expect(newestBackup(join(folder, 'backups')).path).toBe(only);
-  });
+
   test.each(['InProgress', 'Failed', 'Deleting', ''])('is not one in the phase "%s"', (phase) => {
     const complete = veleroBackup('old', '2026-03-01T01:00:00Z');
     veleroBackup('new', '2026-03-02T01:00:00Z', phase);
@@ -203,17 +187,11 @@ describe('the newest backup', () => {
   });
 });
 
-describe('an error names the folder or the file', () => {
-  test('without a backup', () => {
-    expect(() => newestBackup(folder)).toThrow(`${folder}: there is no backup`);
-  });
-  test('without the folder', () => {
-    expect(() => newestBackup(join(folder, 'none'))).toThrow('no such file');
-  });
-  test('with a broken index', () => {
-    veleroBackup('a', '2026-03-02T01:00:00Z');
-    const broken = write('backups/b/velero-backup.json', '{');
-    write('backups/b/b.tar.gz', '');
-    expect(() => newestBackup(folder)).toThrow(`${broken}: `);
-  });
+test('an error names the folder without a backup, or the file with a broken index', () => {
+  expect(() => newestBackup(folder)).toThrow(`${folder}: there is no backup`);
+  expect(() => newestBackup(join(folder, 'none'))).toThrow('no such file');
+  veleroBackup('a', '2026-03-02T01:00:00Z');
+  const broken = write('backups/b/velero-backup.json', '{');
+  write('backups/b/b.tar.gz', '');
+  expect(() => newestBackup(folder)).toThrow(`${broken}: `);
 });

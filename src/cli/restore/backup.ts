@@ -27,7 +27,6 @@ import { isJsonObject, parseJson, textIn } from '../../json/json.ts';
 
 type BackupLimits = Readonly<Record<keyof typeof BACKUP_LIMITS, number>>;
 
-/** Whether the path is a gzip file, or a folder with the layout of a Velero backup. */
 export function isVeleroBackup(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return false;
@@ -46,7 +45,6 @@ function isGzip(path: string): boolean {
   }
 }
 
-/** @throws UnusableBackup with the path and the reason */
 export async function readBackup(path: string, limits: BackupLimits = BACKUP_LIMITS): Promise<Backup> {
   const collector = createBackupCollector();
   try {
@@ -58,7 +56,6 @@ export async function readBackup(path: string, limits: BackupLimits = BACKUP_LIM
   }
 }
 
-/** Counts files and bytes. @throws UnusableBackup over a limit */
 function createMeter(limits: BackupLimits) {
   let [files, bytes] = [0, 0];
   return {
@@ -132,7 +129,6 @@ function readFolder(root: string, collector: BackupCollector, limits: BackupLimi
   walk(root);
 }
 
-/** An archive, and when its backup was taken. */
 export interface FoundBackup {
   readonly path: string;
   readonly takenAt: Date;
@@ -140,12 +136,9 @@ export interface FoundBackup {
 
 /** A location of Velero has `backups/<name>/<name>.tar.gz`, with `velero-backup.json` next to it. */
 const INDEX = 'velero-backup.json';
-/** The phases of a backup whose archive is complete. */
 const USABLE = ['Completed', 'PartiallyFailed', 'Finalizing', 'FinalizingPartiallyFailed'];
-/** Velero writes a few kilobytes. */
 const LONGEST_INDEX = 2 ** 20;
 
-/** @throws UnusableBackup if the folder cannot be read, or contains no usable backup */
 export function newestBackup(folder: string): FoundBackup {
   const [newest] = candidates(folder).toSorted((a, b) => b.takenAt.getTime() - a.takenAt.getTime());
   if (newest === undefined)
@@ -159,7 +152,7 @@ function candidates(folder: string): readonly FoundBackup[] {
   const location = join(folder, 'backups');
   const isLocation = statSync(location, { throwIfNoEntry: false })?.isDirectory() === true;
   const root = isLocation ? location : folder;
-  return namesIn(root).flatMap((name) => {
+  return reading(root, () => readdirSync(root)).flatMap((name) => {
     const path = join(root, name);
     const stats = statSync(path, { throwIfNoEntry: false }); // a backup can be deleted at any time
     if (stats?.isDirectory() === true) return ofVelero(path, name);
@@ -167,11 +160,12 @@ function candidates(folder: string): readonly FoundBackup[] {
   });
 }
 
-function namesIn(folder: string): readonly string[] {
+/** @throws UnusableBackup that names the path */
+function reading<T>(path: string, read: () => T): T {
   try {
-    return readdirSync(folder);
+    return read();
   } catch (error) {
-    throw new UnusableBackup(`${folder}: ${messageOf(error)}`, { cause: error });
+    throw new UnusableBackup(`${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -182,19 +176,9 @@ function ofVelero(folder: string, name: string): readonly FoundBackup[] {
   const size = statSync(index, { throwIfNoEntry: false })?.size;
   if (size === undefined || statSync(path, { throwIfNoEntry: false }) === undefined) return [];
   if (size > LONGEST_INDEX) throw new UnusableBackup(`${index}: it is larger than ${LONGEST_INDEX} bytes`);
-  const backup = parsed(index);
+  const backup = reading(index, () => parseJson(readFileSync(index, 'utf8')));
+  if (!isJsonObject(backup)) throw new UnusableBackup(`${index}: not a Kubernetes object`);
   const takenAt = new Date(textIn(backup, 'status', 'startTimestamp'));
   const isUsable = USABLE.includes(textIn(backup, 'status', 'phase')) && !Number.isNaN(takenAt.getTime());
   return isUsable ? [{ path, takenAt }] : [];
-}
-
-/** @throws UnusableBackup */
-function parsed(index: string) {
-  try {
-    const json = parseJson(readFileSync(index, 'utf8'));
-    if (isJsonObject(json)) return json;
-  } catch (error) {
-    throw new UnusableBackup(`${index}: ${messageOf(error)}`, { cause: error });
-  }
-  throw new UnusableBackup(`${index}: not a Kubernetes object`);
 }

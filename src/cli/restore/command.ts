@@ -1,4 +1,3 @@
-/** The command line of `gatehouse restore`. */
 import { Option, type Command } from 'commander';
 
 import { addClusterFlags, outputOption, reportOption, type ClusterFlags } from '../terminal/options.ts';
@@ -132,7 +131,6 @@ function addRehearse(restore: Command): void {
     });
 }
 
-/** The flags that Velero has too. */
 const addSelection = (command: Command): Command =>
   command
     .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list)

@@ -11,13 +11,11 @@ export interface OpenFlags {
   readonly group?: readonly string[];
   readonly namespace?: readonly string[];
   readonly operation?: readonly string[];
-  /** A duration. */
   readonly for: string;
   readonly reason?: string;
   readonly requireApproval?: boolean;
 }
 
-/** The message has one line per usage error. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
@@ -25,10 +23,6 @@ export class WrongUsage extends Error {
 type Operation = NonNullable<NonNullable<RestoreWindowSpec['match']>['operations']>[number];
 const OPERATIONS: readonly Operation[] = ['CREATE', 'UPDATE', 'DELETE'];
 
-/**
- * @param name default: `manual-` and the time
- * @throws WrongUsage with all usage errors
- */
 export function newWindow(name: string | undefined, flags: OpenFlags, now: Date): RestoreWindow {
   const { user = [], group = [], namespace = [], operation = [], reason, requireApproval } = flags;
   const users = user.map((one) => ({ user: one }));
@@ -69,7 +63,6 @@ export function newWindow(name: string | undefined, flags: OpenFlags, now: Date)
   };
 }
 
-/** A duration in milliseconds. @throws WrongUsage */
 export function readTimeout(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new WrongUsage(`--timeout ${text}: must be a duration such as 30s or 10m`);
@@ -87,6 +80,5 @@ const withoutIndex = (problem: string): string => problem.replace(/^(--\w+)\[\d+
 
 const isOperation = (text: string): text is Operation => OPERATIONS.some((one) => one === text);
 
-/** e.g. `manual-20261121-234457`, in UTC. */
 const defaultName = (now: Date): string =>
   `manual-${toTimestamp(now).replaceAll(/[-:Z]/g, '').replace('T', '-')}`;

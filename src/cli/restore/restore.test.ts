@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
-import { describeClosing, hintFor, isFinal, whyNothingToApprove } from './restore.ts';
+import { describeClosing, hintFor, isFinal } from './restore.ts';
 
 const WINDOWS = '/apis/gatehouse.dev/v1alpha1/restorewindows';
 
@@ -11,42 +11,17 @@ function refusal(method: string, path: string, code: number, reason: string, mes
   return new Error('could not open RestoreWindow "drill"', { cause });
 }
 
+const POLICIES = '/apis/gatehouse.dev/v1alpha1/admissionpolicies';
+const DOWN = 'failed calling webhook "own-opening.validate.gatehouse.dev"';
+
 test.each([
-  [
-    'RBAC refuses',
-    refusal('POST', WINDOWS, 403, 'Forbidden', 'User "bob" cannot create resource "restorewindows"'),
-    'ask for the verb "create" on restorewindows.gatehouse.dev',
-  ],
-  [
-    'RBAC refuses to list policies',
-    refusal(
-      'GET',
-      '/apis/gatehouse.dev/v1alpha1/admissionpolicies',
-      403,
-      'Forbidden',
-      'User "bob" cannot list',
-    ),
-    'ask for the verb "get" and "list" on admissionpolicies.gatehouse.dev',
-  ],
-  [
-    'Gatehouse is down',
-    refusal(
-      'POST',
-      WINDOWS,
-      500,
-      'InternalError',
-      'failed calling webhook "own-opening.validate.gatehouse.dev"',
-    ),
-    'Gatehouse does not respond',
-  ],
-  [
-    'the name is taken',
-    refusal('POST', WINDOWS, 409, 'AlreadyExists', '"drill" already exists'),
-    'another name',
-  ],
-  ['Gatehouse is not installed', refusal('GET', WINDOWS, 404, '', ''), 'install Gatehouse'],
-])('when %s, the hint says what to do', (_when, error, hint) => {
-  expect(hintFor(error)).toContain(hint);
+  ['ask for the verb "create" on restorewindows.gatehouse.dev', 'POST', WINDOWS, 403, 'Forbidden', 'no'],
+  ['the verb "get" and "list" on admissionpolicies.gatehouse.dev', 'GET', POLICIES, 403, 'Forbidden', 'no'],
+  ['Gatehouse does not respond', 'POST', WINDOWS, 500, 'InternalError', DOWN],
+  ['another name', 'POST', WINDOWS, 409, 'AlreadyExists', '"drill" already exists'],
+  ['install Gatehouse', 'GET', WINDOWS, 404, '', ''],
+] as const)('the hint says what to do: %s', (hint, method, path, code, reason, message) => {
+  expect(hintFor(refusal(method, path, code, reason, message))).toContain(hint);
 });
 
 test('a refusal by Gatehouse gets no hint: its message says what to do', () => {
@@ -70,14 +45,6 @@ test('close reports whether the window was open', () => {
   expect(describeClosing(window({ closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }))).toBe(
     'RestoreWindow "drill" was closed at 2026-11-21T11:00:00Z (Expired).',
   );
-});
-
-test('only a window that requires approval can be approved', () => {
-  expect(whyNothingToApprove(window())).toContain('without approval');
-  expect(
-    whyNothingToApprove(window({}, { sweep: { relinkOwners: 'Off', requireApprovalToLink: true } })),
-  ).toContain('links no owners');
-  expect(whyNothingToApprove(window({}, { sweep: { requireApprovalToLink: true } }))).toBeUndefined();
 });
 
 const sweep = (interim: boolean): RestoreWindowStatus => ({

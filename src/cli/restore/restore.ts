@@ -17,7 +17,6 @@ export type ExitCode = 0 | 1 | 2;
 
 export interface WaitFlags extends ClusterFlags {
   readonly wait?: boolean;
-  /** A duration. */
   readonly timeout: string;
 }
 
@@ -27,7 +26,6 @@ export interface StatusFlags extends ClusterFlags {
   readonly watch?: boolean;
 }
 
-/** @throws when the API server refuses, or the window is deleted meanwhile */
 export async function openWindow(name: string | undefined, flags: WaitFlags & OpenFlags): Promise<ExitCode> {
   const { wait = true, timeout } = flags;
   const timeoutMs = readTimeout(timeout);
@@ -62,7 +60,6 @@ function failed(message: string): ExitCode {
 
 const isOpen = ({ status }: RestoreWindow): boolean => status?.phase === 'Open';
 
-/** Undefined while the window may still open. */
 function whyNotOpen({ status }: RestoreWindow): string | undefined {
   const condition = status?.conditions?.find(({ type }) => type === 'Open');
   if (condition?.status === 'False') return condition.message;
@@ -80,7 +77,6 @@ function describeOpening(window: RestoreWindow, what: string): string {
   ].join('\n');
 }
 
-/** @throws when the window does not exist, or the API server refuses */
 export async function closeWindow(name: string, flags: WaitFlags): Promise<ExitCode> {
   const { wait = false, timeout } = flags;
   readTimeout(timeout);
@@ -104,7 +100,6 @@ export function describeClosing({ metadata, spec, status }: RestoreWindow): stri
     : `${label} is closed: all checks are enforced again.`;
 }
 
-/** @throws when the window needs no approval, or the API server refuses */
 export const approveWindow = (name: string, flags: ClusterFlags): Promise<ExitCode> =>
   withCluster(flags, 'restore', async (cluster) => {
     const window = await readWindow(cluster, name);
@@ -118,8 +113,7 @@ export const approveWindow = (name: string, flags: ClusterFlags): Promise<ExitCo
     );
   });
 
-/** Undefined when the window waits for an approval. */
-export function whyNothingToApprove({ spec }: RestoreWindow): string | undefined {
+function whyNothingToApprove({ spec }: RestoreWindow): string | undefined {
   const { relinkOwners = 'Link', requireApprovalToLink = false } = spec.sweep ?? {};
   if (relinkOwners !== 'Link')
     return `spec.sweep.relinkOwners is ${relinkOwners}, so it links no owners; the field is immutable`;
@@ -129,7 +123,6 @@ export function whyNothingToApprove({ spec }: RestoreWindow): string | undefined
 const patch = ({ client }: UserCluster, name: string, spec: object, what: string): Promise<unknown> =>
   named(what, name, client.patchMerge<RestoreWindow>(RESTORE_WINDOWS, { name }, { spec }));
 
-/** @throws Error that names the window and what could not be done */
 async function named<T>(what: string, name: string, call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -138,7 +131,6 @@ async function named<T>(what: string, name: string, call: Promise<T>): Promise<T
   }
 }
 
-/** Lists all windows, or shows one. @throws when the window does not exist */
 export async function showStatus(name: string | undefined, flags: StatusFlags): Promise<ExitCode> {
   const { output, timeout, watch = false } = flags;
   readTimeout(timeout);
@@ -158,7 +150,6 @@ export async function showStatus(name: string | undefined, flags: StatusFlags): 
 
 type Reader = Pick<UserCluster, 'client'>;
 
-/** @throws when the window does not exist */
 async function readWindow({ client }: Reader, name: string): Promise<RestoreWindow> {
   const window = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name });
   if (window === undefined)
@@ -168,12 +159,7 @@ async function readWindow({ client }: Reader, name: string): Promise<RestoreWind
 
 const POLL_INTERVAL_MS = 500;
 
-/**
- * Polls a window until `accept` returns true; resolves to undefined on timeout.
- *
- * @param onPoll called with each window that is not accepted
- * @throws when the window is deleted
- */
+/** Polls a window until `accept` returns true; undefined on timeout. @throws when the window is deleted */
 async function awaitWindow(
   cluster: Reader,
   name: string,
@@ -208,11 +194,6 @@ async function reportsOf({ client }: Reader, window: string): Promise<readonly R
   }
 }
 
-/**
- * Waits for the final report, with the progress of the sweep on a terminal. Prints the window in any case.
- *
- * @throws when the window is deleted
- */
 async function showFinalReport(
   cluster: Reader,
   name: string,
@@ -246,11 +227,7 @@ function progressOf({ status }: RestoreWindow): Progress | undefined {
   return { what: resource, done: objectsScanned, total: objectsTotal };
 }
 
-/**
- * Prints an error with a hint. Wrong usage ends with exit code 2.
- *
- * @param exitCode of all other errors
- */
+/** Prints an error with a hint. Wrong usage ends with exit code 2, all other errors with `exitCode`. */
 export async function explained(
   name: string,
   exitCode: 1 | 2,
@@ -273,7 +250,6 @@ export async function explained(
 
 const VERBS: Readonly<Record<string, string>> = { GET: 'get" and "list', POST: 'create', PATCH: 'patch' };
 
-/** What to do about an error of the API server; undefined when its message says so already. */
 export function hintFor(error: unknown): string | undefined {
   const refusal = apiErrorIn(error);
   if (refusal === undefined) return undefined;
@@ -288,7 +264,6 @@ export function hintFor(error: unknown): string | undefined {
   return undefined;
 }
 
-/** `restorewindows.gatehouse.dev` for `/apis/gatehouse.dev/v1alpha1/restorewindows/drill`; other paths as they are. */
 const resourceOf = (path: string): string =>
   path.replace(
     /^\/apis\/([^/]+)\/[^/]+\/([^/]+).*$/,

@@ -15,7 +15,6 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow) {
   const { type = 'Manual', detector, ref } = spec.source ?? {};
   return {
     name: metadata.name ?? '',
-    /** `Manual`, or the detector and the object that it has detected, e.g. `velero: Restore velero/r1`. */
     source: ref === undefined ? type : `${detector ?? type}: ${ref.kind} ${objectKey(ref)}`,
     phase: status?.phase ?? 'Pending',
     /** RFC 3339, like the other times. */
@@ -23,14 +22,11 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow) {
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
     closeReason: status?.closeReason,
-    /** Undefined before the first sweep. */
     violations: status?.violations?.total,
-    /** Number of owner references that the sweep has linked again; undefined before the first sweep. */
     relinked: status?.relink?.linked,
   };
 }
 
-/** @param reports the RestoreReports of this window */
 export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport[]) {
   const { metadata, spec, status } = window;
   const parts = reports.toSorted((a, b) => a.spec.part - b.spec.part).map((report) => report.spec);
@@ -41,7 +37,6 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
     operations: spec.match?.operations ?? ['CREATE', 'UPDATE'],
     namespaces: spec.match?.namespaces?.include ?? [],
     reason: spec.reason,
-    /** The running sweep, if it takes long. */
     currentSweep: status?.currentSweep,
     lastSweep: status?.lastSweep,
     conditions: status?.conditions ?? [],
@@ -64,7 +59,6 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
   };
 }
 
-/** RestoreReports may repeat what the window lists. */
 function distinct<T>(items: readonly T[], keyOf: (item: T) => readonly unknown[]): readonly T[] {
   const byKey = new Map<string, T>();
   for (const item of items) {
@@ -165,7 +159,6 @@ function describeSweep({
   return `${objectsScanned}${of} ${objectsScanned === 1 && of === '' ? 'object' : 'objects'} since ${brief(startedAt)}, at ${resource}`;
 }
 
-/** The violations by object; only the first of an object has to show its name. */
 export const violationRows = (items: readonly Violation[]) =>
   [...Map.groupBy(items, ({ object }) => identity(object))].flatMap(([object, same]) =>
     same.map((item, index) => ({
@@ -174,7 +167,6 @@ export const violationRows = (items: readonly Violation[]) =>
     })),
   );
 
-/** A table; undefined without violations. */
 export function violationsTable({
   violations: total = 0,
   violationItems,
@@ -193,7 +185,6 @@ export function violationsTable({
 
 export const identity = (object: Violation['object']): string => `${object.kind} ${objectKey(object)}`;
 
-/** The writes whose checks the window defers. */
 export function describeDeferral({ principals, operations, namespaces }: WindowDetails): string | undefined {
   if (principals.length === 0) return undefined;
   const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
@@ -253,7 +244,6 @@ function whileOpen({ source, closeWithSource }: RestoreWindow['spec'], name: str
     : `the window closes when ${ref.kind} ${ref.name} has finished; to close it earlier: gatehouse restore close ${name}`;
 }
 
-/** What is wrong with the object, and what to do. */
 function describeViolation({ reason, message, target }: Violation): string {
   if (message !== undefined) return message;
   const place = target?.namespace === undefined ? '' : ` in namespace "${target.namespace}"`;

@@ -1,7 +1,4 @@
-/**
- * Processes a write like an API server: decoding, admission, validation and defaults, with the code of the sandbox.
- * Calls policies and handlers through the webhook configurations that Gatehouse would install.
- */
+/** Processes a write like an API server, and calls policies and handlers through the webhook configurations of Gatehouse. */
 import { randomUUID } from 'node:crypto';
 
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
@@ -24,16 +21,12 @@ import type { CallWebhook } from '../../machinery/webhooks/hook.ts';
 
 export interface Write extends Pick<AdmissionAttributes, 'type' | 'user'> {
   readonly operation: Exclude<AdmissionAttributes['operation'], 'CONNECT'>;
-  /** Undefined on DELETE. */
   readonly object: ApiObject | undefined;
-  /** Undefined on CREATE. */
   readonly old: ApiObject | undefined;
 }
 
 export interface Mutated {
-  /** The object after all mutating webhooks. */
   readonly mutated: ApiObject;
-  /** The object with the fields that the API server sets. */
   readonly prepared: ApiObject;
 }
 
@@ -42,7 +35,6 @@ export const SILENT = { warn: () => undefined, annotate: () => undefined };
 
 const GROUP = 'admissionregistration.k8s.io';
 
-/** @param storage contains the CRDs, and the Namespaces for namespace selectors */
 export function createApiServer(
   registry: ResourceRegistry,
   storage: Storage,
@@ -58,16 +50,13 @@ export function createApiServer(
   const admission = (call: CallWebhook) =>
     createAdmission({ registry, storage, convert, newUid: randomUUID, call });
   return {
-    /** Converts an object to the version of `type`. @throws ApiFailure */
     inVersion: async (object: ApiObject, type: ResourceType): Promise<ApiObject> =>
       (await convert([object], type))[0] ?? object,
-    /** Undefined on DELETE. @throws ApiFailure */
     mutate: async (write: Write, call: CallWebhook): Promise<Mutated | undefined> => {
       const attributes = attributesOf(write, write.object);
       const mutated = await admission(call).mutate(attributes, (next) => complete(next, write.type), SILENT);
       return mutated === undefined ? undefined : { mutated, prepared: prepare(write, mutated) };
     },
-    /** Validates the result of `mutate` against the schema and the webhooks. @throws ApiFailure */
     validate: async (write: Write, object: ApiObject | undefined, call: CallWebhook): Promise<void> => {
       if (object !== undefined) {
         if (write.old === undefined) validateCreate(object, write.type);
@@ -92,7 +81,6 @@ function attributesOf(
   };
 }
 
-/** Sets the fields that the API server controls. */
 function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject {
   if (operation === 'UPDATE' && old !== undefined) {
     const { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation } = old.metadata;

@@ -1,4 +1,3 @@
-/** The command line of `gatehouse review`. */
 import { Option, type Command } from 'commander';
 
 import { addClusterFlags, reportOption } from '../terminal/options.ts';

@@ -45,7 +45,6 @@ const FLAGS: readonly (readonly [keyof ReviewFlags, string, readonly Mode[]])[] 
   ['showPatch', '--show-patch', ['objects', 'suites']],
 ];
 
-/** @throws UnusableInput when flags cannot be combined */
 export function modeOf(flags: ReviewFlags): Mode {
   const mode = selectedMode(flags);
   const foreign = FLAGS.filter(([key, , modes]) => flags[key] !== undefined && !modes.includes(mode));

@@ -41,12 +41,6 @@ describe('parseDocuments', () => {
     ]);
   });
 
-  test('a key such as __proto__ is data', () => {
-    const [value] = values('__proto__: { polluted: true }');
-    expect(Object.keys(value as object)).toEqual(['__proto__']);
-    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
-  });
-
   test.each([
     ['a: [1\nb: 2', /^f\.yaml:2: /],
     ['a: 1\na: 2', /^f\.yaml:2: Map keys must be unique/],

@@ -14,21 +14,17 @@ import {
 import { messageOf } from '../../json/error-message.ts';
 import { createLocate, type Locate, jsonOfYaml, parseYamlDocuments } from './yaml.ts';
 
-/** The place of an object in the input. */
+/** The path as given, `-` for the standard input, and numbers from 1. */
 export interface Place {
-  /** The path as given; `-` is the standard input. */
   readonly file: string;
-  /** 1-based; undefined in JSON. */
   readonly line?: number;
-  /** 1-based; only for a part of an object. */
+  /** Only for a part of an object. */
   readonly column?: number;
-  /** 1-based; undefined if the file has a single document. */
+  /** Undefined if the file has a single document. */
   readonly document?: number;
-  /** The 1-based index in a list. */
   readonly item?: number;
 }
 
-/** e.g. `objects/servers.yaml:20 (document 3, item 2)` */
 export function describePlace({ file, line, column, document, item }: Place): string {
   const name = file === '-' ? 'standard input' : file;
   const parts = [
@@ -39,15 +35,12 @@ export function describePlace({ file, line, column, document, item }: Place): st
   return `${name}${at.join('')}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
 }
 
-/** A document with any content. */
 interface PlacedValue {
   readonly place: Place;
   readonly value: JsonValue;
-  /** Undefined if the value is a part of a document. */
   readonly locate?: Locate | undefined;
 }
 
-/** An object of the Kubernetes API: it has `apiVersion` and `kind`. */
 export interface PlacedObject {
   readonly place: Place;
   readonly object: JsonObject;
@@ -57,17 +50,14 @@ export interface PlacedObject {
 
 export interface Parsed<T> {
   readonly found: readonly T[];
-  /** The problems, each with its place. */
   readonly problems: readonly string[];
 }
 
-/** All results in order. */
 export const joined = <T>(all: readonly Parsed<T>[]): Parsed<T> => ({
   found: all.flatMap(({ found }) => found),
   problems: all.flatMap(({ problems }) => problems),
 });
 
-/** Parses YAML or JSON documents; skips empty ones. */
 export function parseDocuments(text: string, file: string): Parsed<PlacedValue> {
   try {
     return parse(text, file);
@@ -110,7 +100,6 @@ function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** The objects of a document; a `List` is split into its items. */
 export function objectsOf({ place, value, locate }: PlacedValue): Parsed<PlacedObject> {
   if (!isJsonObject(value))
     return problem(place, 'not a Kubernetes object: apiVersion and kind are required');
@@ -147,29 +136,20 @@ export class UnusableInput extends Error {
   override readonly name = 'UnusableInput';
 }
 
-/** @throws UnusableInput if there are problems */
 export function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new UnusableInput([...new Set(problems)].join('\n'));
 }
 
 export interface ReadOptions {
-  /** Whether to read folders recursively. */
   readonly recursive: boolean;
-  /** Reads the whole standard input; default: that of the process. */
   readonly standardInput?: () => string;
 }
 
-/**
- * The objects of all files in order; the files of a folder by name.
- *
- * @param paths as given; `-` is the standard input
- * @throws UnusableInput with all problems, by file, document and line
- */
+/** @param paths `-` is the standard input @throws UnusableInput with all problems, by file, document and line */
 export function readObjects(paths: readonly string[], options: ReadOptions): readonly PlacedObject[] {
   return readInputs([paths], options).flat();
 }
 
-/** The objects of each input. @throws UnusableInput with the problems of all inputs */
 export function readInputs(
   inputs: readonly (readonly string[] | undefined)[],
   options: ReadOptions,
@@ -210,7 +190,6 @@ const isKustomization = ({ object }: PlacedObject): boolean =>
 
 const EXTENSIONS = ['.yaml', '.yml', '.json'];
 
-/** The files of a path. */
 export function filesAt(path: string, { recursive }: Pick<ReadOptions, 'recursive'>): Parsed<string> {
   if (path === '-') return { found: [path], problems: [] };
   const stats = statSync(path, { throwIfNoEntry: false });

@@ -26,10 +26,7 @@ export type Kinds = ReturnType<typeof createKinds>;
 /** The transition time in the status of CRDs, which is not used here. */
 const EPOCH = '1970-01-01T00:00:00Z';
 
-/**
- * @param storage receives the CRDs
- * @throws UnusableInput when the API server would reject a CRD
- */
+/** @param storage receives the CRDs @throws UnusableInput when the API server would reject a CRD */
 export function createKinds(objects: readonly PlacedObject[], storage: Storage) {
   // No validation for the CRDs of Gatehouse: the tests install them.
   for (const { manifest } of customResourceDefinitions()) establish(ofJson(manifest as JsonObject), storage);
@@ -45,10 +42,8 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
   return {
     registry,
     resolve,
-    /** The type of an object, or a message why its kind is not served. */
     typeOf: (object: JsonObject): ResourceType | string =>
       registry.findKind(textIn(object, 'apiVersion'), textIn(object, 'kind')) ?? unserved(object, registry),
-    /** The schemas of a custom kind in these versions; undefined if its fields are unknown. */
     schemas: (
       { group, resource }: GroupResource,
       versions: readonly string[],
@@ -60,16 +55,12 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
       const known = types.length > 0 && types.every(({ schema }) => schema.properties !== undefined);
       return known ? types.map(({ schema }) => schemaToJson(schema)) : undefined;
     },
-    /**
-     * What is served in a group. Undefined if that is unknown: without any CRD in the input, only the built-in groups are
-     * known.
-     */
+    /** Undefined if that is unknown: without any CRD in the input, only the built-in groups are known. */
     servedIn: (group: string) =>
       objects.some(isDefinition) || served.some((type) => type.group === group)
         ? registry.all().filter((type) => type.group === group)
         : undefined,
     groups: [...new Set(registry.all().map(({ group }) => group))].filter((group) => group !== ''),
-    /** Assumptions about kinds without a CRD. */
     notes: guessed.map(describeGuess),
   };
 }
@@ -77,7 +68,6 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
 export const isDefinition = ({ object }: Pick<PlacedObject, 'object'>): boolean =>
   groupOf(object) === DEFINITIONS.group && textIn(object, 'kind') === 'CustomResourceDefinition';
 
-/** Installs a CRD and replaces an earlier one with the same name. Returns its problems. */
 function define({ object, place }: PlacedObject, storage: Storage): readonly string[] {
   const fail = (message: string) => [`${describePlace(place)}: ${message}`];
   const apiVersion = textIn(object, 'apiVersion');
@@ -120,7 +110,6 @@ function toType({ apiVersion, kind, resource, namespaced }: KindNames, custom: b
   return { ...builtInKind({ ...names, ...(namespaced ? { namespaced } : {}) }), schema: ANYTHING, custom };
 }
 
-/** A type for each kind in the input without a CRD; all its versions are served. */
 function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry): readonly ResourceType[] {
   const byKind = Map.groupBy(objects, ({ object }) => `${groupOf(object)}/${textIn(object, 'kind')}`);
   return [...byKind.values()].flatMap((same) => {
@@ -142,7 +131,6 @@ function describeGuess({ group, version, kind, resource, namespaced }: ResourceT
   return `the CustomResourceDefinition of ${kind} (${group}/${version}) is missing: assuming ${groupResourceName({ group, resource })}, ${scope}, with any fields; add it to the crds`;
 }
 
-/** The message for a kind that is served only in other versions. */
 function unserved(object: JsonObject, registry: ResourceRegistry): string {
   const versions = versionsOf(object, registry);
   const kind = textIn(object, 'kind');
@@ -151,7 +139,6 @@ function unserved(object: JsonObject, registry: ResourceRegistry): string {
   return `${kind} is not served in ${textIn(object, 'apiVersion')}, only in ${versions.join(', ')}`;
 }
 
-/** The API versions in which this kind is served. */
 function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly string[] {
   const group = groupOf(object);
   const kind = textIn(object, 'kind');
@@ -161,20 +148,12 @@ function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly st
     .map(({ version }) => (group === '' ? version : `${group}/${version}`));
 }
 
-/** The API group of an object. */
 export const groupOf = (object: JsonObject): string => splitApiVersion(textIn(object, 'apiVersion')).group;
 
-/**
- * Built-in kinds that the sandbox does not serve: only their names, so that policies can refer to e.g. `statefulsets`.
- * Their fields are not validated.
- *
- * @see `kubectl api-resources` of Kubernetes 1.37
- */
+/** Built-in kinds that the machinery does not serve: only their names. @see `kubectl api-resources` of Kubernetes 1.37 */
 interface KindNames {
-  /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   readonly kind: string;
-  /** The plural. */
   readonly resource: string;
   readonly namespaced: boolean;
 }
@@ -202,16 +181,16 @@ const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
   'storage.k8s.io/v1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
 };
 
-const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [
-  ...listed(NAMESPACED, true),
-  ...listed(CLUSTER_SCOPED, false),
-];
-
-function listed(table: typeof NAMESPACED, namespaced: boolean): readonly KindNames[] {
-  return Object.entries(table).flatMap(([apiVersion, kinds]) =>
-    kinds.map((kind) => ({ apiVersion, kind, resource: guessPlural(kind), namespaced })),
-  );
-}
+const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [NAMESPACED, CLUSTER_SCOPED].flatMap((table) =>
+  Object.entries(table).flatMap(([apiVersion, kinds]) =>
+    kinds.map((kind) => ({
+      apiVersion,
+      kind,
+      resource: guessPlural(kind),
+      namespaced: table === NAMESPACED,
+    })),
+  ),
+);
 
 /** The most likely plural of a kind; correct for all kinds of Kubernetes above. */
 export function guessPlural(kind: string): string {

@@ -33,21 +33,14 @@ import type { CompiledExpression } from '../../admission/policy/expressions/expr
 
 /** An object of a kind of Gatehouse, and its label in messages. */
 export interface Labelled<T> {
-  /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
   readonly label: string;
   readonly object: T;
-  /** The label with the place of a field. */
   readonly labelOf: (...field: Parameters<Locate>) => string;
 }
 
 const API_VERSION = `${GROUP}/${VERSION}`;
 
-/**
- * Reads the objects of a kind with defaults and validation, like the API server. Stricter in one point: an unknown
- * field is an error.
- *
- * @typeParam T from which the CRD of the kind is generated
- */
+/** Like the API server, but an unknown field is an error. @typeParam T from which the CRD of the kind is generated */
 export function readOwn<T>(
   kind: string,
   objects: readonly PlacedObject[],
@@ -64,7 +57,6 @@ export function readOwn<T>(
   return { found, problems: [...namesTwice(kind, given), ...problems] };
 }
 
-/** As `readOwn`, if it finds no problem. @throws UnusableInput with all problems */
 export function usableOwn<T>(...input: Parameters<typeof readOwn>): readonly Labelled<T>['object'][] {
   const { found, problems } = readOwn<T>(...input);
   refuse(problems);
@@ -110,7 +102,6 @@ function readOne<T>(
   }
 }
 
-/** Says which field was probably meant, if the text of the API server names one that does not exist. */
 function unknownField(text: string, { schema }: ResourceType): string {
   const [, path] = /^unknown field "(.*)"$/.exec(text) ?? [];
   const segments = path === undefined ? undefined : tryParsePath(path)?.segments;
@@ -127,7 +118,6 @@ function messagesOf({ message, status }: ApiFailure): readonly string[] {
   return causes.map(({ field = '', message: what }) => (field === '' ? what : `${field}: ${what}`));
 }
 
-/** @throws UnusableInput with all problems, by field */
 export function compilePolicies(
   objects: readonly PlacedObject[],
   { registry, ...kinds }: Kinds,
@@ -139,7 +129,6 @@ export function compilePolicies(
   return compiled.found;
 }
 
-/** The PolicyExceptions of the input. @throws UnusableInput with all problems, by field */
 export function readExceptions(
   objects: readonly PlacedObject[],
   registry: Kinds['registry'],
@@ -155,7 +144,6 @@ interface LabelledEnvironment extends Omit<CompileEnvironment, 'schemas'>, Pick<
   readonly servedIn: ServedInGroup;
 }
 
-/** Compiles one policy. The problems name its label. */
 export function compileLabelled(
   { labelOf, object: policy }: Labelled<AdmissionPolicy>,
   { schemas, servedIn, groups, ...environment }: LabelledEnvironment,
@@ -215,7 +203,6 @@ export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly str
     ),
   );
 
-/** Notes on governed kinds whose schema is unknown. */
 export function uncheckedNotes(
   policies: readonly CompiledPolicy[],
   { schemas }: Pick<Kinds, 'schemas'>,
@@ -235,11 +222,7 @@ const isBuiltIn = (name: string): boolean => {
   return !group.includes('.') || group.endsWith('.k8s.io');
 };
 
-/**
- * The match conditions that a review without an API server cannot evaluate.
- *
- * @param label of the policy or handler
- */
+/** The match conditions that a review without an API server cannot evaluate. */
 export function conditionProblems(label: string, conditions: readonly MatchCondition[]): readonly string[] {
   return conditions.flatMap(({ expression }, index) =>
     asksAuthorizer(compileMatchCondition(expression))

@@ -18,12 +18,7 @@ import { NEWEST_MINOR, OLDEST_MINOR } from '../../kube/discovery.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import { toYaml } from '../terminal/output.ts';
 
-/**
- * YAML that can be applied as it is: a ClusterRole for each policy, and another one if it acts after deletions.
- *
- * @param paths files and folders; `-` is the standard input
- * @throws UnusableInput with all problems
- */
+/** A ClusterRole for each policy, and another one if it acts after deletions. */
 export function policyManifests(paths: readonly string[]): string {
   const objects = readObjects(paths, { recursive: false });
   const { registry } = createKinds(objects, createStorage());
@@ -47,15 +42,7 @@ export function policyManifests(paths: readonly string[]): string {
 
 const NOT_PRINTED = 'it needs a MutatingAdmissionPolicy, from Kubernetes 1.36 on: add --map';
 
-/**
- * YAML that can be applied; with `map`, from Kubernetes 1.36 on. Comments say which checks stay with the webhook, and why, and
- * which Kubernetes answers the others as the webhook does.
- *
- * @param paths files and folders; `-` is the standard input. RestoreDetectors among them name who restores
- * @param map whether to print MutatingAdmissionPolicies too
- * @param minor the release of Kubernetes 1 that enforces them; undefined: the newest, and comments name what needs a newer one
- * @throws UnusableInput with all problems
- */
+/** Comments say which checks stay with the webhook, and which need a newer Kubernetes than `minor`. */
 export function nativeManifests(
   paths: readonly string[],
   { ownNamespace, map, minor }: NativeManifestOptions,
@@ -102,7 +89,6 @@ const conditionsNeed = ({ match }: CompiledPolicy): number =>
     ...match.matchConditions.map(({ expression }) => compileMatchCondition(expression).needs?.minor ?? 0),
   );
 
-/** How many checks the API server enforces. */
 const countOf = ({ checks }: NativePolicy): number => checks.filter(({ by }) => by === 'APIServer').length;
 
 /** @param tooOld the newest release that answers a check otherwise */

@@ -13,12 +13,9 @@ export type Verdict = 'allowed' | 'warned' | 'denied' | 'unchecked';
 
 export interface ReviewResult {
   readonly verdict: Verdict;
-  /** The names of the policies that apply. */
   readonly policies: readonly string[];
   readonly handlers: readonly string[];
-  /** All messages of a denial; otherwise empty. */
   readonly messages: readonly string[];
-  /** The status of a denial. */
   readonly refusal: { readonly code: number; readonly reason: string } | undefined;
   readonly causes: readonly Pick<Cause, 'field' | 'message'>[];
   readonly warnings: readonly string[];
@@ -42,7 +39,6 @@ export function describeIdentity({ kind, namespace, name }: Identity): string {
   return `${kind} ${objectKey({ namespace, name: name === '' ? '(no name)' : name })}`;
 }
 
-/** Records the decisions of policies and handlers while one object is reviewed. */
 export type Recording = ReturnType<typeof createRecording>;
 
 export const createRecording = () => ({
@@ -51,7 +47,6 @@ export const createRecording = () => ({
   denials: [] as Pick<Extract<Decision, { kind: 'deny' }>, 'message' | 'code' | 'reason' | 'causes'>[],
   warnings: new Set<string>(),
   annotations: new Map<string, Set<string>>(),
-  /** The messages of handlers that failed. */
   failures: [] as string[],
 });
 
@@ -67,11 +62,7 @@ export function recordDecision({ denials, warnings, annotations }: Recording, de
   if (decision.kind === 'deny') denials.push(decision);
 }
 
-/**
- * Combines the recorded decisions about an object.
- *
- * @param failure the error of the API server; undefined if it admits the object
- */
+/** @param failure the error of the API server; undefined if it admits the object */
 export function toReviewResult(
   { denials, failures, annotations, ...record }: Recording,
   failure: ApiFailure | undefined,

@@ -1,8 +1,7 @@
 /** `gatehouse review`: checks objects against policies and handlers, from files or in a cluster. */
 import { resolve } from 'node:path';
 
-import type { HandlerLog } from '../../admission/handlers/handler.ts';
-import { stringifyJson, textIn, type JsonObject } from '../../json/json.ts';
+import { textIn, type JsonObject } from '../../json/json.ts';
 import { counted } from '../../json/counted.ts';
 import { pick } from '../../json/objects.ts';
 import { ownNamespace } from '../../config/config.ts';
@@ -25,12 +24,11 @@ import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-erro
 import { groupOf } from './kinds.ts';
 import { isOwn } from './policies.ts';
 import { createReviewer, type ReviewRequest } from './reviewer.ts';
-import type { ReviewContext } from './stage.ts';
+import { logFor, type ReviewContext } from './stage.ts';
 
 type ExitCode = 0 | 1 | 2;
 
 interface Result {
-  /** The report in each output format. */
   readonly table: () => string;
   readonly json: () => object;
   readonly junit: () => readonly JunitSuite[];
@@ -38,7 +36,6 @@ interface Result {
   readonly exitCode: ExitCode;
 }
 
-/** Prints the result. An error ends with exit code 2. */
 export async function review(flags: ReviewFlags): Promise<ExitCode> {
   const mode = usableMode(flags);
   if (mode === undefined) return 2;
@@ -60,7 +57,6 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
   }
 }
 
-/** Prints why the flags cannot be used. */
 function usableMode(flags: ReviewFlags): ReturnType<typeof modeOf> | undefined {
   try {
     return modeOf(flags);
@@ -84,7 +80,6 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
   };
 }
 
-/** Only compiles: an invalid policy is refused with all its problems. */
 async function runPolicies(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
   const handlers = await openHandlers(flags.handlers, process.cwd());
   const existing = readInputs([flags.crds, flags.policies], options).flat();
@@ -135,9 +130,8 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
   };
 }
 
-const context = () => ({ logFor, ownNamespace: ownNamespace(), now: new Date() });
+const context = () => ({ ownNamespace: ownNamespace(), now: new Date() });
 
-/** @throws InvalidHandlers with all problems */
 async function openHandlers(source: string | undefined, from: string): Promise<readonly LoadedHandler[]> {
   if (source === undefined) return [];
   const onStray = (handler = 'unknown', error: Error) => {
@@ -147,20 +141,8 @@ async function openHandlers(source: string | undefined, from: string): Promise<r
   return await inHandler('loading', () => loadHandlers(source, from));
 }
 
-/** Handlers log to standard error, so that they do not disturb the result. */
-function logFor(handler: string): HandlerLog {
-  const write = (message: string, fields: object = {}) => {
-    const { err, ...others } = fields as { readonly err?: unknown };
-    const shown = Object.keys(others).length === 0 ? '' : ` ${stringifyJson(others)}`;
-    console.error(`handler ${handler}: ${message}${shown}`);
-    if (err instanceof Error) console.error(err.stack ?? err.message);
-  };
-  return { debug: () => undefined, info: write, warn: write, error: write };
-}
-
 const NO_POLICY = ['no AdmissionPolicy and no handler in the input: pass policies with -p'];
 
-/** @throws UnusableInput and InvalidHandlers */
 export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, context: ReviewContext) {
   const { filename = [], namespace = 'default' } = flags;
   const [given = [], old = [], ...others] = readInputs(
@@ -169,11 +151,8 @@ export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, co
   );
   const own = given.filter(({ object }) => isOwn(object));
   const reviewed = given.filter(({ object }) => !isOwn(object));
-  refuse(
-    reviewed.length === 0
-      ? [`${filename.join(', ')}: nothing to review: all objects configure Gatehouse`]
-      : [],
-  );
+  const nothing = `${filename.join(', ')}: nothing to review: all objects configure Gatehouse`;
+  refuse(reviewed.length === 0 ? [nothing] : []);
   const existing = [...others.flat(), ...own, ...old];
   const { review, notes, isEmpty } = createReviewer({ namespace, reviewed, existing }, context);
   refuse(isEmpty ? NO_POLICY : []);
@@ -204,7 +183,6 @@ function requestsFor(
   return requests;
 }
 
-/** Identifies an object in all its versions. */
 function keyOf(object: JsonObject, namespace: string): string {
   const place = textIn(object, 'metadata', 'namespace') || namespace;
   return JSON.stringify([groupOf(object), textIn(object, 'kind'), place, textIn(object, 'metadata', 'name')]);
@@ -214,10 +192,8 @@ function keyOf(object: JsonObject, namespace: string): string {
 type Compiled = Pick<ReturnType<typeof createReviewer>, 'policies' | 'handlers'>;
 
 function compiledText({ policies, handlers }: Compiled): string {
-  const parts = [
-    ...(policies.length > 0 ? [counted(policies.length, 'policy')] : []),
-    ...(handlers.length > 0 ? [counted(handlers.length, 'handler')] : []),
-  ];
+  const count = (all: readonly string[], one: string) => (all.length > 0 ? [counted(all.length, one)] : []);
+  const parts = [...count(policies, 'policy'), ...count(handlers, 'handler')];
   return `${parts.join(' and ')} ${policies.length + handlers.length === 1 ? 'compiles' : 'compile'}\n`;
 }
 

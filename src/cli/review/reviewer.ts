@@ -21,29 +21,22 @@ import { createStage, type ReviewContext, type Stage } from './stage.ts';
 
 export interface ReviewRequest {
   readonly place: Place;
-  /** The new object; on DELETE the current one. */
   readonly object: JsonObject;
-  /** The current object, for an UPDATE. */
   readonly old: JsonObject | undefined;
   readonly operation: Write['operation'];
   readonly user: UserInfo;
 }
 
-/** @throws UnusableInput and InvalidHandlers with all problems of CRDs, policies and handlers */
 export function createReviewer(input: SnapshotInput, context: ReviewContext) {
   const stage = createStage(input, context);
   const { snapshot, policies, handlers } = stage;
   return {
-    /** The objects of one call can refer to each other. */
     review: (requests: readonly ReviewRequest[]) => reviewAll(stage, requests),
-    /** Assumptions of the review. */
     notes: [...snapshot.notes, ...coverageNotes(policies), ...questionNotes(policies)],
-    /** The names of what compiles. */
     policies: policies.map(({ name }) => name),
     handlers: handlers.map(({ name }) => name),
     /** Kinds whose fields are unknown, so that paths and expressions of policies are not checked against them. */
     unchecked: uncheckedNotes(policies, snapshot.kinds),
-    /** Whether the input has no policy and no handler. */
     isEmpty: policies.length + handlers.length === 0,
   };
 }
@@ -52,11 +45,8 @@ export function createReviewer(input: SnapshotInput, context: ReviewContext) {
 interface Case {
   readonly request: ReviewRequest;
   readonly record: Recording;
-  /** Undefined if the object cannot be decoded. */
   write?: Write;
-  /** Undefined on DELETE. */
   result?: Mutated | undefined;
-  /** The error of the API server, which ends the review of the object. */
   failure?: ApiFailure;
 }
 
@@ -88,7 +78,6 @@ async function reviewAll(stage: Stage, requests: readonly ReviewRequest[]) {
   }));
 }
 
-/** Runs a phase for all cases without an error, and stores the errors of the API server. */
 async function eachCase(cases: readonly Case[], phase: (one: Case) => Promise<void>): Promise<void> {
   for (const one of cases) {
     if (one.failure !== undefined) continue;
@@ -113,7 +102,6 @@ async function writeOf({ snapshot, api }: Stage, { request, record }: Case): Pro
     : { type, operation, user, object: decoded, old: before };
 }
 
-/** @throws ApiFailure when the kind is not served */
 function typeFor(object: JsonObject, { typeOf }: Pick<Kinds, 'typeOf'>): ResourceType {
   const type = typeOf(object);
   if (typeof type === 'string') throw new ApiFailure(404, 'NotFound', type);

@@ -31,17 +31,13 @@ import { governed } from '../../runtime/policies/policy-kinds.ts';
 import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
 
 export interface SnapshotInput {
-  /** The existing objects. */
   readonly existing: readonly PlacedObject[];
-  /** The objects to review. Their kinds and Namespaces become part of the snapshot too. */
   readonly reviewed: readonly PlacedObject[];
-  /** The namespace of objects without one. */
   readonly namespace: string;
 }
 
 export const NAMESPACES = { group: '', resource: 'namespaces' };
 
-/** @throws UnusableInput when the API server would reject a CRD */
 export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput) {
   const storage = createStorage();
   const kinds = createKinds([...existing, ...reviewed], storage);
@@ -68,7 +64,6 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
     }
     return decoded;
   };
-  /** Returns a note if the object is invalid. */
   const put = ({ object, place }: PlacedObject): string | undefined => {
     const type = kinds.typeOf(object);
     if (typeof type === 'string') return `${describePlace(place)}: left out: ${type}`;
@@ -86,18 +81,11 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
   const leftOut = [...existing, ...namespaces].map(put).filter((note) => note !== undefined);
   return {
     kinds,
-    /** The CRDs and Namespaces, for the API server only. */
     storage,
     contents,
-    /**
-     * Decodes an object like the API server: prunes it, sets the defaults of its CRD, and creates its namespace.
-     * @param warn called for each field that is dropped
-     * @throws ApiFailure when the object does not fit the type
-     */
+    /** Prunes, sets defaults, and creates the namespace. @param warn called for each field that is dropped */
     decode,
-    /** Creates or replaces a Namespace. */
     putNamespace,
-    /** Assumptions, and the objects that were skipped. */
     notes: [...kinds.notes, ...leftOut],
   };
 }
@@ -108,7 +96,6 @@ const isNamespace = (type: ResourceType | string): boolean =>
 export interface Contents {
   readonly find: (ref: ObjectRef) => KubeObject | undefined;
   readonly list: (kind: GroupResource) => readonly KubeObject[];
-  /** Creates or replaces an object; undefined: removes it. */
   readonly put: (ref: ObjectRef, object: KubeObject | undefined) => void;
 }
 
@@ -164,7 +151,6 @@ export function worldOf(
   };
 }
 
-/** The contents as handlers see them. */
 export function handlerWorldOf(
   { find, list }: Pick<Contents, 'find' | 'list'>,
   resolve: (kind: GroupResource) => { readonly namespaced: boolean } | undefined,

@@ -18,7 +18,15 @@ import { compileConversion } from '../../admission/conversion/compile.ts';
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { readDefinition } from '../../admission/conversion/definition.ts';
 import { handlerOfEntry, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import { isJsonObject, listIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
+import {
+  isJsonObject,
+  listIn,
+  stringifyJson,
+  textIn,
+  valueIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
@@ -47,11 +55,9 @@ import { recordDecision, type Recording } from './review-result.ts';
 
 export interface ReviewContext {
   readonly handlers: readonly LoadedHandler[];
-  readonly logFor: (handler: string) => HandlerLog;
-  /** The namespace of Gatehouse, which no policy governs. */
+
   readonly ownNamespace: string;
   readonly now: Date;
-  /** See {@link createConversion}. */
   readonly assumeConverted?: (name: string) => void;
 }
 
@@ -60,7 +66,6 @@ export type Stage = ReturnType<typeof createStage>;
 /** A placeholder: no connection is made. */
 const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
 
-/** @throws UnusableInput and InvalidHandlers with all problems of CRDs, policies and handlers */
 export function createStage(input: SnapshotInput, { ownNamespace, now, ...context }: ReviewContext) {
   const objects = [...input.existing, ...input.reviewed];
   const snapshot = createSnapshot(input);
@@ -88,14 +93,12 @@ export function createStage(input: SnapshotInput, { ownNamespace, now, ...contex
       createConversion(storage, converters, context.assumeConverted),
       webhooks,
     ),
-    calls: createCalls(policies.map(withoutQuestions), handlers, context.logFor, now),
+    calls: createCalls(policies.map(withoutQuestions), handlers, now),
   };
 }
 
-/** By the name of the CRD, e.g. `servers.infra.example.com`. */
 type Converters = ReadonlyMap<string, Converter>;
 
-/** @throws UnusableInput with all problems of ConversionPolicies */
 function readConverters(
   objects: readonly PlacedObject[],
   handlers: readonly CompiledHandler[],
@@ -112,7 +115,6 @@ function readConverters(
   return new Map<string, Converter>([...ofHandlers, ...compiled.found]);
 }
 
-/** The converter, with the name of its CRD. */
 function compileLabelled(
   { label, object: policy }: Labelled<ConversionPolicy>,
   storage: Pick<Storage, 'get'>,
@@ -131,12 +133,7 @@ function compileLabelled(
   };
 }
 
-/**
- * Converts like the API server: by the strategy of the CRD, then prunes and sets the defaults of the new version.
- *
- * @param assume called with the name of a CRD whose webhook is not called; then only the `apiVersion` changes. Undefined: such
- * a conversion fails
- */
+/** @param assume called with the name of a CRD whose webhook is not called: then only the `apiVersion` changes */
 function createConversion(
   storage: Pick<Storage, 'get'>,
   converters: Converters,
@@ -161,7 +158,6 @@ function createConversion(
   };
 }
 
-/** Whether another webhook would convert one of the objects. */
 const isForeign = (
   objects: readonly ApiObject[],
   definition: ApiObject | undefined,
@@ -171,10 +167,8 @@ const isForeign = (
   textIn(toJson(definition), 'spec', 'conversion', 'strategy') === 'Webhook' &&
   objects.some(({ apiVersion }) => apiVersion !== apiVersionOf(type));
 
-/** The conversion timeout of the API server. */
 const CONVERSION_TIMEOUT_MS = 30_000;
 
-/** The response to a ConversionReview. @throws when there is no converter */
 async function answer(
   review: JsonObject,
   name: string,
@@ -199,17 +193,15 @@ async function answer(
   };
 }
 
-/** The state of the cluster while one object is written. */
 interface View {
   readonly world: RequestWorld;
   readonly handlerWorld: HandlerWorld;
 }
 
-/** Returns the webhook caller for one object. Decisions go to the record. */
 function createCalls(
   policies: readonly CompiledPolicy[],
   handlers: readonly CompiledHandler[],
-  logFor: (handler: string) => HandlerLog,
+
   now: Date,
 ): (view: View, record: Recording) => CallWebhook {
   const set = buildPolicySet(policies);
@@ -254,6 +246,17 @@ function createCalls(
       const toReview = phase === 'mutate' ? toMutatingReview : toValidatingReview;
       return toReview(request, decision) as unknown as JsonValue; // the review is JSON
     };
+}
+
+/** Handlers log to standard error, so that they do not disturb the result. */
+export function logFor(handler: string): HandlerLog {
+  const write = (message: string, fields: object = {}) => {
+    const { err, ...others } = fields as { readonly err?: unknown };
+    const shown = Object.keys(others).length === 0 ? '' : ` ${stringifyJson(others)}`;
+    console.error(`handler ${handler}: ${message}${shown}`);
+    if (err instanceof Error) console.error(err.stack ?? err.message);
+  };
+  return { debug: () => undefined, info: write, warn: write, error: write };
 }
 
 interface WebhookCall extends View {

@@ -12,15 +12,13 @@ import {
   type Node,
 } from 'yaml';
 
-import { type JsonValue, isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { type JsonValue, isJsonArray, isJsonObject, type JsonObject } from '../../json/json.ts';
 import type { ExpressionPlace } from '../../admission/policy/expressions/explain-cel.ts';
-import { tryParsePath } from '../../json/field-path.ts';
+import { childOf, formatPath, tryParsePath } from '../../json/field-path.ts';
 
 /**
- * The documents of a text in order, including empty ones.
- *
- * kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types: timestamps and
- * sexagesimal numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
+ * Also empty documents. kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types:
+ * timestamps and sexagesimal numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
  */
 export function parseYamlDocuments(text: string) {
   const counter = new LineCounter();
@@ -34,16 +32,13 @@ export function parseYamlDocuments(text: string) {
   });
   const documents = Array.isArray(parsed) ? parsed : [];
   return {
-    /** The line of an offset. */
     lineAt,
-    /** The line and the column of an offset. */
     spotAt: (offset: number) => {
       const { line, col } = counter.linePos(offset);
       return { line: Math.max(1, line), column: Math.max(1, col) };
     },
     documents: documents.map((node) => ({
       node,
-      /** The 1-based first line of the content. */
       line: lineAt(node.contents?.range[0] ?? node.range[0]),
       problems: node.errors.map(({ pos, message }) => ({
         line: lineAt(pos[0]),
@@ -67,11 +62,7 @@ const FOREIGN_TAG = /:(timestamp|binary|omap|pairs|set)$/;
 const kubernetesTags = (tags: Tags): Tags =>
   tags.filter((tag) => typeof tag === 'string' || !(FOREIGN_TAG.test(tag.tag) || tag.format === 'TIME'));
 
-/**
- * Converts a YAML value to JSON. An int64 beyond 2^53 stays exact, as in `parseJson`.
- *
- * @throws Error for values that JSON cannot represent
- */
+/** An int64 beyond 2^53 stays exact, as in `parseJson`. @throws Error for values that JSON cannot represent */
 export function jsonOfYaml(value: unknown): JsonValue {
   switch (typeof value) {
     case 'string':
@@ -97,7 +88,6 @@ export function jsonOfYaml(value: unknown): JsonValue {
   }
 }
 
-/** A position in a file. Both count from 1. */
 interface Spot {
   readonly line: number;
   readonly column: number;
@@ -106,11 +96,7 @@ interface Spot {
 /** @param field such as `spec.validate.rules[0].expression` @param place in the expression that the field holds */
 export type Locate = (field: string, place?: ExpressionPlace) => Spot | undefined;
 
-/**
- * Parses the text again when it is asked, because most objects have no problem.
- *
- * @param index of the document, from 0
- */
+/** Parses the text again when it is asked, because most objects have no problem. */
 export function createLocate(text: string, index: number): Locate {
   return (field, place) => {
     const { documents, spotAt } = parseYamlDocuments(text);
@@ -125,7 +111,6 @@ export function createLocate(text: string, index: number): Locate {
 
 const keysOf = (field: string) => tryParsePath(field)?.concrete?.keys ?? [];
 
-/** The value at the path, or the key of the deepest part of it that exists. */
 function nodeAt(document: Document.Parsed, keys: Path): Node | undefined {
   const shown = stepsTo(document, keys).map(({ node, start }, depth) =>
     depth === keys.length - 1 && isScalar(node) ? node : start,
@@ -135,11 +120,9 @@ function nodeAt(document: Document.Parsed, keys: Path): Node | undefined {
 
 interface Step {
   readonly node: unknown;
-  /** The node at which it starts: in a map, the key. */
   readonly start: unknown;
 }
 
-/** The steps to the deepest part of the path that exists. */
 function stepsTo(document: Document.Parsed, keys: Path): readonly Step[] {
   const steps: Step[] = [];
   let current: unknown = document.contents;
@@ -162,7 +145,6 @@ function stepInto(node: unknown, key: string | number): Step | undefined {
   return pair && { node: pair.value, start: pair.key };
 }
 
-/** The offset of a place in a scalar, whatever its style: quoted, folded or indented. */
 function offsetIn(text: string, start: number, end: number, place: ExpressionPlace): number {
   const target = indexOf(place);
   const style = text[start] ?? '';
@@ -180,7 +162,6 @@ function offsetIn(text: string, start: number, end: number, place: ExpressionPla
   return Math.min(at, end);
 }
 
-/** The index of the place in its expression, in UTF-16 units. */
 function indexOf({ expression, line, column }: ExpressionPlace): number {
   const lines = expression.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
@@ -188,7 +169,6 @@ function indexOf({ expression, line, column }: ExpressionPlace): number {
   return before + here.slice(0, column - 1).join('').length;
 }
 
-/** The length of one character as YAML writes it. */
 function lengthAt(text: string, at: number, style: string): number {
   const isEscape = (style === '"' && text[at] === '\\') || (style === "'" && text.startsWith("''", at));
   return isEscape ? 2 : 1;
@@ -205,7 +185,6 @@ function startsHere(text: string, at: number, wanted: string, style: string): bo
 type Path = readonly (string | number)[];
 
 export interface YamlField {
-  /** Undefined if the field is missing. */
   readonly value: JsonValue | undefined;
   readonly line: number;
   readonly at: (key: string | number) => YamlField;
@@ -215,7 +194,6 @@ export interface YamlField {
 interface YamlSource {
   readonly node: Document.Parsed;
   readonly lineAt: (offset: number) => number;
-  /** Reports a problem with its line and path, e.g. `tests[0].expect`. */
   readonly report: (line: number, path: string, message: string) => void;
 }
 
@@ -225,15 +203,10 @@ export function createField(source: YamlSource, value: JsonValue | undefined, pa
   return {
     value,
     line,
-    at: (key) => createField(source, childOf(value, key), [...path, key]),
+    // A field of a JSON object is JSON.
+    at: (key) => createField(source, childOf(value, key) as JsonValue | undefined, [...path, key]),
     report: (message) => source.report(line, formatPath(path), message),
   };
-}
-
-function childOf(value: JsonValue | undefined, key: string | number): JsonValue | undefined {
-  if (typeof key === 'number') return isJsonArray(value) ? value[key] : undefined;
-  // A field of a JSON object is JSON.
-  return isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined;
 }
 
 /** The line of the deepest part of the path that exists in the document. */
@@ -243,13 +216,6 @@ function lineOf({ node, lineAt }: YamlSource, path: Path): number {
   return lineAt(offsets.at(-1) ?? 0);
 }
 
-function formatPath(path: Path): string {
-  return path
-    .map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`))
-    .join('');
-}
-
-/** A function that reads a value of one type, and reports any other. */
 const reader =
   <T extends JsonValue>(isValid: (value: JsonValue) => value is T, problem: string) =>
   ({ value, report }: YamlField): T | undefined => {
@@ -274,7 +240,6 @@ export const readWord = <Word extends string>(field: YamlField, words: readonly 
     `must be one of ${words.join(', ')}`,
   )(field);
 
-/** Reads a map; reports keys that are not in `known`. */
 export function readMap(field: YamlField, known: readonly string[]): JsonObject | undefined {
   const value = reader(isJsonObject, `must be a map of ${known.join(', ')}`)(field);
   for (const key of Object.keys(value ?? {})) {

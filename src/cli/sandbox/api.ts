@@ -14,13 +14,7 @@ export const NAMESPACE = 'gatehouse-system';
 /** May see the status page, with a binding to the ClusterRole `gatehouse-status-viewer`. */
 export const STATUS_VIEWER = 'status-viewer';
 
-/** @throws Error when the port is not available */
-export async function startApi(
-  /** 0: any free port. */
-  port: number,
-  /** The folder for the kubeconfig. */
-  folder: string,
-) {
+export async function startApi(port: number, folder: string) {
   const tls = await createSandboxTls(new Date());
   const [admin = '', gatehouse = '', viewer = ''] = [1, 2, 3].map(() => randomBytes(24).toString('hex'));
   const accounts = ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`];
@@ -44,9 +38,7 @@ export async function startApi(
       Promise.resolve({ headers: { Authorization: `Bearer ${token}` }, tls: { ca: tls.ca } }),
     );
   return {
-    /** The path of a kubeconfig with all permissions. */
     kubeconfig,
-    /** The token of {@link STATUS_VIEWER}. */
     viewerToken: viewer,
     connectAsAdmin: connect(admin),
     connectAsGatehouse: connect(gatehouse),
@@ -68,7 +60,6 @@ function portProblem(error: unknown, port: number): Error | undefined {
   }
 }
 
-/** A kubeconfig as JSON, which is YAML. @param ca PEM */
 function kubeconfigOf(server: string, ca: string, token: string): string {
   const name = 'gatehouse-sandbox';
   const authority = { 'certificate-authority-data': Buffer.from(ca).toString('base64') };

@@ -1,4 +1,3 @@
-/** The command line of `gatehouse sandbox`. */
 import { InvalidArgumentError, type Command } from 'commander';
 
 import type { SandboxFlags } from './sandbox.ts';

@@ -25,14 +25,10 @@ import { compileHandlers, loadModules, reloadHandlers } from '../../runtime/hand
 import { controllerRoles, readingRole } from '../manifests.ts';
 
 export interface SandboxFlags {
-  /** The port of the API. 0: any free port. */
   readonly port: number;
-  /** Whether to print only the path of the kubeconfig. */
   readonly quiet?: boolean;
   readonly tour: boolean;
-  /** A folder or a package with handlers; undefined: none. */
   readonly handlers?: string;
-  /** Whether to reload the handlers after a change. */
   readonly watch?: boolean;
   readonly statusPage?: boolean;
 }
@@ -59,10 +55,8 @@ export async function sandbox(flags: SandboxFlags, signal: AbortSignal): Promise
 }
 
 interface Place {
-  /** For the log and the kubeconfig. */
   readonly folder: string;
   readonly api: Awaited<ReturnType<typeof startApi>>;
-  /** The connection of the administrator. */
   readonly connection: Connection;
 }
 
@@ -134,7 +128,6 @@ function clusterOf(connection: Connection): Cluster {
   };
 }
 
-/** Installs `deploy/` except Deployments and Services. */
 async function install({ apply, controllers, examples }: Cluster, port: number): Promise<void> {
   await apply(readManifests(join(DEPLOY, 'base', 'crds')));
   const inPods = new Set(['Deployment', 'Service']);
@@ -154,7 +147,6 @@ const withTourController = (flags: SandboxFlags): SandboxFlags =>
     ? flags
     : { ...flags, handlers: join(DEPLOY, 'examples', 'users', 'controllers') };
 
-/** Installs the component of the status page for a user who may do nothing else. */
 async function allowStatusPage({ apply }: Cluster): Promise<void> {
   await apply(withSingleAccount(readManifests(join(DEPLOY, 'components', 'status-page'))));
   await apply([roleBinding('gatehouse-status-viewer', 'gatehouse-status-viewer', STATUS_VIEWER)]);
@@ -240,7 +232,6 @@ const aborted = async (signal: AbortSignal): Promise<void> => {
   if (!signal.aborted) await once(signal, 'abort');
 };
 
-/** A TCP port on 127.0.0.1 that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -270,10 +261,7 @@ async function followHandlers(
   });
 }
 
-/**
- * Until the signal: calls `follow` with a changed file, one call at a time. A change during a call causes another call; the
- * iterator of `node:fs/promises` would lose it.
- */
+/** One call at a time. A change during a call causes another call; the iterator of `node:fs/promises` would lose it. */
 export async function followChanges(
   folder: string,
   signal: AbortSignal,
@@ -293,7 +281,6 @@ export async function followChanges(
   }
 }
 
-/** Applies the output of `gatehouse manifests` for these handlers. */
 async function allowReads({ apply }: Pick<Cluster, 'apply'>, handlers: string | undefined): Promise<void> {
   if (handlers === undefined) return;
   const loaded = await loadModules(handlers, process.cwd());

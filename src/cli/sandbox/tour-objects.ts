@@ -40,7 +40,6 @@ export interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The text of one key of a Secret. */
 export function text(secret: SecretObject, key: string): string {
   return Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8');
 }

@@ -28,12 +28,10 @@ import {
   type User,
 } from './tour-objects.ts';
 
-/** The connection of the tour: an administrator's access to a cluster with Gatehouse. */
 export interface Cluster {
   readonly client: KubeClient;
   readonly impersonate: (who: Impersonation) => KubeClient;
   readonly apply: (manifests: readonly KubeObject[]) => Promise<void>;
-  /** The folder of the examples. */
   readonly examples: string;
   /** The folder whose controllers Gatehouse runs in the tour; undefined: it runs none. */
   readonly controllers?: string | undefined;
@@ -44,7 +42,6 @@ type Report = (what: string, ...details: readonly string[]) => void;
 const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:authenticated'] };
 const TIMEOUT_MS = 30_000;
 
-/** @throws Error when a step fails */
 export async function runTour(cluster: Cluster, say: (text: string) => void): Promise<void> {
   let steps = 0;
   const report: Report = (what, ...details) => {
@@ -57,7 +54,6 @@ export async function runTour(cluster: Cluster, say: (text: string) => void): Pr
   await restore(cluster, report);
 }
 
-/** Reads until `accept` returns true. */
 async function waitFor<T extends KubeObject>(
   { client }: Cluster,
   resource: Resource,
@@ -82,7 +78,6 @@ async function poll<T>(attempt: () => Promise<T | undefined>, late: string): Pro
   }
 }
 
-/** The message of the API server if it rejects the request; otherwise undefined. */
 async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined> {
   try {
     await attempt;
@@ -161,7 +156,6 @@ async function admission(cluster: Cluster, report: Report): Promise<void> {
   );
 }
 
-/** Steps with the controller of `examples/users`, which Gatehouse runs. */
 async function controllers(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await client.create(USERS, user('ada'));

@@ -1,9 +1,7 @@
-/** Options that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import { isDnsLabel } from '../../json/names.ts';
 
-/** Selects the cluster and the user, as in kubectl. */
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -15,7 +13,6 @@ export function addClusterFlags(command: Command): Command {
     .option('--context <name>', 'context of the kubeconfig');
 }
 
-/** Parses the value of `--namespace`. */
 export function namespaceName(text: string): string {
   if (isDnsLabel(text)) return text;
   throw new InvalidArgumentError(`"${text}" is not a valid name of a namespace.`);

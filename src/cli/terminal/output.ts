@@ -12,10 +12,7 @@ export const print = (text: string): Promise<void> =>
     process.stdout.write(text, () => done());
   });
 
-/**
- * Whether text on this stream has colours. The only place that detects it.
- * @see https://no-color.org
- */
+/** The only place that detects it. @see https://no-color.org */
 export const hasColours = (stream: { readonly isTTY?: boolean | undefined } = process.stdout): boolean =>
   stream.isTTY === true && (process.env.NO_COLOR ?? '') === '';
 
@@ -24,13 +21,10 @@ export type Tone = keyof typeof COLOURS;
 
 const COLOURS = { good: 'green', warn: 'yellow', bad: 'red', rest: 'grey' } as const;
 
-/** Text, with or without a judgement. */
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
 export interface Row {
-  /** The cells of all columns except the last. */
   readonly cells: readonly Cell[];
-  /** The lines of the last column. */
   readonly lines: readonly string[];
 }
 
@@ -41,10 +35,8 @@ export function paint(cell: Cell, colours: boolean): string {
   return colours ? styleText(COLOURS[cell.tone], shown, { validateStream: false }) : shown;
 }
 
-/** Between two columns. */
 export const GAP = '   ';
 
-/** @param headings of all columns, including the last */
 export function formatTable(headings: readonly string[], rows: readonly Row[], colours: boolean): string {
   const all: readonly Row[] = [{ cells: headings.slice(0, -1), lines: headings.slice(-1) }, ...rows];
   const widthOf = (cell: Cell = ''): number => paint(cell, false).length;
@@ -64,7 +56,6 @@ export function formatTable(headings: readonly string[], rows: readonly Row[], c
     .join('\n');
 }
 
-/** JSON or YAML. Values that users wrote are escaped, so that they cannot control a terminal. */
 export function formatData(data: object, format: Exclude<OutputFormat, 'table'>): string {
   return format === 'json' ? formatJson(data) : formatYaml(data);
 }

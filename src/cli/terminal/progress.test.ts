@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createProgressLine, formatProgress } from './progress.ts';
+import { formatProgress } from './progress.ts';
 
 test('progress is shown as a bar, a percentage and numbers', () => {
   expect(formatProgress({ what: 'servers.example.com', done: 1500, total: 3000 }, 100, false)).toBe(
@@ -26,33 +26,4 @@ test('without colours there are no escapes, and names cannot add any', () => {
   const progress = { what: 'a\u001b[31m', done: 1, total: 2 };
   expect(formatProgress(progress, 100, false)).not.toContain('\u001b');
   expect(formatProgress(progress, 100, true)).toContain('\u001b[32m');
-});
-
-function recorded(isTTY: boolean) {
-  const written: string[] = [];
-  let time = 0;
-  const screen = { isTTY, columns: 80, write: (text: string) => written.push(text) };
-  const line = createProgressLine(screen, { colours: false, now: () => time });
-  const pass = (ms: number) => {
-    time += ms;
-  };
-  return { line, written, pass };
-}
-
-test('a line replaces the previous one at a limited rate, and is removed', () => {
-  const { line, written, pass } = recorded(true);
-  line.show({ what: 'a', done: 1 });
-  line.show({ what: 'a', done: 2 });
-  pass(100);
-  line.show({ what: 'a', done: 3 });
-  line.clear();
-  line.clear();
-  expect(written).toEqual(['\r1 object  a\u001b[K', '\r3 objects  a\u001b[K', '\r\u001b[K']);
-});
-
-test('nothing is written if the stream is not a terminal', () => {
-  const { line, written } = recorded(false);
-  line.show({ what: 'a', done: 1 });
-  line.clear();
-  expect(written).toEqual([]);
 });

@@ -3,7 +3,6 @@ import { printable } from '../../json/printable.ts';
 import { hasColours, paint } from './output.ts';
 
 export interface Progress {
-  /** The current item, e.g. `servers.infra.example.com`. */
   readonly what: string;
   readonly done: number;
   /** The approximate total; undefined if unknown. */
@@ -13,7 +12,6 @@ export interface Progress {
 export interface ProgressLine {
   /** Whether the line is visible. If not, callers can skip work that is only for the line. */
   readonly isShown: boolean;
-  /** Replaces the line. */
   readonly show: (progress: Progress) => void;
   /** Removes the line: before other output, and at the end. It can be shown again. */
   readonly clear: () => void;
@@ -25,13 +23,12 @@ interface Screen {
   readonly write: (text: string) => unknown;
 }
 
-/** Limits the load on the terminal. */
 const INTERVAL_MS = 100;
 const BAR_WIDTH = 24;
 const DEFAULT_COLUMNS = 80;
 
 /** Writes nothing if `screen` is not a terminal. @param options `now` is a monotonic clock in milliseconds */
-export function createProgressLine(
+function createProgressLine(
   screen: Screen,
   { colours, now }: { readonly colours: boolean; readonly now: () => number },
 ): ProgressLine {
@@ -72,9 +69,7 @@ export function formatProgress({ what, done, total }: Progress, width: number, c
 
 const number = (value: number): string => value.toLocaleString('en');
 
-/**
- * Shows a progress line on standard error while `work` runs. Removes it at the end, also when Ctrl+C ends the process.
- */
+/** Removes the line at the end, also when Ctrl+C ends the process. */
 export async function withProgress<T>(work: (line: ProgressLine) => Promise<T>): Promise<T> {
   const line = createProgressLine(process.stderr, {
     colours: hasColours(process.stderr),

@@ -1,4 +1,3 @@
-/** Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop. */
 /** In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. */
 export const EVENT_LOOP_LIMITS = {
   /** The loop becomes late at this average length of its turns … */
@@ -9,17 +8,9 @@ export const EVENT_LOOP_LIMITS = {
   windowMs: 1_000,
 };
 
-/**
- * The interval of the measurement. Does not use `monitorEventLoopDelay`: its reset discards the measurement in
- * progress, which is the only one when the loop is late.
- */
+/** Not `monitorEventLoopDelay`: its reset discards the measurement in progress, the only one when the loop is late. */
 export const TICK_MS = 50;
 
-/**
- * Watches the event loop of this process until the signal aborts.
- * @param report receives the longest turn of each window, in seconds
- * @param now in milliseconds
- */
 export function watchEventLoop(
   report: (seconds: number) => void,
   signal: AbortSignal,
@@ -51,15 +42,10 @@ export function watchEventLoop(
   signal.addEventListener('abort', () => clearInterval(ticking));
 
   return {
-    /** Whether the loop is late and has used its time for new work in this turn. */
     isFull: () => {
       if (!isLate) return false;
-      if (turnBegan === undefined) {
-        turnBegan = now();
-        setImmediate(() => {
-          turnBegan = undefined;
-        });
-      }
+      if (turnBegan === undefined) setImmediate(() => (turnBegan = undefined));
+      turnBegan ??= now();
       return now() - turnBegan >= limits.onTimeMs;
     },
   };

@@ -15,16 +15,10 @@ export function createTally() {
   };
 }
 
-/**
- * Shares `limit` among clients that are not known in advance. Each client may hold at most as much as it leaves for all
- * others. A single client gets at most half, so a new client finds room however slow the others are.
- *
- * @see Choudhury, Hahne: Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, IEEE/ACM ToN 6 (2), 1998
- */
+/** A client may hold at most what it leaves for others. @see Choudhury, Hahne: Dynamic Queue Length Thresholds, 1998 */
 export function createFairShare(limit: number) {
   const held = createTally();
   let taken = 0;
-  /** Why `amount` is not available; undefined when it is. */
   const check = (client: string, amount: number): Shortage | undefined => {
     const left = limit - taken - amount;
     if (left < 0) return 'full';
@@ -32,7 +26,6 @@ export function createFairShare(limit: number) {
   };
   return {
     check,
-    /** Takes `amount` if it is available. The caller gives it back once. */
     take: (client: string, amount: number): Shortage | undefined => {
       const shortage = check(client, amount);
       if (shortage !== undefined) return shortage;
@@ -44,9 +37,7 @@ export function createFairShare(limit: number) {
       held.add(client, -amount);
       taken -= amount;
     },
-    /** What the client leaves for others, without what it holds itself. */
     room: (client: string): number => limit - taken - held.of(client),
-    /** The total of all clients. */
     taken: () => taken,
   };
 }

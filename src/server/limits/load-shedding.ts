@@ -20,15 +20,11 @@ export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
 type Arrival =
   | { readonly kind: 'refused'; readonly why: Overload }
-  /** `body` is the reserved memory, for large bodies only. */
   | { readonly kind: 'admitted'; readonly body: Reservation | undefined };
 
 const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
 
-/**
- * Bodies up to this size count as a review only. Most bodies are smaller and must not wait for the memory of large
- * ones. A review is in flight only after its body has arrived, so a slow sender does not block others.
- */
+/** Bodies up to this size count as a review only: they must not wait for the memory of large ones. */
 export const SMALL_BODY_BYTES = 16 * 1024;
 
 /** The largest review always fits, also while another one is in memory. */
@@ -36,18 +32,12 @@ const MIN_BODY_BYTES = 2 * MAX_REVIEW_BYTES;
 /** A parsed body takes several times the memory of its text, and the heap holds other data too. */
 const SHARE_OF_HEAP = 1 / 8;
 
-/** The memory budget for large bodies, in bytes. */
 export function maxBodyBytes(heapBytes: number = getHeapStatistics().heap_size_limit): number {
   return Math.max(MIN_BODY_BYTES, Math.floor(heapBytes * SHARE_OF_HEAP));
 }
 
-/** Under overload, a log line for each refusal would add to the load. */
 const LOG_EVERY_MS = 10_000;
 
-/**
- * @param limits reviews in flight, for all entries together, and the total size of large bodies in memory
- * @param now in milliseconds
- */
 export function createLoadShedding(
   limits: { readonly reviews: number; readonly bodyBytes: number },
   isLoopFull: () => boolean,
@@ -78,10 +68,7 @@ export function createLoadShedding(
   const refuseFor = (shortage: Shortage): Overload => refuse(shortage === 'full' ? 'reviews' : 'entry');
 
   return {
-    /**
-     * Called when the request headers have arrived: a refusal costs least at this moment.
-     * @param cutOff closes the connection; see {@link Reservation}
-     */
+    /** At the headers, when a refusal costs least. @param cutOff closes the connection; see {@link Reservation} */
     arrive: (entry: string, bodyBytes: number, cutOff: () => void): Arrival => {
       const shortage = reviews.check(entry, 1);
       if (shortage !== undefined) return { kind: 'refused', why: refuseFor(shortage) };
@@ -90,7 +77,6 @@ export function createLoadShedding(
       const body = bodies.reserve(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
-    /** Called when the body has arrived. Undefined: the review may be decided. */
     check: (requester: Requester, bodyBytes: number): Overload | undefined => {
       const { entry } = requester;
       const shortage = reviews.check(entry, 1);
@@ -101,10 +87,7 @@ export function createLoadShedding(
         (isLarge && bodyShares.isOver(requester, bodies.room(entry) + 2 * bodyBytes)); // `arrive` took its memory
       return isOver ? refuse('requester') : undefined;
     },
-    /**
-     * Called in the same turn of the event loop as `check`, for a review that is not decided in this turn: only such
-     * reviews are in flight together. The caller must call `leave` once.
-     */
+    /** For a review that is not decided in this turn of the event loop. The caller must call `leave` once. */
     enter: (requester: Requester, bodyBytes: number): void => {
       reviews.take(requester.entry, 1);
       reviewShares.add(requester, 1);
@@ -119,15 +102,11 @@ export function createLoadShedding(
   };
 }
 
-/** The API server writes the uid first: it ends within 200 bytes. */
 const ENVELOPE_BYTES = 4 * 1024;
 
 /**
- * Refuses a review before its body is held in memory or parsed, except for its start.
- *
- * After an HTTP 429, the API server retries until the webhook's timeout, and then applies the failurePolicy. `Ignore` stores
- * the object unchecked, so such entries get a review instead, and the client retries.
- * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
+ * Refuses a review before its body is held in memory or parsed. After an HTTP 429, the API server retries, and then applies the
+ * failurePolicy. `Ignore` stores the object unchecked, so such entries get a review instead, and the client retries.
  */
 export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: IsLast) {
   return (
@@ -175,28 +154,18 @@ const MESSAGES = {
 export const overloadMessage = (why: Overload): string => `${MESSAGES[why]}: retry later`;
 
 interface Reservation {
-  /** The whole body has arrived: the sender can no longer be too slow. */
   readonly received: () => void;
-  /** Idempotent. */
   readonly release: () => void;
 }
 
-/**
- * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
- * @param disconnect closes the connection; called when a slow sender blocks others
- */
+/** Undefined when there is not enough memory. @param disconnect called when a slow sender blocks others */
 type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
 
-/**
- * Enough for 20 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
- * otherwise a few connections that announce large bodies and send nothing would block all others.
- */
+/** A slower client may continue until another one needs the memory: a few that send nothing must not block all others. */
 const SLOW_AFTER_MS = 1_000;
 
-/** The memory budget for large request bodies. @param now in milliseconds */
 export function createBodyBudget(limitBytes: number, now: () => number) {
   const share = createFairShare(limitBytes);
-  /** Oldest first. */
   const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
 
   const evictOldest = (): boolean => {
@@ -226,7 +195,6 @@ export function createBodyBudget(limitBytes: number, now: () => number) {
   return { reserve, room: share.room };
 }
 
-/** A review: its webhook entry, its user, and its namespace, which is undefined for cluster-scoped objects. */
 export interface Requester {
   readonly entry: string;
   readonly request: Pick<AdmissionRequest, 'userInfo' | 'namespace'>;
@@ -235,19 +203,14 @@ export interface Requester {
 /** Controllers of the control plane act for the users of all namespaces: only the namespace counts. */
 const ACTS_FOR_OTHERS = /^system:(?:kube-|serviceaccount:kube-system:)/;
 
-/**
- * Divides what each webhook entry may hold: a user or a namespace may hold at most what the entry leaves for others,
- * without what the entry holds. A single user gets at most a third of the limit, so the next one finds room.
- */
+/** A user or a namespace may hold at most what the entry leaves for others: a single user gets at most a third. */
 function createRequesterShares() {
   const users = createTally();
   const namespaces = createTally();
   return {
-    /** @param room of the entry, before it takes what the requester wants; see `createFairShare` */
     isOver: ({ request: { userInfo, namespace } }: Requester, room: number): boolean =>
       (users.of(userInfo.username) >= room && !ACTS_FOR_OTHERS.test(userInfo.username)) ||
       (namespace !== undefined && namespaces.of(namespace) >= room),
-    /** If the amount is negative, gives that much back. */
     add: ({ request: { userInfo, namespace } }: Requester, amount: number): void => {
       users.add(userInfo.username, amount);
       if (namespace !== undefined) namespaces.add(namespace, amount);
@@ -260,7 +223,6 @@ const SLICE_COST = 200_000;
 /** Cheaper work never waits and does not count. About 0.1 ms of CPU time. */
 const CHEAP_COST = 2_000;
 
-/** @param queue of the reviews alone */
 export function createReviewTurns(queue = createTurnQueue()) {
   return ({ request: { userInfo, namespace = '' } }: Requester, signal: AbortSignal): Turns => {
     let costSinceTurn = Infinity; // the first evaluation waits, too

@@ -1,4 +1,3 @@
-/** Receives the bodies of requests. */
 import type { Server } from 'node:https';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
@@ -7,20 +6,14 @@ import type { ReviewBody } from '../../admission/review/read-review.ts';
 
 type Done = (error: Error | null, body?: ReviewBody) => void;
 
-/**
- * Makes `request.body` a {@link ReviewBody}: bytes, which the routes parse. Fastify's own parser answers 413 to a large
- * body, and 400 to the key `__proto__`, which is a valid key of a ConfigMap.
- */
+/** Fastify's own parser answers 413 to a large body, and 400 to the key `__proto__`, which is valid in a ConfigMap. */
 export function acceptBodies(app: FastifyInstance<Server>, limitBytes: number): void {
   app.addContentTypeParser('application/json', (_request, payload, done: Done) => {
     receiveBody(payload, limitBytes, done);
   });
 }
 
-/**
- * Keeps the first `limitBytes` and discards the rest. The sender can finish in any case: the API server may not read a
- * response before it has sent the whole request.
- */
+/** Discards what is over the limit: the API server may not read a response before it has sent the whole request. */
 export function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
   const chunks: Buffer[] = [];
   let [kept, isComplete] = [0, true];

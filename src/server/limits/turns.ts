@@ -1,8 +1,6 @@
 import type { Breathe } from '../../admission/conversion/review-text.ts';
 import type { Turns } from '../../admission/policy/world.ts';
 
-/** A fair queue for work on the event loop. */
-
 interface Waiting {
   readonly clients: readonly string[];
   readonly resume: () => void;
@@ -11,12 +9,7 @@ interface Waiting {
 /** When all clients together have used this much, it is forgotten: a long overload must not punish earlier use, or fill the memory. */
 const FORGET_AFTER = 20_000_000;
 
-/**
- * In each turn of the event loop, one waiting piece of work continues: the first of those whose clients have used the
- * least in total. A piece of work has several clients, e.g. a user and a namespace.
- *
- * @param nextTurn calls back in the next turn of the event loop
- */
+/** In each turn, one waiting piece of work continues: that whose clients, e.g. a user and a namespace, have used the least. */
 export function createTurnQueue(nextTurn: (callback: () => void) => void = setImmediate) {
   const waiting: Waiting[] = [];
   const usedBy = new Map<string, number>();
@@ -40,7 +33,6 @@ export function createTurnQueue(nextTurn: (callback: () => void) => void = setIm
   };
   return {
     isEmpty: () => waiting.length === 0,
-    /** What all clients have used since the turn began. */
     usedInTurn: () => usedInTurn,
     use: (clients: readonly string[], amount: number): void => {
       usedInTurn += amount;
@@ -52,13 +44,9 @@ export function createTurnQueue(nextTurn: (callback: () => void) => void = setIm
       }
       schedule();
     },
-    /** @param signal ends the wait */
     wait: (clients: readonly string[] = [], signal?: AbortSignal): Promise<void> => {
       const { promise, resolve } = Promise.withResolvers<undefined>();
-      const work: Waiting = {
-        clients,
-        resume: () => resolve(undefined),
-      };
+      const work: Waiting = { clients, resume: () => resolve(undefined) };
       waiting.push(work);
       const leave = () => {
         const at = waiting.indexOf(work);
@@ -72,13 +60,7 @@ export function createTurnQueue(nextTurn: (callback: () => void) => void = setIm
   };
 }
 
-/**
- * Splits long work into slices, so that the event loop can serve other work in between.
- * All work that calls the same function shares one slice of `sliceMs` per turn of the event loop, first come, first served.
- * With a slice each, a turn would take as long as all slices together.
- * @param now in milliseconds
- * @param queue of this work alone
- */
+/** All work that calls the same function shares one slice per turn, first come, first served. @param queue of this work */
 export function createTimeSlices(
   sliceMs: number,
   now = () => performance.now(),

@@ -1,4 +1,3 @@
-/** Authenticates clients of the webhook port by their certificate. */
 import { X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -9,29 +8,19 @@ import { busy, failure, send, type Answer, type Reply } from '../answer.ts';
 import type { ClientRefusal, Metrics } from '../metrics/metrics.ts';
 import type { Log } from '../../log.ts';
 
-/** Which clients the port accepts. */
 export interface ClientTrust {
-  /** PEM: the CAs that sign client certificates. */
   readonly ca: string;
-  /**
-   * Accepted subject common names and DNS names; a client needs one of them. Empty: accept every certificate of these
-   * CAs.
-   */
+  /** One of these common names or DNS names is needed; empty: any certificate of these CAs. */
   readonly names: readonly string[];
-  /**
-   * Which requests need a client certificate. With `admission`, conversions do not: kube-apiserver sends no client
-   * certificate for conversions, whatever `--admission-control-config-file` contains.
-   */
+  /** kube-apiserver sends no client certificate for conversions, whatever `--admission-control-config-file` contains. */
   readonly scope: 'admission' | 'all';
 }
 
 type Client =
   | { readonly kind: 'anonymous' }
-  /** `until`: when the certificate expires, in milliseconds since 1970. */
   | { readonly kind: 'known'; readonly until: number }
   | { readonly kind: 'refused'; readonly reason: 'untrusted' | 'name'; readonly why: string };
 
-/** @throws Error unless `text` is one or more CA certificates in PEM, each with its issuers up to the root */
 export function readClientCa(text: string): string {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   const begun = text.split('-----BEGIN CERTIFICATE-----').length - 1;
@@ -55,7 +44,6 @@ function parse(block: string, index: number): X509Certificate {
   }
 }
 
-/** Classifies a client after its handshake. The server requests client certificates but does not verify them itself. */
 function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
   // OpenSSL reports a resumed session as verified, even if its first handshake had no certificate or used CAs that have
   // changed since.
@@ -83,7 +71,6 @@ const CONVERSION_ROUTES: readonly unknown[] = ['/convert', '/convert/:definition
 
 /** Closes the connection: a retry over it would fail for the same reason. */
 const NO_CERTIFICATE = failure(401, 'show a client certificate: Gatehouse runs with --client-ca');
-/** The API server retries over a new connection, and Gatehouse checks its certificate again. */
 const RECONNECT = busy(
   'which client certificates are taken has changed here, or yours has ended: connect again',
 );
@@ -120,7 +107,6 @@ export function createClientAuthenticator(
     }
     return false;
   };
-  /** Returns the refusal, or undefined if a request for `route` may continue. */
   const refusalOf = (socket: Socket, route: string | undefined): Answer | undefined => {
     const known = accepted.get(socket);
     if (known?.client.kind === 'known')
@@ -132,11 +118,9 @@ export function createClientAuthenticator(
 
   return {
     trust: () => trust,
-    /** Applies `next` from now on. Clients with open connections have to reconnect. */
     change: (next: ClientTrust): void => {
       trust = next;
     },
-    /** Makes `app` refuse all other clients. */
     guard: (app: FastifyInstance<Server>): void => {
       filterConnections(app.server, accepts);
       app.addHook('onRequest', ({ raw, routeOptions }, reply: Reply, done) => {
@@ -148,10 +132,7 @@ export function createClientAuthenticator(
   };
 }
 
-/**
- * Passes only connections that `accepts` accepts to the HTTP parser of `server`. Destroying the socket alone is not
- * enough: Node would still parse the bytes that arrived with the end of the handshake.
- */
+/** Destroying the socket is not enough: Node would still parse the bytes that arrived with the end of the handshake. */
 function filterConnections(server: Server, accepts: (socket: TLSSocket) => boolean): void {
   const listeners = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');

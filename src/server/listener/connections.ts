@@ -1,4 +1,3 @@
-/** Limits the number and the age of connections, and ends those whose client may still be writing. */
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -9,7 +8,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** As `performance.now()` returns it, in milliseconds. */
   readonly began: number;
 }
 
@@ -17,24 +15,15 @@ interface Connection {
   readonly key: string;
   readonly socket: Socket;
   readonly exchanges: Set<Exchange>;
-  /** Whether its last response was successful. */
   isProven: boolean;
   /** When its last exchange began or ended, as `performance.now()` returns it, in milliseconds. */
   since: number;
-  /** By the end of its last exchange, of its TLS socket. */
   bytesRead: number;
 }
 
 /**
- * Limits `server` to `most` connections. Above this limit, closes the first of these:
- *
- * 1. the oldest connection without a successful response; a new connection of the API server is in this group only for
- *    a moment;
- * 2. a connection whose client has been sending a request, or reading a response, for more than `slowAfterMs`;
- * 3. the connection that has been idle longest;
- * 4. the new connection: all others are waiting for a response.
- *
- * @param crowdedOut called for each of these
+ * Above `most` connections, closes the first of these: the oldest one without a successful response; one whose client is
+ * slow with a request or a response for more than `slowAfterMs`; the one idle longest; the new one, as all others wait.
  * @returns functions that count the connections, and tell whether a TLS socket has begun no request, or is between two
  */
 export function limitConnections(
@@ -118,24 +107,16 @@ function leastUseful(newcomer: Connection, all: Iterable<Connection>, slowAfterM
   return longest.unproven ?? longest.slow ?? longest.waiting ?? newcomer;
 }
 
-/** Whether the server waits for the client to send the request or to read the response. */
 const isClientTurn = ({ request, response }: Exchange): boolean =>
   !request.complete || response.writableEnded;
 
-/** The TCP socket and the TLS socket of one connection have the same address. */
 const addressOf = ({ remoteAddress, remotePort }: Socket): string | undefined =>
   remoteAddress === undefined || remotePort === undefined ? undefined : `${remoteAddress}|${remotePort}`;
 
 /** Several times the body limit: a client that exceeds the limit by mistake can finish sending. */
 const LINGER_BYTES = 32 * 1024 * 1024;
 
-/**
- * A response body that sends `answer` at once. It ends after the rest of `request` is read and discarded, after
- * `lingerMs` milliseconds, or after 32 MiB. Node closes the connection after the last response. Closing with unread
- * bytes resets the connection, and the client may lose the response (RFC 9112, section 9.6).
- *
- * Send it with its content length: then the client has the whole response and does not wait for the end of the body.
- */
+/** Discards the rest of `request` before the connection closes: a reset could lose the response (RFC 9112, section 9.6). */
 export function drainAfter(answer: string, request: IncomingMessage, lingerMs: number): Readable {
   return Readable.from(inStages(answer, request, lingerMs));
 }
@@ -153,21 +134,13 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
   await finished(request, { signal }).catch(() => undefined);
 }
 
-/** In milliseconds. */
 const STAGED_MS = 2_000;
 
 /**
- * Prepares `server` for shutdown, so that no client can delay it. The caller calls the returned function just before it
- * closes the server, and waits for it. It destroys idle connections, and all others after `graceMs`.
- *
- * A closing server waits for its connections, and Node stops its timeout checks at that moment. Node counts a
- * connection that has never carried a request as busy, and the API server keeps some of those in reserve.
- *
- * A request that has arrived, but is not read, is lost with its connection, and closing many connections takes long in a
- * process that waits for the CPU. So each turn of the event loop reads what has arrived, and then closes one connection.
- * After two seconds, the rest are closed at once: clients must not delay this with slow turns or new connections.
- *
- * @param isIdle whether a connection has begun no request, or is between two
+ * The returned function destroys idle connections just before the server closes, and all others after `graceMs`: Node counts
+ * a connection that has never carried a request as busy. A request that has arrived, but is not read, is lost with its
+ * connection, so each turn of the event loop reads what has arrived, and then closes one. After two seconds, the rest are
+ * closed at once: clients must not delay this.
  */
 export function prepareClosing(
   server: Server,
@@ -193,12 +166,9 @@ export function prepareClosing(
 }
 
 /**
- * Limits the age of the connections of `server`. The API server spreads connections over the replicas, not requests, and keeps a
- * busy connection open: without a limit, a new replica gets no requests. Each connection gets a limit between one and two times
- * `lifetimeMs`, so that connections that began together do not end together.
- *
- * @returns whether the next response on a connection must end it. Closing an idle connection because of its age is not safe: the
- * API server may be writing a request
+ * The API server spreads connections over the replicas, not requests: without a limit, a new replica gets no requests. The
+ * limit is between one and two times `lifetimeMs`, so that connections that began together do not end together.
+ * @returns whether the next response must end the connection: the API server may be writing a request on an idle one
  */
 export function limitAge(
   server: Server,

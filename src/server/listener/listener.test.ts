@@ -2,12 +2,9 @@ import { createServer, type AddressInfo } from 'node:net';
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { ALLOWED } from '../../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { noConversions } from '../../../test/support/server/conversion.ts';
 import { createListener, PortUnavailable } from './listener.ts';
-import type { Log } from '../../log.ts';
-import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
+import { recordingOptions } from '../../../test/support/webhook-server.ts';
 
 const now = new Date();
 const later = (ms: number) => new Date(now.getTime() + ms);
@@ -19,31 +16,9 @@ async function certificate() {
 }
 
 function start(port = 0) {
-  const lines: unknown[] = [];
-  const log: Pick<Log, 'info' | 'warn' | 'error'> = {
-    info: (fields, message) => lines.push({ ...fields, message }),
-    warn: () => undefined,
-    error: () => undefined,
-  };
-  const options = {
-    mutate: () => ALLOWED,
-    validate: () => Promise.resolve(ALLOWED),
-    isDraining: () => false,
-    loadShedding: loadSheddingOf(),
-    conversion: noConversions,
-    log,
-    metrics: {
-      admission: () => undefined,
-      deferred: () => undefined,
-      rejectedRequest: () => undefined,
-      conversion: () => undefined,
-      crowdedOut: () => undefined,
-      scrape: () => undefined,
-    },
-  };
-  const listener = createListener({ host: '127.0.0.1', port }, options);
+  const listener = createListener({ host: '127.0.0.1', port }, recordingOptions().options);
   onTestFinished(() => listener.close());
-  return { listener, lines };
+  return { listener };
 }
 
 describe('the health problem of a listener', () => {
@@ -72,14 +47,6 @@ describe('the health problem of a listener', () => {
   });
 });
 
-test('the same certificate is presented only once', async () => {
-  const { listener, lines } = start();
-  const { pair, notAfter } = await certificate();
-  await listener.present(pair);
-  await listener.present({ ...pair });
-  expect(lines).toEqual([{ notAfter: notAfter.toISOString(), message: 'presenting serving certificate' }]);
-});
-
 test('a port that is in use is named, and opened once it is free', async () => {
   const other = createServer();
   await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
@@ -91,10 +58,4 @@ test('a port that is in use is named, and opened once it is free', async () => {
   await new Promise((closed) => other.close(closed));
   await listener.present(pair);
   expect(listener.problem(now)).toBeUndefined();
-});
-
-test('closing twice, or before a certificate is presented, is not an error', async () => {
-  const { listener } = start();
-  await listener.close();
-  await listener.close();
 });

@@ -52,11 +52,7 @@ export function createListener(
   };
 
   return {
-    /**
-     * Presents `certificate` from now on. The first certificate opens the port. After a close it has no effect.
-     * @throws if key and certificate do not match; the previous certificate stays in use
-     * @throws PortUnavailable
-     */
+    /** The first certificate opens the port. @throws PortUnavailable, or if key and certificate do not match */
     present: (certificate: ServingCertificate) => inSequence(() => present(certificate)),
     /** Accepts clients by `trust` from now on. Needs a listener that authenticates clients. */
     trust: (trust: ClientTrust) =>
@@ -65,14 +61,12 @@ export function createListener(
           swapCertificate(app.server, presented.certificate, trust.ca);
         clients?.change(trust);
       }),
-    /** Why no client can be served; undefined when one can. */
     problem: (now: Date): string | undefined => {
       if (presented === undefined) return obstacle;
       return now < presented.notAfter
         ? undefined
         : `the serving certificate ended at ${presented.notAfter.toISOString()}`;
     },
-    /** Waits for requests in progress, then closes. */
     close: async (): Promise<void> => {
       closed = true;
       await last;

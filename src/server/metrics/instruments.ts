@@ -2,7 +2,6 @@ import { Counter, Gauge, Histogram, Registry, type OpenMetricsContentType } from
 
 import type { MetricDefinition } from './catalog.ts';
 
-/** The current trace as labels; undefined outside of a trace. */
 export type ExemplarLabels = () => Readonly<Record<string, string>> | undefined;
 type HistogramDefinition<L extends string> = MetricDefinition<'histogram', L> & {
   readonly buckets: number[];
@@ -11,17 +10,14 @@ export type Sample<L extends string> = readonly [labels: Partial<Record<L, strin
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
-/** Creates instruments as their definitions say. */
 export function createInstruments(registry: Registry) {
   const registers = [registry];
   const counter = <L extends string>(definition: MetricDefinition<'counter', L>) =>
     new Counter({ ...definition, registers });
-  /** `collect` runs at each scrape. */
   const histogram = <L extends string>(
     definition: HistogramDefinition<L>,
     collect?: (this: Histogram<L>) => void,
   ) => new Histogram({ ...definition, registers, ...(collect && { collect }) });
-  /** Records one value per call. */
   const observe = <Labels extends Readonly<Record<string, string>>>(
     definition: HistogramDefinition<keyof Labels & string>,
   ) => {
@@ -34,10 +30,7 @@ export function createInstruments(registry: Registry) {
     observe,
     gauge: <L extends string>(definition: MetricDefinition<'gauge', L>) =>
       new Gauge({ ...definition, registers }),
-    /**
-     * Adds one per call. The arguments are the labels, in the order of the definition.
-     * @param known start at 0: Prometheus sees the first increase only in a series that exists already
-     */
+    /** @param known start at 0: Prometheus sees the first increase only in a series that exists already */
     count: <Labels extends readonly (string | number)[]>(
       definition: MetricDefinition<'counter', string> & {
         readonly labelNames: { readonly [Index in keyof Labels]: string };
@@ -52,7 +45,6 @@ export function createInstruments(registry: Registry) {
       for (const values of known) add(values, 0);
       return (...values: Labels): void => add(values, 1);
     },
-    /** A gauge with the values that `samples` returns at a scrape; a series without a value disappears. */
     scraped: <L extends string>(
       definition: MetricDefinition<'gauge', L>,
       samples: () => Iterable<Sample<L>>,
@@ -66,7 +58,6 @@ export function createInstruments(registry: Registry) {
           for (const [labels, value] of samples()) this.set(labels, value);
         },
       }),
-    /** Records one value per call, with an exemplar if there is a trace. */
     observeTraced: <Labels extends Readonly<Record<string, string>>>(
       definition: HistogramDefinition<keyof Labels & string>,
       exemplar: ExemplarLabels,

@@ -7,44 +7,6 @@ async function samples(metrics: Metrics, name: string): Promise<readonly string[
   return (await metrics.text()).split('\n').filter((line) => line.startsWith(name));
 }
 
-test('an admission is counted by webhook, operation and outcome, with its duration', async () => {
-  const metrics = createMetrics();
-  metrics.admission({ webhook: 'validate', operation: 'CREATE', outcome: 'deny' }, 0.003);
-  const lines = await samples(metrics, 'gatehouse_admission_duration_seconds');
-  const labels = 'webhook="validate",operation="CREATE",outcome="deny"';
-  expect(lines).toContain(`gatehouse_admission_duration_seconds_count{${labels}} 1`);
-  expect(lines).toContain(`gatehouse_admission_duration_seconds_sum{${labels}} 0.003`);
-  expect(lines).toContain(`gatehouse_admission_duration_seconds_bucket{le="0.0025",${labels}} 0`);
-  expect(lines).toContain(`gatehouse_admission_duration_seconds_bucket{le="0.005",${labels}} 1`);
-});
-
-test('invalid reviews are counted by status', async () => {
-  const metrics = createMetrics();
-  for (const status of [400, 404, 400]) metrics.rejectedRequest(status);
-  expect(await samples(metrics, 'gatehouse_rejected_requests_total{')).toEqual([
-    'gatehouse_rejected_requests_total{code="400"} 2',
-    'gatehouse_rejected_requests_total{code="404"} 1',
-  ]);
-});
-
-test('requests to the API server are counted under the metric names of client-go', async () => {
-  const metrics = createMetrics();
-  metrics.apiRequest({ verb: 'GET', code: '200' }, 0.02);
-  expect(await samples(metrics, 'rest_client_request_duration_seconds_count')).toEqual([
-    'rest_client_request_duration_seconds_count{verb="GET",code="200"} 1',
-  ]);
-});
-
-test('leadership is 1 or 0', async () => {
-  const metrics = createMetrics();
-  for (const isLeader of [true, false]) {
-    metrics.leader(isLeader);
-    expect(await samples(metrics, 'leader_election_master_status{')).toEqual([
-      `leader_election_master_status{name="gatehouse"} ${isLeader ? 1 : 0}`,
-    ]);
-  }
-});
-
 test('a workqueue reports under the metric names of client-go', async () => {
   const metrics = createMetrics();
   const queue = metrics.queue('policies');
@@ -84,23 +46,6 @@ test('the load of a workqueue is read at each scrape, from its newest instance o
   }
 });
 
-test('two instances share nothing', async () => {
-  const [one, other] = [createMetrics(), createMetrics()];
-  one.rejectedRequest(400);
-  expect(await samples(other, 'gatehouse_rejected_requests_total{')).toEqual([]);
-});
-
-test('process metrics are exported', async () => {
-  const text = await createMetrics().text();
-  for (const name of [
-    'process_resident_memory_bytes',
-    'process_cpu_seconds_total',
-    'nodejs_eventloop_lag_seconds',
-  ]) {
-    expect(text).toContain(`\n${name} `);
-  }
-});
-
 const notAfter = new Date('2028-01-01T00:00:00Z');
 
 test('service-ca e2e service-ca-metrics: the leader exports the phase of the authority and the expiry of its generations, without stale series', async () => {
@@ -128,23 +73,6 @@ test('service-ca e2e service-ca-metrics: the leader exports the phase of the aut
   expect(text).toContain('gatehouse_authority_broken{reason="Unreadable"} 1');
   expect(text).toContain('gatehouse_rotation_phase{phase="broken"} 1');
   expect(text).not.toMatch(/11111111|publishing/);
-});
-
-test('a replica that does not lead exports nothing about the authority', async () => {
-  const metrics = createMetrics();
-  metrics.authority({
-    phase: 'steady',
-    broken: undefined,
-    generations: [{ id: 'a', state: 'active', notAfter, retiresAt: undefined }],
-  });
-  metrics.authority(undefined);
-  expect(await metrics.text()).not.toMatch(/gatehouse_rotation_phase(_seconds)?\{|not_after_seconds\{/);
-});
-
-test('the clock skew is read at each scrape', async () => {
-  const metrics = createMetrics();
-  metrics.scrape({ clockSkew: () => -1_500 });
-  expect(await metrics.text()).toContain('gatehouse_clock_skew_seconds -1.5');
 });
 
 const now = new Date('2026-11-21T12:00:00Z');

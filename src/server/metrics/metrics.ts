@@ -8,20 +8,12 @@ import { OPEN_METRICS, openMetricsText } from './open-metrics.ts';
 
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
 type AdmissionLabels = Readonly<Record<'webhook' | 'operation', string>> & { readonly outcome: Outcome };
-/** `timeout` and `error`: the handler failed, whatever the response was. */
 export type HandlerOutcomeLabel = Outcome | 'timeout';
-/** `unready`: the API server was told to retry. */
 export type ConversionOutcome = 'converted' | 'failed' | 'unready' | 'error';
 
 /**
- * Why a review is refused:
- * - `reviews`: the limit of reviews in flight is reached;
- * - `entry`: this webhook entry has used its share of that limit, other entries have not;
- * - `requester`: this user or this namespace has used its share of what the entry may hold;
- * - `event-loop`: the answer would be late;
- * - `bodies`: the memory for large bodies is in use.
- *
- * The first match counts. Causes that a setting or a policy explains precede the general cause, a slow process.
+ * Of reviews in flight, all are used, or the share of this webhook entry, or of this user or namespace; the answer would be late;
+ * the memory for large bodies is in use. The first match counts: what a setting explains precedes a slow process.
  */
 const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies'] as const;
 export type Overload = (typeof OVERLOADS)[number];
@@ -31,7 +23,6 @@ const RESTARTS = ['restarted', 'refused', 'unfinished'] as const;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** @param exemplar undefined: no exemplars */
 export function createMetrics(exemplar?: ExemplarLabels) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -46,7 +37,6 @@ export function createMetrics(exemplar?: ExemplarLabels) {
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    /** The same with exemplars, for scrapers that ask for OpenMetrics; undefined: there are no exemplars. */
     openMetrics:
       exemplar === undefined
         ? undefined
@@ -69,7 +59,6 @@ export function createMetrics(exemplar?: ExemplarLabels) {
       METRICS.refusedReviews,
       OVERLOADS.map((reason) => [reason]),
     ),
-    /** The longest turn of the event loop within a second, in seconds. */
     eventLoopDelay: (seconds: number) => eventLoopDelay.observe(seconds),
     crowdedOut: count<[]>(METRICS.crowdedOut),
     refusedClient: count<[reason: ClientRefusal]>(
@@ -78,7 +67,6 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     ),
     clientCaFailed: count<[]>(METRICS.clientCaErrors),
     certificateRead: count<[]>(METRICS.certificateReads),
-    /** The serving certificate could not be read: the listener keeps the previous one. */
     certificateReadFailed: count<[]>(METRICS.certificateReadErrors),
 
     apiRequest: observe<{ verb: string; code: string }>(METRICS.apiRequests),
@@ -87,14 +75,12 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     ...createScrapedMetrics(instruments),
     ...createAuthorityMetrics(instruments),
     rollback: count<[evidence: 'Epoch' | 'ResourceVersion' | 'Told']>(METRICS.rollbacks),
-    /** The last good copy of the authority replaced an older or broken one. */
     authorityRestored: count<[]>(METRICS.authorityRestored),
     issue: count<[result: string, reason: string]>(METRICS.issued),
     workloadRestart: count<[result: (typeof RESTARTS)[number]]>(
       METRICS.workloadRestarts,
       RESTARTS.map((result) => [result]),
     ),
-    /** A user has too many unsettled UniqueClaims. */
     refusedClaims: count<[]>(METRICS.refusedClaims),
     deferred: count<[policy: string]>(METRICS.deferred),
   };
@@ -102,13 +88,11 @@ export function createMetrics(exemplar?: ExemplarLabels) {
 
 export interface AuthorityState {
   readonly phase: string;
-  /** Why the stored authority cannot be used. */
   readonly broken: string | undefined;
   readonly generations: readonly {
     readonly id: string;
     readonly state: string;
     readonly notAfter: Date;
-    /** When its root is removed; undefined: not known yet. */
     readonly retiresAt: Date | undefined;
   }[];
 }
@@ -134,7 +118,6 @@ function createAuthorityMetrics({ scraped }: Instruments) {
     current?.broken === undefined ? [] : [[{ reason: current.broken }, 1]],
   );
   return {
-    /** @param state undefined: this replica no longer leads, so it does not know the state of the authority */
     authority: (state: AuthorityState | undefined) => {
       const since = current?.phase === state?.phase ? current?.since : undefined;
       current = state && { ...state, since: since ?? performance.now() };
@@ -142,10 +125,8 @@ function createAuthorityMetrics({ scraped }: Instruments) {
   };
 }
 
-/** As controller-runtime names the results. */
 export type PassResultLabel = 'error' | 'success' | 'requeue_after';
 
-/** The metrics of one controller of users. */
 function createPassMetrics({ counter, gauge, histogram }: Instruments) {
   const results = counter(METRICS.reconciles);
   const errors = counter(METRICS.reconcileErrors);
@@ -157,7 +138,6 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments) {
     active.set({ controller }, 0);
     errors.inc({ controller }, 0);
     return {
-      /** Returns a function that ends the pass. */
       pass: () => {
         const since = performance.now();
         active.inc({ controller });
@@ -172,7 +152,6 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments) {
   };
 }
 
-/** Work in progress in a workqueue at the time of a scrape. */
 interface WorkqueueLoad {
   readonly unfinishedWorkSeconds: number;
   readonly longestRunningProcessorSeconds: number;
@@ -199,7 +178,6 @@ function createWorkqueueMetrics({ counter, gauge, histogram, scraped }: Instrume
       queueDuration: (seconds: number) => waited.observe({ name }, seconds),
       workDuration: (seconds: number) => worked.observe({ name }, seconds),
     }),
-    /** A later queue of the same name replaces `load`. */
     queueLoad: (name: string, load: () => WorkqueueLoad) => {
       loads.set(name, load);
     },

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { createMetrics } from './metrics.ts';
-import { OPEN_METRICS, prefersOpenMetrics } from './open-metrics.ts';
-
-const LABELS = { webhook: 'validate', operation: 'CREATE', outcome: 'allow' } as const;
+import { prefersOpenMetrics } from './open-metrics.ts';
 
 test.each([
   [undefined, false],
@@ -15,25 +13,6 @@ test.each([
   ['application/openmetrics-text;q=0', false],
 ])('the Accept header %s selects OpenMetrics: %s', (accept, expected) => {
   expect(prefersOpenMetrics(accept)).toBe(expected);
-});
-
-test('without exemplars OpenMetrics is not offered', () => {
-  expect(createMetrics().openMetrics).toBeUndefined();
-});
-
-test('the bucket of a review names its trace, in OpenMetrics only', async () => {
-  const traces = [{ trace_id: 'a', span_id: 'b' }, undefined];
-  const metrics = createMetrics(() => traces.shift());
-  metrics.admission(LABELS, 0.003);
-  metrics.admission(LABELS, 0.03);
-  expect(metrics.openMetrics?.contentType).toBe(OPEN_METRICS);
-  const named = (await metrics.openMetrics?.text())?.split('\n').filter((line) => line.includes(' # '));
-  expect(named).toEqual([
-    expect.stringMatching(
-      /^gatehouse_admission_duration_seconds_bucket\{le="0.005",.*\} 1 # \{trace_id="a",span_id="b"\} 0.003 \d+(\.\d+)?$/,
-    ),
-  ]);
-  expect(await metrics.text()).not.toContain('trace_id');
 });
 
 test('the text is valid OpenMetrics, and the plain format is unchanged', async () => {

@@ -1,13 +1,8 @@
-/**
- * Writes the OpenMetrics text format with exemplars. prom-client can write it too, but strips the suffix of counter
- * names while doing so, and the change persists in later plain-text scrapes.
- * @see https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
- */
+/** OpenMetrics with exemplars. prom-client's own writer strips the suffix of counter names from later plain-text scrapes. */
 import { Registry, type MetricObjectWithValues, type MetricValueWithName } from 'prom-client';
 
 export const OPEN_METRICS = Registry.OPENMETRICS_CONTENT_TYPE;
 
-/** Whether a scraper with this Accept header prefers OpenMetrics to plain text. */
 export function prefersOpenMetrics(accept: string | undefined): boolean {
   const wanted = (type: string) =>
     Math.max(0, ...(accept ?? '').split(',').map((part) => weightOf(part, type)));
@@ -15,7 +10,6 @@ export function prefersOpenMetrics(accept: string | undefined): boolean {
   return open > 0 && open >= wanted('text/plain');
 }
 
-/** 0 to 1. Returns 0 if the entry is for another media type. */
 function weightOf(entry: string, type: string): number {
   const [name = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
   if (name !== type) return 0;
@@ -26,7 +20,6 @@ function weightOf(entry: string, type: string): number {
 interface Exemplar {
   readonly labelSet: Readonly<Record<string, string | number>>;
   readonly value: number;
-  /** In seconds since 1970. */
   readonly timestamp: number;
 }
 

@@ -4,10 +4,8 @@ import type { Instruments, Sample } from './instruments.ts';
 
 export interface RestoreWindowFigures {
   readonly window: string;
-  /** e.g. `Detector`, `Manual`. */
   readonly source: string;
   readonly open: boolean;
-  /** Seconds since 1970. */
   readonly expiresAt: number;
   readonly violations: number;
 }
@@ -26,21 +24,15 @@ const ENDPOINT_STATES = ['current', 'stale', 'foreign', 'unreachable'] as const;
 export interface ScrapeSources {
   readonly reviewsInFlight?: () => number;
   readonly connections?: () => number;
-  /** How far our clock is ahead of the API server's, in milliseconds. */
   readonly clockSkew?: () => number | undefined;
   readonly servingCerts?: {
     readonly all: () => readonly { readonly notAfter: Date; readonly generation: string | undefined }[];
-    /** Serving certs that are no longer renewed, by reason. */
     readonly stoppedByReason: () => ReadonlyMap<string, number>;
-    /** How many serving certs are in the queue to be issued again. */
     readonly waiting: () => number;
-    /** How many serving Secrets another client keeps changing or deleting. */
     readonly contended: () => number;
     readonly now: () => Date;
   };
-  /** Endpoints of Services with a serving cert, by state. */
   readonly servedCerts?: () => Readonly<Record<(typeof ENDPOINT_STATES)[number], number>>;
-  /** The objects that request a CA bundle. */
   readonly caBundles?: {
     readonly targets: () => readonly {
       readonly kind: string;
@@ -48,16 +40,12 @@ export interface ScrapeSources {
       readonly count: number;
     }[];
     readonly staleSeconds: () => number;
-    /** The kinds that Gatehouse may not list. */
     readonly unreadable: () => readonly { readonly kind: string }[];
   };
-  /** By policy. */
   readonly policyViolations?: () => ReadonlyMap<string, { readonly total: number }>;
-  /** By policy. */
   readonly sharedValues?: () => ReadonlyMap<string, number>;
   readonly unsettledClaims?: () => number;
   readonly restoreWindows?: () => readonly RestoreWindowFigures[];
-  /** The last scheduled rehearsal; undefined if none is scheduled. */
   readonly rehearsal?: () => RehearsalFigures | undefined;
 }
 

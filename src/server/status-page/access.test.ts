@@ -30,13 +30,6 @@ function accessWith(change: Partial<Answers> = {}) {
 
 const broken = () => Promise.reject(new Error('connection refused'));
 
-test('the token of a permitted user opens the page', async () => {
-  const { judge } = accessWith();
-  expect(await judge('alice')).toEqual({ kind: 'allowed', username: 'alice' });
-  expect(await judge('bob')).toEqual({ kind: 'forbidden', username: 'bob' });
-  expect(await judge('unknown')).toEqual({ kind: 'unauthenticated' });
-});
-
 test.each<[string, Partial<Answers>]>([
   ['who the user is', { authenticate: broken }],
   ['what the user may do', { mayView: broken }],

@@ -1,38 +1,25 @@
-/**
- * Access control of the status page. The API server checks bearer tokens, and its verdicts are cached for some seconds.
- */
+/** The API server checks bearer tokens, and its verdicts are cached for some seconds. */
 import { createHash } from 'node:crypto';
 
 export type Verdict =
   | { readonly kind: 'allowed'; readonly username: string }
-  /** The token is not valid. */
   | { readonly kind: 'unauthenticated' }
   | { readonly kind: 'forbidden'; readonly username: string }
   /** The API server did not answer, so neither allow nor refuse. */
   | { readonly kind: 'undecided'; readonly message: string };
 
-/** Never throws. */
 export type CheckAccess = (token: string) => Promise<Verdict>;
 
 /** How long a verdict is cached, in milliseconds. Revoked access can last this long. */
 export const VERDICT_MS = 10_000;
-/** The number of cached verdicts. */
 const MAX_CACHED = 1_000;
 /** Concurrent token checks: clients that send many tokens must not overload the API server. */
 export const MAX_CONCURRENT = 8;
-/** Tokens of the API server have one or two kilobytes. */
 const MAX_TOKEN_LENGTH = 16_384;
 
 /** RFC 6750, section 2.1. */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-/**
- * @param authenticate returns the user of the token, or undefined if it is not valid; throws if the API server does not
- * answer
- * @param mayView throws if the API server does not answer
- * @param onUndecided receives the error behind an `undecided` verdict
- * @param now a monotonic clock, in milliseconds
- */
 export function createAccessCheck<Subject extends { readonly username: string }>(
   authenticate: (token: string) => Promise<Subject | undefined>,
   mayView: (subject: Subject) => Promise<boolean>,

@@ -1,4 +1,3 @@
-/** The credentials of a status page request: a token, or a session whose random id the browser stores instead. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createHash, randomBytes } from 'node:crypto';
 
@@ -17,10 +16,7 @@ export function sessionId({ cookie = '' }: IncomingHttpHeaders): string | undefi
   return undefined;
 }
 
-/**
- * HttpOnly: scripts cannot read the cookie. Strict: requests from links on other sites do not include it. Secure: sent
- * over HTTPS only; browsers also accept plain HTTP to localhost, which `kubectl port-forward` uses.
- */
+/** Strict: not sent by links on other sites. Secure: browsers accept HTTP to localhost, as `kubectl port-forward` uses. */
 export const sessionCookie = (id: string, seconds: number): string =>
   `${COOKIE}=${id}; Path=/status; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`;
 
@@ -33,13 +29,9 @@ export function isOfSameOrigin(headers: IncomingHttpHeaders): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }
 
-/** The audience of tokens that give access to this page only. */
 export const STATUS_AUDIENCE = 'gatehouse-status';
 
-/**
- * The audience for the TokenReview of `token`: the status page if the token names it, otherwise the API server. The
- * token is not verified at this point: its content selects the question, not the answer.
- */
+/** The token is not verified at this point: its content selects the question, not the answer. */
 export function audienceOf(token: string): string | undefined {
   const [, payload = ''] = token.split('.');
   const claims = parsed(Buffer.from(payload, 'base64url').toString());
@@ -60,7 +52,6 @@ export const SESSION_MS = 3_600_000;
 /** Limits memory, because tokens can be large. Above this limit, a new session removes the oldest one. */
 export const MAX_SESSIONS = 100;
 
-/** Keeps sessions in memory: a restart ends them. A session ends after an hour. `now`: a monotonic clock, in milliseconds. */
 export function createSessions(now: () => number) {
   const sessions = new Map<string, { readonly token: string; readonly until: number }>();
   // Keyed by a hash, so that the lookup time reveals nothing about an id.
@@ -72,7 +63,6 @@ export function createSessions(now: () => number) {
   };
 
   return {
-    /** Stores `token` and returns the id of the new session. */
     open: (token: string): string => {
       evict();
       const id = randomBytes(32).toString('base64url');

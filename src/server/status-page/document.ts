@@ -1,4 +1,3 @@
-/** The HTML documents: the status page and the sign-in page. */
 import { createHash } from 'node:crypto';
 
 import { STATUS_AUDIENCE } from './credentials.ts';
@@ -26,10 +25,7 @@ const COPY_SCRIPT = `
 })();
 `;
 
-/**
- * Updates an open page: replaces the parts that changed, from server-sent events, and keeps the rest, including the
- * scroll position. Without scripts, the page reloads itself.
- */
+/** Updates an open page from server-sent events. Without scripts, the page reloads itself. */
 const LIVE_SCRIPT = `
 (() => {
   'use strict';
@@ -72,13 +68,10 @@ const LIVE_SCRIPT = `
 })();
 `;
 
-/** The content of the status page. */
 export interface View {
-  /** E.g. the namespace and the API server. */
   readonly subtitle: string;
   /** Elements with stable ids. Open pages replace the elements that change. */
   readonly content: Html;
-  /** RFC 3339. */
   readonly checkedAt: string;
 }
 
@@ -104,9 +97,7 @@ export const CONTENT_SECURITY_POLICY = [
 const STYLE = trusted(`<style>${STYLE_SHEET}</style>`);
 
 const LIVE = trusted(`<script>${LIVE_SCRIPT}</script>`);
-
 const COPY = trusted(`<script>${COPY_SCRIPT}</script>`);
-
 const GATE = trusted(
   '<svg viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path fill="currentColor" d="M3 29V8h3V4h4v4h3V4h6v4h3V4h4v4h3v21h-8v-7a5 5 0 0 0-10 0v7z"/></svg>',
 );
@@ -153,10 +144,8 @@ const layout = ({ title, head, subtitle, aside, main, end }: Layout): string =>
       </body>
     </html> `.text;
 
-/** The reload interval without scripts, in seconds. */
 const RELOAD_S = 10;
 
-/** @param signsOut whether the viewer has a session that can be closed */
 export function statusDocument(view: View, viewer: string, signsOut: boolean): string {
   const { subtitle, content, checkedAt } = view;
   return layout({
@@ -177,7 +166,6 @@ export function statusDocument(view: View, viewer: string, signsOut: boolean): s
   });
 }
 
-/** @param problem why the last attempt failed */
 export const signInDocument = (problem: string | undefined): string =>
   layout({
     title: 'Gatehouse: sign in',
@@ -207,7 +195,6 @@ export const signInDocument = (problem: string | undefined): string =>
     </main>`,
   });
 
-/** For problems that only waiting can solve. */
 export const retryDocument = (problem: string): string =>
   layout({
     title: 'Gatehouse: not now',

@@ -1,4 +1,3 @@
-/** HTML templates. Every inserted value is escaped. */
 import { shorten } from '../../json/printable.ts';
 
 /** Text that is HTML already. Created by {@link html} and {@link trusted} only. */
@@ -9,7 +8,6 @@ export interface Html {
 
 export type Piece = Html | string | number | undefined | readonly Piece[];
 
-/** Longer than any useful message. */
 const MAX_LENGTH = 4_000;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -20,10 +18,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/**
- * A template whose values are escaped, for text content and quoted attributes. Invisible and direction-changing
- * characters are shown as escapes: tenants choose names, and one name must not look like another.
- */
+/** Invisible characters are shown as escapes: tenants choose names, and one must not look like another. */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Html {
   const text = parts.map((part, index) => (index === 0 ? part : markup(values[index - 1]) + part)).join('');
   return { kind: 'html', text };

@@ -26,21 +26,16 @@ import type { CheckAccess, Verdict } from './access.ts';
 
 export interface StatusPageOptions {
   readonly checkAccess: CheckAccess;
-  /** Called for every viewer, every few seconds. */
   readonly view: () => Promise<View>;
   readonly log: Pick<Log, 'info' | 'warn'>;
-  /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
 }
 
-/** Open pages with live updates at a time. */
 export const MAX_VIEWERS = 50;
 /** Requests in progress, open pages included. Most wait for the API server, so they must not use every connection. */
 export const MAX_REQUESTS = 100;
-/** The interval between two updates of an open page, in milliseconds. */
 const UPDATE_MS = 2_000;
 
-/** The size limit of a form, which contains one token. */
 const MAX_FORM_BYTES = 64 * 1024;
 
 const HEADERS = {
@@ -56,7 +51,6 @@ const HEADERS = {
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Adds `/status` and the routes below it. Event streams end when `app` closes. */
 export function addStatusPage(app: FastifyInstance, options: StatusPageOptions): void {
   void app.register((scope, _options, registered) => {
     const ended = new AbortController();
@@ -81,10 +75,7 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
   });
 }
 
-/**
- * Counts running handlers, which start when the body is complete. Responses do not work for this: those of pipelined
- * requests emit no event when their connection closes.
- */
+/** Counts running handlers: responses of pipelined requests emit no event when their connection closes. */
 function limitRequests(scope: FastifyInstance): void {
   let open = 0;
   scope.addHook('onRoute', (route) => {
@@ -163,7 +154,6 @@ function addRoutes(
   });
 }
 
-/** @param verdict undefined: the request has no token and no session */
 function refuse(
   reply: FastifyReply,
   verdict: Exclude<Verdict, { kind: 'allowed' }> | undefined,
@@ -199,7 +189,6 @@ const sendSignIn = (reply: FastifyReply, code: number, problem?: string): Fastif
 const sendRetry = (reply: FastifyReply, problem: string): FastifyReply =>
   reply.type('text/html; charset=utf-8').code(503).header('retry-after', '10').send(retryDocument(problem));
 
-/** Client errors return only a status. Internal errors appear only in the log. */
 function sendError(error: unknown, reply: FastifyReply, { log }: StatusPageOptions): FastifyReply {
   const code =
     error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
@@ -214,12 +203,7 @@ function sendError(error: unknown, reply: FastifyReply, { log }: StatusPageOptio
 /** The minimum pause after a read, as a multiple of its duration: reads take at most a tenth of the time. */
 const REST = 9;
 
-/**
- * One view of the cluster, shared by all viewers: the cached view, or another one if it is too old. Concurrent callers
- * share one read.
- * @param minMs the minimum time from the end of a read to the start of the next, in milliseconds
- * @param now a monotonic clock, in milliseconds
- */
+/** One view of the cluster for all viewers. @param minMs from the end of a read to the start of the next */
 export function createSharedView<T>(
   read: () => Promise<T>,
   minMs: number,
@@ -235,18 +219,11 @@ export function createSharedView<T>(
   return async () => (await views.read('shared')).view;
 }
 
-/** The write timeout: a browser that reads nothing for this time counts as disconnected. In milliseconds. */
 const WRITE_TIMEOUT_MS = 30_000;
 
-/** The browser reconnects after this time, in milliseconds. */
 const RETRY_MS = 3_000;
 
-/**
- * Writes events until the viewer disconnects or loses access, or `signal` aborts. Then ends `response`. Never throws.
- * @param read undefined when the viewer no longer has access
- * @param shown the version that the page already shows
- * @param intervalMs the interval between two reads, in milliseconds
- */
+/** Ends when the viewer disconnects or loses access. Never throws. @param shown the version that the page already shows */
 export async function streamEvents(
   response: ServerResponse,
   read: () => Promise<View | undefined>,

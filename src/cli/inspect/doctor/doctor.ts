@@ -6,30 +6,11 @@ import { DEPLOY, hasManifests, readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
-import {
-  checkBundles,
-  checkInjectionTargets,
-  checkRivals,
-  checkServingCerts,
-} from './checks/certificates.ts';
-import {
-  checkAccess,
-  checkDefinitions,
-  checkGovernedKinds,
-  checkRestrictions,
-  checkVersion,
-} from './checks/installation.ts';
-import { checkPolicies, checkWindows } from './checks/policies.ts';
-import { checkClocks, checkDeployments, checkLeader, checkRestarts } from './checks/processes.ts';
-import {
-  checkClients,
-  checkConfigurations,
-  checkDevSession,
-  checkEndpoints,
-  checkFailClosed,
-  checkReach,
-  checkRemoval,
-} from './checks/webhooks.ts';
+import * as certificates from './checks/certificates.ts';
+import * as installation from './checks/installation.ts';
+import * as policies from './checks/policies.ts';
+import * as processes from './checks/processes.ts';
+import * as webhooks from './checks/webhooks.ts';
 import type { Finding, Results, Severity } from './finding.ts';
 
 export interface DoctorFlags extends ClusterFlags {
@@ -40,7 +21,6 @@ export interface DoctorFlags extends ClusterFlags {
 
 const BASE = join(DEPLOY, 'base');
 
-/** @returns the exit code: 1 when there are problems or checks could not be made */
 export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> {
   const manifests = hasManifests(BASE) ? readManifests(BASE) : [];
   const readings = await withCluster(
@@ -54,34 +34,33 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
   return exitCodeOf(findings);
 }
 
-/** A check that could not be made may hide a problem. */
-export const exitCodeOf = (findings: readonly Pick<Finding, 'severity'>[]): 0 | 1 =>
+const exitCodeOf = (findings: readonly Pick<Finding, 'severity'>[]): 0 | 1 =>
   findings.some(({ severity }) => severity === 'problem' || severity === 'unknown') ? 1 : 0;
 
 /** Ordered by dependency: an early problem often causes the later ones. */
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
-  kubernetes: checkVersion,
-  parts: checkRestrictions,
-  definitions: checkDefinitions,
-  deployments: checkDeployments,
-  access: checkAccess,
-  leader: checkLeader,
-  'webhook-configurations': checkConfigurations,
-  removal: checkRemoval,
-  'dev-session': checkDevSession,
-  endpoints: checkEndpoints,
-  'webhook-reach': checkReach,
-  'webhook-clients': checkClients,
-  'fail-closed': checkFailClosed,
-  'ca-bundle': checkBundles,
-  'serving-certs': checkServingCerts,
-  'injection-targets': checkInjectionTargets,
-  rivals: checkRivals,
-  clocks: checkClocks,
-  'governed-kinds': checkGovernedKinds,
-  restarts: checkRestarts,
-  policies: checkPolicies,
-  'restore-windows': checkWindows,
+  kubernetes: installation.checkVersion,
+  parts: installation.checkRestrictions,
+  definitions: installation.checkDefinitions,
+  deployments: processes.checkDeployments,
+  access: installation.checkAccess,
+  leader: processes.checkLeader,
+  'webhook-configurations': webhooks.checkConfigurations,
+  removal: webhooks.checkRemoval,
+  'dev-session': webhooks.checkDevSession,
+  endpoints: webhooks.checkEndpoints,
+  'webhook-reach': webhooks.checkReach,
+  'webhook-clients': webhooks.checkClients,
+  'fail-closed': webhooks.checkFailClosed,
+  'ca-bundle': certificates.checkBundles,
+  'serving-certs': certificates.checkServingCerts,
+  'injection-targets': certificates.checkInjectionTargets,
+  rivals: certificates.checkRivals,
+  clocks: processes.checkClocks,
+  'governed-kinds': installation.checkGovernedKinds,
+  restarts: processes.checkRestarts,
+  policies: policies.checkPolicies,
+  'restore-windows': policies.checkWindows,
 };
 
 export const runChecks = (readings: InstallationReadings): readonly Finding[] =>

@@ -4,16 +4,12 @@ import type { Reading } from '../read-cluster/reading.ts';
 export type Severity = 'ok' | 'warning' | 'problem' | 'unknown';
 
 export interface Finding {
-  /** The name of the check in docs/status.md. */
   readonly check: string;
   readonly severity: Severity;
-  /** What the check has found. */
   readonly seen: string;
-  /** What to do; a command where possible. */
   readonly next?: string;
 }
 
-/** What a check has found. */
 export type Result = Omit<Finding, 'check'>;
 export type Results = Result | readonly Result[];
 
@@ -25,13 +21,11 @@ export const problem = (seen: string, next: string): Result => ({ severity: 'pro
 
 export const unknown = (seen: string, next: string): Result => ({ severity: 'unknown', seen, next });
 
-/** `success` when there are no results. */
 export const orElse = (results: readonly Results[], success: Result): Results => {
   const all = results.flat();
   return all.length > 0 ? all : success;
 };
 
-/** Runs `judge` on the value; a part that could not be read gives an `unknown` result. */
 export function judgeReading<T>(reading: Reading<T>, judge: (value: T) => Results): Results {
   if (reading.kind === 'read') return judge(reading.value);
   if (reading.reason !== 'Forbidden')
@@ -45,13 +39,11 @@ export function judgeReading<T>(reading: Reading<T>, judge: (value: T) => Result
   );
 }
 
-/** The first items, and the number of the others. */
 export function someOf(all: readonly string[], limit = 6): string {
   const shown = all.slice(0, limit).join(', ');
   return all.length > limit ? `${shown} and ${all.length - limit} more` : shown;
 }
 
-/** The pods of every process. */
 const SELECTOR = '-l app.kubernetes.io/part-of=gatehouse';
 
 export const logsOf = (namespace: string): string => `kubectl -n ${namespace} logs --prefix ${SELECTOR}`;

@@ -6,13 +6,11 @@ import type { Cell, Tone } from '../../terminal/output.ts';
 
 export const badge = (text: string, tone: Tone): Html => html`<span class="state ${tone}">${text}</span>`;
 
-/** Cells of the report; those with a tone become badges. */
 export const pieces = (cells: readonly Cell[]): readonly Piece[] =>
   cells.map((cell) => (typeof cell === 'string' ? cell : badge(cell.text, cell.tone)));
 
 export const mono = (text: string): Html => html`<span class="mono">${text}</span>`;
 
-/** Text with line breaks. */
 export const lines = (text: string): readonly Html[] =>
   text.split('\n').map((line, index) => (index === 0 ? html`${line}` : html`<br />${line}`));
 
@@ -21,7 +19,6 @@ export const MAX_ROWS = 200;
 
 interface TableRow {
   readonly cells: readonly Piece[];
-  /** Over the row limit, problems come first. */
   readonly isProblem: boolean;
 }
 
@@ -32,7 +29,6 @@ export function table(
   allRows: readonly TableRow[],
 ): Html | undefined {
   if (allRows.length === 0) return undefined;
-  // Omit empty columns.
   const isUsed = (_any: unknown, column: number): boolean =>
     allRows.some(({ cells }) => !isEmpty(cells[column]));
   const headings = allHeadings.filter(isUsed);
@@ -92,7 +88,6 @@ export const section = (id: string, title: Piece, ...body: readonly Piece[]): Ht
     ${body}
   </section> `;
 
-/** A section with a count in its title, and one table. @param none the text when there are no rows */
 export const listSection = (
   id: string,
   title: string,
@@ -112,11 +107,9 @@ export const listSection = (
 
 export interface DrawnLifetime {
   readonly name: string;
-  /** RFC 3339, like all times. */
   readonly notBefore: string;
   readonly notAfter: string;
   readonly tone: Tone;
-  /** What replaces it, and when that is due; undefined: unknown. */
   readonly event: string;
   readonly dueAt: string | undefined;
 }
@@ -129,7 +122,6 @@ const AXIS = 26;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 const DAY_MS = 86_400_000;
 
-/** Also describes the picture for screen readers. */
 const CAPTION =
   'Lifetimes of the generations of the authority, then of the serving certificates that expire first. A ring marks when each is due for replacement.';
 
@@ -209,10 +201,8 @@ function tick(share: number, { from, to }: TimeScale, bottom: number): Html {
   > `;
 }
 
-/** Keeps text at the edges inside the picture. */
 const anchorOf = (share: number): string => (share < 0.05 ? 'start' : share > 0.95 ? 'end' : 'middle');
 
-/** A progress bar. @param share 0 to 1 */
 export const spanPicture = (share: number, tone: Tone, description: string): Html =>
   html`<svg class="span" role="img" aria-label="${description}">
     <rect class="${tone}" x="0" y="0" width="${percent(Math.min(1, Math.max(0, share)))}" height="8" />

@@ -50,14 +50,12 @@ const MOST_LANES = 8;
 
 type Arc = ReturnType<typeof placeArcs>[number];
 
-/** A graph of kinds as an SVG: one row for each kind, and at its left an arc for each pair of kinds with references. */
 function referencesPicture(references: readonly KindReference[]): Html | undefined {
   const kinds = orderKinds(references);
   const arcs = placeArcs(references, kinds);
   const lanes = Math.max(0, ...arcs.map(({ lane }) => lane + 1));
   if (arcs.length === 0 || kinds.length > MOST_KINDS || lanes > MOST_LANES) return undefined;
   const left = MARGIN + lanes * LANE;
-  // Positions are pixels, so that text keeps its size on narrow screens.
   return html`<figure>
     <figcaption id="references-caption">
       Each arrow leads from a kind to the kind that its objects name. A number counts violations.
@@ -128,10 +126,7 @@ function orderKinds(references: readonly KindReference[]): readonly string[] {
   return ordered.toReversed();
 }
 
-/**
- * All references from one kind to another are one arc. Short arcs are next to the kinds; arcs in the same lane do not
- * touch.
- */
+/** All references from one kind to another are one arc; arcs in the same lane do not touch. */
 function placeArcs(references: readonly KindReference[], kinds: readonly string[]) {
   const pairs = Map.groupBy(references, ({ from, to }) => `${from} ${to}`);
   const arcs = [...pairs.values()].flatMap((same) => {
@@ -164,7 +159,6 @@ function referencesOf({ metadata, spec: newest, status }: AdmissionPolicy) {
           ...{ policy: metadata.name ?? '', reference: name, path, onTargetDelete, guarantee },
           from: groupResourceName({ group, resource }),
           to: groupResourceName({ group: target.apiGroup, resource: target.resource }),
-          // Undefined before the first audit.
           violations: status?.violations?.byReference?.[name],
         })),
       ),

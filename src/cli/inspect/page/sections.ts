@@ -105,7 +105,6 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
   );
 }
 
-/** Of certificates in the picture; the table lists more. */
 const MAX_DRAWN = 8;
 
 const certLifetimes = (items: readonly ServingCertRow[]): readonly DrawnLifetime[] =>
@@ -140,7 +139,6 @@ export function servingCertsSection({ servingCerts: { unread, items } }: StatusR
   );
 }
 
-/** Undefined if the leader has found no endpoint. */
 export function servedCertsSection({ servedCerts }: StatusReport, now: Date): Html | undefined {
   const { unread, checkedAt, endpoints, items } = servedCerts;
   if (endpoints === undefined && unread.length === 0) return undefined;
@@ -234,7 +232,6 @@ function windowPart(window: RestoreWindow, now: Date): Html {
   </details> `;
 }
 
-/** The phases of a window, with the reached ones marked. */
 function steps({ phase }: WindowDetails): Html | undefined {
   const reached = { Open: 1, Settling: 2, Completed: 4, CompletedWithViolations: 4 }[phase];
   if (reached === undefined) return undefined;
@@ -296,11 +293,8 @@ function facts(details: WindowDetails, now: Date): Html {
   </dl>`;
 }
 
-const hasFindings = ({ violationItems, relinkItems }: WindowDetails): boolean =>
-  violationItems.length > 0 || relinkItems.length > 0;
-
 function report(details: WindowDetails): Html | undefined {
-  if (!hasFindings(details)) return undefined;
+  if (details.violationItems.length + details.relinkItems.length === 0) return undefined;
   return html`<details id="report-${details.name}">
     <summary>Report of ${details.name}</summary>
     ${findings(details)}

@@ -10,12 +10,12 @@ import type { View } from '../../../server/status-page/document.ts';
 import { createAccessCheck } from '../../../server/status-page/access.ts';
 import { createSharedView } from '../../../server/status-page/status-page.ts';
 import { readCluster } from '../read-cluster/read-cluster.ts';
-import { valueOf } from '../read-cluster/reading.ts';
+import { valueOf, type Attention } from '../read-cluster/reading.ts';
 import { statusReport, type StatusReport } from '../status/report/status-report.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { breakable, command, html, type Html } from '../../../server/status-page/html.ts';
-import type { Attention } from '../status/report/attention.ts';
+
 import {
   relative,
   describeHandlers,
@@ -27,14 +27,7 @@ import {
 import { adviceOn, matchesNothing, type PolicyRow } from '../status/report/policies.ts';
 import type { Tone } from '../../terminal/output.ts';
 import { badge, lines, listSection, nothing, pieces } from './parts.ts';
-import {
-  authoritySection,
-  leaderSection,
-  servedCertsSection,
-  servingCertsSection,
-  targetsSection,
-  windowsSection,
-} from './sections.ts';
+import * as sections from './sections.ts';
 import { referencesSection } from './references-section.ts';
 import { counted } from '../../../json/counted.ts';
 
@@ -101,7 +94,7 @@ export function statusContent(
   policies: readonly AdmissionPolicy[],
 ): Html {
   const now = new Date(report.checkedAt);
-  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${referencesSection(policies)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
+  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${sections.authoritySection(report, now)}${sections.servingCertsSection(report, now)}${sections.servedCertsSection(report, now)}${sections.targetsSection(report)}${policiesSection(report, now)}${referencesSection(policies)}${sections.windowsSection(report, windows, now)}${sections.leaderSection(report, now)}`;
 }
 
 const MAX_ATTENTION = 50;
@@ -138,10 +131,8 @@ function verdict({ attention, healthy }: StatusReport): Html {
   </section> `;
 }
 
-/** Part of the report, id of its section, whether all of it was read, and its sentence. */
 type Tile = readonly [Attention['part'], string, boolean, string];
 
-/** A sentence about each part, with a link to it. */
 function tiles(report: StatusReport, now: Date): Html {
   const { leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows } = report;
   const isRead = ({ unread }: Pick<StatusReport['servingCerts'], 'unread'>) => unread.length === 0;

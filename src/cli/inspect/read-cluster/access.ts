@@ -24,7 +24,6 @@ interface ServiceAccount {
   readonly serviceAccount: string;
 }
 
-/** Permissions that were checked, and those that are missing. */
 export interface Access<Missing = AccessQuestion> {
   readonly checked: number;
   readonly missing: readonly Missing[];
@@ -36,10 +35,7 @@ const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessreviews.au
 /** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
-/**
- * @param manifests that grant the permissions
- * @param needs the accounts in the manifests whose permissions this account needs
- */
+/** @param needs the accounts in the manifests whose permissions this account needs */
 export async function readAccess(
   client: Client,
   account: ServiceAccount,
@@ -66,19 +62,13 @@ interface Rule {
   readonly verbs: readonly string[];
 }
 
-/** The fields of the four kinds of RBAC that are used here. */
 interface RbacObject extends KubeObject {
   readonly rules?: readonly Rule[];
   readonly roleRef?: { readonly kind: string; readonly name: string };
   readonly subjects?: readonly { readonly kind: string; readonly name: string }[];
 }
 
-/**
- * One question for each verb, resource and name that `manifests` grant to these accounts. So the permissions are listed
- * only once.
- *
- * @param namespace in which Roles apply
- */
+/** One question for each verb, resource and name that `manifests` grant to these accounts. */
 export function shippedAccess(
   manifests: readonly KubeObject[],
   namespace: string,
@@ -95,7 +85,6 @@ export function shippedAccess(
     const place = binding === 'RoleBinding' ? { namespace } : {};
     return (role?.rules ?? []).flatMap(questionsOf).map((question) => ({ ...question, ...place }));
   });
-  // Two accounts may need the same.
   return [...new Map(questions.map((question) => [JSON.stringify(question), question])).values()];
 }
 
@@ -135,10 +124,7 @@ export async function readGovernedAccess(
   });
 }
 
-/**
- * Each kind that policies govern or refer to, once. Without policies whose scope is refused, and without kinds that are not
- * served: a permission would help neither.
- */
+/** Each kind that policies govern or refer to, once; without those where a permission would not help. */
 export function governedKinds(policies: readonly AdmissionPolicy[]) {
   const all = policies.filter(isHelpedByAccess).flatMap(({ metadata, spec }) => {
     const { references = [], unique = [] } = spec.validate ?? {};
@@ -161,7 +147,6 @@ function isHelpedByAccess({ status }: AdmissionPolicy): boolean {
   return ready?.status !== 'False' || !HOPELESS.includes(ready.reason);
 }
 
-/** What the account may not do. */
 function deniedOf(
   client: Client,
   { namespace, serviceAccount }: ServiceAccount,
@@ -192,7 +177,9 @@ export async function readRestartAccess(
   const lists = await Promise.all(
     WORKLOADS.map(async (resource) =>
       mapReading(orEmpty(await list(resource, { metadataOnly: true })), (items) =>
-        items.filter(asksForRestarts).map((object) => ({ resource, object })),
+        items
+          .filter(({ metadata }) => metadata?.annotations?.[RESTART_ON_RENEWAL] === 'true')
+          .map((object) => ({ resource, object })),
       ),
     ),
   );
@@ -202,7 +189,6 @@ export async function readRestartAccess(
   const missing = await Promise.all(
     places.map(async ([namespace, asking]) => {
       const resources = new Set(asking.map(({ resource }) => resource));
-      // E.g. `Deployment shop/api`.
       const workloads = asking.map(({ resource, object }) => `${resource.kind} ${keyOf(object)}`);
       return mapReading(await deniedOf(client, account, questionsIn(namespace, resources)), (denied) =>
         denied.length > 0 ? [{ namespace, workloads }] : [],
@@ -211,9 +197,6 @@ export async function readRestartAccess(
   );
   return mapReading(joinReadings(missing), (all) => ({ checked: found.value.length, missing: all }));
 }
-
-const asksForRestarts = ({ metadata }: KubeObject): boolean =>
-  metadata?.annotations?.[RESTART_ON_RENEWAL] === 'true';
 
 /** As in deploy/components/restarts. */
 function questionsIn(namespace: string, resources: ReadonlySet<Resource>): readonly AccessQuestion[] {

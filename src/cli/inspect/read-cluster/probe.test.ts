@@ -16,38 +16,20 @@ const probed = (answer: (window: RestoreWindow) => RestoreWindow) => {
 const REACHED = { kind: 'read', value: { kind: 'reached' } };
 const FAILED = { kind: 'unread', reason: 'Failed' };
 
+const OWN = 'webhook "own-opening.mutate.gatehouse.dev"';
+const EOF = `failed calling ${OWN}: EOF`;
+const FORBIDDEN = {
+  ...{ kind: 'unread', reason: 'Forbidden' },
+  permission: { verb: 'create', resource: 'restorewindows.gatehouse.dev' },
+};
+
 test.each([
-  [
-    'a denial by Gatehouse',
-    403,
-    'admission webhook "own-opening.mutate.gatehouse.dev" denied the request: no',
-    REACHED,
-  ],
-  ['a denial by another webhook', 403, 'admission webhook "kyverno.svc" denied the request: no', FAILED],
-  [
-    'a failed call, without the request line',
-    500,
-    'Internal error occurred: failed calling webhook "own-opening.mutate.gatehouse.dev": EOF',
-    {
-      kind: 'read',
-      value: {
-        kind: 'unreachable',
-        message: 'failed calling webhook "own-opening.mutate.gatehouse.dev": EOF',
-      },
-    },
-  ],
-  ['a failed call of another webhook', 500, 'failed calling webhook "kyverno.svc": EOF', FAILED],
-  [
-    'a missing permission',
-    403,
-    'restorewindows is forbidden',
-    {
-      kind: 'unread',
-      reason: 'Forbidden',
-      permission: { verb: 'create', resource: 'restorewindows.gatehouse.dev' },
-    },
-  ],
-])('an error tells apart %s', async (_what, code, message, expected) => {
+  [403, `admission ${OWN} denied the request: no`, REACHED],
+  [403, 'admission webhook "kyverno.svc" denied the request: no', FAILED],
+  [500, `Internal error occurred: ${EOF}`, { kind: 'read', value: { kind: 'unreachable', message: EOF } }],
+  [500, 'failed calling webhook "kyverno.svc": EOF', FAILED],
+  [403, 'restorewindows is forbidden', FORBIDDEN],
+])('the error %i %s is told apart', async (code, message, expected) => {
   const error = new ApiError({ method: 'POST', path: '/apis/x' }, { code, status: { message } });
   const result = await probed(() => {
     throw error;

@@ -9,11 +9,8 @@ import { newWindow } from '../../restore/new-window.ts';
 import { read, unreadable, type Reading } from './reading.ts';
 
 export type ProbeResult =
-  /** Gatehouse has allowed or denied the request. */
   | { readonly kind: 'reached' }
-  /** @property message of the API server */
   | { readonly kind: 'unreachable'; readonly message: string }
-  /** The API server did not call Gatehouse. */
   | { readonly kind: 'not-called' };
 
 /** @param now by the clock of the API server */
@@ -47,7 +44,6 @@ function probeWindow(namespace: string, now: Date): RestoreWindow {
 const DENIED = /admission webhook "[^"]+\.gatehouse\.dev" denied the request/;
 const FAILED = /failed calling webhook "[^"]+\.gatehouse\.dev"/;
 
-/** What the error of a dry run says about the webhook. */
 function probeResult(error: unknown): Reading<ProbeResult> {
   const message = messageWithCauses(error);
   if (error instanceof ApiError) {

@@ -6,7 +6,14 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource, NamedRef } from '../../../kube/object.ts';
 import { type KubeObject, keyOf, objectKey } from '../../../json/kube-object.ts';
-import { configMaps, leases, secrets, services as SERVICES, certificates } from '../../../kube/well-known.ts';
+import {
+  certificates,
+  configMaps,
+  leases,
+  pods as PODS,
+  secrets,
+  services as SERVICES,
+} from '../../../kube/well-known.ts';
 import {
   AUTHORITY_SECRET,
   CABUNDLE_CONFIGMAP,
@@ -57,7 +64,6 @@ import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/inje
 
 export type ClusterReadings = Awaited<ReturnType<typeof readCluster>>;
 
-/** The fields of a Pod that are shown. */
 export interface Pod extends KubeObject {
   readonly spec?: {
     readonly nodeName?: string;
@@ -93,14 +99,11 @@ export function waitingFor({ status }: Pod): string | undefined {
   return line === '' ? exit : `${exit}: ${line}`;
 }
 
-/** The name of the Service and the Lease of Gatehouse, in any namespace. */
 export const INSTALLATION_NAME = 'gatehouse';
 
 /** One slow part must not delay the others for long. */
 const TIMEOUT_MS = 15_000;
-const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
 
-/** The pods of both Deployments, and of the one of `gatehouse serve`. */
 const POD_SELECTOR = 'app.kubernetes.io/name in (gatehouse,gatehouse-controllers)';
 
 export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, scope: Scope) {
@@ -143,7 +146,6 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
     /** Contains private keys: show only what {@link parseAuthority} makes public. */
     authority,
-    /** The ConfigMaps with the published CA bundle, and with the certificates that servers present. */
     ...{ caBundle, servedCerts },
     /** Of Services, only their metadata. */
     ...{ lease, pods, services, targets, policies, windows },
@@ -166,19 +168,15 @@ async function listIn<T extends KubeObject>(
 }
 
 export interface Scope {
-  /** The namespace of Gatehouse. */
   readonly namespace: string;
-  /** As in the settings of `gatehouse serve`. */
   readonly compat: readonly Compat[];
 }
 
-/** The objects of one kind that request a CA bundle, including those of Gatehouse itself. */
 export interface TargetsReading {
   readonly kind: TargetKind;
   readonly objects: Reading<readonly RawTarget[]>;
 }
 
-/** The sources of bundles other than the authority, by {@link sourceName}. */
 export type SourceReadings = ReadonlyMap<string, Reading<SourceObject | undefined>>;
 
 const MAX_CONCURRENT_READS = 8;
@@ -207,7 +205,6 @@ function readTargets(
       const { namespace, name = '' } = metadata;
       return get<RawTarget & KubeObject>(resource, { namespace, name });
     });
-    // An object may have been deleted since the list.
     const objects = mapReading(presentAmong(found), (some) =>
       some.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
     );

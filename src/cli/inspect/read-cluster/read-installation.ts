@@ -5,7 +5,7 @@ import { GROUP } from '../../../api/group.ts';
 import type { PolicyException } from '../../../api/policy-exception.ts';
 import type { Condition, KubeObject, ObjectMeta } from '../../../json/kube-object.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
-import type { RestoreWindow } from '../../../api/restore-window.ts';
+
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
@@ -25,13 +25,8 @@ import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import type { Workload } from '../../../runtime/endpoints/restart-plan.ts';
 import { SERVICE_NAME_LABEL, type EndpointSlice } from '../../../runtime/endpoints/slices.ts';
-import type { Restrictions } from '../../../runtime/leadership/own-lease.ts';
-import {
-  CONVERSION_POLICIES,
-  POLICY_EXCEPTIONS,
-  RESTORE_DETECTORS,
-  RESTORE_WINDOWS,
-} from '../../../runtime/resources.ts';
+
+import { CONVERSION_POLICIES, POLICY_EXCEPTIONS, RESTORE_DETECTORS } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
 import { readAccess, readGovernedAccess, readRestartAccess } from './access.ts';
 import { probeWebhook } from './probe.ts';
@@ -80,10 +75,8 @@ export interface Managed {
   readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
 }
 
-/** What `gatehouse status` reads, and more. */
 export type InstallationReadings = Awaited<ReturnType<typeof readInstallation>>;
 
-/** @param manifests the objects of `deploy/base` */
 export async function readInstallation(
   cluster: Pick<UserCluster, 'client' | 'version' | 'now' | 'skewMs'>,
   { namespace, serviceAccount: named }: { readonly namespace: string; readonly serviceAccount?: string },
@@ -95,16 +88,21 @@ export async function readInstallation(
   const readings = await readCluster(client, { namespace, compat: [] });
   const { restrictions } = readings;
   const policies = orEmpty(readings.policies);
-  const [conversions, detectors, windows, exceptions] = await Promise.all([
+  const windows = orEmpty(readings.windows);
+  const [conversions, detectors, exceptions] = await Promise.all([
     list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
     list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
-    list<RestoreWindow>(RESTORE_WINDOWS).then(orEmpty),
+
     list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
   const running = await readDeployments(reader, namespace);
   const processes = accountsOf(running, named);
-  const controllers = controllersAmong(processes);
+  const controllers =
+    processes.find(({ needs }) => needs.includes(CONTROLLERS))?.serviceAccount ?? CONTROLLERS;
+  const inUse = manifests.filter(
+    ({ metadata }) => !restrictions.without.some((part) => metadata?.labels?.[PART_LABEL] === part),
+  );
   const [definitions, accounts, service, slices, mutating, validating, probe] = await Promise.all([
     readDefinitions(
       reader,
@@ -114,7 +112,7 @@ export async function readInstallation(
       (restrictions.namespaces === undefined ? processes : []).map(async ({ serviceAccount, needs }) => {
         const account = { namespace, serviceAccount };
         const [access, governed] = await Promise.all([
-          readAccess(client, account, withoutParts(manifests, restrictions.without), needs),
+          readAccess(client, account, inUse, needs),
           readGovernedAccess(client, account, policies),
         ]);
         return { serviceAccount, access, governed };
@@ -147,22 +145,18 @@ export async function readInstallation(
     ...readings,
     namespace,
     version: cluster.version,
-    /** By the clock of the API server. */
     now: cluster.now(),
     /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
     skewMs: cluster.skewMs(),
     ...{ policies, conversions, detectors, windows, exceptions, lease, deployments: running },
-    /** The CRDs of Gatehouse, by name. */
     definitions: mapReading(
       definitions,
       (all): ReadonlyMap<string, Definition> => new Map(all.map((one) => [one.metadata?.name ?? '', one])),
     ),
     /** None with `--namespaces`: RoleBindings grant then what ClusterRoleBindings grant otherwise. */
     accounts,
-    /** The account of the controllers. */
     controllers,
     ...{ restarts, service, slices, mutating, validating, probe },
-    /** The CRDs that ConversionPolicies name. */
     converted,
     /** Services, CRDs, APIServices, webhook configurations and serving Secrets. */
     managed,
@@ -174,14 +168,6 @@ export async function readInstallation(
   };
 }
 
-/** Leaves out the roles of parts that do not run. */
-const withoutParts = (
-  manifests: readonly KubeObject[],
-  without: Restrictions['without'],
-): readonly KubeObject[] =>
-  manifests.filter(({ metadata }) => !without.some((part) => metadata?.labels?.[PART_LABEL] === part));
-
-/** The CRDs that exist. */
 const readDefinitions = async (
   { get }: Reader,
   names: readonly string[],
@@ -240,7 +226,6 @@ export type DeploymentName = keyof typeof NEEDS;
 
 const NAMES: readonly DeploymentName[] = [WEBHOOK, CONTROLLERS, SINGLE];
 
-/** The Deployments that exist. None if Gatehouse runs elsewhere, for example on a laptop. */
 export type Deployments = ReadonlyMap<DeploymentName, Deployment>;
 
 async function readDeployments({ get }: Reader, namespace: string): Promise<Reading<Deployments>> {
@@ -253,15 +238,10 @@ async function readDeployments({ get }: Reader, namespace: string): Promise<Read
   return read(found);
 }
 
-/** A ServiceAccount, and the accounts of deploy/base whose permissions it needs. */
 interface ProcessAccount {
   readonly serviceAccount: string;
   readonly needs: readonly string[];
 }
-
-/** The account of the controllers, which restart workloads. */
-const controllersAmong = (accounts: readonly ProcessAccount[]): string =>
-  accounts.find(({ needs }) => needs.includes(CONTROLLERS))?.serviceAccount ?? CONTROLLERS;
 
 /** @param named the account that the user names, for a Gatehouse that runs elsewhere */
 function accountsOf(running: Reading<Deployments>, named: string | undefined): readonly ProcessAccount[] {

@@ -1,20 +1,15 @@
-/**
- * A reading: what a command has read of a part of the cluster, or why it could not. One failed part does not stop the
- * others.
- */
+/** What a command has read of a part of the cluster, or why it could not. One failed part does not stop the others. */
 import { ApiError } from '../../../kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
 import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
 
-/** A permission in RBAC. */
 export interface Permission {
   readonly verb: string;
-  /** As in RBAC, e.g. `leases.coordination.k8s.io`. */
   readonly resource: string;
   /** Undefined: in all namespaces, or cluster-scoped. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
 }
 
 export type UnreadReason = 'Forbidden' | 'NotInstalled' | 'Failed';
@@ -58,16 +53,13 @@ export const mapReading = <T, U>(reading: Reading<T>, change: (value: T) => U): 
 export const joinReadings = <T>(lists: readonly Reading<readonly T[]>[]): Reading<readonly T[]> =>
   lists.find(({ kind }) => kind === 'unread') ?? read(lists.flatMap((one) => valueOf(one) ?? []));
 
-/** The objects that exist. */
 export const presentAmong = <T>(readings: readonly Reading<T | undefined>[]): Reading<readonly T[]> =>
   joinReadings(readings.map((reading) => mapReading(reading, (one) => (one === undefined ? [] : [one]))));
 
 export type Reader = ReturnType<typeof createReader>;
 
-/** @param timeoutMs of each request, in milliseconds; default: that of the client */
 export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number) {
   return {
-    /** Undefined when the object does not exist. */
     get: <T extends KubeObject>(resource: Resource, ref: NamedRef): Promise<Reading<T | undefined>> =>
       tryToRead(permissionTo('get', resource, ref.namespace), () =>
         client.get<T>(resource, ref, { timeoutMs }),
@@ -90,10 +82,9 @@ const permissionTo = (
 ): Permission => ({
   verb,
   resource: groupResourceName(resource),
-  ...(namespace === undefined ? {} : { namespace }),
+  namespace,
 });
 
-/** A part of a report that could not be read. */
 export interface Unread {
   /** E.g. `Secret gatehouse-system/gatehouse-authority` or `AdmissionPolicies`. */
   readonly what: string;
@@ -105,12 +96,40 @@ export const unreadOf = (what: string, reading: Reading<unknown>): readonly Unre
   reading.kind === 'read' ? [] : [{ what, reason: reading.reason, message: reading.message }];
 
 export function describeUnread({ what, reason, message }: Unread): string {
-  switch (reason) {
-    case 'Forbidden':
-      return `no permission to read ${what}: ${message}`;
-    case 'NotInstalled':
-      return `${what}: the kind is not installed; install Gatehouse with kubectl apply -k deploy`;
-    case 'Failed':
-      return `could not read ${what}: ${message}`;
-  }
+  return {
+    Forbidden: `no permission to read ${what}: ${message}`,
+    NotInstalled: `${what}: the kind is not installed; install Gatehouse with kubectl apply -k deploy`,
+    Failed: `could not read ${what}: ${message}`,
+  }[reason];
+}
+
+export const PARTS = [
+  'leader',
+  'authority',
+  'servingCerts',
+  'servedCerts',
+  'injectionTargets',
+  'admissionPolicies',
+  'restoreWindows',
+] as const;
+
+export interface Attention {
+  readonly part: (typeof PARTS)[number];
+  /** E.g. `AdmissionPolicy servers`. */
+  readonly object: string;
+  readonly message: string;
+  readonly command?: string | undefined;
+}
+
+/** The problems of one part; none or one of an object. */
+export type Problems = readonly Omit<Attention, 'part'>[];
+
+export interface Judged<Part> {
+  readonly part: Part;
+  readonly problems: Problems;
+}
+
+export interface Listing<Row> {
+  readonly unread: readonly Unread[];
+  readonly items: readonly Row[];
 }

@@ -7,7 +7,6 @@ import type { Cell, Tone } from '../../terminal/output.ts';
 import type { StatusReport } from './report/status-report.ts';
 import { namedPods, type ServingCertRow } from './report/serving-certs.ts';
 
-/** One line for each setting that restricts Gatehouse. */
 export const describeRestrictions = ({ without, namespaces }: StatusReport): readonly string[] => [
   ...(without.length === 0 ? [] : [`Off (--without): ${without.join(', ')}`]),
   ...(namespaces === undefined ? [] : [`Only in namespaces (--namespaces): ${namespaces.join(', ')}`]),
@@ -18,7 +17,6 @@ const GENERATION_TONES = { pending: 'warn', active: 'good', retiring: 'rest', tr
 export const generationTone = ({ state, expired }: GenerationRow): Tone =>
   expired ? 'bad' : GENERATION_TONES[state];
 
-/** @param daysOnly without the time of day */
 export function generationCells(generation: GenerationRow, now: Date, daysOnly = false): readonly Cell[] {
   const { id, state, expired, notBefore, notAfter } = generation;
   return [
@@ -42,7 +40,6 @@ export function nextGeneration(generations: readonly GenerationRow[], now: Date)
   return `${pending === undefined ? next : `; ${start(pending, now)}`}${retirements.at(-1) ?? ''}`;
 }
 
-/** E.g. `c625d969 starts signing in 9m (17:44Z)`. */
 function start({ id, signsAt }: GenerationRow, now: Date): string {
   if (signsAt === undefined) return `${id} starts signing after every target holds its root`;
   if (Date.parse(signsAt) <= now.getTime()) return `${id} starts signing now`;
@@ -70,7 +67,6 @@ export function servingCertCells(cert: ServingCertRow, now: Date): readonly Cell
   ];
 }
 
-/** E.g. `298 current, 2 stale, 0 foreign, 1 unreachable`. */
 export const endpointCounts = (endpoints: ServedCertsReport['endpoints']): string =>
   Object.entries(endpoints)
     .map(([state, count]) => `${count} ${state}`)
@@ -97,7 +93,6 @@ export const targetCells = ({ state, source }: InjectionTargetRow): readonly Cel
   source,
 ];
 
-/** E.g. `quota (validates), team (mutates, validates)`. */
 export const describeHandlers = (handlers: readonly HandlerRow[]): string =>
   handlers
     .map(({ name, mutates, validates }) => {
@@ -114,7 +109,6 @@ export const policyCells = (policy: PolicyRow): readonly Cell[] => [
   policy.enforcement,
 ];
 
-/** Durations and times as kubectl shows them, and lifetimes as bars on a common time scale. */
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -151,7 +145,6 @@ interface Lifetime {
   readonly to: Date;
 }
 
-/** The scale from the first to the last of these times. */
 export function timeScale(...times: readonly [Date, ...Date[]]) {
   const start = Math.min(...times.map(Number));
   const end = Math.max(...times.map(Number));
@@ -161,13 +154,7 @@ export function timeScale(...times: readonly [Date, ...Date[]]) {
   return { from: new Date(start), to: new Date(end), shareOf };
 }
 
-/**
- * Bars over all lifetimes and the current time, all of the same length: `.` outside of the lifetime, `|` at the current
- * time.
- *
- * @param lifetimes `stroke` is the character of the bar
- * @param width in characters, at least 2
- */
+/** Bars with one time scale, and a mark at the current time. @param width in characters, at least 2 */
 export function timeLine(
   lifetimes: readonly (Lifetime & { readonly stroke: string })[],
   now: Date,

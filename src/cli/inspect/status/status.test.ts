@@ -1,16 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { Condition } from '../../../json/kube-object.ts';
-import {
-  healthy,
-  policy,
-  read,
-  at,
-  NOW,
-  REPORT_CONTEXT,
-  FORBIDDEN,
-  restoreWindow,
-} from '../../../../test/support/cli/readings.ts';
+import { healthy, policy, read, at, NOW, REPORT_CONTEXT } from '../../../../test/support/cli/readings.ts';
 import { statusReport } from './report/status-report.ts';
 import { nextGeneration, relative, span, timeLine } from './cells.ts';
 import { formatStatus } from './status.ts';
@@ -28,35 +19,6 @@ test('the text shows each part, and the verdict at the end', () => {
   expect(text).toMatch(/^ {2}servers +True +True +Warn +4$/m);
   expect(text).toContain('RestoreWindows: 1 of 2 open or with violations');
   expect(text.endsWith('\n\nGatehouse is healthy.\n')).toBe(true);
-});
-
-test('the text shows which servers present an earlier certificate', () => {
-  expect(shown({})).not.toContain('servers present');
-  const report = {
-    ...{ checkedAt: at(-60_000), endpoints: { current: 3, stale: 1, foreign: 0, unreachable: 2 } },
-    stale: [
-      {
-        ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0'], count: 1 },
-        ...{ since: at(-3_600_000), notAfter: at(7_200_000) },
-      },
-    ],
-  };
-  const text = shown({ servedCerts: read({ data: { 'report.json': JSON.stringify(report) } }) });
-  expect(text).toMatch(
-    /^Certificates that servers present: 3 current, 1 stale, 0 foreign, 2 unreachable, as of \S+ ago$/m,
-  );
-  expect(text).toMatch(/^ {2}prod\/db +db-tls +\S+ ago +in \S+ +db-0$/m);
-});
-
-test('problems come at the end, and unreadable parts in their section', () => {
-  const text = shown({
-    servingSecrets: FORBIDDEN,
-    windows: read([restoreWindow('CompletedWithViolations', at(-1))]),
-  });
-  expect(text).toContain(
-    'Serving certificates: 0 readable\n  (no permission to read Secrets with serving certificates: alice may not)',
-  );
-  expect(text).toContain('Needs attention:\n  - RestoreWindow drill: the restore has left 2 violations');
 });
 
 test('text from users cannot control the terminal, and without colours there are no escapes', () => {

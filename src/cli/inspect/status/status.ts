@@ -16,7 +16,7 @@ import { readCluster } from '../read-cluster/read-cluster.ts';
 import { statusReport, type StatusReport } from './report/status-report.ts';
 import { objectKey } from '../../../json/kube-object.ts';
 import { printable } from '../../../json/printable.ts';
-import { describeUnread } from '../read-cluster/reading.ts';
+import { describeUnread, type Listing } from '../read-cluster/reading.ts';
 import {
   describeHandlers,
   describeRestrictions,
@@ -32,7 +32,7 @@ import {
   timeLine,
 } from './cells.ts';
 import { adviceOn, matchesNothing } from './report/policies.ts';
-import type { Listing } from './report/attention.ts';
+
 import type { LeaderPart } from './report/leader.ts';
 
 export interface StatusFlags extends ClusterFlags {
@@ -41,7 +41,6 @@ export interface StatusFlags extends ClusterFlags {
   readonly output: OutputFormat;
 }
 
-/** @returns the exit code */
 export async function status(flags: StatusFlags): Promise<0 | 1> {
   const report = await withCluster(flags, 'status', async ({ server, version, client, now }) => {
     const readings = await readCluster(client, flags);
@@ -57,7 +56,6 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
 
 interface Style {
   readonly colours: boolean;
-  /** The width of the terminal; undefined: no limit. */
   readonly columns: number | undefined;
   readonly now: Date;
 }
@@ -165,7 +163,6 @@ function authority({ authority: part }: StatusReport, style: Style): readonly st
 
 const GENERATION_HEADINGS = ['GENERATION', 'STATE', 'FROM', 'TO', 'ENDS'];
 
-/** Of the columns before the last, with the indent and the gaps. */
 const widthOf = (headings: readonly string[], rows: readonly (readonly Cell[])[]): number =>
   headings.reduce(
     (sum, heading, column) =>
@@ -254,7 +251,6 @@ function count({ unread, items }: Listing<unknown>): string {
   return items.length === 0 ? 'none' : String(items.length);
 }
 
-/** The title, what could not be read, and the table if it has rows. */
 function section(
   title: string,
   { unread }: Pick<Listing<unknown>, 'unread'>,

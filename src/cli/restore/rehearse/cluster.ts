@@ -22,7 +22,6 @@ import { isOwn } from '../../review/policies.ts';
 import { note, problem, type Finding } from './findings.ts';
 import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
-/** An object of a backup. */
 export interface BackedUpObject extends PlacedObject {
   /** Where the backup says it: its kind may not be served in the target. */
   readonly resource?: GroupResource;
@@ -30,26 +29,16 @@ export interface BackedUpObject extends PlacedObject {
 
 export interface ClusterObjects {
   readonly objects: readonly BackedUpObject[];
-  /** Kinds that could not be read, with the reason. */
   readonly notes: readonly string[];
 }
 
-/** Neither stored nor part of a backup. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
-  'bindings',
-  'componentstatuses',
-  'events',
-  'events.events.k8s.io',
-]);
-const VIRTUAL_GROUPS: ReadonlySet<string> = new Set([
-  'metrics.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-]);
+const LEFT_OUT = ['bindings', 'componentstatuses', 'events', 'events.events.k8s.io'];
+const VIRTUAL_GROUPS = ['metrics.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io'];
 
-/** Every object that the user may list. */
 export async function readEverything(cluster: UserCluster): Promise<ClusterObjects> {
-  const groups = ['', ...(await cluster.discovery.groups())].filter((group) => !VIRTUAL_GROUPS.has(group));
+  const groups = ['', ...(await cluster.discovery.groups())].filter(
+    (group) => !VIRTUAL_GROUPS.includes(group),
+  );
   const served = await Promise.all(groups.map((group) => cluster.discovery.servedIn(group)));
   const { objects, notes } = await readKinds(cluster, served.flat());
   const kept = objects.filter(({ object }) => isOwn(object) || isBackedUp(object));
@@ -105,11 +94,7 @@ export async function readTarget(
   return { objects: [...first.objects, ...rest.objects], notes: [...first.notes, ...rest.notes] };
 }
 
-/**
- * What governs restores in this cluster, for a restore into an empty one.
- *
- * @throws Error if the user may not read it
- */
+/** What governs restores in this cluster. @throws Error if the user may not read it */
 export async function readPolicies(cluster: UserCluster) {
   const definitions = ALWAYS.filter(({ resource }) => resource === 'customresourcedefinitions');
   const { objects, notes } = await readKinds(
@@ -123,7 +108,6 @@ export async function readPolicies(cluster: UserCluster) {
   };
 }
 
-/** The kinds that a policy names, which is not validated yet. */
 const namedIn = (policy: JsonObject): readonly GroupResource[] =>
   [
     ...listIn(policy, 'spec', 'validate', 'references').map((reference) => objectIn(reference, 'target')),
@@ -137,7 +121,6 @@ async function resolved({ discovery }: UserCluster, kinds: readonly GroupResourc
   return found.filter((kind) => kind !== undefined);
 }
 
-/** The preferred version of each kind comes first. */
 async function readKinds(
   { client, server }: UserCluster,
   kinds: readonly Resource[],
@@ -146,7 +129,7 @@ async function readKinds(
   const notes: string[] = [];
   const preferred = [...Map.groupBy(kinds, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
   const once = preferred.filter(
-    (kind) => !kind.resource.includes('/') && !LEFT_OUT.has(groupResourceName(kind)),
+    (kind) => !kind.resource.includes('/') && !LEFT_OUT.includes(groupResourceName(kind)),
   );
   for (const kind of once) {
     const name = groupResourceName(kind);
@@ -167,13 +150,9 @@ async function readKinds(
   return { objects, notes };
 }
 
-/** How many dry runs run at the same time. */
 const AT_ONCE = 8;
 
-/**
- * What the target's API server says about the objects that the rehearsal would create: other webhooks, quotas and so on.
- * The rehearsal itself judges what Gatehouse says, because no window is open now.
- */
+/** What the target's API server says about new objects. Gatehouse's own refusals do not count: no window is open now. */
 export async function dryRun(
   { client, discovery }: UserCluster,
   outcomes: readonly Outcome[],

@@ -11,6 +11,7 @@ import {
 } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
+import { NEVER } from '../../connect.ts';
 import { describeOutcome, isRestored, type Outcome, type Target } from './replay.ts';
 import { isInScope, type NamespaceLabels } from '../../../admission/policy/match/object-scope.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
@@ -23,10 +24,8 @@ import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { mappedNamespace, type RestoreNames } from '../../../restore/backup/restored-object.ts';
 
 export interface Finding {
-  /** `problem`: the restore loses or breaks something. `note`: it works, and the user should know. */
   readonly severity: 'problem' | 'note';
   readonly reason: Reason;
-  /** e.g. `servers.infra.example.com shop/db` */
   readonly object: string;
   readonly message: string;
 }
@@ -67,15 +66,11 @@ export const problemsFirst = (findings: readonly Finding[]): Finding[] => [
   ...findings.filter((one) => !isProblem(one)),
 ];
 
-export const problem = (reason: Reason, object: string, message: string): Finding => ({
-  severity: 'problem',
-  ...{ reason, object, message },
-});
-
-export const note = (reason: Reason, object: string, message: string): Finding => ({
-  severity: 'note',
-  ...{ reason, object, message },
-});
+const finding =
+  (severity: Finding['severity']) =>
+  (reason: Reason, object: string, message: string): Finding => ({ severity, reason, object, message });
+export const problem = finding('problem');
+export const note = finding('note');
 
 function ofOutcome(outcome: Outcome): readonly Finding[] {
   const { result, message, deferred } = outcome;
@@ -108,9 +103,8 @@ function describeViolation(
 ): string {
   const by = `(policy ${policy})`;
   if (missing === undefined) return `${field}: ${message ?? reason} ${by}`;
-  const { resource, namespace, name } = missing;
-  const group = missing.group;
-  const kind = groupResourceName({ group, resource });
+  const { group, resource, namespace, name } = missing;
+  const kind = groupResourceName(missing);
   const what = `${kind} ${objectKey({ namespace, name })}`;
   if (reason === 'CrossesNamespaceMapping')
     return `${field}: names ${what} in the namespace of the original ${by}`;
@@ -122,19 +116,13 @@ function describeViolation(
   return `${field}: ${what} is not there after the restore ${by}${hint}`;
 }
 
-const NEVER = new AbortController().signal;
-
 interface AfterOptions {
-  /** What the window pauses. */
   readonly quiesce: readonly QuiesceRule[];
   readonly namespaceMapping: Readonly<Record<string, string>>;
   readonly now: Date;
 }
 
-/**
- * What the sweep of the restore would report, found by the same code. Only about restored objects: the violations of
- * older objects are not the restore's.
- */
+/** What the sweep of the restore would report, found by the same code: only about restored objects. */
 async function violationsOf(
   target: Target,
   outcomes: readonly Outcome[],
@@ -146,7 +134,6 @@ async function violationsOf(
       const type = version === undefined ? undefined : kinds.registry.find(group, version, resource);
       const objects = contents.list({ group, resource });
       if (type === undefined) yield objects;
-      // `contents` holds what the machinery stored
       else yield await Promise.all(objects.map((object) => inVersion(object as ApiObject, type)));
     },
     keys: (kind) => Promise.resolve(new Set(contents.list(kind).map(keyOf))),
@@ -168,7 +155,6 @@ async function violationsOf(
     .filter(({ name }) => restored.has(name));
 }
 
-/** The recorded owners that the sweep could not link, and the owners that no policy has recorded. */
 function lostOwners(target: Target, outcomes: readonly Outcome[]): readonly Finding[] {
   const namespaces = target.namespaceLabels();
   return outcomes.filter(isRestored).flatMap((outcome) => {
@@ -243,17 +229,10 @@ function foreignWebhooks({ contents }: Target): readonly Finding[] {
           if (name === '' || textIn(webhook, 'failurePolicy') === 'Ignore') return [];
           const object = `${configuration.metadata?.name ?? ''} ${textIn(webhook, 'name')}`;
           const exists = contents.find({ group: '', resource: 'services', namespace, name }) !== undefined;
-          return exists
-            ? note(
-                'WebhookUnreachable',
-                object,
-                `while the Pods of the Service ${namespace}/${name} are not ready, the writes that it matches are refused: restore them first`,
-              )
-            : problem(
-                'WebhookUnreachable',
-                object,
-                `the Service ${namespace}/${name} is not restored, so the writes that it matches are refused: leave the configuration out, or restore the Service`,
-              );
+          const message = exists
+            ? `while the Pods of the Service ${namespace}/${name} are not ready, the writes that it matches are refused: restore them first`
+            : `the Service ${namespace}/${name} is not restored, so the writes that it matches are refused: leave the configuration out, or restore the Service`;
+          return (exists ? note : problem)('WebhookUnreachable', object, message);
         }),
       ),
   );
@@ -300,13 +279,11 @@ const pauses = (
     ([key, wanted]) => textIn(object, 'metadata', 'labels', key) === wanted,
   );
 
-/** The account of a workload, as `namespace/name`. */
 function accountOf({ object, namespace = '' }: BackupItem): string {
   const name = textIn(object, 'spec', 'template', 'spec', 'serviceAccountName');
   return `${namespace}/${name === '' ? 'default' : name}`;
 }
 
-/** What each account that a binding names may create or delete. */
 function writableByAccount(
   items: readonly BackupItem[],
   written: readonly GroupResource[],

@@ -21,17 +21,12 @@ import { isVeleroBackup, readBackup } from '../backup.ts';
 
 export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionOptions, 'selector'> {
   readonly fromCluster?: boolean;
-  /** A folder with backups. */
   readonly newestIn?: string;
   readonly policiesFromCluster?: boolean;
-  /** Keep the result in the cluster. */
   readonly record?: boolean;
-  /** The kubeconfig of the target. */
   readonly against?: string;
-  /** E.g. `1.36`. */
   readonly targetVersion?: string;
   readonly selector?: string;
-  /** As `from:to`. */
   readonly namespaceMappings: readonly string[];
   readonly existingResourcePolicy: 'none' | 'update';
   readonly veleroNamespace: string;
@@ -40,7 +35,6 @@ export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionO
   readonly output: ReportFormat;
 }
 
-/** @throws WrongUsage unless the flags name one backup, and the policies once */
 export function checkSources(
   path: string | undefined,
   { fromCluster, newestIn, policies, policiesFromCluster, against, record }: RehearseFlags,
@@ -53,7 +47,6 @@ export function checkSources(
   if (record === true && newestIn === undefined) throw new WrongUsage('--record: only with --newest-in');
 }
 
-/** The names that Velero writes into labels. @throws WrongUsage */
 export const namesOf = ({ namespaceMappings }: RehearseFlags): RestoreNames => ({
   backup: 'backup',
   restore: 'rehearsal',
@@ -72,7 +65,6 @@ export function minorOf(version: string | undefined): number | undefined {
   return Number(minor);
 }
 
-/** @throws WrongUsage unless each pair has the form `from:to` */
 function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     pairs.map((pair) => {
@@ -86,7 +78,6 @@ function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>
 
 const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
 
-/** @throws WrongUsage for a selector that Velero would refuse */
 export function selectorOf(text: string | undefined): NormalSelector | undefined {
   if (text === undefined) return undefined;
   try {
@@ -110,16 +101,12 @@ interface InputFlags {
 }
 
 export interface RehearsalInput {
-  /** The objects of the backup in any order, without those that configure Gatehouse. */
   readonly objects: readonly BackedUpObject[];
-  /** AdmissionPolicies, ConversionPolicies, PolicyExceptions and RestoreDetectors. */
   readonly own: readonly PlacedObject[];
-  /** The CRDs and objects of the target. */
   readonly existing: readonly PlacedObject[];
   readonly notes: readonly string[];
 }
 
-/** @param path an archive or a folder of Velero, or manifests. @throws UnusableInput, UnusableBackup */
 export async function readBackedUp(path: string): Promise<ClusterObjects> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined)
     throw new UnusableInput(`${path}: no such file or folder`);
@@ -135,7 +122,6 @@ export function readGiven({ policies, crds, existing }: InputFlags) {
   return { policies: policies && own, existing: others.flat() };
 }
 
-/** The kinds of Gatehouse that decide about a restore. */
 const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'RestoreDetector'];
 
 export function toInput(
@@ -170,7 +156,6 @@ async function objectsOfBackup(path: string): Promise<readonly BackedUpObject[]>
   }));
 }
 
-/** The object with the plural of its kind. */
 export function itemOf(
   { object, resource: backedUp }: BackedUpObject,
   { typeOf }: Pick<Kinds, 'typeOf'>,

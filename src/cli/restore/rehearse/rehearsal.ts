@@ -30,7 +30,6 @@ import { sha256 } from '../../../runtime/restores/restore-evidence.ts';
 
 export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
 
-/** @throws UnusableInput with all problems of CRDs and policies */
 export async function rehearseRestore(
   input: RehearsalInput,
   flags: RehearseFlags,
@@ -55,7 +54,7 @@ export async function rehearseRestore(
   const assumed = new Set<string>();
   const target = createTarget(
     { existing, reviewed: [], namespace: 'default' },
-    { handlers: [], logFor, ownNamespace: ownNamespace(), now, assumeConverted: (name) => assumed.add(name) },
+    { handlers: [], ownNamespace: ownNamespace(), now, assumeConverted: (name) => assumed.add(name) },
     user,
     window,
   );
@@ -78,7 +77,6 @@ export async function rehearseRestore(
   const { findings, violations } = await findingsOf(target, outcomes, options);
   return {
     ...{ outcomes, violations },
-    /** The number of objects that Velero does not restore, by reason. */
     skipped: new Map(
       [...Map.groupBy(all, select)].flatMap(([reason, same]) =>
         reason === undefined ? [] : [[reason, same.length] as const],
@@ -98,7 +96,6 @@ export async function rehearseRestore(
   };
 }
 
-/** A policy or detector of a cluster that has no effect there, although it exists. */
 function notReady({ object }: PlacedObject): readonly string[] {
   const kind = textIn(object, 'kind');
   if (!isOwn(object)) return [];
@@ -119,7 +116,6 @@ const nameOf = ({ object }: PlacedObject): string => textIn(object, 'metadata', 
 const hasDefinition = (objects: readonly PlacedObject[], name: string): boolean =>
   objects.some((one) => isDefinition(one) && nameOf(one) === name);
 
-/** Whether this is a ConversionPolicy for a kind that the restore does not bring. */
 const isWithoutKind = ({ object }: PlacedObject, kept: readonly PlacedObject[]): boolean => {
   const target = objectIn(object, 'spec', 'target');
   const name = groupResourceName({ group: textIn(target, 'apiGroup'), resource: textIn(target, 'resource') });
@@ -128,10 +124,6 @@ const isWithoutKind = ({ object }: PlacedObject, kept: readonly PlacedObject[]):
 
 /** Before the kinds are known: only the plural of CRDs is needed. */
 const NO_KINDS = { typeOf: () => '' };
-
-/** A rehearsal runs no handlers. */
-const silent = () => undefined;
-const logFor = () => ({ debug: silent, info: silent, warn: silent, error: silent });
 
 /** The CRDs that the API server would accept, and a finding for each other one. */
 function usableDefinitions(definitions: readonly PlacedObject[], existing: readonly PlacedObject[]) {
@@ -165,16 +157,12 @@ function windowFor(
   const given = usableOwn<RestoreDetector>('RestoreDetector', existing, registry);
   const detectors = given.length > 0 ? given : [shippedDetector(namespace)];
   const window = wanted ? windowOf(detectors, namespace, namespaceMapping, now) : undefined;
-  const notes =
-    given.length === 0 && wanted
-      ? [`no RestoreDetector in the input: the one of deploy/detectors/velero is assumed for ${namespace}`]
-      : window === undefined && wanted
-        ? [`no RestoreDetector trusts the namespace ${namespace}, so nothing is deferred`]
-        : [];
-  return { window, notes };
+  const assumed = `no RestoreDetector in the input: the one of deploy/detectors/velero is assumed for ${namespace}`;
+  const none = `no RestoreDetector trusts the namespace ${namespace}, so nothing is deferred`;
+  const note = given.length === 0 ? assumed : window === undefined ? none : undefined;
+  return { window, notes: wanted && note !== undefined ? [note] : [] };
 }
 
-/** The window that a detector would open; undefined if none of them trusts the namespace of Velero. */
 export function windowOf(
   detectors: readonly RestoreDetector[],
   namespace: string,

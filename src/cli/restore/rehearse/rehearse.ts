@@ -36,21 +36,16 @@ import { counted } from '../../../json/counted.ts';
 import { formatJunit } from '../../review/report/junit.ts';
 import { describeOutcome, type Outcome } from './replay.ts';
 
-/**
- * Prints the findings.
- *
- * @param path undefined with `--newest-in` or `--from-cluster`
- * @returns 1 if there is a problem
- * @throws UnusableInput, UnusableBackup, WrongUsage, and an Error when an API server does not respond
- */
+/** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem */
 export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1> {
   checkSources(path, flags);
   const newest = flags.newestIn === undefined ? undefined : newestBackup(flags.newestIn);
   const file = newest?.path ?? path;
   const backup = file === undefined ? await connected(flags, readEverything) : await readBackedUp(file);
-  const { findings, notes, ...rehearsal } = await rehearsalOf(backup, flags);
-  for (const note of notes) console.error(`note: ${printable(note)}`);
-  await print(formatRehearsal({ findings, notes, ...rehearsal }, flags.output, hasColours()));
+  const rehearsal = await rehearsalOf(backup, flags);
+  const { findings } = rehearsal;
+  for (const note of rehearsal.notes) console.error(`note: ${printable(note)}`);
+  await print({ table, json, junit }[flags.output](rehearsal));
   if (flags.record === true && newest !== undefined)
     await connected(flags, (cluster) => recordResult(cluster, ownNamespace(), newest, findings));
   return findings.some(isProblem) ? 1 : 0;
@@ -105,10 +100,7 @@ async function rehearsedAgainst(
 
 const COMPONENT = 'deploy/components/restore-rehearsal';
 
-/**
- * Keeps the result in a ConfigMap of Gatehouse's namespace, and reports with an Event what is worse.
- * @throws Error if the ConfigMap does not exist, or has changed meanwhile
- */
+/** Keeps the result in a ConfigMap of Gatehouse's namespace, and reports with an Event what is worse. */
 async function recordResult(
   { client, now }: Pick<UserCluster, 'client' | 'now'>,
   namespace: string,
@@ -126,41 +118,23 @@ async function recordResult(
   await client.replace(configMaps, { ...stored, data: toData(result) });
   const note = noteOf(result, before);
   if (note === undefined) return;
+  const warn = ({ err }: { readonly err?: unknown }, message: string): void =>
+    console.error(`warning: ${message}: ${messageOf(err)}`);
   const { record, flush } = createEventRecorder({
-    ...{ client, component: 'gatehouse', instance: 'gatehouse-restore-rehearsal' },
-    log: {
-      warn: ({ err }: { readonly err?: unknown }, message) => {
-        console.error(`warning: ${message}: ${messageOf(err)}`);
-      },
-    },
+    ...{ client, component: 'gatehouse', instance: 'gatehouse-restore-rehearsal', log: { warn } },
   });
   const { uid } = stored.metadata ?? {};
   record({ ...note, regarding: { apiVersion: 'v1', kind: 'ConfigMap', namespace, name, uid } });
   await flush();
 }
 
-function formatRehearsal(rehearsal: Rehearsal, format: RehearseFlags['output'], colours: boolean): string {
-  switch (format) {
-    case 'table':
-      return table(rehearsal, colours);
-    case 'json':
-      return formatJson(json(rehearsal));
-    case 'junit':
-      return junit(rehearsal);
-  }
-}
-
-/** The table shows so many notes of each reason; JSON has all. */
 const NOTES_SHOWN = 5;
 
-function table({ findings, ...rehearsal }: Rehearsal, colours: boolean): string {
+function table({ findings, ...rehearsal }: Rehearsal): string {
+  const colours = hasColours();
   const problems = findings.filter(isProblem);
-  const notes = [
-    ...Map.groupBy(
-      findings.filter((one) => !isProblem(one)),
-      ({ reason }) => reason,
-    ).values(),
-  ];
+  const others = findings.filter((one) => !isProblem(one));
+  const notes = [...Map.groupBy(others, ({ reason }) => reason).values()];
   const shown = [...problems, ...notes.flatMap((same) => same.slice(0, NOTES_SHOWN))];
   const rows = shown.map(({ severity, reason, object, message }) => ({
     cells: [{ text: reason, tone: severity === 'problem' ? ('bad' as const) : ('warn' as const) }, object],
@@ -201,20 +175,13 @@ function countsOf(outcomes: readonly Outcome[]) {
 const skippedLines = ({ skipped }: Pick<Rehearsal, 'skipped'>): readonly string[] =>
   [...skipped].map(([reason, count]) => `${counted(count, 'object')} left out: ${reason}`);
 
-function json({ outcomes, findings, skipped, notes }: Rehearsal): object {
+function json({ outcomes, findings, skipped, notes }: Rehearsal): string {
   const problems = findings.filter(isProblem).length;
-  return {
-    kind: 'Rehearsal',
-    summary: {
-      ...countsOf(outcomes),
-      ...{ problems, notes: findings.length - problems, leftOut: Object.fromEntries(skipped) },
-    },
-    findings,
-    notes,
-  };
+  const leftOut = Object.fromEntries(skipped);
+  const summary = { ...countsOf(outcomes), problems, notes: findings.length - problems, leftOut };
+  return formatJson({ kind: 'Rehearsal', summary, findings, notes });
 }
 
-/** One case for each object with findings, and one for all others together. */
 function junit({ outcomes, findings }: Rehearsal): string {
   const byObject = Map.groupBy(findings, ({ object }) => object);
   const clean = outcomes.filter((outcome) => !byObject.has(describeOutcome(outcome))).length;

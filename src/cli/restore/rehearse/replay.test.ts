@@ -108,3 +108,10 @@ test('a Namespace has the labels of the backup also if it is not selected', asyn
   });
   expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no (policy shops)']);
 });
+
+test('a kind that the target does not serve has the plural of the backup', async () => {
+  const mouse = { apiVersion: `${GROUP}/v1`, kind: 'Mouse', metadata: { namespace: 'east', name: 'm' } };
+  const read = [{ object: mouse, resource: { group: GROUP, resource: 'mice' }, place: { file: 'm.json' } }];
+  const { lines } = await rehearsed({ read, existing: CRDS, flags: { includeResources: ['mice'] } });
+  expect(lines).toEqual([expect.stringMatching(/^problem NotServed mice.shop.example.com east\/m: /)]);
+});

@@ -31,17 +31,12 @@ import {
 } from '../../../restore/backup/restored-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 
-/** What the API server answers to one write. */
 type Written =
   | { readonly kind: 'stored'; readonly deferred: string }
   | { readonly kind: 'refused'; readonly message: string };
 
 export type Target = ReturnType<typeof createTarget>;
 
-/**
- * @param window of the restore; undefined: nothing is deferred
- * @throws UnusableInput with all problems of CRDs and policies
- */
 export function createTarget(
   input: SnapshotInput,
   context: ReviewContext,
@@ -66,12 +61,10 @@ export function createTarget(
   };
   return {
     ...{ kinds, contents, policies, world, hasNamespace },
-    /** The labels of all Namespaces. */
     namespaceLabels: () =>
       new Map(
         storage.list(NAMESPACES).items.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]),
       ),
-    /** An object in the version of `type`. */
     inVersion: api.inVersion,
     notes: snapshot.notes,
     /** Creates the object, or updates the one with its name. Throws nothing: a refusal is a result. */
@@ -101,7 +94,6 @@ export function createTarget(
 
 interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
-  /** The minor version of the target's Kubernetes; undefined: the newest that is known here. */
   readonly minor?: number | undefined;
   /** The Namespaces of the backup by name: Velero reads them also if they are not selected. */
   readonly namespaces: ReadonlyMap<string, BackupItem>;
@@ -114,28 +106,17 @@ export const namespacesIn = (items: readonly BackupItem[]): ReadonlyMap<string, 
       .map((one) => [one.name, one]),
   );
 
-/** What happens to one object of the backup. */
 export interface Outcome {
   readonly item: BackupItem;
-  /** Where it is restored; undefined for cluster-scoped objects. */
   readonly namespace: string | undefined;
-  /**
-   * `exists`: an equal object exists. `different`: one exists that differs, and stays. `incomplete`: the object is
-   * restored, and its second write, which restores managedFields, is refused.
-   */
+  /** `different`: one that differs exists, and stays. `incomplete`: the second write, of managedFields, is refused. */
   readonly result: 'restored' | 'refused' | 'unserved' | 'exists' | 'different' | 'incomplete';
   readonly message: string;
-  /** The checks that are deferred, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`; empty: none. */
   readonly deferred: string;
 }
 
-/** Whether the object is in the cluster because of the restore. */
 export const isRestored = ({ result }: Outcome): boolean => result === 'restored' || result === 'incomplete';
 
-/**
- * @param items in the order of Velero
- * @param onProgress called before each object with the number of objects before it
- */
 export async function replay(
   target: Target,
   items: readonly BackupItem[],
@@ -164,7 +145,6 @@ export async function replay(
   return outcomes;
 }
 
-/** Whether two objects with the same name after the mapping are copies. */
 function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames): boolean {
   const [a, b] = [first, second].map((item) =>
     mergeInto(restoredObject(item, names), { metadata: { managedFields: null } }),
@@ -172,7 +152,6 @@ function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames
   return isEqual(a, b);
 }
 
-/** What happens to an object, whatever its name. */
 type Answer = Omit<Outcome, 'item' | 'namespace'>;
 
 const answer = (result: Outcome['result'], message = ''): Answer => ({ result, message, deferred: '' });
@@ -251,7 +230,6 @@ const builtInAnswer = ({ object }: BackupItem, { minor }: ReplayOptions): boolea
 const unservedIn = ({ object }: BackupItem, { minor = 0 }: ReplayOptions): string =>
   `Kubernetes 1.${minor} does not serve ${textIn(object, 'apiVersion')} ${textIn(object, 'kind')}: back it up in a version that both serve`;
 
-/** Velero writes an object to the path of its scope in the backup. */
 const otherScope = ({ kind, namespaced }: ResourceType): string =>
   namespaced
     ? `${kind} is namespaced in the target, and the object has no namespace`
@@ -278,6 +256,5 @@ async function meetExisting(
   return ofWrite(patched);
 }
 
-/** e.g. `servers.infra.example.com shop/db` */
 export const describeOutcome = ({ item: { resource, name }, namespace }: Outcome): string =>
   `${groupResourceName(resource)} ${objectKey({ namespace, name })}`;

@@ -17,7 +17,7 @@ import { governed, namedKinds, createCrdSchemas } from '../../../runtime/policie
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
-import type { UserCluster } from '../../connect.ts';
+import { NEVER, type UserCluster } from '../../connect.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { ReviewFlags } from '../flags.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
@@ -27,12 +27,7 @@ import type { AuditWorld, ObjectReads } from '../../../admission/policy/world.ts
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';
 
-/**
- * The policies in files, or those of the cluster.
- *
- * @param versionOf chooses the version of a policy in the cluster; default: the newest one
- * @throws UnusableInput when a policy in a file is invalid, or there are no policies
- */
+/** The policies in files, or those of the cluster. @param versionOf of a policy in the cluster */
 export async function loadClusterPolicies(
   cluster: UserCluster,
   { policies: given, crds = [] }: Pick<ReviewFlags, 'policies' | 'crds'>,
@@ -73,7 +68,6 @@ export async function loadClusterPolicies(
   if (given !== undefined) refuse([...problems, ...compiled.flatMap((one) => one.problems)]);
   return {
     policies: compiled.flatMap((one) => one.found),
-    /** Policies of the cluster that cannot be enforced, with the reason. */
     broken: compiled
       .filter((one) => one.found.length === 0)
       .map((one) => ({ name: one.name, message: one.problems.join('; ') })),
@@ -93,13 +87,11 @@ async function storedPolicies(
       return { label, labelOf: () => label, object: versionOf(object) };
     });
   } catch (error) {
-    // The CRD is not installed.
     if (isNotFound(error)) return [];
     throw error;
   }
 }
 
-/** The PolicyExceptions of the cluster, if any policy accepts them. */
 async function storedGrants(policies: Policies, { client }: UserCluster): Promise<Grants> {
   const accept = policies.some(({ object }) => object.spec.policyExceptions === 'Accept');
   return accept ? await createReadGrants(client)(undefined, NEVER) : grantsIn([]);
@@ -113,7 +105,6 @@ async function resolveAll(policies: Policies, { discovery }: UserCluster) {
   );
 }
 
-/** What the cluster serves in the groups of the policies; a group is missing if that could not be read. */
 async function groupsOf(policies: Policies, { discovery }: UserCluster) {
   const groups = new Set(policies.flatMap(({ object }) => object.spec.match.apiGroups));
   const found = new Map<string, readonly Resource[]>();
@@ -125,7 +116,6 @@ async function groupsOf(policies: Policies, { discovery }: UserCluster) {
   return found;
 }
 
-/** The schemas of all governed custom kinds, in the versions that the policies match. */
 async function schemasOf(policies: Policies, { client }: UserCluster) {
   const read = createCrdSchemas(client, () => performance.now());
   const found = new Map<string, readonly JsonObject[]>();
@@ -140,13 +130,9 @@ async function schemasOf(policies: Policies, { client }: UserCluster) {
   return found;
 }
 
-/** Ctrl+C ends the process instead. */
-export const NEVER: AbortSignal = new AbortController().signal;
-
 const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
   JSON.stringify([groupResourceName(kind), versions]);
 
-/** The objects to which policies refer, listed once. @throws when a kind cannot be read */
 export async function loadWorld(
   { client, discovery }: UserCluster,
   policies: readonly CompiledPolicy[],

@@ -16,8 +16,8 @@ import { storedObjects, type StoredObjects } from '../../../runtime/policies/sto
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
-import { loadClusterPolicies, loadWorld, NEVER } from './load.ts';
-import { withCluster, type UserCluster } from '../../connect.ts';
+import { loadClusterPolicies, loadWorld } from './load.ts';
+import { NEVER, withCluster, type UserCluster } from '../../connect.ts';
 import { parseJson, isJsonObject } from '../../../json/json.ts';
 import { coverageNotes } from '../policies.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
@@ -34,7 +34,6 @@ import { formatTable, paint } from '../../terminal/output.ts';
 type PolicyReview = Awaited<ReturnType<typeof reviewPolicy>>;
 type ClusterReview = Awaited<ReturnType<typeof reviewAll>>;
 
-/** @throws UnusableInput for policies in files, and an Error when the API server does not respond */
 export const reviewCluster = (
   flags: ReviewFlags,
   options: ReadOptions,
@@ -102,7 +101,6 @@ async function reviewAll(
 async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources) {
   const duplicates = collectDuplicates(policy, sources.now());
   const { pages, namespaceLabels } = sources.stored;
-  /** The same pages; adds the objects that the policy selects to `duplicates`. */
   const tapped: typeof pages = async function* (resource, waiting) {
     const namespaces = await namespaceLabels(waiting);
     const { group, resource: plural } = resource;
@@ -122,15 +120,12 @@ async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources) {
   );
   return {
     ...pick(policy, 'name', 'enforcement'),
-    /** The number of objects that were checked. */
     checked,
     violators: merged([...violators, ...duplicates.violators()]),
-    /** Why some objects were not checked; undefined if all were. */
     incomplete: message,
   };
 }
 
-/** Merges the entries of each object. */
 function merged(violators: readonly Violator[]): readonly Violator[] {
   const byObject = Map.groupBy(
     violators,
@@ -141,10 +136,7 @@ function merged(violators: readonly Violator[]): readonly Violator[] {
   );
 }
 
-/**
- * The function to call with the number of objects of a page, before they are checked. Counts the objects only if
- * progress is shown. Each policy reviews its kinds separately, so a kind counts once per policy.
- */
+/** Counts the objects only if progress is shown. Each policy reviews its kinds, so a kind counts once per policy. */
 async function pageCounter(
   policies: readonly CompiledPolicy[],
   { count }: Pick<StoredObjects, 'count'>,
@@ -193,7 +185,6 @@ function collectDuplicates(policy: CompiledPolicy, now: Date) {
       for (const key of heldKeys(policy, json, self))
         if (!covers('unique', key.rule.name)) all.push({ resource, object: identity, self, key });
     },
-    /** Each object that shares values with others, with one entry per value. */
     violators: (): readonly Violator[] =>
       [...Map.groupBy(all, ({ key }) => key.claim).values()].flatMap((holders) =>
         holders.flatMap((holder, index) => violatorOf(policy, holder, holders[index === 0 ? 1 : 0])),
@@ -297,7 +288,6 @@ export function clusterJunit({ policies }: ClusterReview): readonly JunitSuite[]
   return policies.map((review) => ({ name: `AdmissionPolicy ${review.name}`, cases: casesOf(review) }));
 }
 
-/** One case per object with violations, and one for all others. */
 function casesOf({ name: policy, checked, violators, incomplete }: PolicyReview): readonly JunitCase[] {
   const base = { className: policy, output: [] };
   return [

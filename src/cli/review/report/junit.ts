@@ -2,16 +2,11 @@
 
 export interface JunitCase {
   readonly name: string;
-  /** The file or policy of the case. */
   readonly className: string;
   readonly file?: string;
-  /** The check found a problem. */
   readonly failure?: { readonly message: string; readonly details: string };
-  /** The check could not run. */
   readonly error?: string;
-  /** Why the check was not necessary. */
   readonly skipped?: string;
-  /** Further output, such as warnings. */
   readonly output: readonly string[];
 }
 

@@ -1,12 +1,12 @@
 /** Reviewed objects and test suites as text, JSON and JUnit XML. docs/review.md documents the JSON. */
+import { counted } from '../../../json/counted.ts';
 import { stringifyJson } from '../../../json/json.ts';
 import { describePlace } from '../input.ts';
 import { describeIdentity, type ReviewResult, type Verdict } from '../review-result.ts';
 import type { ReviewedObject } from '../reviewer.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { formatTable, paint, type Row } from '../../terminal/output.ts';
-import type { SuiteResult } from '../suite/suite.ts';
-import type { Mismatch } from '../suite/expectation.ts';
+import type { Mismatch, SuiteResult } from '../suite/suite.ts';
 import { printable } from '../../../json/printable.ts';
 
 interface TableOptions {
@@ -33,7 +33,6 @@ export function objectsTable(reviewed: readonly ReviewedObject[], options: Table
   return `${table}\n\n${totals(reviewed, options.colours)}\n`;
 }
 
-/** The messages about an object, one per line. */
 function resultLines(
   { messages, warnings, auditAnnotations, patch }: ReviewResult,
   showPatch: boolean,
@@ -51,7 +50,7 @@ function totals(reviewed: readonly ReviewedObject[], colours: boolean): string {
   const parts = VERDICTS.map((verdict) => ({ verdict, count: countOf(reviewed, verdict) }))
     .filter(({ count }) => count > 0)
     .map(({ verdict, count }) => paint({ text: `${count} ${verdict}`, tone: TONES[verdict] }, colours));
-  return `${reviewed.length} ${reviewed.length === 1 ? 'object' : 'objects'}: ${parts.join(', ')}`;
+  return `${counted(reviewed.length, 'object')}: ${parts.join(', ')}`;
 }
 
 const countOf = (reviewed: readonly ReviewedObject[], verdict: Verdict): number =>
@@ -86,19 +85,13 @@ export function objectsJunit(reviewed: readonly ReviewedObject[]): readonly Juni
 
 function toCase({ identity, place, result }: ReviewedObject): JunitCase {
   const { verdict, messages, warnings } = result;
+  const details = [...messages, `at ${describePlace(place)}`].join('\n');
   return {
     name: describeIdentity(identity),
     className: place.file,
     file: place.file,
     output: warnings.map((text) => `warning: ${text}`),
-    ...(verdict === 'denied'
-      ? {
-          failure: {
-            message: messages.join('; '),
-            details: [...messages, `at ${describePlace(place)}`].join('\n'),
-          },
-        }
-      : {}),
+    ...(verdict === 'denied' ? { failure: { message: messages.join('; '), details } } : {}),
     ...(verdict === 'unchecked' ? { skipped: 'no policy and no handler applies' } : {}),
   };
 }
@@ -114,7 +107,7 @@ export function suitesText(suites: readonly SuiteResult[], { colours, showPatch 
     ...(failed > 0 ? [paint({ text: `${failed} failed`, tone: 'bad' }, colours)] : []),
     ...(passed > 0 ? [paint({ text: `${passed} passed`, tone: 'good' }, colours)] : []),
   ];
-  return [...lines, `${tests} ${tests === 1 ? 'test' : 'tests'}: ${counts.join(', ')}`, ''].join('\n');
+  return [...lines, `${counted(tests, 'test')}: ${counts.join(', ')}`, ''].join('\n');
 }
 
 function testLines(
@@ -168,20 +161,14 @@ export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite
   return suites.map(({ file, results }) => ({
     name: file,
     cases: results.map(({ test, reviewed, mismatches }): JunitCase => {
-      const [first] = mismatches;
+      const [message, ...further] = mismatches.map(describe);
+      const details = [message, ...further, `at ${file}:${test.line}`].join('\n');
       return {
         name: test.name,
         className: file,
         file,
         output: resultLines(reviewed.result, false),
-        ...(first === undefined
-          ? {}
-          : {
-              failure: {
-                message: describe(first),
-                details: [...mismatches.map(describe), `at ${file}:${test.line}`].join('\n'),
-              },
-            }),
+        ...(message === undefined ? {} : { failure: { message, details } }),
       };
     }),
   }));

@@ -3,21 +3,12 @@ import { expect, test } from 'vitest';
 import type { PlacedObject } from '../input.ts';
 import { parseSuite } from './suite.ts';
 
+const placed = (line: number, kind: string, name: string): PlacedObject => ({
+  place: { file: 'tests/objects.yaml', line },
+  object: { apiVersion: 'v1', kind, metadata: { name } },
+});
 const stored: Readonly<Record<string, readonly PlacedObject[]>> = {
-  'tests/objects.yaml': [
-    {
-      place: { file: 'tests/objects.yaml', line: 1 },
-      object: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } },
-    },
-    {
-      place: { file: 'tests/objects.yaml', line: 5 },
-      object: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' } },
-    },
-    {
-      place: { file: 'tests/objects.yaml', line: 9 },
-      object: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'b' } },
-    },
-  ],
+  'tests/objects.yaml': [placed(1, 'Pod', 'a'), placed(5, 'Secret', 'a'), placed(9, 'Pod', 'b')],
 };
 
 const readStored = (path: string) => {
@@ -71,70 +62,56 @@ const wrap = (...test: readonly string[]) => [
   ...test.map((line) => `    ${line}`),
 ];
 const EXPECT = 'expect: { decision: allow }';
+const OBJECT = `object: ${POD}`;
 
 test.each<[readonly string[], string]>([
   [
-    ['polices: [p]', ...wrap(`object: ${POD}`, EXPECT)],
-    'tests/suite.yaml:1: polices: unknown key: must be one of policies, crds, existing, handlers, namespace, tests',
+    ['polices: [p]', ...wrap(OBJECT, EXPECT)],
+    ':1: polices: unknown key: must be one of policies, crds, existing, handlers, namespace, tests',
   ],
+  [['policies: p.yaml', ...wrap(OBJECT, EXPECT)], ':1: policies: must be a list of strings'],
+  [['policies: []'], ':1: tests: must be a list of tests'],
   [
-    ['policies: p.yaml', ...wrap(`object: ${POD}`, EXPECT)],
-    'tests/suite.yaml:1: policies: must be a list of strings',
+    wrap(OBJECT, 'usr: ada', EXPECT),
+    ':4: tests[0].usr: unknown key: must be one of name, object, objectFrom, old, oldFrom, user, groups, operation, expect',
   ],
-  [['policies: []'], 'tests/suite.yaml:1: tests: must be a list of tests'],
-  [
-    wrap(`object: ${POD}`, 'usr: ada', EXPECT),
-    'tests/suite.yaml:4: tests[0].usr: unknown key: must be one of name, object, objectFrom, old, oldFrom, user, groups, operation, expect',
-  ],
-  [wrap(`object: ${POD}`), 'tests/suite.yaml:2: tests[0].expect: a test needs expect: the expected result'],
-  [wrap(EXPECT), 'tests/suite.yaml:2: tests[0]: a test needs an object, or objectFrom: <file>#<name>'],
+  [wrap(OBJECT), ':2: tests[0].expect: a test needs expect: the expected result'],
+  [wrap(EXPECT), ':2: tests[0]: a test needs an object, or objectFrom: <file>#<name>'],
   [
     wrap('object: { kind: Pod }', EXPECT),
-    'tests/suite.yaml:3: tests[0].object: apiVersion is missing: not a Kubernetes object',
+    ':3: tests[0].object: apiVersion is missing: not a Kubernetes object',
   ],
   [
     wrap('objectFrom: objects.yaml#c', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: objects.yaml has no c, only Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5), Pod/b (tests/objects.yaml:9)',
+    ':3: tests[0].objectFrom: objects.yaml has no c, only Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5), Pod/b (tests/objects.yaml:9)',
   ],
   [
     wrap('objectFrom: objects.yaml#a', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: several objects match: use objects.yaml#<kind>/<name> with one of Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5)',
+    ':3: tests[0].objectFrom: several objects match: use objects.yaml#<kind>/<name> with one of Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5)',
   ],
   [
     wrap('objectFrom: gone.yaml#a', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: tests/gone.yaml: no such file or folder',
+    ':3: tests[0].objectFrom: tests/gone.yaml: no such file or folder',
+  ],
+  [wrap(OBJECT, 'operation: UPDATE', EXPECT), ':2: tests[0]: an UPDATE needs old: the current object'],
+  [wrap(OBJECT, 'operation: PATCH', EXPECT), ':4: tests[0].operation: must be one of CREATE, UPDATE, DELETE'],
+  [
+    wrap(OBJECT, 'expect: { message: text }'),
+    ':4: tests[0].expect: decision is required: one of allow, warn, deny, unchecked',
   ],
   [
-    wrap(`object: ${POD}`, 'operation: UPDATE', EXPECT),
-    'tests/suite.yaml:2: tests[0]: an UPDATE needs old: the current object',
+    wrap(OBJECT, 'expect: { decision: allow, message: "no" }'),
+    ':4: tests[0].expect.message: allowed only with decision: deny',
   ],
   [
-    wrap(`object: ${POD}`, 'operation: PATCH', EXPECT),
-    'tests/suite.yaml:4: tests[0].operation: must be one of CREATE, UPDATE, DELETE',
+    wrap(OBJECT, 'expect:', '  decision: deny', '  messageMatches: "(?=no)"'),
+    ':6: tests[0].expect.messageMatches: ',
   ],
-  [
-    wrap(`object: ${POD}`, 'expect: { message: text }'),
-    'tests/suite.yaml:4: tests[0].expect: decision is required: one of allow, warn, deny, unchecked',
-  ],
-  [
-    wrap(`object: ${POD}`, 'expect: { decision: allow, message: "no" }'),
-    'tests/suite.yaml:4: tests[0].expect.message: allowed only with decision: deny',
-  ],
-  [
-    wrap(`object: ${POD}`, 'expect:', '  decision: deny', '  messageMatches: "(?=no)"'),
-    'tests/suite.yaml:6: tests[0].expect.messageMatches: ',
-  ],
-  [
-    ['a: 1', '---', 'b: 2'],
-    'tests/suite.yaml:3: a suite must be a single document: move the others to separate files',
-  ],
-  [['tests: [1'], 'tests/suite.yaml:1: '],
-  [
-    [''],
-    'tests/suite.yaml:1: the suite is empty: it must be a map of policies, crds, existing, handlers, namespace, tests',
-  ],
+  [['a: 1', '---', 'b: 2'], ':3: a suite must be a single document: move the others to separate files'],
+  [['tests: [1'], ':1: '],
+  [[''], ':1: the suite is empty: it must be a map of policies, crds, existing, handlers, namespace, tests'],
 ])('a problem has its line: %j', (lines, problem) => {
-  expect(parse(...lines).problems).toContainEqual(expect.stringContaining(problem));
+  expect(parse(...lines).problems).toContainEqual(expect.stringContaining(`tests/suite.yaml${problem}`));
 });
 
 test('a problem in a merged map is reported where it is merged', () => {

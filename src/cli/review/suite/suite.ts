@@ -3,7 +3,17 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { readFileSync } from 'node:fs';
 
 import { messageOf } from '../../../json/error-message.ts';
-import { isJsonArray, textIn, type JsonObject } from '../../../json/json.ts';
+import { compilePattern } from '../../../cel/regular-expression.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  stringifyJson,
+  textIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../../json/json.ts';
 import {
   describePlace,
   objectsOf,
@@ -19,14 +29,15 @@ import {
   parseYamlDocuments,
   createField,
   readMap,
+  readObject,
   readText,
   readTexts,
   readWord,
   type YamlField,
 } from '../yaml.ts';
-import { checkExpectation, readExpectation } from './expectation.ts';
 import type { LoadedHandler } from '../../../runtime/handlers/load-handlers.ts';
 import { userOf } from '../flags.ts';
+import type { ReviewResult, Verdict } from '../review-result.ts';
 import { createReviewer } from '../reviewer.ts';
 import type { ReviewContext } from '../stage.ts';
 
@@ -34,16 +45,12 @@ const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE'] as const;
 
 type Suite = NonNullable<ReturnType<typeof suiteOf>>;
 
-/** Reads the objects of a file. Throws UnusableInput. */
 type ReadFile = (path: string) => readonly PlacedObject[];
 
 const SUITE_KEYS = ['policies', 'crds', 'existing', 'handlers', 'namespace', 'tests'];
 const TEST_KEYS = ['name', 'object', 'objectFrom', 'old', 'oldFrom', 'user', 'groups', 'operation', 'expect'];
 
-/**
- * Problems contain the line. A suite with problems must not run.
- * @param allowHandlers whether the suite may name handlers: code, which runs with the permissions of the caller
- */
+/** @param allowHandlers whether the suite may name handlers: code, which runs with the permissions of the caller */
 export function parseSuite(text: string, file: string, readFile: ReadFile, allowHandlers: boolean) {
   const problems: string[] = [];
   const report = (line: number, path: string, message: string) => {
@@ -74,7 +81,6 @@ function suiteOf(field: YamlField, file: string, readFile: ReadFile) {
   const count = isJsonArray(tests.value) ? tests.value.length : 0;
   return {
     file,
-    // Resolved: the paths in the file are relative to its folder.
     policies: paths('policies'),
     crds: paths('crds'),
     existing: paths('existing'),
@@ -105,7 +111,6 @@ function testOf(field: YamlField, file: string, read: ReadFile) {
   return { name, line: field.line, object, old, user, groups, operation, expect };
 }
 
-/** An object inside the test, or one that the test refers to. */
 function sourceOf(
   field: YamlField,
   key: 'object' | 'old',
@@ -161,13 +166,11 @@ function namesOf(object: JsonObject): readonly string[] {
 export type SuiteResult = Awaited<ReturnType<typeof runSuite>>;
 
 interface SuitesContext extends Omit<ReviewContext, 'handlers'> {
-  /** Throws InvalidHandlers. Undefined: the caller does not allow suites to name code. */
   readonly openHandlers: OpenHandlers | undefined;
 }
 
 type OpenHandlers = (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
 
-/** @throws UnusableInput and InvalidHandlers when a suite cannot run */
 export async function runSuites(
   paths: readonly string[],
   options: ReadOptions,
@@ -231,8 +234,148 @@ async function runSuite(
     const user = userOf(test.user, test.groups);
     const [reviewed] = await review([{ ...object, old: old?.object, operation, user }]);
     if (reviewed === undefined) throw new Error('a review without a result');
-    // Without mismatches, the test has passed.
     results.push({ test, reviewed, mismatches: checkExpectation(test.expect, reviewed.result) });
   }
   return { file, results, notes: notes.map((note) => `${file}: ${note}`) };
 }
+
+type ExpectedDecision = (typeof DECISIONS)[number];
+
+const DECISIONS = ['allow', 'warn', 'deny', 'unchecked'] as const;
+
+type ReadExpectation = NonNullable<ReturnType<typeof readExpectation>>;
+export type Expectation = Pick<ReadExpectation, 'decision'> & Partial<ReadExpectation>;
+
+const DENIAL_KEYS = ['message', 'messageMatches', 'fields'];
+const EXPECT_KEYS = ['decision', ...DENIAL_KEYS, 'warnings', 'object', 'auditAnnotations'];
+
+function readExpectation(field: YamlField) {
+  if (readMap(field, EXPECT_KEYS) === undefined) {
+    if (field.value === undefined) field.report('a test needs expect: the expected result');
+    return undefined;
+  }
+  const decision = readWord(field.at('decision'), DECISIONS);
+  if (field.at('decision').value === undefined)
+    field.report(`decision is required: one of ${DECISIONS.join(', ')}`);
+  const details = {
+    message: readText(field.at('message')),
+    messageMatches: patternOf(field.at('messageMatches')),
+    fields: readTexts(field.at('fields')),
+    /** A part of each warning, in any order; empty: no warnings. */
+    warnings: readTexts(field.at('warnings')),
+    /** A part of the object after mutation; null: the field is absent. */
+    object: readObject(field.at('object')),
+    auditAnnotations: annotationsOf(field.at('auditAnnotations')),
+  };
+  if (decision === undefined) return undefined;
+  for (const [key, value] of Object.entries(details)) {
+    if (value !== undefined && decision !== 'deny' && DENIAL_KEYS.includes(key))
+      field.at(key).report('allowed only with decision: deny');
+  }
+  if (details.object !== undefined && decision === 'deny')
+    field.at('object').report('not allowed with decision: deny');
+  return { decision, ...details };
+}
+
+function patternOf(field: YamlField) {
+  const text = readText(field);
+  if (text === undefined) return undefined;
+  try {
+    const pattern = compilePattern(text);
+    return { text, test: (message: string) => pattern.test(message) };
+  } catch (error) {
+    field.report(messageOf(error));
+    return undefined;
+  }
+}
+
+function annotationsOf(field: YamlField): Readonly<Record<string, string | null>> | undefined {
+  const given = readObject(field);
+  if (given === undefined) return undefined;
+  const entries = Object.entries(given).filter((entry): entry is [string, string | null] => {
+    const [key, value] = entry;
+    const isValid = typeof value === 'string' || value === null;
+    if (!isValid) field.at(key).report('must be a string, or null if the annotation must be absent');
+    return isValid;
+  });
+  return Object.fromEntries(entries);
+}
+
+export interface Mismatch {
+  readonly what: string;
+  readonly expected: string;
+  readonly received: string;
+}
+
+const DECISION: Readonly<Record<Verdict, ExpectedDecision>> = {
+  allowed: 'allow',
+  warned: 'warn',
+  denied: 'deny',
+  unchecked: 'unchecked',
+};
+
+const unless = (
+  holds: boolean,
+  what: string,
+  expected: string,
+  received: string | undefined,
+): readonly Mismatch[] => (holds ? [] : [{ what, expected, received: received ?? 'none' }]);
+
+export function checkExpectation(expect: Expectation, result: ReviewResult): readonly Mismatch[] {
+  const decision = DECISION[result.verdict];
+  if (decision !== expect.decision)
+    return [{ what: 'decision', expected: expect.decision, received: describeDecision(result) }];
+  const text = result.messages.join('; ');
+  const { message = '', messageMatches, fields, warnings, object, auditAnnotations = {} } = expect;
+  return [
+    ...unless(text.includes(message), 'message', `… ${message} …`, text),
+    ...unless(messageMatches?.test(text) !== false, 'messageMatches', messageMatches?.text ?? '', text),
+    ...(fields === undefined ? [] : fieldMismatches(fields, result)),
+    ...(warnings === undefined ? [] : warningMismatches(warnings, result)),
+    ...(object === undefined ? [] : valueMismatches(object, result.object, 'object')),
+    ...Object.entries(auditAnnotations).flatMap(([key, wanted]) => {
+      const received = ownValue(result.auditAnnotations, key) as string | undefined; // annotations are strings
+      const holds = wanted === null ? received === undefined : received?.includes(wanted) === true;
+      return unless(holds, `auditAnnotations.${key}`, wanted === null ? 'none' : `… ${wanted} …`, received);
+    }),
+  ];
+}
+
+function describeDecision({ verdict, messages, warnings }: ReviewResult): string {
+  return {
+    denied: `deny: ${messages.join('; ')}`,
+    warned: `warn: ${warnings.join('; ')}`,
+    unchecked: 'unchecked: no policy and no handler applies to this write',
+    allowed: 'allow',
+  }[verdict];
+}
+
+function fieldMismatches(expected: readonly string[], { causes }: ReviewResult): readonly Mismatch[] {
+  const wanted = [...new Set(expected)].sort();
+  const received = [...new Set(causes.map(({ field }) => field))].sort();
+  return unless(isEqual(wanted, received), 'fields', shown(wanted), shown(received));
+}
+
+function warningMismatches(expected: readonly string[], { warnings }: ReviewResult): readonly Mismatch[] {
+  const left = [...warnings];
+  const isThere = expected.map((text) => {
+    const index = left.findIndex((warning) => warning.includes(text));
+    return index !== -1 && left.splice(index, 1).length === 1;
+  });
+  const holds = isThere.every(Boolean) && left.length === 0;
+  return unless(holds, 'warnings', shown(expected), shown(warnings));
+}
+
+/** Maps are compared partially, lists by length and index, other values exactly. Null expects an absent field. */
+function valueMismatches(expected: JsonValue, received: unknown, path: string): readonly Mismatch[] {
+  if (expected === null) return unless((received ?? null) === null, path, 'nothing', shown(received));
+  if (isJsonObject(expected) && isJsonObject(received))
+    return Object.entries(expected).flatMap(([key, value]) =>
+      valueMismatches(value, ownValue(received, key), `${path}.${key}`),
+    );
+  if (isJsonArray(expected) && isJsonArray(received) && expected.length === received.length)
+    return expected.flatMap((value, index) => valueMismatches(value, received[index], `${path}[${index}]`));
+  return unless(isEqual(expected, received), path, shown(expected), shown(received));
+}
+
+const shown = (value: unknown): string => (value === undefined ? 'nothing' : stringifyJson(value));

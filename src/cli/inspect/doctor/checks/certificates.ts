@@ -19,7 +19,7 @@ import {
   type FieldSet,
 } from '../../../../pki/injection/target.ts';
 import type { InstallationReadings, Managed } from '../../read-cluster/read-installation.ts';
-import { describeUnread, valueOf } from '../../read-cluster/reading.ts';
+import { describeUnread, valueOf, type Judged, type Listing } from '../../read-cluster/reading.ts';
 import {
   judgeReading,
   logsOf,
@@ -34,7 +34,7 @@ import {
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import { counted } from '../../../../json/counted.ts';
 import { objectKey } from '../../../../json/kube-object.ts';
-import type { Judged, Listing } from '../../status/report/attention.ts';
+
 import { authorityPart } from '../../status/report/authority.ts';
 import { injectionTargetsPart } from '../../status/report/injection-targets.ts';
 import { servingCertsPart } from '../../status/report/serving-certs.ts';
@@ -75,9 +75,7 @@ function judgeChain(
   );
 }
 
-/**
- * A bundle that differs from the published one is stale. It is a problem only if it does not verify the certificate.
- */
+/** A bundle that differs from the published one is a problem only if it does not verify the certificate. */
 function judgeTarget(
   kind: TargetKind,
   object: RawTarget,
@@ -118,7 +116,6 @@ export function checkRivals({ managed }: InstallationReadings): Results {
   return orElse(findings, ok('no other controller writes or claims the fields that Gatehouse manages'));
 }
 
-/** Whether Gatehouse manages fields of the object: on request of an annotation, or because it owns the object. */
 function isManaged({ kind, metadata }: Managed): boolean {
   const { annotations = {}, labels = {}, name } = metadata;
   return (
@@ -171,7 +168,6 @@ const MAX_FINDINGS = 20;
 
 const SCOPE = { compat: [] } as const;
 
-/** Checks that every Service and every target that asks for a certificate or a CA bundle has it, as `gatehouse status` reports. */
 export function checkServingCerts(readings: InstallationReadings): Results {
   const { namespace, now } = readings;
   const { signers } = authorityPart(readings, namespace, now);

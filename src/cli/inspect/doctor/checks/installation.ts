@@ -38,7 +38,6 @@ export const checkRestrictions = ({
   return ok(`${parts}; ${places}`);
 };
 
-/** The kinds of Gatehouse that only one part uses. */
 const KINDS_OF_PARTS: Readonly<Partial<Record<Part, readonly string[]>>> = {
   conversions: ['conversionpolicies'],
   restores: ['restoredetectors', 'restorereports', 'restorewindows'],
@@ -78,7 +77,6 @@ function judgeDefinition(name: string, wanted: Definition, live: Definition | un
 
 const versionIn = ({ spec }: Definition) => spec?.versions?.find(({ name }) => name === VERSION);
 
-/** The paths of fields in `wanted` that `live` lacks, without their subfields. */
 function missingFields(wanted: unknown, live: unknown, path: string): readonly string[] {
   if (!isJsonObject(wanted) || !isJsonObject(live)) return [];
   const known = objectIn(live, 'properties');
@@ -90,7 +88,6 @@ function missingFields(wanted: unknown, live: unknown, path: string): readonly s
   return [...below, ...missingFields(wanted.items, live.items, `${path}[]`)];
 }
 
-/** What `judge` finds for each account; findings about the reading itself only once. */
 function eachAccount(
   { namespace, accounts }: InstallationReadings,
   judge: (readings: InstallationReadings['accounts'][number], account: string) => Results,
@@ -119,7 +116,6 @@ export const checkAccess = (readings: InstallationReadings): Results =>
     }),
   );
 
-/** E.g. `get/list secrets`. */
 function grouped(questions: readonly AccessQuestion[]): readonly string[] {
   const name = ({ group, resource, subresource, namespace }: AccessQuestion) =>
     groupResourceName({ group, resource }) +

@@ -3,7 +3,7 @@ import { counted } from '../../../../json/counted.ts';
 import { objectKey, type Condition, type ObjectMeta } from '../../../../json/kube-object.ts';
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
-import type { Reading } from '../../read-cluster/reading.ts';
+import { valueOf, type Reading } from '../../read-cluster/reading.ts';
 import { age } from '../../status/cells.ts';
 import { judgeReading, ok, orElse, problem, warning, type Results } from '../finding.ts';
 
@@ -31,22 +31,15 @@ export const checkPolicies = ({
 
 /** Warnings: the objects may not exist yet, or be newer than the audit. A policy that is not ready is a problem already. */
 const matchingNothing = (policies: InstallationReadings['policies'], now: Date): Results =>
-  policies.kind === 'unread'
-    ? []
-    : policies.value
-        .filter(
-          ({ status }) =>
-            status?.violations?.checked === 0 && status.violations.message === undefined && isReady(status),
-        )
-        .map(({ metadata: { name = '' }, status }) =>
-          warning(
-            `AdmissionPolicy ${name} matched no existing object at its last audit, ${age(status?.violations?.checkedAt, now)} ago`,
-            `if such objects existed then, check spec.match: kubectl get admissionpolicy ${name} -o yaml`,
-          ),
-        );
-
-const isReady = (status: Conditioned['status']): boolean =>
-  status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
+  (valueOf(policies) ?? []).flatMap(({ metadata: { name = '' }, status }) => {
+    const { checked, message, checkedAt } = status?.violations ?? {};
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    if (checked !== 0 || message !== undefined || ready?.status !== 'True') return [];
+    return warning(
+      `AdmissionPolicy ${name} matched no existing object at its last audit, ${age(checkedAt, now)} ago`,
+      `if such objects existed then, check spec.match: kubectl get admissionpolicy ${name} -o yaml`,
+    );
+  });
 
 const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, create: typeof problem): Results =>
   judgeReading(reading, (objects) =>
@@ -82,7 +75,6 @@ function judgeConditions(kind: string, { metadata, status }: Conditioned, create
     );
 }
 
-/** Conditions of a policy that is in force. */
 const ADVICE: readonly string[] = [
   'KindsServed',
   'SubresourcesCovered',

@@ -20,7 +20,6 @@ import {
   type Results,
 } from '../finding.ts';
 
-/** What stops without a ready replica. */
 const WITHOUT: Readonly<Record<DeploymentName, string>> = {
   'gatehouse-webhook': 'governed requests are refused',
   'gatehouse-controllers': 'no certificate is renewed, no bundle is injected, and no restore is swept',
@@ -44,7 +43,14 @@ export const checkDeployments = ({ namespace, deployments, pods }: InstallationR
       ),
       ...[...live].flatMap(([name, deployment]) => judge(namespace, name, deployment)),
       ...(valueOf(pods) ?? []).flatMap((pod) => judgePod(namespace, pod)),
-      ...(single && separate.length > 0 ? [leftOver(namespace)] : []),
+      ...(single && separate.length > 0
+        ? [
+            warning(
+              `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
+              'when the own Deployments are ready, end the upgrade: docs/installing.md',
+            ),
+          ]
+        : []),
     ];
   });
 
@@ -88,12 +94,6 @@ function judgePod(namespace: string, pod: Pod): Results {
         `kubectl -n ${namespace} describe pod ${name}`,
       );
 }
-
-const leftOver = (namespace: string) =>
-  warning(
-    `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
-    'when the own Deployments are ready, end the upgrade: docs/installing.md',
-  );
 
 const DEFAULT_LEASE_S = 12;
 

@@ -59,7 +59,6 @@ function countReady(slices: readonly EndpointSlice[]) {
   return { ready, others: all.length - ready };
 }
 
-/** Judges the dry run: it shows network, certificate and replica at once. */
 export const checkReach = (readings: InstallationReadings): Results =>
   judgeReading(readings.probe, (result) => {
     switch (result.kind) {
@@ -123,7 +122,6 @@ export const checkClients = (readings: InstallationReadings): Results =>
         );
   });
 
-/** Reports the requests that the API server rejects while no replica responds. */
 export function checkFailClosed(readings: InstallationReadings): Results {
   if (!isDown(readings)) return [];
   const entries = [valueOf(readings.mutating), valueOf(readings.validating)]
@@ -148,7 +146,6 @@ function isDown({ service, slices, probe }: InstallationReadings): boolean {
 /** The leader restores entries within a second. */
 const OVERDUE_MS = 10_000;
 
-/** The check webhook-configurations reports configurations that cannot be read. */
 export function checkDevSession(readings: InstallationReadings): Results {
   const states = [valueOf(readings.mutating), valueOf(readings.validating)].map((live): DevSessionState =>
     devSessionOf(live ?? {}, readings.now),
@@ -195,10 +192,7 @@ function isRecent(end: Date, now: Date): boolean {
   return sinceMs >= 0 && sinceMs < OVERDUE_MS;
 }
 
-/**
- * The owner shows it: the garbage collector has deleted everything whose owner is gone. A development session may have created
- * a configuration without one.
- */
+/** The garbage collector deletes what has a gone owner; a development session may have created a configuration without one. */
 export function checkRemoval({ namespace, mutating, validating, now }: InstallationReadings): Results {
   const judged = { MutatingWebhookConfiguration: mutating, ValidatingWebhookConfiguration: validating };
   const found = Object.entries(judged).flatMap(([kind, reading]) => {

@@ -23,15 +23,19 @@ import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import { messageOf } from '../../../../json/error-message.ts';
-import { unreadOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
-import type { Judged, Problems } from './attention.ts';
+import {
+  unreadOf,
+  type Judged,
+  type Problems,
+  type Reading,
+  type Unread,
+} from '../../read-cluster/reading.ts';
 
 export interface AuthorityPart {
   readonly unread: readonly Unread[];
   /** The source of the generations. The ConfigMap does not contain their states. */
   readonly source?: 'Secret' | 'ConfigMap';
   readonly phase?: RotationPhase;
-  /** Newest first. */
   readonly generations: readonly GenerationRow[];
 }
 
@@ -54,7 +58,6 @@ export interface GenerationRow {
   readonly retiresAt?: string | undefined;
 }
 
-/** A CA that signs serving certificates. */
 export interface KnownSigner {
   readonly id: string;
   readonly certificate: X509Certificate;
@@ -63,7 +66,6 @@ export interface KnownSigner {
 }
 
 export interface JudgedAuthority extends Judged<AuthorityPart> {
-  /** The bundle that injection targets should contain. */
   readonly bundle: BundleState;
   /** Empty: unknown. */
   readonly signers: readonly KnownSigner[];
@@ -94,7 +96,6 @@ export function authorityPart(
 
 const MISSING = 'it does not exist: the leader creates it when Gatehouse runs in this namespace';
 
-/** The authority, or what is wrong with the Secret. */
 function parseSecret({ data = {} }: Secret): Authority | string {
   try {
     return parseAuthority(data);

@@ -15,24 +15,18 @@ import {
   type SourceReadings,
   type ClusterReadings,
 } from '../../read-cluster/read-cluster.ts';
-import { unreadOf, valueOf } from '../../read-cluster/reading.ts';
-import type { Judged, Listing, Problems } from './attention.ts';
+import { unreadOf, valueOf, type Judged, type Listing, type Problems } from '../../read-cluster/reading.ts';
 
 export interface InjectionTargetRow {
   readonly kind: TargetKind['kind'];
   readonly namespace?: string | undefined;
   readonly name: string;
-  /** `authority`, `the API server`, or the object from which the bundle is copied. */
   readonly source: string;
-  /**
-   * `Stale`: the bundle is missing or differs. `Invalid`: an annotation or the source is invalid. `Empty`: the object
-   * has no field for a bundle. `Unknown`: the expected bundle could not be read.
-   */
+  /** `Invalid`: an annotation or the source is. `Empty`: there is no field for a bundle. `Unknown`: the source is unread. */
   readonly state: 'Current' | 'Stale' | 'Invalid' | 'Empty' | 'Unknown';
   readonly message?: string;
 }
 
-/** @param bundle of the authority */
 export function injectionTargetsPart(
   { targets, sources }: Pick<ClusterReadings, 'targets' | 'sources'>,
   bundle: BundleState,

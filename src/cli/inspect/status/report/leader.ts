@@ -1,19 +1,13 @@
-/** The leader and the replicas. */
 import type { LeaseObject } from '../../../../kube/lease/lease-record.ts';
-import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
+import { unreadOf, valueOf, type Judged, type Problems, type Unread } from '../../read-cluster/reading.ts';
 import { waitingFor, type ClusterReadings, type Pod } from '../../read-cluster/read-cluster.ts';
-import type { Judged, Problems } from './attention.ts';
 
 export interface LeaderPart {
   readonly unread: readonly Unread[];
-  /** The state of the Lease. `Free`: released or never held; `Expired`: not renewed in time; `Unknown`: not read. */
   readonly state: 'Held' | 'Free' | 'Expired' | 'Unknown';
-  /** The current or last leader. */
   readonly holder?: string | undefined;
-  /** RFC 3339, like `renewedAt`. */
   readonly acquiredAt?: string | undefined;
   readonly renewedAt?: string | undefined;
-  /** How often the leader changed. */
   readonly transitions?: number | undefined;
   /** The pods of Gatehouse, by name. Empty if it does not run in this cluster. */
   readonly replicas: readonly Replica[];
@@ -21,7 +15,6 @@ export interface LeaderPart {
 
 type Replica = ReturnType<typeof replicaOf>;
 
-/** @param now by the clock of the API server */
 export function leaderPart(
   { lease, pods }: Pick<ClusterReadings, 'lease' | 'pods'>,
   namespace: string,
@@ -51,7 +44,6 @@ function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | '
   const { holderIdentity = '', renewTime, leaseDurationSeconds = 12 } = lease?.spec ?? {};
   if (holderIdentity === '') return 'Free';
   const end = new Date(renewTime ?? Number.NaN).getTime() + leaseDurationSeconds * 1_000;
-  // An invalid time counts as expired.
   return now.getTime() <= end ? 'Held' : 'Expired';
 }
 
@@ -60,21 +52,17 @@ function replicaOf(pod: Pod, leader: string | undefined) {
   const { name = '' } = metadata ?? {};
   const { nodeName, containers: [{ image } = {}] = [] } = spec ?? {};
   const { conditions = [], containerStatuses = [] } = status ?? {};
+  const component = metadata?.labels?.['app.kubernetes.io/component'];
   return {
     name,
-    /** What it runs; `serve`: both. */
-    process: processOf(metadata?.labels?.['app.kubernetes.io/component']),
+    process: component === 'webhook' || component === 'controllers' ? component : ('serve' as const),
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
     ...{ node: nodeName, image },
-    /** Why its container does not run; undefined: it does. */
     waiting: waitingFor(pod),
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };
 }
-
-const processOf = (component: string | undefined): 'webhook' | 'controllers' | 'serve' =>
-  component === 'webhook' || component === 'controllers' ? component : 'serve';
 
 /** A process without a pod. Without any pod, Gatehouse runs elsewhere. */
 function missingProcesses(replicas: readonly Replica[], namespace: string): Problems {

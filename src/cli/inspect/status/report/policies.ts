@@ -1,7 +1,6 @@
 /** AdmissionPolicies: whether they are in force, and the number of their violations. Handlers and what they do. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
-import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
-import type { Judged, Listing } from './attention.ts';
+import { unreadOf, valueOf, type Judged, type Listing, type Reading } from '../../read-cluster/reading.ts';
 import { handlerOfEntry } from '../../../../admission/handlers/compile-handler.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
@@ -55,11 +54,8 @@ function rowOf(policy: AdmissionPolicy) {
     webhooksInstalled: webhooksInstalled.status,
     /** The number of existing objects that violate the policy; undefined before the first audit, and where it found none but could not read all. */
     violations: total === 0 && incomplete !== undefined ? undefined : total,
-    /** The number of existing objects that the policy governs; undefined before the first audit. */
     objects: checked,
-    /** The time of the audit (RFC 3339). */
     checkedAt,
-    /** Why the audit could not read all objects. */
     incomplete,
     /** Why the policy is not in force, or what its actions after deletions wait for. */
     message,

@@ -11,8 +11,14 @@ import type { LeafPurpose } from '../../../../pki/x509/certificate-fields.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
 import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
-import type { Judged, Listing, Problems } from './attention.ts';
+import {
+  unreadOf,
+  valueOf,
+  type Judged,
+  type Listing,
+  type Problems,
+  type Reading,
+} from '../../read-cluster/reading.ts';
 import type { KnownSigner } from './authority.ts';
 import {
   parseReport,
@@ -25,10 +31,8 @@ import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
 
 export interface ServingCertRow {
   readonly namespace: string;
-  /** The name of the Secret. */
   readonly name: string;
   readonly service: string;
-  /** Who presents it; undefined if unusable. */
   readonly purpose?: LeafPurpose;
   /**
    * `RenewalDue`: the renewal time is reached; `Overdue`: for more than an hour; `UnknownSigner`: no generation of the
@@ -42,9 +46,7 @@ export interface ServingCertRow {
   readonly notAfter?: string;
   /** When the leader renews it; undefined if it expires with its authority and is renewed when that rotates. */
   readonly renewAt?: string | undefined;
-  /** The generation of the authority. */
   readonly signedBy?: string | undefined;
-  /** Why it is unusable. */
   readonly message?: string;
 }
 
@@ -72,7 +74,6 @@ export function servingCertsPart(
   };
 }
 
-/** The certificates that Services ask for, and do not have. */
 function missingCerts(
   services: readonly KubeObject[],
   present: readonly ServingCertRow[],
@@ -204,7 +205,6 @@ function staleProblem({ namespace, service, secret, notAfter, ...row }: StaleRow
 const podsOf = ({ pods, count }: Pick<StaleRow, 'pods' | 'count'>): string =>
   count === 1 ? `pod ${pods.join()} is` : `pods ${namedPods({ pods, count })} are`;
 
-/** For example `a, b and 3 more`. */
 export function namedPods({ pods, count }: Pick<StaleRow, 'pods' | 'count'>): string {
   const left = count - pods.length;
   return `${pods.join(', ')}${left > 0 ? ` and ${left} more` : ''}`;

@@ -1,6 +1,6 @@
 /** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
 import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import { PARTS, type Problems } from './attention.ts';
+
 import { authorityPart } from './authority.ts';
 import { handlersIn, admissionPoliciesPart } from './policies.ts';
 import { injectionTargetsPart } from './injection-targets.ts';
@@ -10,14 +10,13 @@ import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import { counted } from '../../../../json/counted.ts';
 import { windowState } from '../../../../restore/window.ts';
 import { summaryOf } from '../../../restore/window-report.ts';
-import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
+import { PARTS, unreadOf, valueOf, type Problems, type Reading } from '../../read-cluster/reading.ts';
 
 export type StatusReport = ReturnType<typeof statusReport>;
 
 export interface ReportContext extends Scope {
   readonly server: string;
   readonly version: string;
-  /** By the clock of the API server. */
   readonly now: Date;
 }
 
@@ -34,40 +33,31 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
     restoreWindows: restoreWindowsPart(readings.windows, now),
   };
   const attention = PARTS.flatMap((part) => judged[part].problems.map((problem) => ({ part, ...problem })));
-  const parts = {
-    leader: judged.leader.part,
-    authority: authority.part,
-    /** Unusable certificates first, then by `notAfter`. */
-    servingCerts: judged.servingCerts.part,
-    /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
-    servedCerts: judged.servedCerts.part,
-    /** By kind and name. */
-    injectionTargets: judged.injectionTargets.part,
-    /** By name. */
-    admissionPolicies: judged.admissionPolicies.part,
-    restoreWindows: judged.restoreWindows.part,
-  };
   // Pods are optional, and the published bundle is a sufficient source of the authority.
-  const { leader, authority: trust, ...listings } = parts;
+  const { leader, authority: trust, ...listings } = judged;
   const isComplete =
-    leader.state !== 'Unknown' &&
-    trust.source !== undefined &&
-    Object.values(listings).every(({ unread }) => unread.length === 0);
+    leader.part.state !== 'Unknown' &&
+    trust.part.source !== undefined &&
+    Object.values(listings).every(({ part }) => part.unread.length === 0);
   const { without, namespaces } = readings.restrictions;
   return {
-    /** The version is that of the API server. */
     ...{ server, version, namespace },
-    /** RFC 3339. */
     checkedAt: now.toISOString(),
-    /** Whether all parts could be read and none needs attention. */
     healthy: attention.length === 0 && isComplete,
     attention,
     /** The parts that do not run: `--without` of the leader. Their sections contain only Gatehouse's own objects. */
     without,
     /** Where Gatehouse works: `--namespaces` of the leader and its own. Undefined: everywhere. */
     namespaces,
-    ...parts,
-    /** The handlers with a webhook entry, by name. */
+    leader: leader.part,
+    authority: trust.part,
+    /** Unusable certificates first, then by `notAfter`. */
+    servingCerts: judged.servingCerts.part,
+    /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
+    servedCerts: judged.servedCerts.part,
+    injectionTargets: judged.injectionTargets.part,
+    admissionPolicies: judged.admissionPolicies.part,
+    restoreWindows: judged.restoreWindows.part,
     handlers: handlersIn(readings),
   };
 }
@@ -75,16 +65,13 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
 /** The leader closes an expired window within seconds. */
 const OVERDUE_MS = 60_000;
 
-/** RestoreWindows that are open, or whose restore has left violations. */
 function restoreWindowsPart(windows: Reading<readonly RestoreWindow[]>, now: Date) {
   const all = valueOf(windows) ?? [];
   const shown = all.filter((window) => isShown(window, now)).toSorted((a, b) => sinceOf(b) - sinceOf(a));
   return {
     part: {
       unread: unreadOf('RestoreWindows', windows),
-      /** Newest first. */
       items: shown.map(summaryOf),
-      /** The number of all windows. */
       total: all.length,
     },
     problems: shown.flatMap((window) => problemsOf(window, now)),
