@@ -1,4 +1,3 @@
-/** Events on the Secret of the authority. */
 import { pick } from '../../json/objects.ts';
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
@@ -18,7 +17,6 @@ import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Log } from '../../log.ts';
 
 export type AuthorityEvent = Pick<EventNote, 'type' | 'reason' | 'message'>;
-
 const normal = (reason: string, message: string): AuthorityEvent => ({ type: 'Normal', reason, message });
 const warning = (reason: string, message: string): AuthorityEvent => ({ type: 'Warning', reason, message });
 
@@ -36,7 +34,6 @@ export const caForServersOnly = (namespace: string, name: string): AuthorityEven
       'They get none (Event NameNotPermitted). Put a CA there that has clientAuth, or no extended key usage',
   );
 
-/** The CA that was read before stays in use. */
 export const caUnreadable = (namespace: string, name: string, problem: string): AuthorityEvent =>
   warning(
     'CaUnreadable',
@@ -101,7 +98,6 @@ export const targetsUnreadable = ({ kind, canVeto, problem }: UnreadableKind): A
 /** An Event has room for a thousand characters. */
 const MAX_NAMED = 5;
 
-/** Undefined if no target lacks the root of the pending generation. */
 export function rotationWaiting(pending: Generation, lagging: LaggingTargets): AuthorityEvent | undefined {
   const without = namesOf(lagging) ?? [];
   if (without.length === 0) return undefined;
@@ -123,10 +119,7 @@ function lacking(without: readonly string[] | undefined): string {
     : `these targets lack its root: ${listed(without)}`;
 }
 
-/**
- * Undefined for a step that only extends a record.
- * @param names those that every CA must be able to sign
- */
+/** Undefined for a step that only extends a record. `names`: those that every CA must be able to sign. */
 export function rotationStepped(
   plan: RotationPlan,
   { generations }: Authority,
@@ -253,7 +246,6 @@ function distrustMessage(
   return `generation ${id} is no longer trusted${alsoGone}${replace ? `; generation ${active ?? ''} signs from now on` : ''}`;
 }
 
-/** Records an Event on the Secret. */
 export type Announce = (secret: Secret | undefined, event: AuthorityEvent | undefined) => void;
 
 export const createAnnouncer =

@@ -50,25 +50,6 @@ test('the bundle is published once in a ConfigMap that is excluded from backups,
   expect(configMaps.writes()).toBe(1);
 });
 
-test('nothing is published before an authority exists', async () => {
-  bundle = undefined;
-  expect(await publish()).toEqual({ kind: 'await-change' });
-  expect(configMaps.writes()).toBe(0);
-});
-
-test.each([
-  ['its bundle was edited', { data: { 'ca.crt': 'forged' } }],
-  ['its data is missing', { data: null }],
-  ['its labels are missing', { metadata: { labels: null } }],
-])('a ConfigMap is repaired when %s', async (_what, patch) => {
-  await publish();
-  const healthy = configMaps.read(KEY);
-  configMaps.patch(KEY, patch);
-  await publish();
-  const resourceVersion = expect.any(String) as string;
-  expect(configMaps.read(KEY)).toEqual({ ...healthy, metadata: { ...healthy?.metadata, resourceVersion } });
-});
-
 test('a new bundle is published, and the data of other clients stays', async () => {
   const theirs = { labels: { team: 'a' }, annotations: { note: 'b' } };
   configMaps.add({
@@ -80,24 +61,6 @@ test('a new bundle is published, and the data of other clients stays', async () 
   await publish();
   expect(configMaps.read(KEY)).toMatchObject({ metadata: theirs });
   expect(configMaps.read(KEY)?.data).toEqual({ 'other.crt': 'c', 'ca.crt': 'roots of tomorrow' });
-});
-
-test('a write conflict is a failure that is retried with the current object', async () => {
-  await publish();
-  bundle = 'roots of tomorrow';
-  const overtaken = reconciler({
-    client: {
-      ...cluster.client,
-      get: async (kind, ref) => {
-        const live = await cluster.client.get(kind, ref);
-        configMaps.patch(KEY, { data: { 'other.crt': 'c' } });
-        return live as never;
-      },
-    },
-  });
-  await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });
-  await publish();
-  expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': 'roots of tomorrow', 'other.crt': 'c' });
 });
 
 test.each([

@@ -47,7 +47,6 @@ export interface CaBundleContext {
 /** A watch reports changes of the ConfigMap. This recheck, in milliseconds, is a safety net. */
 const RECHECK_MS = 60_000;
 
-/** On the leader: keeps the bundle in the ConfigMap, for clients that mount or copy it. */
 export function startCaBundle(
   context: Context,
   options: Pick<CaBundleContext, 'bundle' | 'onPublished'>,
@@ -80,7 +79,6 @@ export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
   };
 }
 
-/** A ConfigMap of Gatehouse with this data. Keeps the metadata that other clients gave it. */
 export const ownConfigMap = (
   live: ConfigMap | undefined,
   ref: { readonly namespace: string; readonly name: string },
@@ -91,7 +89,6 @@ export const ownConfigMap = (
   data,
 });
 
-/** A CA bundle that Gatehouse published, in its current state in the API server. */
 export interface PublishedBundle {
   readonly target: string;
   /** The current text of the field, valid or not; undefined: the field is still empty. */

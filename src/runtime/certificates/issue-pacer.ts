@@ -8,10 +8,7 @@ interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
 
 export type IssuePacer = ReturnType<typeof createIssuePacer>;
 
-/**
- * A change of the authority or of a setting makes thousands of serving certs due at once. The pacer admits a burst, then
- * a fixed rate. Missing or damaged certs do not pass through it.
- */
+/** Thousands of certs can become due at once: admits a burst, then a fixed rate. Missing or damaged certs do not wait. */
 export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
   const queue = createFairQueue();
   const released = new Set<string>();
@@ -35,10 +32,7 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
   };
 
   return {
-    /**
-     * Returns whether the key may proceed now. If not, the pacer calls `release` when the key may proceed.
-     * @param endsAt the end of its cert
-     */
+    /** Whether the key may proceed now. Otherwise `release` is called when it may. `endsAt`: the end of its cert. */
     take: (key: string, endsAt: Date | undefined): boolean => {
       if (released.has(key) || (queue.size() === 0 && bucket.take())) {
         forget(key);
@@ -48,7 +42,6 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
       cancel ??= after(bucket.waitMs(), releaseDue);
       return false;
     },
-    /** A user edited the object of this key: a third of the rate is for such keys. */
     hurry: queue.hurry,
     forget,
     waiting: queue.size,
@@ -60,9 +53,8 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
 }
 
 /**
- * Waiting keys (`namespace/name`). Three lanes take turns, so that a tenant who edits objects, or asks for very short
- * certs, cannot make the certs of other namespaces wait: the edited keys, the cert that ends first, and all keys. In the
- * first and the last lane, the namespaces take turns.
+ * Three lanes take turns, so that a tenant cannot make the certs of other namespaces wait: edited keys, the cert that ends
+ * first, and all keys. In the first and the last lane, the namespaces take turns.
  */
 function createFairQueue() {
   /** Each key with the end of its cert, in milliseconds. The namespace whose latest turn is longest ago is first. */
@@ -93,7 +85,6 @@ function createFairQueue() {
       namespaces.set(namespace, keys.set(key, endsAt));
     },
     hurry: (key: string): void => void hurried.add(key),
-    /** Removes the key whose turn it is, and moves its namespace to the end. */
     next: (): string | undefined => {
       const inTurn = lanes.map((_, index) => lanes[(turn + index) % lanes.length]);
       turn++;
@@ -137,7 +128,6 @@ export function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOpt
       tokens -= 1;
       return true;
     },
-    /** Milliseconds until the next token. */
     waitMs: (): number => {
       refill();
       return Math.max(0, Math.ceil(((1 - tokens) / perSecond) * 1_000));
@@ -145,7 +135,6 @@ export function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOpt
   };
 }
 
-/** @param namespaces keys, each with the end of its cert; thousands, on every turn */
 function firstToEnd(namespaces: Iterable<ReadonlyMap<string, number>>): string | undefined {
   let first: string | undefined;
   let earliest = Number.POSITIVE_INFINITY;

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { systemClock } from '../../kube/clock.ts';
 import { PortUnavailable } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/webhook-server.ts';
 import { configMaps, mutatingWebhookConfigurations } from '../../kube/well-known.ts';
-import { createCluster, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createCertificateReloader } from './own-certificate.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
@@ -35,25 +36,25 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
       return Promise.resolve(bundle === undefined ? undefined : (published(resource, bundle) as never));
     },
   });
-  const offer = createCertificateReloader({
+  const context = {
     client,
-    namespace: OWN_NAMESPACE,
-    listener: {
-      present: ({ chain, key }) => {
-        if (key === '') return Promise.reject(new Error('no such key'));
-        if (refusals-- > 0) return Promise.reject(new PortUnavailable('listen EADDRINUSE'));
-        presented.push(chain);
-        return Promise.resolve();
-      },
-    },
-    sleep: async () => {
-      slept += 1;
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-    now: () => time,
+    config: { namespace: OWN_NAMESPACE },
+    serverClock: { now: () => time },
     metrics: { certificateRead: () => undefined, certificateReadFailed: () => undefined },
-    log: { warn: () => undefined, error: () => undefined },
-  });
+    log: silent,
+  };
+  const present = ({ chain, key }: ServingCertificate) => {
+    if (key === '') return Promise.reject(new Error('no such key'));
+    if (refusals-- > 0) return Promise.reject(new PortUnavailable('listen EADDRINUSE'));
+    presented.push(chain);
+    return Promise.resolve();
+  };
+  const after = (_ms: number, run: () => void) => {
+    slept += 1;
+    setImmediate(run);
+    return () => undefined;
+  };
+  const offer = createCertificateReloader(context, { present }, { ...systemClock, after });
   const { signal } = new AbortController();
   return {
     presented,
@@ -69,13 +70,6 @@ function published(resource: string, bundle: string): unknown {
     ? { data: { 'ca.crt': bundle } }
     : { webhooks: [{ clientConfig: { caBundle: base64(bundle) } }] };
 }
-
-test('the first certificate is presented whatever is published, because no request is served without one', async () => {
-  const { presented, offer } = createReplica([bundleOf(current)]);
-  const first = await certificateOf(old);
-  await offer(first);
-  expect(presented).toEqual([first.chain]);
-});
 
 test('C1: a restored certificate that clients no longer trust is not presented while they trust the current one', async () => {
   const { presented, offer } = createReplica(
@@ -104,30 +98,6 @@ test('a later certificate ends the wait', async () => {
   await offer(repaired);
   await waiting;
   expect(presented).toEqual([inUse.chain, repaired.chain]);
-});
-
-test('a renewed certificate and one of the next CA are presented at once', async () => {
-  const next = await rotated(current, NOW);
-  const { presented, offer, slept } = createReplica([bundleOf(next)]);
-  const certificates = [
-    await certificateOf(current),
-    await certificateOf(current),
-    await certificateOf(next),
-  ];
-  for (const certificate of certificates) await offer(certificate);
-  expect(presented).toEqual(certificates.map(({ chain }) => chain));
-  expect(slept()).toBe(0);
-});
-
-test.each<[string, readonly (readonly string[])[], (replica: ReturnType<typeof createReplica>) => unknown]>([
-  ['if nothing is published yet', [[]], () => undefined],
-  ['if the one in use has expired', [[bundleOf(current)]], ({ passTime }) => passTime()],
-])('any certificate is presented %s', async (_when, reads, change) => {
-  const replica = createReplica(...reads);
-  await replica.offer(await certificateOf(current));
-  change(replica);
-  await replica.offer(await certificateOf(old));
-  expect(replica.presented).toHaveLength(2);
 });
 
 test('while the published bundles cannot be read, the current certificate stays', async () => {

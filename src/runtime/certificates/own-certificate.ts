@@ -1,8 +1,8 @@
 /** Every replica: loads Gatehouse's own serving certificate from its Secret into the listener. A volume is slower. */
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import type { KubeClient } from '../../kube/client.ts';
+import { sleep, systemClock } from '../../kube/clock.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
+import type { Log } from '../../log.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { isTrustedBy } from '../../pki/x509/chains.ts';
 import { PortUnavailable, type Listener } from '../../server/listener/listener.ts';
@@ -18,14 +18,8 @@ export function presentServingSecret(
   listener: Pick<Listener, 'present'>,
   signal: AbortSignal,
 ): void {
-  const { config, client, serverClock, metrics, log } = context;
-  const { namespace } = config;
-  const offer = createCertificateReloader({
-    ...{ client, namespace, listener, metrics },
-    sleep: (ms, waiting) => sleep(ms, undefined, { signal: waiting }),
-    now: serverClock.now,
-    log: log.child({ secret: SERVING_SECRET }),
-  });
+  const log = context.log.child({ secret: SERVING_SECRET });
+  const offer = createCertificateReloader({ ...context, log }, listener);
   onChange((key) => {
     const certificate = certificateIn(store.get(key));
     // Without a certificate in the Secret the listener keeps its own until the leader has repaired the Secret.
@@ -39,15 +33,12 @@ function certificateIn(secret: Secret | undefined): ServingCertificate | undefin
   return chain === '' || key === '' ? undefined : { chain, key };
 }
 
-interface ReloaderOptions {
+interface ReloaderContext {
   readonly client: Pick<KubeClient, 'get'>;
-  readonly namespace: string;
-  readonly listener: Pick<Listener, 'present'>;
+  readonly config: Pick<Context['config'], 'namespace'>;
   readonly metrics: Pick<Context['metrics'], 'certificateRead' | 'certificateReadFailed'>;
-  /** @throws when the signal aborts */
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly now: () => Date;
-  readonly log: Record<'warn' | 'error', (fields: object, message: string) => void>;
+  readonly serverClock: Pick<Context['serverClock'], 'now'>;
+  readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
 /** In milliseconds. The leader publishes bundles quickly, and repairs restored bundles equally quickly. */
@@ -55,12 +46,12 @@ const RECHECK_MS = 500;
 /** In milliseconds. A port is free again when the process that had it has ended. */
 const LISTEN_AGAIN_MS = 2_000;
 
-/**
- * Presents a new certificate when at least as many published bundles trust it as trust the current one. The result
- * resolves when the certificate is presented, refused or replaced by another offer, and never rejects.
- */
-export function createCertificateReloader(options: ReloaderOptions) {
-  const { client, namespace, listener, metrics, sleep: pause, now, log } = options;
+/** Presents a new certificate when at least as many published bundles trust it as trust the current one. Never rejects. */
+export function createCertificateReloader(
+  { client, config, metrics, serverClock, log }: ReloaderContext,
+  listener: Pick<Listener, 'present'>,
+  clock = systemClock,
+) {
   let presented: ServingCertificate | undefined;
   let offered: ServingCertificate | undefined;
 
@@ -69,9 +60,10 @@ export function createCertificateReloader(options: ReloaderOptions) {
     if (presented === undefined || presented.chain === certificate.chain) return false;
     const current = presented.chain;
     // Clients, above all the API server, currently verify this replica with these bundles.
-    const published = await readPublishedBundles(client, namespace, signal);
+    const published = await readPublishedBundles(client, config.namespace, signal);
     const bundles = published.flatMap(({ bundle }) => bundle ?? []);
-    const trustedBy = (chain: string) => bundles.filter((bundle) => isTrustedBy(chain, bundle, now())).length;
+    const now = serverClock.now();
+    const trustedBy = (chain: string) => bundles.filter((bundle) => isTrustedBy(chain, bundle, now)).length;
     return trustedBy(certificate.chain) < trustedBy(current);
   };
 
@@ -88,7 +80,7 @@ export function createCertificateReloader(options: ReloaderOptions) {
         signal.throwIfAborted();
         log.warn({ err }, 'could not read the published CA bundles');
       }
-      await pause(RECHECK_MS, signal);
+      await sleep(clock, RECHECK_MS, signal);
     }
   };
 
@@ -102,7 +94,7 @@ export function createCertificateReloader(options: ReloaderOptions) {
     } catch (err) {
       if (!(err instanceof PortUnavailable)) throw err;
       log.error({ err }, 'cannot open the port of the webhooks');
-      await pause(LISTEN_AGAIN_MS, signal);
+      await sleep(clock, LISTEN_AGAIN_MS, signal);
       await present(certificate, signal);
     }
   };

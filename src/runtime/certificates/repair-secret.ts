@@ -1,40 +1,44 @@
 /** Brings one Secret to its desired state. Decides on a live read, and writes at most once. */
 import { isDeepStrictEqual } from 'node:util';
-
 import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
-import { readServingCert, type ServingCertFacts } from '../../pki/serving-certs/facts.ts';
+import { textOf } from '../../pki/secret-data.ts';
+import { readServingCert, type StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { chainOf, issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
-import { isKeyStore, outputData, type Output } from '../../pki/serving-certs/outputs.ts';
-import { recheckTime, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { isKeyStore, type Output, outputData } from '../../pki/serving-certs/outputs.ts';
+import { type IssueReason, recheckTime, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { hasPrecedence, type Service } from '../../pki/serving-certs/request.ts';
 import {
+  hasForeignKeys,
   markedService,
   ownership,
+  type Secret,
+  type ServiceIdentity,
   withMarks,
   withOutputs,
+  withoutServingCert,
   withServingCert,
   withTrust,
   writability,
   writtenOutputs,
-  type Secret,
 } from '../../pki/serving-certs/secret.ts';
 import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
-import { CLUSTER_ROLE, refusable, REFUSED_RECHECK_MS } from '../write-refused.ts';
 import { skewProblem } from '../clock-skew.ts';
-import type { Refusal } from './serving-cert-events.ts';
+import { CLUSTER_ROLE, isWritten, refusable, REFUSED_RECHECK_MS } from '../write-refused.ts';
 import {
   extraMarks,
+  identityOf,
   needsClock,
   planOf,
+  type Refusal,
+  regardingSecret,
+  regardingService,
   secretKeyOf,
-  type ServingCertsContext,
+  type ServingCertsPass,
   type ServingCertTask,
 } from './serving-cert-task.ts';
-import { textOf } from '../../pki/secret-data.ts';
 
 type Repaired =
   | {
@@ -50,67 +54,50 @@ type Repaired =
 
 export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
 
-/**
- * @param isAbsent the store has no such Secret. Then the first request is a create, which fails if the Secret does
- * exist. This saves a read when thousands of Services are created at once.
- * @throws {WriteRefused}
- */
-export async function repairSecret(
-  task: ServingCertTask,
-  isAbsent: boolean,
-  context: ServingCertsContext,
-): Promise<RepairResult> {
+/** @param isAbsent the store has no such Secret: a create first saves a read. @throws {WriteRefused} */
+export async function repairSecret(task: ServingCertTask, isAbsent: boolean): Promise<RepairResult> {
   if (isAbsent) {
-    const created = await createMissing(task, context);
+    const created = await createMissing(task);
     if (created !== undefined) return created;
   }
-  const { identity, request, signal } = task;
+  const { client, identity, request, signal } = task;
   const ref = { namespace: identity.namespace, name: request.secretName };
-  const live = await context.client.get<Secret>(secrets, ref, { signal });
+  const live = await client.get<Secret>(secrets, ref, { signal });
   if (live === undefined) {
-    const created = await createMissing(task, context);
+    const created = await createMissing(task);
     if (created !== undefined) return created;
     throw new Error(`another client has just created secret ${secretKeyOf(task)}`);
   }
-  const standing = await standingOf(live, task, context);
+  const standing = await standingOf(live, task);
   switch (standing) {
     case 'ours':
-      return await improve(live, task, context);
+      return await improve(live, task);
     case 'wrong-type':
     case 'immutable':
     case 'foreign':
       if (standing !== 'foreign' && isTerminating(live)) return terminating(live);
       if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name)
-        return await recreate(live, task, context);
+        return await recreate(live, task);
       return refused({ kind: standing });
     case 'taken':
       return refused({ kind: 'taken', by: markedService(live) ?? '' });
   }
 }
 
-/** Deletes the Secret once. If a finalizer keeps it, the next reconcile sees that and waits. */
-async function recreate(
-  live: Secret,
-  task: ServingCertTask,
-  context: ServingCertsContext,
-): Promise<RepairResult> {
-  await deleteSecret(context.client, live, task.signal);
-  return (await createMissing(task, context)) ?? terminating(live);
+async function recreate(live: Secret, task: ServingCertTask): Promise<RepairResult> {
+  await deleteSecret(live, task);
+  return (await createMissing(task)) ?? terminating(live);
 }
 
 const isTerminating = ({ metadata }: Secret): boolean => metadata?.deletionTimestamp !== undefined;
-
 const refused = (refusal: Refusal): RepairResult => ({ kind: 'refused', refusal });
 
 const terminating = ({ metadata }: Secret): RepairResult =>
   refused({ kind: 'terminating', finalizers: metadata?.finalizers ?? [] });
 
 /** Deletes the Secret only if its uid and resourceVersion are still those that were read. @throws {WriteRefused} */
-export async function deleteSecret(
-  client: Pick<KubeClient, 'delete'>,
-  { metadata = {} }: Secret,
-  signal: AbortSignal,
-): Promise<void> {
+async function deleteSecret({ metadata = {} }: Secret, pass: Pick<ServingCertsPass, 'client' | 'signal'>) {
+  const { client, signal } = pass;
   const { namespace, name = '', uid, resourceVersion } = metadata;
   await refusable('deploy/components/delete-secrets', () =>
     client.delete(secrets, { namespace, name }, { signal, preconditions: { uid, resourceVersion } }),
@@ -118,11 +105,8 @@ export async function deleteSecret(
 }
 
 /** Who owns the Secret. If it is marked for another Service, reads that Service. */
-async function standingOf(
-  live: Secret,
-  { identity, request, service, signal }: ServingCertTask,
-  { client, requests, openshift }: ServingCertsContext,
-) {
+async function standingOf(live: Secret, task: ServingCertTask) {
+  const { client, requests, openshift, identity, request, service, signal } = task;
   const owner = ownership(live, identity, { openshift });
   if (owner !== 'another-service') return owner;
   const ref = { namespace: identity.namespace, name: markedService(live) ?? '' };
@@ -134,60 +118,43 @@ async function standingOf(
   return holds ? 'taken' : writability(live);
 }
 
-async function improve(
-  live: Secret,
-  task: ServingCertTask,
-  context: ServingCertsContext,
-): Promise<RepairResult> {
+async function improve(live: Secret, task: ServingCertTask): Promise<RepairResult> {
+  const { client, serverClock, signal } = task;
   const facts = readServingCert(live.data, task.authority);
   const plan = planOf(facts, task);
   const replace = (secret: Secret) =>
-    refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal: task.signal }));
+    refusable(CLUSTER_ROLE, () => client.replace(secrets, secret, { signal }));
   const problem =
-    facts?.kind === 'usable' && needsClock(plan) ? skewProblem(context.serverClock.skewMs()) : undefined;
+    facts?.kind === 'usable' && needsClock(plan) ? skewProblem(serverClock.skewMs()) : undefined;
   if (problem !== undefined) return refused({ kind: 'clock', message: problem });
   if (plan.kind === 'issue') {
-    const { secret, ...rest } = await issue(live, task, context);
-    return issued(plan.reason, secret, await replace(secret), rest, task);
+    const made = await issue(live, task);
+    return issued(plan.reason, made, await replace(made.secret), task);
   }
-  const refreshed = plan.kind === 'keep' ? live : withCurrentTrust(live, plan, facts, task);
+  const { bridges, bundle } = task.signing;
+  const chain =
+    plan.kind === 'rechain' && facts?.kind === 'usable' ? chainOf(facts.leaf, bridges) : undefined;
+  const refreshed = plan.kind === 'keep' ? live : withTrust(live, { chain, bundle });
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
-  const { secret, missing } = await complete(refreshed, live, notAfter, task, context);
+  const { secret, missing } = await complete(refreshed, live, notAfter, task);
   return isDeepStrictEqual(secret, live)
     ? { kind: 'unchanged', plan, secret: live, missing }
     : { kind: 'updated', plan, secret: await replace(secret), missing };
 }
 
-function withCurrentTrust(
-  live: Secret,
-  { kind }: ServingCertPlan,
-  facts: ServingCertFacts | undefined,
-  { signing: { bridges, bundle } }: ServingCertTask,
-): Secret {
-  const chain = kind === 'rechain' && facts?.kind === 'usable' ? chainOf(facts.leaf, bridges) : undefined;
-  return withTrust(live, { chain, bundle });
-}
-
-function issued(
-  reason: IssueReason,
-  sent: Secret,
-  written: Secret,
-  { missing, recheckAt }: Pick<Issued, 'missing' | 'recheckAt'>,
-  { now }: ServingCertTask,
-): RepairResult {
-  const isKept = isDeepStrictEqual(written.data, sent.data);
-  const next = isKept ? recheckAt : new Date(now.getTime() + REFUSED_RECHECK_MS);
-  return { kind: 'issued', reason, secret: written, missing, recheckAt: next };
+function issued(reason: IssueReason, made: Issued, written: Secret, { now }: ServingCertTask): RepairResult {
+  const isKept = isDeepStrictEqual(written.data, made.secret.data);
+  const recheckAt = isKept ? made.recheckAt : new Date(now.getTime() + REFUSED_RECHECK_MS);
+  return { kind: 'issued', reason, secret: written, missing: made.missing, recheckAt };
 }
 
 type Issued = Awaited<ReturnType<typeof issue>>;
 
-/** The Secret with a new cert, before it is written. */
-async function issue(existing: Secret | undefined, task: ServingCertTask, context: ServingCertsContext) {
+async function issue(existing: Secret | undefined, task: ServingCertTask) {
   const { identity, request, authority, signing, now } = task;
-  const keyPair = await context.generateKeyPair(request.algorithm);
-  const serial = context.randomSerial();
-  const order = { ...request, authority, sign: context.sign, keyPair, serial, now };
+  const keyPair = await task.generateKeyPair(request.algorithm);
+  const serial = task.randomSerial();
+  const order = { ...request, authority, sign: task.sign, keyPair, serial, now };
   const { chain, ...validity } = await issueServingCert(order);
   const fresh = withServingCert(existing, {
     service: identity,
@@ -197,18 +164,14 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
     bundle: signing.bundle,
   });
   const recheckAt = recheckTime(validity, { ...request, now, serviceUid: identity.uid, signing });
-  return { ...(await complete(fresh, undefined, validity.notAfter, task, context)), recheckAt };
+  return { ...(await complete(fresh, undefined, validity.notAfter, task)), recheckAt };
 }
 
-/** Undefined: the Secret exists already. */
-async function createMissing(
-  task: ServingCertTask,
-  context: ServingCertsContext,
-): Promise<RepairResult | undefined> {
-  const { secret, ...rest } = await issue(undefined, task, context);
+async function createMissing(task: ServingCertTask): Promise<RepairResult | undefined> {
+  const made = await issue(undefined, task);
   const created = await refusable(CLUSTER_ROLE, async () => {
     try {
-      return await context.client.create(secrets, secret, { signal: task.signal });
+      return await task.client.create(secrets, made.secret, { signal: task.signal });
     } catch (error) {
       if (isAlreadyExists(error)) return 'exists';
       // 403 with this cause while the namespace is being deleted, 404 once it is gone.
@@ -221,22 +184,18 @@ async function createMissing(
   });
   if (created === 'exists') return undefined;
   if (created === 'namespace-ends') return refused({ kind: created });
-  return issued('Missing', secret, created, rest, task);
+  return issued('Missing', made, created, task);
 }
 
-/**
- * `secret` with its outputs and marks.
- * @param before the Secret whose outputs still fit the cert. They stay if their password cannot be read now.
- */
+/** `before`: the Secret whose outputs still fit the cert. They stay if their password cannot be read now. */
 async function complete(
   secret: Secret,
   before: Secret | undefined,
   notAfter: Date | undefined,
   task: ServingCertTask,
-  { client }: Pick<ServingCertsContext, 'client'>,
 ): Promise<{ readonly secret: Secret; readonly missing: Refusal | undefined }> {
   const { identity, request, signing } = task;
-  const password = await readPassword(task, client);
+  const password = await readPassword(task);
   const possible = request.outputs.filter((output) => !isKeyStore(output) || password !== undefined);
   const files =
     possible.length === 0
@@ -262,14 +221,125 @@ async function complete(
 const MAX_PASSWORD = 1024;
 
 /** Undefined: the Secret that should hold it does not, or it is too long. Read each time and never stored. */
-async function readPassword(
-  { identity, request, signal }: ServingCertTask,
-  client: Pick<KubeClient, 'get'>,
-): Promise<string | undefined> {
+async function readPassword(task: ServingCertTask): Promise<string | undefined> {
+  const { client, identity, request, signal } = task;
   const { keystorePassword: source } = request;
   if (source === undefined || !request.outputs.some(isKeyStore)) return DEFAULT_KEYSTORE_PASSWORD;
   const ref = { namespace: identity.namespace, name: source.secretName };
   const secret = await client.get<Secret>(secrets, ref, { signal });
   const password = Buffer.from(secret?.data?.[source.key] ?? '', 'base64');
   return password.length === 0 || password.length > MAX_PASSWORD ? undefined : password.toString('utf8');
+}
+
+type Outcome = 'removed' | 'kept' | 'refused';
+
+/** Reports each orphan once, and counts it as long as it exists. Returns whether the API server refused a write. */
+export async function releaseOrphans(
+  key: string,
+  service: Service | undefined,
+  pass: ServingCertsPass,
+): Promise<boolean> {
+  const { stores, inventory, onRemoval } = pass;
+  const outcomes: Outcome[] = [];
+  for (const secret of stores.secretsOf(key)) {
+    const { namespace = '', name = '' } = secret.metadata ?? {};
+    const secretKey = `${namespace}/${name}`;
+    if (stores.claimants(secretKey).length > 0) continue;
+    if (service === undefined) {
+      // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
+      if (secret.hasForeignKeys === true) outcomes.push(await clearAbandoned(secret, pass));
+      else inventory.stopped(secretKey, 'ServiceGone');
+      continue;
+    }
+    if (secret.summary === undefined && secret.hasForeignKeys === true) continue; // holds no cert of ours
+    const outcome = onRemoval === 'delete' ? await deleteOrphan(name, service, pass) : 'kept';
+    outcomes.push(outcome);
+    if (outcome !== 'removed' && inventory.stopped(secretKey, 'NotRequested'))
+      reportOrphan(secret, service, pass);
+  }
+  return outcomes.includes('refused');
+}
+
+/** `removed`: also if the deletion waits for a finalizer. Decides on live reads of both the Service and the Secret. */
+async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCertsPass): Promise<Outcome> {
+  const { client, requests, inventory, record, log, signal } = pass;
+  const { namespace = '', name: serviceName = '' } = metadata ?? {};
+  const service = await client.get<Service>(services, { namespace, name: serviceName }, { signal });
+  if (service === undefined || requests.claims(service).some(({ secretName }) => secretName === name))
+    return 'kept';
+  const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
+  if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return 'removed';
+  const identity = identityOf(service);
+  if (
+    markedService(secret) !== serviceName ||
+    ['foreign', 'another-service'].includes(ownership(secret, identity))
+  )
+    return 'kept';
+  if (hasForeignKeys(secret)) return await clear(secret, identity, pass);
+  if ((secret.metadata?.ownerReferences ?? []).length > 1) return 'kept';
+  const key = `${namespace}/${serviceName}`;
+  // A refusal must not keep the Service from the Secret that it asks for now.
+  const isDeleted = await isWritten(
+    () => deleteSecret(secret, pass),
+    (problem) => log.warn({ key, secret: name, problem }, 'serving secret is not deleted'),
+  );
+  if (!isDeleted) return 'refused';
+  inventory.renewed(`${namespace}/${name}`);
+  log.info({ key, secret: name }, 'deleted serving secret');
+  record({
+    regarding: regardingService(identity),
+    type: 'Normal',
+    reason: 'SecretDeleted',
+    message: `secret ${name} with a serving cert is deleted: the Service no longer asks for it`,
+  });
+  return 'removed';
+}
+
+/** For a Service that is gone. Decides on live reads of both the Service and the Secret. */
+async function clearAbandoned(stored: StoredSecret, pass: ServingCertsPass): Promise<Outcome> {
+  const { metadata, summary } = stored;
+  const { client, signal } = pass;
+  if (summary === undefined) return 'kept';
+  const { namespace = '', name = '' } = metadata ?? {};
+  const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
+  const serviceName = secret && markedService(secret);
+  if (secret === undefined || serviceName === undefined || !hasForeignKeys(secret)) return 'kept';
+  const service = { namespace, name: serviceName, uid: '' };
+  if ((await client.get<Service>(services, service, { signal })) !== undefined) return 'kept';
+  return ownership(secret, service) === 'ours' ? await clear(secret, service, pass) : 'kept';
+}
+
+async function clear(secret: Secret, service: ServiceIdentity, pass: ServingCertsPass): Promise<Outcome> {
+  const { client, inventory, record, log, signal } = pass;
+  const { namespace = '', name = '' } = secret.metadata ?? {};
+  const key = `${service.namespace}/${service.name}`;
+  const write = () => client.replace(secrets, withoutServingCert(secret, service), { signal });
+  const isCleared = await isWritten(
+    () => refusable(CLUSTER_ROLE, write),
+    (problem) => log.warn({ key, secret: name, problem }, 'the cert stays in a serving secret'),
+  );
+  if (!isCleared) return 'refused';
+  inventory.renewed(`${namespace}/${name}`);
+  log.info({ key, secret: name }, 'removed the cert from a serving secret');
+  record({
+    regarding: regardingSecret(secret),
+    type: 'Normal',
+    reason: 'CertificateRemoved',
+    message: `the serving cert is removed, because no Service asks for it; the data of other clients stays`,
+  });
+  return 'removed';
+}
+
+function reportOrphan(secret: StoredSecret, service: Service, { record, log }: ServingCertsPass): void {
+  const { summary } = secret;
+  const { namespace, name } = regardingSecret(secret);
+  const identity = identityOf(service);
+  const until = summary?.kind === 'usable' ? ` It ends at ${summary.notAfter.toISOString()}.` : '';
+  const message =
+    `the serving cert in secret ${name} is no longer renewed, because Service ${identity.name} does not ask for it.${until} ` +
+    'Put the annotation back, or delete the secret.';
+  const event = { type: 'Warning', reason: 'RenewalStopped', message } as const;
+  record({ regarding: regardingService(identity), ...event });
+  record({ regarding: regardingSecret(secret), ...event });
+  log.warn({ key: `${namespace}/${identity.name}`, secret: name }, 'serving cert is no longer renewed');
 }

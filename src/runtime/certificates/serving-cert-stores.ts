@@ -1,27 +1,50 @@
 /** Leader: stores of the Services that may ask for a serving cert, and of the Secrets that hold one. */
+import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-
-import { pick } from '../../json/objects.ts';
+import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
+import { pick } from '../../json/objects.ts';
 import { secrets, services } from '../../kube/well-known.ts';
-import { SERVING_CERT_SELECTOR, SERVING_SECRET } from '../../pki/annotations.ts';
-import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
-import type { Service } from '../../pki/serving-certs/request.ts';
+import { SERVING_CERT_SECRET_NAME, SERVING_CERT_SELECTOR, SERVING_SECRET } from '../../pki/annotations.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
+import type { TrialScope } from '../../pki/authority/trial.ts';
+import { OWN_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
+import {
+  clusterDomainFrom,
+  DEFAULT_CLUSTER_DOMAIN,
+  permittedDomains,
+  servingCertNames,
+} from '../../pki/serving-certs/dns-names.ts';
+import {
+  ownAnnotations,
+  type ServingCertFacts,
+  type ServingCertSummary,
+  signerOf,
+  type StoredSecret,
+  toStoredSecret,
+} from '../../pki/serving-certs/facts.ts';
+import {
+  claimOf,
+  requestedLifetime,
+  type RequestRules,
+  type SecretClaim,
+  type Service,
+  servingCertRequest,
+  type ServingCertRequest,
+} from '../../pki/serving-certs/request.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
+import { LEAF_PURPOSES, type LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import type { Context } from '../context.ts';
 import { versionsOf, watch, type Watched, type WatchOptions } from '../watch.ts';
-import type { ServiceRequests } from './service-requests.ts';
+import { ownStateLabels } from './ca-bundle.ts';
 
 export type ServingCertStores = ReturnType<typeof watchServingCerts>;
 
 interface Listeners {
-  /** The Service (`namespace/name`), its Secret or another claim to the Secret has changed. */
   readonly onService: (key: string) => void;
-  /** The request of this Service was edited, or a Secret that is marked for it. */
   readonly onEdit: (key: string) => void;
-  /** A serving Secret has changed, e.g. its `ca.crt`. */
   readonly onSecret: () => void;
-  /** A Secret (`namespace/name`) is gone. */
   readonly onSecretGone: (secretKey: string) => void;
 }
 
@@ -65,11 +88,9 @@ export function watchServingCerts(
       Promise.all([serviceWatch.whenSynced(waiting), secretWatch.whenSynced(waiting)]),
     service: serviceWatch.store.get,
     serviceKeys: serviceWatch.store.keys,
-    /** The Services that claim a Secret (`namespace/name`). */
     claimants,
     secret: secretWatch.store.get,
     secrets: secretWatch.store.list,
-    /** The Secrets that are marked for a Service (`namespace/name`). */
     secretsOf: (serviceKey: string): readonly StoredSecret[] =>
       secretWatch.store.byIndex(BY_SERVICE, serviceKey),
   };
@@ -113,7 +134,6 @@ function watchServices(
 const isSameRequest = (a: Service, b: Service): boolean =>
   isDeepStrictEqual([a.spec, a.metadata?.annotations], [b.spec, b.metadata?.annotations]);
 
-/** The Service (`namespace/name`) for which Gatehouse marked a Secret, if any. */
 export function markedFor(secret: StoredSecret): readonly string[] {
   const service = markedService(secret);
   return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
@@ -128,4 +148,173 @@ function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
     },
     spec: pick(spec, 'type', 'clusterIP', 'clusterIPs'),
   };
+}
+
+type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
+export type CertInventory = ReturnType<typeof createCertInventory>;
+type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
+
+export function createCertInventory(
+  stores: Pick<ServingCertStores, 'secrets' | 'secret' | 'claimants' | 'synced'>,
+  authority: () => Authority | undefined,
+) {
+  const { secrets, secret, claimants, synced } = stores;
+  const signers = createSigners();
+  const reasons = new Map<string, StoppedReason>();
+  return {
+    /** The cert is no longer renewed. Returns whether the reason is new. */
+    stopped: (key: string, reason: StoppedReason): boolean => {
+      const changed = reasons.get(key) !== reason;
+      reasons.set(key, reason);
+      return changed;
+    },
+    renewed: (key: string): void => {
+      reasons.delete(key);
+    },
+    stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
+      const counts = new Map<StoppedReason, number>();
+      for (const [key, reason] of reasons) {
+        if (secret(key) === undefined) reasons.delete(key);
+        else counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      }
+      return counts;
+    },
+    factsOf: ({ summary }: StoredSecret, current: Authority): ServingCertFacts | undefined => {
+      if (summary?.kind !== 'usable') return summary;
+      return { ...summary, signedBy: signers.of(summary, current) };
+    },
+    /** The renewed Secrets whose `ca.crt` lacks the root of this generation, for users. Undefined: not known yet. */
+    secretsWithout: (id: string): readonly string[] | undefined => {
+      const generation = authority()?.generations.find((one) => one.id === id);
+      if (generation === undefined || !synced()) return undefined;
+      const root = rootOf(generation).fingerprint256;
+      return secrets().flatMap((one) => {
+        const { summary } = one;
+        if (summary?.kind !== 'usable' || summary.bundle?.split(',').includes(root) === true) return [];
+        const key = keyOf(one);
+        return reasons.has(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
+      });
+    },
+    all: () => {
+      const current = authority();
+      if (current === undefined || !synced()) return [];
+      // Stops when the budget is used up; the next call gets further. Reconciles look up signers too.
+      let budget = SIGNATURES_AT_ONCE;
+      return secrets().flatMap(({ summary }) => {
+        if (summary?.kind !== 'usable') return [];
+        if (!signers.knows(summary, current) && budget-- <= 0) return [];
+        return [{ notAfter: summary.notAfter, generation: signers.of(summary, current) }];
+      });
+    },
+  };
+}
+
+/** Each signature check blocks the event loop for 0.2 ms. */
+const SIGNATURES_AT_ONCE = 500;
+
+/** Memoises the signers: every scrape of the metrics needs thousands of them. */
+function createSigners() {
+  const known = new WeakMap<Summary, { readonly authority: Authority; readonly id: string | undefined }>();
+  // A known signer never changes. An unknown signer may be a generation of a later authority.
+  const lookUp = (summary: Summary, authority: Authority) => {
+    const before = known.get(summary);
+    return before !== undefined && (before.id !== undefined || before.authority === authority)
+      ? before
+      : undefined;
+  };
+  return {
+    knows: (summary: Summary, authority: Authority): boolean => lookUp(summary, authority) !== undefined,
+    of: (summary: Summary, authority: Authority): string | undefined => {
+      const found = lookUp(summary, authority) ?? { authority, id: signerOf(summary.leaf, authority) };
+      known.set(summary, found);
+      return found.id;
+    },
+  };
+}
+
+type Claim = SecretClaim & { readonly secretName: string };
+export type ServiceRequests = ReturnType<typeof createServiceRequests>;
+
+export function createServiceRequests(
+  config: Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts' | 'ca'>,
+) {
+  const rules: RequestRules = {
+    ...config.servingCerts,
+    clusterDomain: clusterDomainOf(config),
+    nameConstraints: config.ca.nameConstraints,
+    openshift: config.compat.includes('openshift'),
+  };
+  const isOwn = ({ metadata }: Service): boolean =>
+    metadata?.namespace === config.namespace && metadata.name === config.service;
+  const annotated = (service: Service): Service =>
+    isOwn(service)
+      ? {
+          ...service,
+          metadata: { ...service.metadata, annotations: { [SERVING_CERT_SECRET_NAME]: SERVING_SECRET } },
+        }
+      : service;
+  const claimFor = (service: Service, purpose: LeafPurpose = 'serving'): Claim | undefined => {
+    const claim = claimOf(annotated(service), rules, purpose);
+    const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
+    if (claim === undefined) return undefined;
+    return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
+  };
+  return {
+    isOwn,
+    claimOf: claimFor,
+    claims: (service: Service): readonly Claim[] =>
+      LEAF_PURPOSES.flatMap((purpose) => claimFor(service, purpose) ?? []),
+    /** The longest life of the certs that this Service requests, in milliseconds; 0: it requests none. */
+    lifetimeMs: (service: Service): number => {
+      const asking = LEAF_PURPOSES.filter((purpose) => claimFor(service, purpose) !== undefined);
+      return Math.max(0, ...asking.map((one) => requestedLifetime(annotated(service), rules, one) ?? 0));
+    },
+    request: (service: Service, purpose: LeafPurpose): ServingCertRequest => {
+      const request = servingCertRequest(annotated(service), rules, purpose);
+      return request.kind === 'request' && isOwn(service)
+        ? { ...request, own: true, lifetimeMs: OWN_SERVING_CERT_LIFETIME, labels: ownStateLabels }
+        : request;
+    },
+  };
+}
+
+const clusterDomainOf = ({ clusterDomain }: Pick<Config, 'clusterDomain'>): string =>
+  clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN;
+
+export const domainsOfNewCa = ({
+  ca,
+  servingCerts,
+  ...config
+}: Pick<Config, 'ca' | 'servingCerts' | 'clusterDomain'>): readonly string[] | undefined =>
+  ca.nameConstraints
+    ? permittedDomains({ ...servingCerts, clusterDomain: clusterDomainOf(config) })
+    : undefined;
+
+/** Names in every domain in which certs hold names, and the cluster IPs of a Service: a CA must be able to sign all. */
+export function trialScope(
+  { servingCerts, ca, ...config }: Pick<Config, 'servingCerts' | 'clusterDomain' | 'ca'>,
+  clusterIPs: readonly string[],
+): TrialScope {
+  const service = { name: 'name', namespace: 'namespace', headless: true, annotations: {} };
+  const { shortNames, dnsSuffixes, namespaceSuffixes } = servingCerts;
+  const isConstrained = ca.secret === undefined && ca.nameConstraints;
+  const names = servingCertNames(service, {
+    ...{ ...servingCerts, clusterDomain: clusterDomainOf(config), nameConstraints: false },
+    namespaceSuffixes: new Map(), // such a domain may contain name.namespace
+    shortNames: shortNames && !isConstrained,
+  });
+  const suffixes = [...dnsSuffixes, ...namespaceSuffixes.keys()];
+  return {
+    dnsNames: [...names, ...suffixes.map((suffix) => `name.${suffix}`)],
+    addresses: servingCerts.clusterIPs ? clusterIPs : [],
+  };
+}
+
+/** The kubelet writes the cluster domain into the resolver configuration of every pod. */
+function clusterDomainOfPod(): string | undefined {
+  try {
+    return clusterDomainFrom(readFileSync('/etc/resolv.conf', 'utf8'));
+  } catch {
+    return undefined; // only Linux has this file
+  }
 }

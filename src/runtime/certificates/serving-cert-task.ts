@@ -1,39 +1,44 @@
-/** One Service with a valid request, and the checks that compare its Secret with the request. */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-
 import { memoizeWeak } from '../../json/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
+import type { EventNote } from '../../kube/events.ts';
+import { withKind } from '../../kube/object.ts';
+import { secrets, services } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
+import { AUTHORITY_SECRET, CERT_PREFIXES } from '../../pki/annotations.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
-import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
+import { type Signing, signingOf } from '../../pki/authority/bundle.ts';
 import { caOf } from '../../pki/authority/generation.ts';
+import type { SignAs } from '../../pki/authority/sealed-key.ts';
+import {
+  type Attempt,
+  isContended,
+  nextAttempt,
+  type RevertHistory,
+  settledAt,
+} from '../../pki/revert-backoff.ts';
 import type { ServingCertFacts, StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { openshiftSecretMarks } from '../../pki/serving-certs/openshift.ts';
 import { planServingCert, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
 import {
-  markedRenewAfter,
-  withMarks,
-  writtenOutputs,
   type ExtraMarks,
+  markedRenewAfter,
   type Secret,
   type ServiceIdentity,
+  withMarks,
+  writtenOutputs,
 } from '../../pki/serving-certs/secret.ts';
 import type { LeafPurpose } from '../../pki/x509/certificate-fields.ts';
-import type { RecordEvent } from '../controller.ts';
-import type { CertInventory } from './cert-inventory.ts';
-import type { ContendedSecrets } from './contended-secrets.ts';
+import { type RecordEvent, regarding, type Reminders } from '../controller.ts';
+import type { RefusedWrites } from '../write-refused.ts';
+import type { CertInventory, ServingCertStores, ServiceRequests } from './serving-cert-stores.ts';
 import type { IssuePacer } from './issue-pacer.ts';
-import type { SignAs } from '../../pki/authority/sealed-key.ts';
-import type { KeySource } from './rotation.ts';
-import type { ServiceRequests } from './service-requests.ts';
-import type { ServingCertStores } from './serving-cert-stores.ts';
+import type { KeySource } from './authority.ts';
 
-/** What the serving cert controller reads and writes. */
 export interface ServingCertsContext extends KeySource {
-  /** Signs with the keys of the authority. Default: in this process. */
   readonly sign?: SignAs;
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
   /** Used only to decide that no write is needed. Every write is decided on a live read. */
@@ -50,23 +55,36 @@ export interface ServingCertsContext extends KeySource {
   readonly openshift: boolean;
   readonly onRemoval: 'retain' | 'delete';
   readonly record: RecordEvent;
-  /** For metrics. */
   readonly observe: (result: 'issued' | 'refused' | 'failed', reason: string) => void;
   readonly log: Log;
 }
 
-export interface ServingCertTask {
-  /** From {@link taskKeyOf}. */
+/** What is known of a key only in memory. A new leader finds everything else in the objects. */
+export interface Known {
+  /** The Secret exists, although it is not in the store. */
+  isUnseen?: boolean;
+  /** Since when it waits until the leader has recorded a later trust. */
+  untrustedSince?: Date;
+  checked?: CheckedOutputs;
+}
+
+/** One reconcile of a Service. */
+export interface ServingCertsPass extends ServingCertsContext {
+  readonly known: Map<string, Known>;
+  readonly reminders: Reminders;
+  readonly refusedWrites: RefusedWrites;
+  readonly signal: AbortSignal;
+}
+
+/** A valid request of the Service. */
+export interface ServingCertTask extends Omit<ServingCertsPass, 'authority'> {
   readonly key: string;
   readonly service: Service;
   readonly identity: ServiceIdentity;
   readonly request: AcceptedRequest;
   readonly authority: Authority;
-  /** The signing data of `authority` at `now`. */
   readonly signing: Signing;
   readonly now: Date;
-  /** Aborts the reconcile. */
-  readonly signal: AbortSignal;
 }
 
 /** Keys of a pacer and of all other state: each Secret of a Service has its own. Begins with the namespace. */
@@ -89,10 +107,7 @@ export function planOf(
   return planServingCert({ ...request, now, serviceUid: identity.uid, signing, current: facts });
 }
 
-/**
- * A change of the authority, of a setting or of the clock makes all certs due at once, so they are paced. Clients do not
- * notice a delay of some minutes, because the previous cert still holds. A missing or damaged cert does not wait.
- */
+/** Certs that the authority, a setting or the clock makes due at once are paced. A missing or damaged one does not wait. */
 export function isPaced(
   plan: ServingCertPlan,
   stored: StoredSecret | undefined,
@@ -107,17 +122,13 @@ export function isPaced(
 /** Whether a wrong clock could make the result worse than the present cert. */
 export const needsClock = ({ kind }: ServingCertPlan): boolean => kind === 'issue' || kind === 'rechain';
 
-/**
- * Changes only with the authority. A tenant chooses the rest of the content: to change it often, or to create the
- * Service again, is like reverting the Secret.
- */
+/** Changes only with the authority: a tenant that changes the rest often, reverts the Secret in effect. */
 export const signingIdOf = memoizeWeak(({ generationId, bridges, bundle }: Signing): string =>
   createHash('sha256')
     .update(JSON.stringify([generationId, bridges, bundle]))
     .digest('base64'),
 );
 
-/** Labels and annotations that the Secret needs in addition to Gatehouse's own marks. */
 export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {
   const { labels, renewAfter, via } = request;
   return via === 'openshift' && notAfter !== undefined
@@ -125,7 +136,6 @@ export function extraMarks({ identity, request }: ServingCertTask, notAfter: Dat
     : { labels, renewAfter };
 }
 
-/** Whether the Secret has the expected marks and outputs. Does not check the content of the outputs. */
 export function isMarked(secret: Secret, task: ServingCertTask, notAfter: Date): boolean {
   return (
     writtenOutputs(secret).join() === task.request.outputs.join() &&
@@ -143,7 +153,6 @@ export function createSigningCache(): (authority: Authority, now: Date) => Signi
   };
 }
 
-/** The common name of the CA, for users of OpenShift. */
 export function signerName(authority: Authority): string {
   const { subject } = caOf(activeGeneration(authority));
   return /^CN=(.*)$/m.exec(subject)?.[1] ?? subject;
@@ -152,13 +161,11 @@ export function signerName(authority: Authority): string {
 /** No watch covers the password of a key store, so Gatehouse reads it again after this time, in milliseconds. */
 const PASSWORD_RECHECK_MS = 10 * 60_000;
 
-/** When to read the password again, in milliseconds since 1970; never if it is the default. */
 export const passwordRecheckAt = ({ request, now }: ServingCertTask): number =>
   request.keystorePassword === undefined ? Number.POSITIVE_INFINITY : now.getTime() + PASSWORD_RECHECK_MS;
 
 /** That the outputs of a Secret were right: the store holds neither key nor password. */
 export interface CheckedOutputs {
-  /** The version of the Secret, and what the request wanted. */
   readonly of: string;
   /** Then the password may have changed. In milliseconds since 1970. */
   readonly until: number;
@@ -172,7 +179,6 @@ export const checkedOutputs = (secret: Pick<Secret, 'metadata'>, task: ServingCe
   until: passwordRecheckAt(task),
 });
 
-/** Whether the outputs need no second check. */
 export const hasChecked = (
   checked: CheckedOutputs | undefined,
   secret: Pick<Secret, 'metadata'>,
@@ -180,3 +186,138 @@ export const hasChecked = (
 ): boolean =>
   task.request.outputs.length === 0 ||
   (checked?.of === outputsIn(secret, task) && task.now.getTime() < checked.until);
+
+export type Refusal =
+  | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' }
+  | { readonly kind: 'taken'; readonly by: string }
+  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
+  | { readonly kind: 'namespace-ends' | 'contended' }
+  | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
+  | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
+
+export type Explanation = Pick<EventNote, 'reason' | 'message'>;
+
+export function explain(
+  refusal: Refusal,
+  { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
+): Explanation {
+  const explanation = (reason: string, message: string): Explanation => ({ reason, message });
+  const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
+  const notMade = `no ${purpose} cert is made for secret ${secretName}`;
+  switch (refusal.kind) {
+    case 'foreign':
+      return explanation(
+        'ForeignSecret',
+        `secret ${secretName} belongs to another owner and is left alone: name another secret, delete this one, or allow Gatehouse to ` +
+          'take it over: annotate it with gatehouse.dev/serving-cert-adopt and the name of this Service',
+      );
+    case 'taken':
+      return explanation(
+        'SecretTaken',
+        `secret ${secretName} belongs to the older Service ${refusal.by}: name another one`,
+      );
+    case 'wrong-type':
+      return explanation(
+        'SecretTypeConflict',
+        `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
+      );
+    case 'immutable':
+      return explanation(
+        'SecretImmutable',
+        `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
+      );
+    case 'terminating':
+      return explanation(
+        'SecretTerminating',
+        `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
+          (refusal.finalizers.length === 0
+            ? 'the API server'
+            : `the owners of its finalizers (${refusal.finalizers.join(', ')})`),
+      );
+    case 'write-refused':
+      return explanation('WriteRefused', `secret ${secretName} is not written: ${refusal.message}`);
+    case 'clock':
+      return explanation('ClockSkewed', `${notMade}: ${refusal.message}`);
+    case 'trust':
+      return explanation(
+        'TrustNotRecorded',
+        `${notMade}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
+      );
+    case 'constraints':
+      return explanation('NameNotPermitted', `${notMade}: ${refusal.message}`);
+    case 'namespace-ends':
+      return explanation(
+        'NamespaceTerminating',
+        `secret ${secretName} is not created: its namespace is being deleted`,
+      );
+    case 'contended':
+      return explanation(
+        'SecretContended',
+        `another client keeps changing or deleting secret ${secretName} or its Service: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
+          'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
+      );
+    case 'no-password':
+      return explanation(
+        'KeystorePasswordMissing',
+        `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
+          `key ${refusal.key} is missing, empty or longer than 1 KiB`,
+      );
+  }
+}
+
+export const NOTICES = ['AddressesIgnored', 'ShortNamesOmitted'] as const;
+
+export function noticesOf({
+  purpose,
+  secretName,
+  lacksAddresses,
+  omittedNames,
+}: AcceptedRequest): readonly (Explanation & { readonly reason: (typeof NOTICES)[number] })[] {
+  const ignored = {
+    reason: 'AddressesIgnored',
+    message:
+      `${CERT_PREFIXES[purpose]}cluster-ips: the operator allows no IP addresses (--serving-cert-cluster-ips), so the cert in secret ` +
+      `${secretName} has only DNS names: remove the annotation`,
+  } as const;
+  const omitted = {
+    reason: 'ShortNamesOmitted',
+    message:
+      `the cert in secret ${secretName} lacks the short name ${omittedNames.join(', ')}, which is in a domain of another namespace ` +
+      `(--serving-cert-namespace-suffixes): annotate the Service with ${CERT_PREFIXES[purpose]}short-names: "false"`,
+  } as const;
+  return [...(lacksAddresses ? [ignored] : []), ...(omittedNames.length > 0 ? [omitted] : [])];
+}
+
+export const regardingService = (service: ServiceIdentity) =>
+  regarding(withKind(services, { metadata: service }));
+
+export const regardingSecret = (secret: StoredSecret) => regarding(withKind(secrets, secret));
+export type ContendedSecrets = ReturnType<typeof createContendedSecrets>;
+
+export function createContendedSecrets() {
+  /** By Service, the one with the oldest write first. A Service that is created again keeps its history. */
+  const histories = new Map<string, RevertHistory>();
+  return {
+    /** Whether to write now. Store the history of a wait at once, and that of a write once it has succeeded. */
+    attempt: (key: string, wanted: string, now: Date): Attempt =>
+      nextAttempt(histories.get(key), wanted, now),
+    remember: (key: string, history: RevertHistory, now: Date): void => {
+      histories.delete(key);
+      histories.set(key, history);
+      for (const [oldest, settled] of histories) {
+        if (now < settledAt(settled)) break;
+        histories.delete(oldest);
+      }
+    },
+    /** The Secret is as it should be. Until when it still counts as contended; undefined: it does not. */
+    contendedUntil: (key: string, now: Date): Date | undefined => {
+      const history = histories.get(key);
+      if (!isContended(history)) return undefined;
+      const until = settledAt(history);
+      if (now < until) return until;
+      histories.delete(key);
+      return undefined;
+    },
+    count: (): number => [...histories.values()].filter(isContended).length,
+  };
+}

@@ -15,19 +15,16 @@ import {
   soonest,
   type Reconcile,
   type ReconcileResult,
-  type Reminders,
 } from '../controller.ts';
 import {
   createRefusedWrites,
   REFUSED_RECHECK_MS,
-  type RefusedWrites,
   WriteRefused,
   refusable,
   isWritten,
 } from '../write-refused.ts';
 import { skewProblem } from '../clock-skew.ts';
-import { releaseOrphans } from './orphaned-secrets.ts';
-import { repairSecret, type RepairResult } from './repair-secret.ts';
+import { releaseOrphans, repairSecret, type RepairResult } from './repair-secret.ts';
 import {
   explain,
   NOTICES,
@@ -36,8 +33,6 @@ import {
   type Refusal,
   regardingService,
   type Explanation,
-} from './serving-cert-events.ts';
-import {
   checkedOutputs,
   createSigningCache,
   hasChecked,
@@ -50,7 +45,8 @@ import {
   secretKeyOf,
   taskKeyOf,
   signingIdOf,
-  type CheckedOutputs,
+  type Known,
+  type ServingCertsPass,
   type ServingCertsContext,
   type ServingCertTask,
   signerName,
@@ -58,23 +54,7 @@ import {
 import { services } from '../../kube/well-known.ts';
 import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 
-/** What is known of a key only in memory. A new leader finds everything else in the objects. */
-interface Known {
-  /** The Secret exists, although it is not in the store. */
-  isUnseen?: boolean;
-  /** Since when it waits until the leader has recorded a later trust. */
-  untrustedSince?: Date;
-  checked?: CheckedOutputs;
-}
-
-interface Running extends ServingCertsContext {
-  readonly known: Map<string, Known>;
-  readonly reminders: Reminders;
-  readonly refusedWrites: RefusedWrites;
-}
-
-/** The record of this key, to be changed. */
-function knownOf(key: string, { known }: Pick<Running, 'known'>): Known {
+function knownOf({ key, known }: ServingCertTask): Known {
   const found = known.get(key) ?? {};
   known.set(key, found);
   return found;
@@ -83,32 +63,29 @@ function knownOf(key: string, { known }: Pick<Running, 'known'>): Known {
 export function createServingCertsReconciler(context: ServingCertsContext): Reconcile {
   const { stores, requests, serverClock } = context;
   const signingOf = createSigningCache();
-  const running: Running = {
-    ...context,
-    known: new Map(),
-    reminders: createReminders(),
-    refusedWrites: createRefusedWrites(serverClock.now),
-  };
+  const known: ServingCertsPass['known'] = new Map();
+  const reminders = createReminders();
+  const refusedWrites = createRefusedWrites(serverClock.now);
   return async (key, signal) => {
     const service = stores.service(key);
     const authority = context.authority();
     if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // a change of either causes a resync
-    const isRefused = await releaseOrphans(key, service, running, signal);
+    const pass = { ...context, known, reminders, refusedWrites, signal };
+    const isRefused = await releaseOrphans(key, service, pass);
     // A failure of one purpose does not keep the other from its cert.
     const results = await Promise.allSettled(
       LEAF_PURPOSES.map(async (purpose) => {
         const taskKey = taskKeyOf(key, purpose);
         const request = service && requests.request(service, purpose);
         if (service === undefined || request === undefined || request.kind === 'none')
-          return forget(taskKey, running);
-        if (request.kind === 'invalid')
-          return await reject({ key: taskKey, service, signal }, purpose, request, running);
+          return forget(taskKey, pass);
+        if (request.kind === 'invalid') return await reject(taskKey, service, purpose, request, pass);
         const now = serverClock.now();
         const [identity, signing] = [identityOf(service), signingOf(authority, now)];
-        const task = { key: taskKey, service, identity, request, authority, signing, now, signal };
+        const task = { ...pass, key: taskKey, service, identity, request, authority, signing, now };
         for (const notice of noticesOf(request))
-          warn({ ...task, key: noticeKey(taskKey, notice.reason) }, notice, running);
-        return await reconcileTask(task, running);
+          warn({ ...task, key: noticeKey(taskKey, notice.reason) }, notice);
+        return await reconcileTask(task);
       }),
     );
     const retry = isRefused ? [requeueIn(REFUSED_RECHECK_MS, serverClock.now())] : [];
@@ -121,9 +98,8 @@ function valueOf<T>(result: PromiseSettledResult<T>): T {
   return result.value;
 }
 
-/** The Service is gone, or no longer asks for a cert. */
-function forget(key: string, running: Running): ReconcileResult {
-  const { known, pacer, refusedWrites, reminders } = running;
+function forget(key: string, pass: ServingCertsPass): ReconcileResult {
+  const { known, pacer, refusedWrites, reminders } = pass;
   known.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
@@ -132,58 +108,55 @@ function forget(key: string, running: Running): ReconcileResult {
   return GONE;
 }
 
-/** Of a reminder that lasts while the cert is renewed. */
 const noticeKey = (key: string, reason: string): string => `${key}/${reason}`;
 
-/** Decides from the stores whether a write may be needed. */
-async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {
-  const { stores, inventory, serverClock, pacer } = running;
+async function reconcileTask(task: ServingCertTask): Promise<ReconcileResult> {
+  const { stores, inventory, serverClock, pacer, contended } = task;
   const secretKey = secretKeyOf(task);
-  const first = firstClaim(claimsTo(secretKey, task.request.secretName, running));
+  const first = firstClaim(claimsTo(secretKey, task.request.secretName, task));
   if (first !== undefined && first.name !== task.identity.name)
-    return await refuse(task, { kind: 'taken', by: first.name }, running);
+    return await refuse(task, { kind: 'taken', by: first.name });
 
   const stored = stores.secret(secretKey);
   const facts = stored === undefined ? undefined : inventory.factsOf(stored, task.authority);
   const plan = planOf(facts, task);
-  if (stored !== undefined && isSettled(stored, task, plan, running)) {
-    settle(task, running);
-    const calmAt = running.contended.contendedUntil(task.key, task.now);
-    if (calmAt === undefined) running.reminders.clear(task.key);
-    const answered = await annotateSigned(task, running);
+  if (stored !== undefined && isSettled(stored, task, plan)) {
+    settle(task);
+    const calmAt = contended.contendedUntil(task.key, task.now);
+    if (calmAt === undefined) task.reminders.clear(task.key);
+    const answered = await annotateSigned(task);
     return answered ? recheck(plan, task, calmAt) : requeueIn(REFUSED_RECHECK_MS, task.now);
   }
   const problem =
     facts?.kind === 'usable' && needsClock(plan) ? skewProblem(serverClock.skewMs()) : undefined;
-  if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running);
-  const attempt = running.contended.attempt(task.key, signingIdOf(task.signing), task.now);
+  if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem });
+  const attempt = contended.attempt(task.key, signingIdOf(task.signing), task.now);
   if (attempt.kind === 'wait') {
-    running.contended.remember(task.key, attempt.history, task.now);
-    return { ...(await refuse(task, { kind: 'contended' }, running)), at: attempt.until };
+    contended.remember(task.key, attempt.history, task.now);
+    return { ...(await refuse(task, { kind: 'contended' })), at: attempt.until };
   }
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
   if (isPaced(plan, stored, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
-  return await repair(task, stored, attempt.history, running);
+  return await repair(task, stored, attempt.history);
 }
 
-const claimsTo = (secretKey: string, name: string, { stores, requests }: Running) =>
+const claimsTo = (
+  secretKey: string,
+  name: string,
+  { stores, requests }: Pick<ServingCertsPass, 'stores' | 'requests'>,
+) =>
   stores
     .claimants(secretKey)
     .flatMap(requests.claims)
     .filter(({ secretName }) => secretName === name);
 
-function isSettled(
-  stored: StoredSecret,
-  task: ServingCertTask,
-  plan: ServingCertPlan,
-  running: Running,
-): boolean {
+function isSettled(stored: StoredSecret, task: ServingCertTask, plan: ServingCertPlan): boolean {
   return (
     plan.kind === 'keep' &&
     stored.summary?.kind === 'usable' &&
-    ownership(stored, task.identity, running) === 'ours' &&
+    ownership(stored, task.identity, task) === 'ours' &&
     isMarked(stored, task, stored.summary.notAfter) &&
-    hasChecked(running.known.get(task.key)?.checked, stored, task)
+    hasChecked(task.known.get(task.key)?.checked, stored, task)
   );
 }
 
@@ -191,13 +164,12 @@ async function repair(
   task: ServingCertTask,
   stored: StoredSecret | undefined,
   history: RevertHistory,
-  running: Running,
 ): Promise<ReconcileResult> {
-  const { contended, reminders, refusedWrites, observe } = running;
-  const known = knownOf(task.key, running);
+  const { contended, reminders, refusedWrites, observe } = task;
+  const known = knownOf(task);
   const isAbsent = stored === undefined && known.isUnseen !== true;
   const done = await refusedWrites
-    .attempt(task.key, () => repairSecret(task, isAbsent, running))
+    .attempt(task.key, () => repairSecret(task, isAbsent))
     .catch((error: unknown) => {
       if (error instanceof TrustTooShort) return error;
       if (error instanceof OutsideConstraints)
@@ -205,88 +177,88 @@ async function repair(
       observe('failed', 'Error');
       throw error;
     });
-  if (done instanceof TrustTooShort) return await awaitTrust(task, done, running);
+  if (done instanceof TrustTooShort) return await awaitTrust(task, done);
   delete known.untrustedSince;
   if (done instanceof WriteRefused || done.kind === 'refused') {
     known.isUnseen = true;
     const refusal =
       done instanceof WriteRefused ? { kind: 'write-refused' as const, message: done.message } : done.refusal;
-    return await refuse(task, refusal, running);
+    return await refuse(task, refusal);
   }
   known.isUnseen = !hasLabel(done.secret);
-  settle(task, running);
+  settle(task);
   if (done.kind !== 'unchanged') contended.remember(task.key, history, task.now);
   if (done.missing === undefined) {
     known.checked = checkedOutputs(done.secret, task);
     if (!isContended(history)) reminders.clear(task.key);
   }
-  reportDone(task, done, running);
-  const answered = await annotateSigned(task, running);
+  reportDone(task, done);
+  const answered = await annotateSigned(task);
   if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
   const plan = done.kind === 'issued' ? { kind: 'keep' as const, recheckAt: done.recheckAt } : done.plan;
   return recheck(plan, task, contended.contendedUntil(task.key, task.now));
 }
 
 /** The leader records a later end within seconds, unless it cannot write the authority. */
-async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort, running: Running) {
-  running.extendTrust();
-  const since = (knownOf(task.key, running).untrustedSince ??= task.now);
+async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort) {
+  task.extendTrust();
+  const since = (knownOf(task).untrustedSince ??= task.now);
   return task.now.getTime() - since.getTime() < REFUSED_RECHECK_MS
     ? requeueIn(REFUSED_RECHECK_MS, task.now)
-    : await refuse(task, { kind: 'trust', message }, running);
+    : await refuse(task, { kind: 'trust', message });
 }
 
 /** The request is invalid until the Service is edited. Until then its cert is not renewed. */
 async function reject(
-  { key, service, signal }: Pick<ServingCertTask, 'key' | 'service' | 'signal'>,
+  key: string,
+  service: Service,
   purpose: LeafPurpose,
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
-  running: Running,
+  pass: ServingCertsPass,
 ): Promise<ReconcileResult> {
-  const { pacer, observe, requests, inventory, serverClock } = running;
+  const { pacer, observe, requests, inventory, serverClock } = pass;
   const identity = identityOf(service);
   const now = serverClock.now();
   pacer.forget(key);
   observe('refused', 'InvalidRequest');
-  warn({ key, identity, now }, { reason: 'InvalidRequest', message }, running);
+  warn({ ...pass, key, identity, now }, { reason: 'InvalidRequest', message });
   const secretName = requests.claimOf(service, purpose)?.secretName ?? '';
   const secretKey = `${identity.namespace}/${secretName}`;
-  if (!isRenewed(secretKey, secretName, service, running)) inventory.stopped(secretKey, 'InvalidRequest');
-  if (via === 'openshift') await annotate(service, { kind: 'failed', message }, running, signal);
+  if (!isRenewed(secretKey, secretName, service, pass)) inventory.stopped(secretKey, 'InvalidRequest');
+  if (via === 'openshift') await annotate(service, { kind: 'failed', message }, pass);
   return requeueIn(REPEAT_MS, now);
 }
 
-/** Whether there is nothing to renew, or another Service or another request of this one renews it. */
-function isRenewed(secretKey: string, secretName: string, service: Service, running: Running): boolean {
-  const { stores, requests } = running;
+function isRenewed(secretKey: string, secretName: string, service: Service, pass: ServingCertsPass): boolean {
+  const { stores, requests } = pass;
   if (stores.secret(secretKey) === undefined) return true;
-  if (firstClaim(claimsTo(secretKey, secretName, running))?.name !== service.metadata?.name) return true;
+  if (firstClaim(claimsTo(secretKey, secretName, pass))?.name !== service.metadata?.name) return true;
   return LEAF_PURPOSES.some((purpose) => {
     const other = requests.request(service, purpose);
     return other.kind === 'request' && other.secretName === secretName;
   });
 }
 
-async function refuse(task: ServingCertTask, refusal: Refusal, running: Running) {
+async function refuse(task: ServingCertTask, refusal: Refusal) {
   const { reason, message } = explain(refusal, task.request);
-  running.observe('refused', reason);
-  running.pacer.forget(task.key);
+  task.observe('refused', reason);
+  task.pacer.forget(task.key);
   // The clock check reports a wrong clock once, and a namespace that is being deleted has no readers.
   const isReported = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
-  if (isReported && warn(task, { reason, message }, running)) {
-    running.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
-    const secret = running.stores.secret(secretKeyOf(task));
+  if (isReported && warn(task, { reason, message })) {
+    task.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
+    const secret = task.stores.secret(secretKeyOf(task));
     if (['write-refused', 'contended'].includes(refusal.kind) && secret !== undefined)
-      running.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
+      task.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
   }
   if (isReported && task.request.via === 'openshift')
-    await annotate(task.service, { kind: 'failed', message }, running, task.signal);
+    await annotate(task.service, { kind: 'failed', message }, task);
   return requeueIn(REFUSED_RECHECK_MS, task.now);
 }
 
-function settle(task: ServingCertTask, { pacer, inventory }: Running): void {
-  pacer.forget(task.key);
-  inventory.renewed(secretKeyOf(task));
+function settle(task: ServingCertTask): void {
+  task.pacer.forget(task.key);
+  task.inventory.renewed(secretKeyOf(task));
 }
 
 function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): ReconcileResult {
@@ -295,14 +267,8 @@ function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): R
   return { kind: 'requeue', at: new Date(Math.min(...instants)) };
 }
 
-/** Events, log lines and metrics about the cert of a Service. */
-function reportDone(
-  task: ServingCertTask,
-  done: Exclude<RepairResult, { kind: 'refused' }>,
-  running: Running,
-): void {
-  const { observe, record, log } = running;
-  const { key, identity, request } = task;
+function reportDone(task: ServingCertTask, done: Exclude<RepairResult, { kind: 'refused' }>): void {
+  const { observe, record, log, key, identity, request } = task;
   const { secretName, purpose } = request;
   if (done.kind === 'issued') {
     observe('issued', done.reason);
@@ -314,15 +280,14 @@ function reportDone(
   } else if (done.kind === 'updated') {
     log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
   }
-  if (done.missing !== undefined) warn(task, explain(done.missing, request), running);
+  if (done.missing !== undefined) warn(task, explain(done.missing, request));
 }
 
-/** Reports the state of a Service. Returns whether an Event was recorded now. */
 function warn(
-  { key, identity, now }: Pick<ServingCertTask, 'key' | 'identity' | 'now'>,
+  task: Pick<ServingCertTask, 'key' | 'identity' | 'now' | 'reminders' | 'record'>,
   { reason, message }: Explanation,
-  { reminders, record }: Pick<Running, 'reminders' | 'record'>,
 ): boolean {
+  const { key, identity, now, reminders, record } = task;
   const isDue = reminders.isDue(key, `${identity.uid} ${reason} ${message}`, now);
   if (isDue) record({ regarding: regardingService(identity), type: 'Warning', reason, message });
   return isDue;
@@ -334,22 +299,17 @@ function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-/** Users of OpenShift's annotations look for the outcome on the Service. */
-async function annotateSigned(task: ServingCertTask, context: ServingCertsContext): Promise<boolean> {
+async function annotateSigned(task: ServingCertTask): Promise<boolean> {
   if (task.request.via !== 'openshift') return true;
   const signedBy = signerName(task.authority);
-  return await annotate(task.service, { kind: 'signed', signedBy }, context, task.signal);
+  return await annotate(task.service, { kind: 'signed', signedBy }, task);
 }
 
-/**
- * The cert is as good without the annotation: returns false if it is not written. The patch applies only to the
- * resourceVersion that was read; `null` removes an annotation.
- */
+/** Returns false if it is not written: the cert is as good without. The patch applies only to the version that was read. */
 async function annotate(
   service: Service,
   outcome: OpenshiftOutcome,
-  { client, log }: ServingCertsContext,
-  signal: AbortSignal,
+  { client, log, signal }: Pick<ServingCertsPass, 'client' | 'log' | 'signal'>,
 ): Promise<boolean> {
   const annotations = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
   if (annotations === undefined) return true;

@@ -1,4 +1,3 @@
-/** On the leader: starts the controllers of the authority, the CA bundle, serving certs and injection. */
 import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
@@ -6,10 +5,17 @@ import { startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
-import { startAuthority } from './authority.ts';
+import { startAuthority, type TrustEvidence } from './authority.ts';
 import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { withSecrets, createCertInventory } from './cert-inventory.ts';
+import {
+  createCertInventory,
+  markedFor,
+  watchServingCerts,
+  type ServingCertStores,
+  createServiceRequests,
+  type ServiceRequests,
+} from './serving-cert-stores.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
@@ -19,12 +25,8 @@ import { signHere } from '../../pki/authority/sealed-key.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
 import { startEndpointProbes } from '../endpoints/prober.ts';
-import { createContendedSecrets } from './contended-secrets.ts';
+import { createContendedSecrets, serviceKeyOf, taskKeyOf } from './serving-cert-task.ts';
 import { createIssuePacer } from './issue-pacer.ts';
-import type { TrustEvidence } from './rotation.ts';
-import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
-import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
-import { serviceKeyOf, taskKeyOf } from './serving-cert-task.ts';
 import { createServingCertsReconciler } from './serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
@@ -38,7 +40,6 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const authority = () => current;
   const bundle = () => (current === undefined ? undefined : caBundle(current, serverClock.now()));
   const listeners = createListeners<[]>();
-  /** What a rotation waits for may have changed. */
   const reconcileRotation = () => rotation.add(AUTHORITY_SECRET);
   const soon = atMostEvery(EVIDENCE_MS, reconcileRotation, systemClock, signal);
   const onEvidence = () => {
@@ -51,8 +52,12 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const injection = startInjection(context, authority, bundle, { onEvidence, onUnreadable: soon }, signal);
   listeners.add(injection.resync);
   const evidence = {
-    targetsWithout: (id: string) =>
-      withSecrets(injection.targetsWithout(id), servingCerts.inventory.secretsWithout(id)),
+    /** Waits for serving Secrets as long as for other targets of tenants. */
+    targetsWithout: (id: string) => {
+      const targets = injection.targetsWithout(id);
+      const secrets = servingCerts.inventory.secretsWithout(id);
+      return targets && secrets && { ...targets, delaying: [...targets.delaying, ...secrets] };
+    },
     unreadable: injection.unreadable,
     ...servingCerts.demand,
   };
@@ -62,24 +67,18 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   };
   const rotation = startAuthority(context, evidence, onAuthority, signal);
   return {
-    /** Undefined until there is an authority. */
     bundle,
     onAuthority: listeners.add,
     stopped: Promise.all([rotation, published, servingCerts, injection].map(({ stopped }) => stopped)),
   };
 }
 
-/** Most of the time of a reconcile is spent waiting for the API server. */
 const WORKERS = 8;
 
 /** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
 const REISSUE = { perSecond: 20, burst: 50 } as const;
 
-/**
- * On the leader: starts the controller of serving certs, and what it reads, paces and counts.
- * @param extendTrust the authority must record a later trust before certs can be issued
- * @param onEvidence a serving Secret has changed
- */
+/** `extendTrust`: the authority must record a later trust first. `onEvidence`: a serving Secret has changed. */
 function startServingCerts(
   context: LeaderContext,
   authority: () => Authority | undefined,
@@ -141,7 +140,6 @@ function startServingCerts(
 /** Every cluster has this Service. Its cluster IPs are in the ranges of all others. */
 const API_SERVER_SERVICE = 'default/kubernetes';
 
-/** What the Services ask of every CA. */
 function demandOf(
   { synced, service, serviceKeys }: Pick<ServingCertStores, 'synced' | 'service' | 'serviceKeys'>,
   { lifetimeMs, claimOf }: Pick<ServiceRequests, 'lifetimeMs' | 'claimOf'>,

@@ -183,10 +183,7 @@ export function createClusterWorld(
   };
 }
 
-/**
- * Whether a pass over one would do the same to the other: another leader writes the status, and a user the generation.
- * A change of labels or annotations causes a pass of its own.
- */
+/** Whether a pass would do the same to both. A change of labels or annotations causes a pass of its own. */
 const isSameState = (live: KubeObject, object: KubeObject): boolean =>
   object.metadata?.generation !== undefined &&
   live.metadata?.uid === object.metadata.uid &&
@@ -205,13 +202,9 @@ export const isSame = (a: GroupResource, b: GroupResource): boolean =>
   a.group === b.group && a.resource === b.resource;
 
 export type ControllerStores = ReturnType<typeof watchKinds>;
-
 export const writeKey = (kind: GroupResource, key: string): string => `${groupResourceName(kind)} ${key}`;
 
-/**
- * The stores of one controller: the objects that it reconciles, and those that it has applied.
- * @param enqueue called with the key of each object that needs a pass
- */
+/** The stores of one controller. `enqueue` gets the key of each object that needs a pass. */
 export function watchKinds(
   context: WatchContext,
   controller: CompiledController,
@@ -290,24 +283,16 @@ const needsPass = (change: Change<KubeObject>): boolean =>
 export type OwnWrites = ReturnType<typeof createOwnWrites>;
 
 interface Write {
-  /** The resourceVersion; undefined: a deletion. */
   readonly version: string | undefined;
-  /** What was applied; undefined: a status or finalizers. */
   readonly applied?: Owned;
-  /** Whether this is all that has changed: otherwise the change needs a pass. */
   readonly isAll?: boolean;
 }
 
 const markOfWrite = ({ applied }: Write): string => applied?.object.metadata?.labels?.[OWNER_LABEL] ?? '';
 
-/**
- * What a controller has written and its stores may not have seen yet.
- * Keys have a kind, so that one instance serves all stores of a controller.
- */
+/** What a controller has written and its stores may not have seen yet. Keys have a kind. */
 export function createOwnWrites() {
-  /** The last write of each object. */
   const pending = new Map<string, Write>();
-  /** The keys of what was applied, by the mark of the owner. */
   const byMark = new Map<string, Set<string>>();
 
   const forget = (key: string): void => {
@@ -325,7 +310,6 @@ export function createOwnWrites() {
     const keys = byMark.get(markOfWrite(write)) ?? new Set();
     byMark.set(markOfWrite(write), keys.add(key));
   };
-  /** Whether the object in the store reflects the last write; undefined: the store has none. */
   const isSeen = (key: string, stored: KubeObject | undefined): boolean => {
     const write = pending.get(key);
     if (write === undefined) return true;
@@ -351,7 +335,6 @@ export function createOwnWrites() {
       set(key, { version: undefined });
     },
     isSeen,
-    /** Whether the store reflects all writes of objects whose keys have this prefix. */
     areSeen: (prefix: string, stored: (key: string) => KubeObject | undefined): boolean =>
       [...pending.keys()]
         .filter((key) => key.startsWith(prefix))
@@ -368,13 +351,11 @@ export function createOwnWrites() {
     saw: (key: string, { kind, object }: Change<KubeObject>): void => {
       if (!isSeen(key, object) && kind === 'deleted') isSeen(key, undefined);
     },
-    /** What was applied for the owner with this mark, and a store may not have. */
     unseen: (mark: string): readonly (readonly [key: string, Owned])[] =>
       [...(byMark.get(mark) ?? [])].flatMap((key) => {
         const applied = pending.get(key)?.applied;
         return applied === undefined ? [] : [[key, applied] as const];
       }),
-    /** The store no longer follows this object. */
     forget,
     size: (): number => pending.size,
   };

@@ -55,11 +55,4 @@ describe('nothing stays in memory', () => {
     expect(writes.size()).toBe(0);
     expect(writes.unseen('m')).toEqual([]);
   });
-
-  test('but the write of an object that replaces a deleted one does', () => {
-    const writes = createOwnWrites();
-    writes.applied(key, { kind, object: at('9') });
-    writes.saw(key, { kind: 'deleted', object: at('5') });
-    expect(writes.isSeen(key, undefined)).toBe(false);
-  });
 });

@@ -17,9 +17,7 @@ import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** The CRD may be created later, and no watch reports a permission. In milliseconds. */
 const RETRY_MS = 5_000;
-/** After an error of the API server. In milliseconds. */
 const ERROR_RETRY_MS = 500;
-/** Time for the status of a pass that has reached its deadline, in milliseconds. */
 const REPORT_MS = 30_000;
 
 export function startControllers(
@@ -31,7 +29,6 @@ export function startControllers(
   return { stopped: Promise.all(running) };
 }
 
-/** Until the signal aborts. */
 async function run(
   context: RecordingContext,
   controller: CompiledController,
@@ -64,7 +61,6 @@ async function run(
         ended(labelOf(result));
       }
     };
-    /** Runs one pass with its deadline. */
     const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
       const { signal: deadline, abort, release } = linkedController(pass);
       const cancel = systemClock.after(timeoutMs, () => {
@@ -77,7 +73,6 @@ async function run(
         release();
       }
     };
-    /** The object with all writes of this controller. */
     const latest = async (key: string, pass: AbortSignal): Promise<KubeObject | undefined> => {
       const stored = stores.primary.store.get(key);
       if (writes.isSeen(writeKey(watched, key), stored)) return stored;
@@ -103,13 +98,11 @@ async function run(
   }
 }
 
-/** @param result undefined: an error of Gatehouse, or of the API server */
 const labelOf = (result: PassResult | undefined): PassResultLabel => {
   if (result === undefined || result.kind === 'failed') return 'error';
   return result.kind === 'done' && result.requeueAt !== undefined ? 'requeue_after' : 'success';
 };
 
-/** Waits until the API server serves the kinds and this process may read them. */
 async function whenServed(
   context: RecordingContext,
   controller: CompiledController,
@@ -136,15 +129,11 @@ async function whenServed(
   }
 }
 
-/** A kind that the API server does not serve, or that this process may not read. */
 class NotUsable extends Error {}
 
 type May = (question: AccessQuestion) => Promise<boolean>;
 
-/**
- * Asks again only what was not permitted, or not answered. A controller asks a dozen questions at its start: an API
- * server that fails often would never answer all of them at once.
- */
+/** Asks again only what was not permitted or answered: a failing API server would never answer a dozen questions at once. */
 export function rememberingYes(ask: May): May {
   const permitted = new Set<string>();
   return async (question) => {
@@ -196,7 +185,6 @@ export function startUnlessLent(
     };
     running.set(controller.name, { end, stopped });
   };
-  /** The key is the name of a controller. */
   const reconcile: Reconcile = async (name, waiting) => {
     await sessions.whenListed(waiting);
     const lent = sessions

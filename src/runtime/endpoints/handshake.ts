@@ -7,15 +7,12 @@ import { hasReadableValidity } from '../../pki/x509/pem.ts';
 
 export type Answer =
   | { readonly kind: 'leaf'; readonly leaf: X509Certificate }
-  /** There was no connection. */
   | { readonly kind: 'unreachable' }
-  /** There was a connection, but no certificate. */
   | { readonly kind: 'no-tls' };
 
 export interface Question {
   readonly address: string;
   readonly port: number;
-  /** For SNI. */
   readonly serverName: string;
 }
 
@@ -26,9 +23,8 @@ const MAX_BYTES = 256 * 1024;
 const COUNT_EVERY_MS = 20;
 
 /**
- * Accepts every certificate and every version of TLS: nothing is sent, and of the answer only the leaf is used. OpenSSL
- * limits the handshake messages (100 KiB of certificates). No finite-field Diffie-Hellman: a server could choose
- * parameters that take the leader a second to compute. No post-quantum key share: it takes most of the time.
+ * Accepts every certificate and every version of TLS: nothing is sent, and only the leaf is used. No finite-field
+ * Diffie-Hellman: a server could choose parameters that take a second to compute. No post-quantum key share: it is slow.
  */
 const context = createSecureContext({
   ca: [],

@@ -106,16 +106,6 @@ test('renewals go before the routine, and do not stop it', async () => {
   expect(counts.get('old')?.length).toBeGreaterThan(10);
 });
 
-test('single turns wait for each other and are asked in groups', async () => {
-  const { add, asked } = scene(1);
-  for (let number = 0; number < 100; number += 1) {
-    add(`n-${number}`, 1);
-    await vi.advanceTimersByTimeAsync(200);
-  }
-  expect(asked).toHaveLength(100);
-  expect(new Set(asked.map(({ at }) => Math.round(at / 100))).size).toBeLessThanOrEqual(11);
-});
-
 test('nothing is asked about a Service that is removed, nor after the end', async () => {
   const { add, asked, prober, pending, stop } = scene(20);
   add('shop', 100);

@@ -1,7 +1,4 @@
-/**
- * On the leader: proof that servers have loaded their renewed certificates. Opens a TLS handshake to the endpoints of
- * Services with serving certs, at most 20 at a time and few per second, and compares the leaf with the Secret.
- */
+/** On the leader: asks the endpoints of Services with serving certs for their leaf, and compares it with the Secret. */
 import { createHash } from 'node:crypto';
 
 import { createDelayedKeys } from '../../kube/delayed-keys.ts';
@@ -19,10 +16,8 @@ import { createTurns } from './turns.ts';
 import { endpointSlices } from '../../kube/well-known.ts';
 import { SERVING_CERT_PORTS } from '../../pki/annotations.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
-import type { ServiceRequests } from '../certificates/service-requests.ts';
-import { regardingService } from '../certificates/serving-cert-events.ts';
-import type { ServingCertStores } from '../certificates/serving-cert-stores.ts';
-import { identityOf } from '../certificates/serving-cert-task.ts';
+import type { ServiceRequests, ServingCertStores } from '../certificates/serving-cert-stores.ts';
+import { regardingService, identityOf } from '../certificates/serving-cert-task.ts';
 import { startController, type LeaderContext } from '../controller.ts';
 import { versionsOf, watch } from '../watch.ts';
 import {
@@ -50,16 +45,11 @@ interface ProberOptions {
   readonly served: ServedCerts;
   readonly ask: (question: Question, signal: AbortSignal) => Promise<Answer>;
   readonly read: (answer: Answer, serverName: string) => Served;
-  /** Called after each answer. */
   readonly onAnswer: (serviceKey: string, state: EndpointState, isChanged: boolean) => void;
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
 }
 
-/** What a hostile server presents must not end the leader. */
-const unreadable = (): Served => ({ kind: 'unreachable' });
-
 export function createProber({ served, ask, read, onAnswer, clock }: ProberOptions, signal: AbortSignal) {
-  /** The handshakes in progress, with their namespaces. */
   const open = new Map<string, string>();
   const isFree = (namespace: string): boolean =>
     [...open.values()].filter((one) => one === namespace).length < MAX_OPEN_PER_NAMESPACE;
@@ -108,7 +98,7 @@ export function createProber({ served, ask, read, onAnswer, clock }: ProberOptio
     open.set(key, question.namespace);
     const answer = await ask(question, signal)
       .then((found) => read(found, question.serverName))
-      .catch(unreadable);
+      .catch((): Served => ({ kind: 'unreachable' })); // what a hostile server presents must not end the leader
     open.delete(key);
     if (signal.aborted) return;
     const result = served.record(key, answer, clock.monotonic());
@@ -125,7 +115,6 @@ export function createProber({ served, ask, read, onAnswer, clock }: ProberOptio
     renewed.clear();
   });
   return {
-    /** The endpoints or the leaf of a Service may have changed. */
     update: (serviceKey: string, service: ServedService): void => {
       const now = clock.monotonic();
       const changes = served.update(serviceKey, service, now);
@@ -140,13 +129,10 @@ export function createProber({ served, ask, read, onAnswer, clock }: ProberOptio
 }
 
 type Stores = Pick<ServingCertStores, 'service' | 'serviceKeys' | 'secret' | 'whenSynced'>;
-
 const BY_SERVICE = 'service';
 /** A rollout changes a slice many times per second: gather, in milliseconds. */
 const GATHER_MS = 1_000;
-/** Another Service may make room: check again after this time, in milliseconds. */
 const ROOM_MS = 60 * 60_000;
-/** The report has a reader only now and then. */
 const REPORT_MS = 5_000;
 
 /** Returns a function that takes note of a change of a Service (`namespace/name`) or its Secret. */
@@ -207,7 +193,6 @@ export function startEndpointProbes(
   return changed;
 }
 
-/** Returns the lookup of the slices of a Service, once all are known. */
 async function watchSlices(
   context: LeaderContext,
   changed: (serviceKey: string) => void,
@@ -229,7 +214,6 @@ async function watchSlices(
   return (key) => slices.store.byIndex(BY_SERVICE, key);
 }
 
-/** Undefined if the Service requests no serving cert, `unissued` if its Secret has none. */
 function servedServiceOf(
   key: string,
   stores: Stores,
@@ -264,7 +248,6 @@ export function servedBy(answer: Answer, serverName: string): Served {
   };
 }
 
-/** Returns a function that has the report compared with the ConfigMap soon. */
 function startReport(context: LeaderContext, served: ServedCerts, signal: AbortSignal): () => void {
   const { client, config, serverClock } = context;
   const { now } = serverClock;
@@ -278,7 +261,6 @@ function startReport(context: LeaderContext, served: ServedCerts, signal: AbortS
   return () => later.set(SERVED_CERTS_CONFIGMAP, systemClock.monotonic() + REPORT_MS);
 }
 
-/** Returns a function that takes note of an answer of a server of a Service. */
 function startAnnouncements(
   { record, log }: LeaderContext,
   stores: Stores,

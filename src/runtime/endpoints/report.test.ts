@@ -4,11 +4,14 @@ import { createCluster, NEVER, OWN_NAMESPACE } from '../../../test/support/runti
 import { configMaps } from '../../kube/well-known.ts';
 import type { ConfigMap } from '../certificates/ca-bundle.ts';
 import {
+  announceAt,
+  announcementOf,
   createReportReconciler,
   parseReport,
   reportOf,
   REPORT_EVERY_MS,
   SERVED_CERTS_CONFIGMAP,
+  type Announced,
 } from './report.ts';
 import type { StaleService } from './served-certs.ts';
 
@@ -72,10 +75,32 @@ test.each(['', 'x', '[]', '{"checkedAt":5}', '{"stale":[{"pods":7}]}'])('%j is n
   expect(parseReport({ data: { 'report.json': text } })).toBeUndefined();
 });
 
-test('a damaged report shows empty fields', () => {
-  const text = '{"checkedAt":"2026-03-01T12:00:00Z","stale":[{"pods":[1,"a"],"service":{}},7]}';
-  expect(parseReport({ data: { 'report.json': text } })).toMatchObject({
-    endpoints: { current: 0 },
-    stale: [{ service: '', pods: ['a'] }, { pods: [] }],
+/** The reasons of the Events for these numbers of stale pods, a minute apart. */
+function told(...counts: readonly number[]): readonly string[] {
+  let announced: Announced | undefined;
+  return counts.map((count, minute) => {
+    const next = announcementOf(count === 0 ? undefined : stale('db', count, 9), announced, minute * 60_000);
+    announced = next.announced;
+    return next.event?.reason ?? '';
   });
+}
+
+test('the Event names the first pods, the Secret and the first end', () => {
+  const { event } = announcementOf(stale('db', 5_000, 9), undefined, 0);
+  expect(event).toMatchObject({ type: 'Warning', reason: 'StaleCertificate' });
+  expect(event?.message).toMatch(
+    /^pods db-0, .* and 4990 more still present an earlier certificate than secret db-tls contains; it ends at 2026-03-09T00:00:00Z: restart/,
+  );
+});
+
+test('one Event per change, not one per handshake, and again before Kubernetes forgets it', () => {
+  expect(told(1, 1, 1)).toEqual(['StaleCertificate', '', '']);
+  expect(told(1, 2, 1)).toEqual(['StaleCertificate', 'StaleCertificate', '']);
+  expect(told(2, 1, 0, 0)).toEqual(['StaleCertificate', '', 'CertificateReloaded', '']);
+  expect(told(...Array.from({ length: 120 }, () => 1)).filter((reason) => reason !== '')).toHaveLength(3);
+});
+
+test('the more often pods were announced, the longer further pods are gathered', () => {
+  const after = (times: number) => announceAt({ secretName: '', pods: new Set(), at: 0, times }, 0) / 1_000;
+  expect([announceAt(undefined, 0) / 1_000, after(1), after(2), after(50)]).toEqual([10, 20, 40, 600]);
 });

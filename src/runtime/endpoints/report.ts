@@ -1,7 +1,4 @@
-/**
- * What the leader reports about handshakes: the result of all of them in a ConfigMap, for `gatehouse status` and the status
- * page, which also holds the restart in progress, and Events on Services with stale servers.
- */
+/** The results of handshakes: a ConfigMap for `gatehouse status`, with the restart in progress, and Events on Services. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { listIn, parseJson, textIn, valueIn } from '../../json/json.ts';
@@ -16,11 +13,9 @@ import type { EndpointState, StaleService, StaleServer } from './served-certs.ts
 export const SERVED_CERTS_CONFIGMAP = 'gatehouse-served-certs';
 const KEY = 'report.json';
 
-/** In JSON. Times are in RFC 3339. */
 export interface ServedCertsReport {
   readonly checkedAt: string;
   readonly endpoints: Readonly<Record<Exclude<EndpointState, 'plain' | 'unknown'>, number>>;
-  /** At most {@link MAX_SERVICES}. */
   readonly stale: readonly StaleRow[];
 }
 
@@ -28,23 +23,18 @@ export interface StaleRow {
   readonly namespace: string;
   readonly service: string;
   readonly secret: string;
-  /** The first pods by name, at most {@link MAX_PODS}. */
   readonly pods: readonly string[];
-  /** How many pods are stale. */
   readonly count: number;
   readonly since: string;
-  /** The end of the first certificate that ends. */
   readonly notAfter: string;
 }
 
-/** The size of a ConfigMap is limited. */
 const MAX_SERVICES = 500;
 const MAX_PODS = 10;
 
 /** How often the time in the report is renewed. A report that is older than three times this is not maintained. */
 export const REPORT_EVERY_MS = 10 * 60_000;
 
-/** @param sinceOf converts a time of the monotonic clock */
 export function reportOf(
   counts: Readonly<Record<EndpointState, number>>,
   stale: readonly StaleService[],
@@ -71,7 +61,6 @@ function rowOf(stale: StaleService, sinceOf: (at: number) => Date): StaleRow {
   };
 }
 
-/** Undefined if the text is not a report. */
 export function parseReport({ data }: ConfigMap): ServedCertsReport | undefined {
   const report = valueOf(data?.[KEY] ?? '');
   const checkedAt = textIn(report, 'checkedAt');
@@ -105,7 +94,6 @@ function valueOf(text: string): unknown {
   }
 }
 
-/** Writes when the content changes, and every {@link REPORT_EVERY_MS}. */
 export function createReportReconciler(
   client: Pick<KubeClient, 'get' | 'create' | 'replace'>,
   namespace: string,
@@ -137,7 +125,6 @@ function isSame(before: ServedCertsReport, report: ServedCertsReport): boolean {
 
 type Announcement = Pick<EventNote, 'type' | 'reason' | 'message'>;
 
-/** What was announced about a Service, by a monotonic clock. */
 export interface Announced {
   readonly secretName: string;
   readonly pods: ReadonlySet<string>;
@@ -146,18 +133,13 @@ export interface Announced {
   readonly times: number;
 }
 
-/** Pods of a Service are found one after the other: wait for the others, in milliseconds. */
 const GATHER_MS = 10_000;
 const MAX_GATHER_MS = 10 * 60_000;
 
-/** When to decide about the next Event of a Service. */
 export const announceAt = (announced: Announced | undefined, now: number): number =>
   now + Math.min(MAX_GATHER_MS, GATHER_MS * 2 ** Math.min(announced?.times ?? 0, 10));
 
-/**
- * Events on Services whose servers have not loaded their renewed certificate: one per change, not one per probe.
- * @param stale undefined: no server of the Service is stale
- */
+/** One Event per change, not one per probe. `stale` is undefined if no server of the Service is. */
 export function announcementOf(
   stale: StaleService | undefined,
   announced: Announced | undefined,
@@ -200,15 +182,11 @@ function messageOf({ service, servers }: StaleService, pods: readonly string[]):
   );
 }
 
-/**
- * The restart that is in progress: a later leader must not restart another workload during its rollout. Each write is
- * conditional, so of two leaders only one restarts.
- */
+/** A later leader must not restart another workload during this rollout. Each write is conditional. */
 const RESTART_KEY = 'restart.json';
 
 /** A rollout that takes longer no longer holds up the next workload, in milliseconds. */
 export const ROLLOUT_MS = 10 * 60_000;
-
 export type RestartRecord = ReturnType<typeof createRestartRecord>;
 
 export function createRestartRecord(
@@ -216,7 +194,6 @@ export function createRestartRecord(
   namespace: string,
 ) {
   const ref = { namespace, name: SERVED_CERTS_CONFIGMAP };
-  /** The latest record of this process. */
   let own: string | undefined;
   const read = (signal: AbortSignal) => client.get<ConfigMap>(configMaps, ref, { signal });
   const write = async (live: ConfigMap | undefined, text: string | undefined, signal: AbortSignal) => {
@@ -227,10 +204,7 @@ export function createRestartRecord(
   };
 
   return {
-    /**
-     * Records that this workload is about to be restarted. Undefined: it may be. Otherwise why not, for users.
-     * @throws ApiError if the record cannot be written, e.g. because another leader has just written one
-     */
+    /** Undefined: it may be restarted. Otherwise why not, for users. @throws ApiError, e.g. if another leader has just written */
     begin: async (workload: string, now: Date, signal: AbortSignal): Promise<string | undefined> => {
       const live = await read(signal);
       const stored = live?.data?.[RESTART_KEY];
@@ -254,7 +228,6 @@ export function createRestartRecord(
   };
 }
 
-/** The workload in this record, if its rollout may still run. */
 function running(text: string, now: Date): string | undefined {
   const record = valueOf(text);
   const age = Math.abs(now.getTime() - Date.parse(textIn(record, 'at')));

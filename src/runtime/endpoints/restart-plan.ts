@@ -1,8 +1,6 @@
-/** Whether a workload whose pods present an earlier certificate is restarted. No I/O. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { RESTART_ON_RENEWAL, RESTARTED_FOR } from '../../pki/annotations.ts';
 
-/** A Deployment, StatefulSet or DaemonSet. Each has some of these fields. */
 export interface Workload extends KubeObject {
   readonly spec?: {
     readonly replicas?: number;
@@ -27,16 +25,12 @@ export interface Workload extends KubeObject {
 }
 
 type RestartPlan =
-  /** Its owner did not ask for restarts. */
   | { readonly kind: 'ignore' }
   | { readonly kind: 'restart' }
   /** `why` is for users. A restart is possible later without a change, or its owner must act. */
   | { readonly kind: 'wait' | 'refuse'; readonly why: string };
 
-/**
- * @param leaf the fingerprint of the leaf that the pods should present
- * @param isDone whether this process has restarted it for that leaf
- */
+/** @param isDone whether this process has restarted it for this leaf */
 export function planRestart(workload: Workload, leaf: string, isDone: boolean): RestartPlan {
   const { metadata = {}, spec = {} } = workload;
   const asked = metadata.annotations?.[RESTART_ON_RENEWAL] ?? 'false';
@@ -71,10 +65,7 @@ const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 /** Several Services with a certificate each may select one workload. */
 const MAX_RECORDED = 16;
 
-/**
- * A merge patch. It fails if the workload has changed since it was read.
- * @throws when the workload has no resourceVersion
- */
+/** A merge patch. It fails if the workload has changed since it was read. */
 export function restartPatch(workload: Workload, leaf: string, now: Date): object {
   const { resourceVersion } = workload.metadata ?? {};
   if (resourceVersion === undefined) throw new Error('the workload has no resourceVersion: read it first');

@@ -1,6 +1,6 @@
 /**
- * On the leader: restarts workloads that ask for it when their pods present an earlier certificate, as `kubectl rollout
- * restart` does. One workload at a time in the cluster, and once for each certificate.
+ * On the leader: restarts workloads that ask for it when their pods present an earlier certificate. One workload at a time in
+ * the cluster, and once for each certificate.
  */
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
@@ -11,14 +11,14 @@ import { withKind, type Resource } from '../../kube/object.ts';
 import { services, daemonSets, deployments, pods, replicaSets, statefulSets } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
 import { after, DAY } from '../../pki/durations.ts';
-import { regardingService } from '../certificates/serving-cert-events.ts';
-import { restorePause } from '../certificates/rotation.ts';
+import { regardingService } from '../certificates/serving-cert-task.ts';
+import { restorePause } from '../certificates/authority.ts';
 import { createReminders, regarding, type LeaderContext, type Reminders } from '../controller.ts';
 import { createRecent } from '../claims/recent.ts';
 import { REFUSED_RECHECK_MS } from '../write-refused.ts';
 import { createRestartRecord, ROLLOUT_MS, type RestartRecord } from './report.ts';
 import { isRollingOut, planRestart, restartPatch, type Workload } from './restart-plan.ts';
-import type { ServedCerts, StaleService } from './served-certs.ts';
+import type { ServedCerts, StaleServer, StaleService } from './served-certs.ts';
 import { createTurns } from './turns.ts';
 import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
 
@@ -26,10 +26,7 @@ const LOOK_MS = 5_000;
 
 /** Each pod costs up to three reads, and the pods of a Service have few owners: others have their turn later. */
 const PODS_PER_TURN = 10;
-
-/** No certificate lives longer, and a restart takes seconds at least. */
 const DONE = { most: 10_000, keepMs: 365 * DAY } as const;
-
 const FIELD_MANAGER = 'gatehouse-restarts';
 
 interface RestartContext extends Pick<LeaderContext, 'record'> {
@@ -52,9 +49,9 @@ interface Running extends RestartContext {
   readonly inProgress: RestartRecord;
   /** The number of servers of a Service that had their turn, if it has more than fit one turn. */
   readonly positions: Map<string, number>;
+  readonly signal: AbortSignal;
 }
 
-/** Returns a function that takes note of a Service with stale servers (`namespace/name`). */
 export function createRestarts(
   context: RestartContext,
   served: Pick<ServedCerts, 'staleIn'>,
@@ -64,7 +61,7 @@ export function createRestarts(
   const inProgress = createRestartRecord(context.client, context.config.namespace);
   const done = createRecent(DONE.most, DONE.keepMs);
   const refused = createRecent(DONE.most, REFUSED_RECHECK_MS);
-  const running = { ...context, reminders: createReminders(), done, refused, inProgress, positions };
+  const running = { ...context, reminders: createReminders(), done, refused, inProgress, positions, signal };
   const turns = createTurns(); // a tenant with many stale workloads must not hold up others
   let isBusy = false;
   const work = async (): Promise<void> => {
@@ -72,7 +69,7 @@ export function createRestarts(
     isBusy = true;
     for (let key = turns.next(always); key !== undefined && !signal.aborted; key = turns.next(always)) {
       const stale = served.staleIn(key);
-      if (stale !== undefined && (await restartNext(key, stale, running, signal).catch(failed))) enqueue(key);
+      if (stale !== undefined && (await restartNext(key, stale, running).catch(failed))) enqueue(key);
     }
     for (const key of positions.keys()) if (served.staleIn(key) === undefined) positions.delete(key);
     isBusy = false;
@@ -91,29 +88,23 @@ export function createRestarts(
 const always = (): boolean => true;
 
 /** Restarts one workload at most, and waits for its rollout. Returns false if there was none to restart. */
-async function restartNext(
-  key: string,
-  stale: StaleService,
-  running: Running,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { client, config, serverClock } = running;
+async function restartNext(key: string, stale: StaleService, running: Running): Promise<boolean> {
+  const { client, config, serverClock, signal } = running;
   const { namespace, name, uid } = stale.service;
   const service = await client.get<KubeObject>(services, { namespace, name }, { signal });
   if (service?.metadata?.uid !== uid) return false;
   const createdBefore = after(serverClock.now(), -config.endpointProbes.reloadMs);
   const seen = new Set<string>();
   for (const server of serversOfTurn(key, stale, running)) {
-    const found = await workloadOf(client, service, server, createdBefore, signal).catch(withoutPermission);
+    const found = await workloadOf(service, server, createdBefore, running).catch(withoutPermission);
     const id = found?.workload.metadata?.uid;
     if (found === undefined || id === undefined || seen.has(id)) continue;
     seen.add(id);
-    if (await restart(found, stale, running, signal)) return true;
+    if (await restart(found, stale, running)) return true;
   }
   return false;
 }
 
-/** Over several turns, all of them: owners of the first servers may not ask for restarts. */
 function serversOfTurn(key: string, { servers }: StaleService, { positions }: Running) {
   const from = positions.get(key) ?? 0;
   const next = from + PODS_PER_TURN;
@@ -122,20 +113,13 @@ function serversOfTurn(key: string, { servers }: StaleService, { positions }: Ru
   return from < servers.length ? servers.slice(from, next) : servers.slice(0, PODS_PER_TURN);
 }
 
-/** The administrator has not permitted restarts in this namespace. */
 function withoutPermission(error: unknown): undefined {
   if (isForbidden(error)) return undefined;
   throw error;
 }
 
-/** Whether the workload was restarted. Waits for its rollout. */
-async function restart(
-  found: FoundWorkload,
-  stale: StaleService,
-  running: Running,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { done, inProgress, metrics, refused } = running;
+async function restart(found: FoundWorkload, stale: StaleService, running: Running): Promise<boolean> {
+  const { done, inProgress, metrics, refused, signal } = running;
   const { leaf, secretName } = stale.service;
   const id = restartId(found, stale);
   const say = (type: 'Normal' | 'Warning', reason: string, message: string) =>
@@ -147,19 +131,19 @@ async function restart(
 
   if (refused.has(id)) return false;
   const plan = planRestart(found.workload, leaf, done.has(id));
-  const pause = plan.kind === 'restart' ? await pauseOf(found, running, signal) : undefined;
+  const pause = plan.kind === 'restart' ? await pauseOf(found, running) : undefined;
   const why = plan.kind === 'wait' ? plan.why : pause;
   if (why !== undefined)
     say('Normal', 'RestartWaiting', `the restart for the certificate in secret ${secretName} waits: ${why}`);
   if (plan.kind === 'refuse') refuse(plan.why);
   if (plan.kind !== 'restart' || why !== undefined) return false;
   try {
-    await patch(found, leaf, running, signal);
+    await patch(found, leaf, running);
     done.add(id);
     metrics.workloadRestart('restarted');
     const message = `restarted, because pods still presented an earlier certificate than secret ${secretName} contains`;
     say('Normal', 'RestartedForCertificate', message);
-    await untilRolledOut(found, running, signal);
+    await untilRolledOut(found, running);
     return true;
   } catch (error) {
     if (!isRefused(error)) throw error; // the next answer of a server leads here again
@@ -174,13 +158,8 @@ async function restart(
 const restartId = ({ workload }: FoundWorkload, { service }: StaleService): string =>
   `${workload.metadata?.uid ?? ''} ${service.uid} ${service.leaf}`;
 
-async function patch(
-  found: FoundWorkload,
-  leaf: string,
-  running: Running,
-  signal: AbortSignal,
-): Promise<void> {
-  const { client, serverClock } = running;
+async function patch(found: FoundWorkload, leaf: string, running: Running): Promise<void> {
+  const { client, serverClock, signal } = running;
   const { resource, workload } = found;
   const { namespace = '', name = '' } = workload.metadata ?? {};
   try {
@@ -188,23 +167,18 @@ async function patch(
     await client.patchMerge(resource, { namespace, name }, body, { signal, fieldManager: FIELD_MANAGER });
   } catch (error) {
     // After e.g. a timeout, the API server may have restarted it.
-    if (!isRefused(error) && !isConflict(error)) await untilRolledOut(found, running, signal);
+    if (!isRefused(error) && !isConflict(error)) await untilRolledOut(found, running);
     throw error;
   }
 }
 
-/** Why nothing is restarted in the whole cluster, for users. Otherwise records that this restart is in progress. */
-async function pauseOf(
-  { resource, workload }: FoundWorkload,
-  running: Running,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const now = running.serverClock.now();
+async function pauseOf({ resource, workload }: FoundWorkload, running: Running): Promise<string | undefined> {
+  const { serverClock, signal } = running;
+  const now = serverClock.now();
   const open = await restorePause(running, now, signal);
   return open ?? (await running.inProgress.begin(`${resource.kind} ${keyOf(workload)}`, now, signal));
 }
 
-/** Events on the workload and on the Service. Returns false if both were recorded already. */
 function report(
   { resource, workload }: FoundWorkload,
   { service }: StaleService,
@@ -221,11 +195,8 @@ function report(
   return true;
 }
 
-async function untilRolledOut(
-  { resource, workload }: FoundWorkload,
-  { client, clock, log, metrics }: Running,
-  signal: AbortSignal,
-): Promise<void> {
+async function untilRolledOut({ resource, workload }: FoundWorkload, running: Running): Promise<void> {
+  const { client, clock, log, metrics, signal } = running;
   const { namespace = '', name = '' } = workload.metadata ?? {};
   const end = clock.monotonic() + ROLLOUT_MS;
   while (clock.monotonic() < end) {
@@ -252,25 +223,18 @@ interface SelectingService extends KubeObject {
   readonly spec?: { readonly selector?: Readonly<Record<string, string>> };
 }
 
-/**
- * The workload of a pod. Tenants write EndpointSlices, pods and owner references, so each link is read from the API server
- * and checked in both directions. Owner references lead only to objects of the same namespace.
- */
+/** Tenants write EndpointSlices, pods and owner references: each link is read live, and checked in both directions. */
 interface FoundWorkload {
   readonly resource: Resource;
   readonly workload: Workload;
 }
 
-/**
- * Undefined if the pod does not serve this Service at this address, or if no such workload controls it.
- * @param createdBefore a younger pod may have replaced the one that answered
- */
+/** Undefined if no such workload controls the pod. A pod that is younger than `createdBefore` may have replaced it. */
 async function workloadOf(
-  client: Pick<KubeClient, 'get'>,
   service: SelectingService,
-  server: { readonly pod: string; readonly address: string },
+  server: Pick<StaleServer, 'pod' | 'address'>,
   createdBefore: Date,
-  signal: AbortSignal,
+  { client, signal }: Running,
 ): Promise<FoundWorkload | undefined> {
   const { namespace = '' } = service.metadata ?? {};
   const pod = await client.get<Pod>(pods, { namespace, name: server.pod }, { signal });

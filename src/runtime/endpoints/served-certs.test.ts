@@ -111,14 +111,6 @@ test('renewals one after the other do not hide a server that does not reload', (
   }
 });
 
-test('a new leader gives servers time from its first handshake', () => {
-  const { served, first, answer } = scene(leaf('Z'));
-  expect(first?.askAt).toBe(RELOAD_MS);
-  expect(served.stale()).toEqual([]);
-  answer(leaf('Z'), RELOAD_MS);
-  expect(served.stale()).toHaveLength(1);
-});
-
 test('an endpoint that cannot be reached is asked less and less often, at least hourly', () => {
   const { answer } = scene();
   const waits = Array.from({ length: 11 }, () => answer({ kind: 'unreachable' }, 0)?.askAt ?? 0);

@@ -1,30 +1,22 @@
-/**
- * What servers present, compared with their Secrets, and when to ask next. Holds no timer, and reads no clock: times are
- * milliseconds of a monotonic clock.
- */
+/** What servers present, compared with their Secrets, and when to ask next, in milliseconds of a monotonic clock. */
 import type { Endpoint } from './slices.ts';
 
-/** A Service with a serving cert, and its endpoints. */
 export interface ServedService {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly secretName: string;
-  /** The fingerprint of the leaf in the Secret. */
   readonly leaf: string;
   /** The first name in the leaf, for SNI. */
   readonly serverName: string;
   readonly endpoints: readonly Endpoint[];
 }
 
-/** The result of one handshake. */
 export type Served =
   | {
       readonly kind: 'leaf';
-      /** The fingerprint. */
       readonly leaf: string;
       readonly notAfter: Date;
-      /** Whether it holds the name that the question asked for. */
       readonly isFor: boolean;
     }
   | { readonly kind: 'unreachable' | 'no-tls' };
@@ -41,23 +33,18 @@ export type EndpointState = 'current' | 'stale' | 'foreign' | 'unreachable' | 'p
 interface Seen {
   readonly endpoint: Endpoint;
   served?: Served;
-  /** When the leaf that it presents became stale. */
   staleSince: number | undefined;
-  /** Whether it presented the old leaf after it had time to reload. */
   isOverdue: boolean;
   failures: number;
 }
 
 interface Watched {
   service: ServedService;
-  /** When the Secret lost its latest earlier leaves. */
   readonly replacedAt: Map<string, number>;
   readonly endpoints: Map<string, Seen>;
-  /** The ports that have answered with a certificate at least once. */
   readonly tlsPorts: Set<string>;
 }
 
-/** The keys of endpoints that are new, of those whose leaf was renewed, and of those that are gone. */
 interface Changes {
   readonly added: readonly string[];
   readonly renewed: readonly string[];
@@ -73,40 +60,32 @@ export interface StaleServer {
 
 export interface StaleService {
   readonly service: ServedService;
-  /** The servers that had time to load the leaf of the Secret. */
   readonly servers: readonly StaleServer[];
 }
 
 export type ServedCerts = ReturnType<typeof createServedCerts>;
-
 const HOUR = 60 * 60_000;
 /** A container that restarts is back within seconds. Doubles up to an hour. */
 const UNREACHABLE_RECHECK_MS = 10_000;
 /** A port without TLS may be configured later. Its server may log every attempt. */
 const PLAIN_RECHECK_MS = 6 * HOUR;
-
-/** A server that reloads presents one of the latest leaves. */
 const MAX_REPLACED = 10;
 
 /** All namespaces have as many endpoints as this many full ones. */
 const ALL_NAMESPACES = 10;
 
-/** @param reloadMs how long a server may take to load a new leaf */
 export function createServedCerts(reloadMs: number) {
   const services = new Map<string, Watched>();
-  /** The Service of each endpoint. */
-  const owners = new Map<string, string>();
-  const perNamespace = new Map<string, number>();
+  /** How many endpoints the Services of a namespace have. */
+  const sizes = new Map<string, number>();
 
-  const note = (serviceKey: string, namespace: string, { added, gone }: Omit<Changes, 'renewed'>): void => {
-    for (const key of added) owners.set(key, serviceKey);
-    for (const key of gone) owners.delete(key);
-    const count = (perNamespace.get(namespace) ?? 0) + added.length - gone.length;
-    if (count > 0) perNamespace.set(namespace, count);
-    else perNamespace.delete(namespace);
+  const grow = (namespace: string, by: number): void => {
+    const size = (sizes.get(namespace) ?? 0) + by;
+    if (size > 0) sizes.set(namespace, size);
+    else sizes.delete(namespace);
   };
   const find = (key: string) => {
-    const serviceKey = owners.get(key) ?? '';
+    const [serviceKey = ''] = key.split(' ', 1);
     const watched = services.get(serviceKey);
     const seen = watched?.endpoints.get(key);
     return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
@@ -118,27 +97,23 @@ export function createServedCerts(reloadMs: number) {
       };
       services.set(serviceKey, watched);
       const changes = renew(watched, serviceKey, service, now);
-      note(serviceKey, service.namespace, changes);
+      grow(service.namespace, changes.added.length - changes.gone.length);
       return changes;
     },
-    /** The Service is gone, or has no serving cert. Returns the keys of its endpoints. */
     remove: (serviceKey: string): readonly string[] => {
       const { endpoints, service } = services.get(serviceKey) ?? {};
       const gone = [...(endpoints?.keys() ?? [])];
-      if (service !== undefined) note(serviceKey, service.namespace, { added: [], gone });
+      if (service !== undefined) grow(service.namespace, -gone.length);
       services.delete(serviceKey);
       return gone;
     },
-    /**
-     * How many endpoints the Service may have. A tenant can write EndpointSlices without an end: no namespace may use the
-     * whole memory.
-     */
+    /** A tenant can write EndpointSlices without an end: no namespace may use the whole memory. */
     roomFor: (serviceKey: string, namespace: string, maxPerNamespace: number): number => {
       const own = services.get(serviceKey)?.endpoints.size ?? 0;
-      const here = maxPerNamespace - (perNamespace.get(namespace) ?? 0);
-      return Math.max(0, own + Math.min(here, ALL_NAMESPACES * maxPerNamespace - owners.size));
+      const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+      const here = maxPerNamespace - (sizes.get(namespace) ?? 0);
+      return Math.max(0, own + Math.min(here, ALL_NAMESPACES * maxPerNamespace - all));
     },
-    /** The namespace of an endpoint, and the question to its server; undefined: it is gone. */
     question: (key: string) => {
       const found = find(key);
       if (found === undefined) return undefined;
@@ -146,7 +121,6 @@ export function createServedCerts(reloadMs: number) {
       const { address, port } = found.seen.endpoint;
       return { namespace: service.namespace, serverName: service.serverName, address, port };
     },
-    /** Takes note of an answer. Returns the state, and when to ask again; undefined: the endpoint is gone. */
     record: (key: string, served: Served, now: number) => {
       const found = find(key);
       if (found === undefined) return undefined;
@@ -176,13 +150,11 @@ export function createServedCerts(reloadMs: number) {
       const watched = services.get(serviceKey);
       return watched && staleService(watched);
     },
-    /** All Services with stale servers. */
     stale: (): readonly StaleService[] =>
       [...services.values()].flatMap((watched) => staleService(watched) ?? []),
   };
 }
 
-/** Brings the endpoints of a Service up to date. */
 function renew(watched: Watched, serviceKey: string, service: ServedService, now: number): Changes {
   const isRenewed = watched.service.leaf !== service.leaf;
   if (isRenewed) noteReplaced(watched, service.leaf, now);
@@ -235,8 +207,8 @@ function stateOf({ endpoint, served }: Seen, { service, tlsPorts }: Watched): En
 }
 
 /**
- * The time to reload starts when the leaf that the server presents was replaced, or when this leader first saw an old one.
- * A server that reloads gets the time again. Further renewals give no more time to one that does not.
+ * The time to reload starts when the presented leaf was replaced, or was first seen. A server that reloads gets the time
+ * again; one that does not gets no more time by further renewals.
  */
 function judge(seen: Seen, watched: Watched, now: number): void {
   const state = stateOf(seen, watched);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
+import { endpointsOf, toStoredSlice, type EndpointSlice } from './slices.ts';
 
 const pod = (name: string, address: string, ready?: boolean) => ({
   addresses: [address],
@@ -23,11 +23,6 @@ const slice = (change: Partial<EndpointSlice> = {}): EndpointSlice =>
 
 const asked = (slices: readonly EndpointSlice[], named?: string, limit = 10) =>
   endpointsOf(slices, named, limit).map(({ pod, address, port }) => `${pod} ${address} ${port}`);
-
-test('a slice belongs to the Service in its label', () => {
-  expect(servicesOf(slice())).toEqual(['shop/db']);
-  expect(servicesOf(slice({ metadata: { namespace: 'shop', name: 'own' } }))).toEqual([]);
-});
 
 test('each ready pod is asked at each TCP port', () => {
   const ports = [
@@ -86,20 +81,9 @@ test.each([
   expect(endpointsOf([slice({ ports })], named, 10).map(({ port }) => port)).toEqual(expected);
 });
 
-test('an empty annotation does not name the port without a name', () => {
-  expect(endpointsOf([slice({ ports: [{ port: 8443 }] })], ' , ', 10)).toEqual([]);
-});
-
 test('a port is TLS for certain if the annotation or its protocol says so', () => {
   const https = slice({ ports: [{ name: 'a', port: 1, appProtocol: 'https' }] });
   expect(endpointsOf([https], undefined, 10).map(({ isTls }) => isTls)).toEqual([true]);
   expect(endpointsOf([slice()], undefined, 10).map(({ isTls }) => isTls)).toEqual([false]);
   expect(endpointsOf([slice()], '8443', 10).map(({ isTls }) => isTls)).toEqual([true]);
-});
-
-test('the store keeps nothing that is not needed', () => {
-  const stored = slice({
-    endpoints: [{ ...pod('db-0', '10.0.0.1'), ...{ nodeName: 'node-1', hints: {} } }],
-  });
-  expect(JSON.stringify(stored)).not.toMatch(/node-1|hints|team/);
 });

@@ -5,12 +5,10 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
 import { listOf } from '../../pki/serving-certs/dns-names.ts';
 
-/** The fields of discovery.k8s.io/v1 that are read. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType?: string;
   readonly endpoints?: readonly {
     readonly addresses?: readonly string[];
-    /** Absent: ready. */
     readonly conditions?: { readonly ready?: boolean };
     readonly targetRef?: { readonly kind?: string; readonly name?: string };
   }[];
@@ -24,29 +22,22 @@ interface SlicePort {
   readonly appProtocol?: string;
 }
 
-/** One port of one pod. */
 export interface Endpoint {
   readonly pod: string;
   readonly address: string;
   readonly port: number;
-  /** Identifies the port of the Service, for all its pods. */
   readonly portId: string;
-  /** Whether the Service says that the port serves TLS. */
   readonly isTls: boolean;
 }
 
 export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
-/** The Service of a slice, `namespace/name`; empty if it has none. */
 export function servicesOf({ metadata }: EndpointSlice): readonly string[] {
   const name = metadata?.labels?.[SERVICE_NAME_LABEL];
   return name === undefined ? [] : [`${metadata?.namespace ?? ''}/${name}`];
 }
 
-/**
- * Drops everything that {@link endpointsOf} does not read, and pods with names that no pod can have: the API server does
- * not check them, and Events contain them. The watch sees every slice of the cluster.
- */
+/** Drops what {@link endpointsOf} does not read, and pods with impossible names: nothing else checks them. */
 export function toStoredSlice({
   metadata = {},
   addressType = '',
@@ -69,15 +60,10 @@ export function toStoredSlice({
   };
 }
 
-/** Application protocols without TLS. */
 const PLAIN = new Set(['http', 'kubernetes.io/h2c', 'kubernetes.io/ws']);
 const TLS = new Set(['https', 'tls', 'kubernetes.io/wss']);
 
-/**
- * Each port of each ready pod once. A pod with two addresses has one process behind both: IPv4 goes first.
- * @param named the annotation {@link SERVING_CERT_PORTS}: names or numbers of ports, or `none`
- * @param limit the result has at most one more, so that slices of a tenant with many pods and ports cost little
- */
+/** Each port of each ready pod once, at most one more than `limit`. Of two addresses of a pod, IPv4 goes first. */
 export function endpointsOf(
   slices: readonly EndpointSlice[],
   named: string | undefined,
@@ -106,10 +92,7 @@ export function endpointsOf(
 const byAddressType = (a: EndpointSlice, b: EndpointSlice): number =>
   (a.addressType ?? '') < (b.addressType ?? '') ? -1 : a.addressType === b.addressType ? 0 : 1;
 
-/**
- * The leader itself, its node, and services of the node or the cloud, such as its metadata: never a pod. Addresses that
- * contain an IPv4 address could lead to any of these.
- */
+/** The leader itself, its node, and services of the node or the cloud: never a pod. Also addresses that embed such ones. */
 const REFUSED = [
   '0.0.0.0/8', // this host
   '100.100.100.200/32', // metadata of Alibaba Cloud

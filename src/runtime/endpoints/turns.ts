@@ -17,7 +17,6 @@ export function createTurns() {
       routine.delete(namespace, key);
     },
     size: (): number => urgent.size() + routine.size(),
-    /** @param isFree whether a namespace may have another turn now */
     next: (isFree: (namespace: string) => boolean): string | undefined => {
       taken += 1;
       const [first, second] = taken % ROUTINE_EVERY === 0 ? [routine, urgent] : [urgent, routine];
@@ -27,7 +26,6 @@ export function createTurns() {
 }
 
 function createLane() {
-  /** In the order of their turns. */
   const namespaces = new Map<string, Set<string>>();
   let size = 0;
   return {

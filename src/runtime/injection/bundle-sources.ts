@@ -59,7 +59,6 @@ export function createBundleSources(
   };
 
   return {
-    /** Watches the sources that targets name, within their quotas, and stops watching all others. */
     keepOnly: (all: readonly SourceDemand[]): void => {
       const demands = all.filter(({ ref }) => isCovered(context.config.namespaces, ref.namespace));
       const admitted = admitSources(demands, (name) => sources.has(name));
@@ -77,8 +76,10 @@ export function createBundleSources(
     },
     bundle: (source: BundleSource): BundleState => {
       switch (source.kind) {
-        case 'authority':
-          return stateOf(ofAuthority());
+        case 'authority': {
+          const pem = ofAuthority();
+          return pem === undefined ? UNKNOWN : { kind: 'bundle', pem };
+        }
         case 'api-server':
           return ofApiServer();
         case 'object':
@@ -89,9 +90,6 @@ export function createBundleSources(
 }
 
 const UNKNOWN: BundleState = { kind: 'unknown' };
-
-const stateOf = (pem: CertificatePem | undefined): BundleState =>
-  pem === undefined ? UNKNOWN : { kind: 'bundle', pem };
 
 type SourceReading<T> =
   | { readonly kind: 'pending' }
@@ -117,7 +115,6 @@ interface Certificate extends KubeObject {
   readonly spec?: { readonly secretName?: unknown };
 }
 
-/** Follows a Certificate to the Secret that it names. */
 function startCertificate(
   context: WatchContext,
   { namespace, name }: SourceRef,
@@ -187,7 +184,6 @@ function watchOne<T extends KubeObject>(
 /** The kubelet replaces the file of the service account when the CA changes; no watch reports that. */
 const CHECK_EVERY_MS = 60_000;
 
-/** On the leader: the CA that verifies the API server, as Gatehouse's own connection knows it. */
 function followApiServerCa(
   { apiServerCa, log }: Pick<Context, 'apiServerCa' | 'log'>,
   onChange: () => void,
@@ -215,11 +211,7 @@ function followApiServerCa(
 /** A tenant may edit the name many times per second, and each new watch costs the API server a list. */
 export const FOLLOW_EVERY_MS = 10_000;
 
-/**
- * Follows the Secret that another object names, with a limit on how often it starts a new watch.
- * @param start watches the Secret of this name
- * @param onSwitch another Secret is followed now
- */
+/** Follows the Secret that another object names. Limits how often it starts a new watch. */
 export function followSecret<Source extends { readonly stop: () => void }>(
   start: (name: string) => Source,
   onSwitch: () => void,

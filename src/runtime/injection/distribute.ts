@@ -34,7 +34,6 @@ import { nextAttempt, type RevertHistory } from '../../pki/revert-backoff.ts';
 import type { Log } from '../../log.ts';
 import { createRefusedWrites, refusable, REFUSED_RECHECK_MS, WriteRefused } from '../write-refused.ts';
 
-/** @param onTrust what a copy trusts; undefined: it is gone, or need not trust the authority */
 export function startDistribution(
   context: LeaderContext,
   authority: () => CertificatePem | undefined,
@@ -82,13 +81,10 @@ export function startDistribution(
 }
 
 interface OrderListeners extends Pick<CopyContext, 'report'> {
-  /** The bundle of this name has changed, or the namespaces that it selects. */
   readonly resync: (bundle: string) => void;
-  /** A namespace has changed that a bundle selects or no longer selects (`namespace/bundle`). */
   readonly add: (key: string) => void;
 }
 
-/** The bundles that ConfigMaps in Gatehouse's namespace describe, by name, and the namespaces that each one selects. */
 function followOrders(context: LeaderContext, { report, resync, add }: OrderListeners, signal: AbortSignal) {
   const { namespace } = context.config;
   const orders = new Map<string, Order>();
@@ -128,7 +124,6 @@ function followOrders(context: LeaderContext, { report, resync, add }: OrderList
   return { orders, sources };
 }
 
-/** The order of a source, and the watch of the namespaces that it selects. Undefined: it distributes nothing. */
 function orderOf(
   source: DistributionSource | undefined,
   before: Order | undefined,
@@ -150,12 +145,10 @@ function selectionProblem(selector: string, error: Error): string {
   return `the namespaces of ${DISTRIBUTE_TO}: ${quote(selector)} cannot be watched. ${advice}. The API server says: ${error.message}`;
 }
 
-/** Events about a bundle, once and then before Kubernetes forgets them. */
 function createReports({ record, log }: LeaderContext): CopyContext['report'] {
   const reminders = createReminders();
   return ({ metadata = {} }, reason, message) => {
     const { name = '' } = metadata;
-    // One Event for all namespaces that have the same problem.
     const text = reason === 'InvalidDistribution' ? message : reason;
     if (!reminders.isDue(`${name} ${reason}`, text, new Date())) return;
     record({ regarding: regarding(withKind(configMaps, { metadata })), type: 'Warning', reason, message });
@@ -163,7 +156,6 @@ function createReports({ record, log }: LeaderContext): CopyContext['report'] {
   };
 }
 
-/** Other ConfigMaps of the namespace cost no memory. */
 function toSource(object: DistributionSource): DistributionSource {
   const { data, ...rest } = dropManagedFields(object);
   const isSource = rest.metadata?.annotations?.[DISTRIBUTE_TO] !== undefined;
@@ -172,28 +164,23 @@ function toSource(object: DistributionSource): DistributionSource {
 
 /** The text of a bundle, composed once per version of its parts; undefined: there is no authority yet. */
 function createComposer(authority: () => CertificatePem | undefined) {
-  const composed = new Map<
-    string,
-    { readonly of: readonly unknown[]; readonly pem: CertificatePem | Error }
-  >();
-  return ({ source, distribution }: Order): CertificatePem | Error | undefined => {
+  const composed = new WeakMap<Order, { readonly ours: string; readonly pem: CertificatePem | Error }>();
+  return (order: Order): CertificatePem | Error | undefined => {
+    const { distribution } = order;
     if (distribution.kind === 'invalid') return new Error(distribution.message);
-    const { name = '', resourceVersion } = source.metadata ?? {};
     const ours = distribution.withAuthority ? authority() : '';
     if (ours === undefined) return undefined;
-    const known = composed.get(name);
-    if (known?.of[0] === resourceVersion && known?.of[1] === ours) return known.pem;
+    const known = composed.get(order);
+    if (known?.ours === ours) return known.pem;
     const others = distribution.withPublic ? rootCertificates.flatMap((one) => splitCertificates(one)) : [];
     const pem = composeBundle([...splitCertificates(ours), ...distribution.own, ...others], new Date());
-    composed.set(name, { of: [resourceVersion, ours], pem });
+    composed.set(order, { ours, pem });
     return pem;
   };
 }
 
-/** The manifest with the permissions. */
 const DISTRIBUTE_ROLE = 'deploy/components/distribute-bundles/role.yaml';
 
-/** A bundle, and the namespaces that it selects. */
 export interface Order {
   readonly source: DistributionSource;
   readonly distribution: Exclude<Distribution, { kind: 'none' }>;
@@ -201,7 +188,6 @@ export interface Order {
   readonly selected: Watching<KubeObject> | undefined;
 }
 
-/** Whether a copy has the current bundle of the authority. */
 export type CopyTrust = 'current' | 'stale';
 
 export interface CopyContext {
@@ -215,7 +201,6 @@ export interface CopyContext {
   readonly log: Log;
 }
 
-/** At most ten writes a second. */
 const PACE_MS = 100;
 /** The watch does not report ConfigMaps of others. */
 const FOREIGN_RECHECK_MS = 10 * 60_000;

@@ -92,12 +92,6 @@ async function run(
   return { writes, events, trust, failure };
 }
 
-test('a missing copy is created, a different one replaced in the version that was read, a current one left alone', async () => {
-  expect(await run({})).toMatchObject({ writes: [['create', pem, undefined]], trust: 'current' });
-  expect(await run({ live: copy('old') })).toMatchObject({ writes: [['replace', pem, '7']] });
-  expect(await run({ live: copy(pem) })).toMatchObject({ writes: [], trust: 'current' });
-});
-
 test.each<[string, () => DistributionSource]>([
   ['has no mark', () => ({ metadata: { namespace: 'shop', name: 'trust' }, data: { 'ca.crt': 'theirs' } })],
   ['a user copied from another namespace', () => copy('theirs', 'mail/trust')],
@@ -116,13 +110,6 @@ test('a copy is deleted only after a live read has confirmed that it is not want
   expect((await run({ live, stored: [], selected: ['shop'] })).writes).toEqual([]);
   expect((await run({ live, known: undefined })).writes).toEqual([]);
   expect((await run({ live, stored: [], isSynced: false })).writes).toEqual([]);
-});
-
-test('while the source is invalid, no copy changes', async () => {
-  const broken = { ...SOURCE, data: { a: 'garbage' } };
-  const live = copy('old');
-  expect((await run({ live, known: broken, source: broken })).writes).toEqual([]);
-  expect((await run({ live, stored: [], known: undefined, source: broken })).writes).toEqual([]);
 });
 
 test('a copy that another client keeps editing is restored ten times, and then with delays', async () => {

@@ -18,14 +18,6 @@ function follower() {
   return { log, switched, ...followSecret(start, switched, systemClock, NEVER) };
 }
 
-test('the first Secret is watched at once, and the same name starts no second watch', () => {
-  const { log, want, source } = follower();
-  want('a');
-  want('a');
-  expect(log).toEqual(['start a']);
-  expect(source()?.name).toBe('a');
-});
-
 test('a storm of edits starts one watch every ten seconds, and the last edit wins', () => {
   const { log, want, source, switched } = follower();
   for (let edit = 0; edit < 300; edit++) {

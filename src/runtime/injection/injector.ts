@@ -1,7 +1,7 @@
 /** On the leader: injects the CA bundle into the objects of one kind that ask for it. Changes nothing else in them. */
 import { pick } from '../../json/objects.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
-import { withKind, type NamedRef, type Resource } from '../../kube/object.ts';
+import { withKind, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
 import { originName, type BundleSource } from '../../pki/injection/request.ts';
@@ -27,16 +27,15 @@ import {
   REFUSED_RECHECK_MS,
   WriteRefused,
 } from '../write-refused.ts';
-import type { TargetState, TargetStates, TargetStore } from './target-store.ts';
+import type { TargetRecords, TargetState, TargetStore } from './target-store.ts';
 
 export interface InjectorContext {
   readonly client: Pick<KubeClient, 'apply' | 'patchMerge' | 'patchJson'>;
   readonly kind: TargetKind;
   readonly resource: Resource;
-  /** Each write applies only to the version that `read` returned. */
   readonly targets: Pick<TargetStore, 'read'>;
   readonly bundle: (source: BundleSource) => BundleState;
-  readonly states: Pick<TargetStates, 'report'>;
+  readonly records: Pick<TargetRecords, 'report'>;
   readonly record: RecordEvent;
   readonly now: () => Date;
   readonly log: Log;
@@ -62,7 +61,7 @@ interface Task extends InjectorContext {
 }
 
 export function createInjector(context: InjectorContext): Reconcile {
-  const { targets, kind, resource, states, record, now, log } = context;
+  const { targets, kind, resource, records, record, now, log } = context;
   const memories = new Map<string, Memory>();
   const reminders = createReminders();
   const refusedWrites = createRefusedWrites(now);
@@ -80,7 +79,7 @@ export function createInjector(context: InjectorContext): Reconcile {
       memories.delete(key);
       reminders.clear(key);
       refusedWrites.over(key);
-      states.report(kind.kind, key, undefined);
+      records.report(kind.kind, key, undefined);
       // Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back.
       if (
         object !== undefined &&
@@ -96,14 +95,13 @@ export function createInjector(context: InjectorContext): Reconcile {
       object,
       memory,
       remember: (change) => memories.set(key, { ...memories.get(key), ...change }),
-      report: (state) => states.report(kind.kind, key, state),
+      report: (state) => records.report(kind.kind, key, state),
       recordEvent: (...event) => tell(object, ...event),
       reminders,
       signal,
     };
     const result = await refusedWrites.attempt(key, () => carryOut(plan, task));
     if (!(result instanceof WriteRefused)) return result;
-    // The target stays in the state `stale` until a write succeeds.
     const { message } = result;
     if (reminders.isDue(key, message, now())) {
       task.recordEvent('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
@@ -171,20 +169,12 @@ function contentOf({ request }: InjectionTarget, bundle: string): string {
   return isForeign ? originName(request.source) : bundle;
 }
 
-/**
- * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was
- * removed in the meantime would come back with nothing but a name and a bundle.
- */
+/** Applies only to the version that was read: a webhook that was removed since would come back as a name and a bundle. */
 async function write({ client, resource, object, signal }: Task, configuration: object): Promise<void> {
   const options = { fieldManager: INJECTION_MANAGER, signal };
   const identity = pick(object.metadata ?? {}, 'name', 'namespace', 'resourceVersion');
   await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
 }
-
-const refOf = ({ metadata }: InjectionTarget): NamedRef => ({
-  namespace: metadata?.namespace,
-  name: metadata?.name ?? '',
-});
 
 function current(problem: string | undefined, task: Task): ReconcileResult {
   const { memory, now, report, remember } = task;
@@ -201,15 +191,15 @@ function current(problem: string | undefined, task: Task): ReconcileResult {
   return AWAIT_CHANGE;
 }
 
-/** Patches managedFields, for the version that was read. */
 async function handBack(
   { keep, released }: Extract<InjectionPlan, { kind: 'hand-back' }>,
   task: Task,
 ): Promise<void> {
   const { client, kind, resource, object, log, key, signal } = task;
+  const { namespace, name = '' } = object.metadata ?? {};
   const operations = guardedJsonPatch(object, handBackOperations(kind, object, keep));
   await refusable(CLUSTER_ROLE, () =>
-    client.patchJson(resource, refOf(object), operations, { fieldManager: INJECTION_MANAGER, signal }),
+    client.patchJson(resource, { namespace, name }, operations, { fieldManager: INJECTION_MANAGER, signal }),
   );
   if (released.length === 0) return;
   log.info({ kind: kind.kind, key, slots: released }, 'released the CA bundle');

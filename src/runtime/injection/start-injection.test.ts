@@ -4,8 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { resolveConfig } from '../../config/config.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
-import { admitSources } from '../../pki/injection/source.ts';
+import { systemClock } from '../../kube/clock.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
@@ -13,9 +12,8 @@ import { containing, createEvents } from '../../../test/support/runtime/fixtures
 import type { LeaderContext } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
-import { startInjection } from './start-injection.ts';
-
-vi.mock('../../pki/injection/source.ts', { spy: true });
+import { findTrustBundles, startInjection } from './start-injection.ts';
+import type { Listing } from './target-store.ts';
 
 const authority = await firstAuthority(new Date());
 
@@ -25,7 +23,6 @@ async function startWith(
   trustBundles?: readonly KubeObject[],
   resolveKind: (kind: { readonly version: string }) => Promise<unknown> = () =>
     Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
-  objects: Readonly<Record<string, readonly KubeObject[]>> = {},
   forget: (resource: unknown) => void = () => undefined,
 ) {
   const stop = new AbortController();
@@ -36,8 +33,8 @@ async function startWith(
     if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
     else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
     else {
-      const items = resource === 'clustertrustbundles' ? trustBundles : objects[resource];
-      sendJson(response, { metadata: { resourceVersion: '10' }, items: items ?? [] });
+      const items = resource === 'clustertrustbundles' ? (trustBundles ?? []) : [];
+      sendJson(response, { metadata: { resourceVersion: '10' }, items });
     }
   });
   const rest = server.rest();
@@ -65,12 +62,6 @@ async function startWith(
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
 
-test('a kind that the API server does not serve has no targets', async () => {
-  const { lagging, unreadable } = await startWith({ apiservices: 404 });
-  expect(lagging).toEqual({ vetoing: [OWN], delaying: [] });
-  expect(unreadable).toEqual([]);
-});
-
 test('a kind that may not be listed counts as a target, and is reported', async () => {
   const { lagging, unreadable } = await startWith({ apiservices: 403, configmaps: 403 });
   expect(lagging).toEqual({
@@ -83,33 +74,7 @@ test('a kind that may not be listed counts as a target, and is reported', async 
   ]);
 });
 
-test('one pass admits the sources of all targets of a first list', async () => {
-  const annotations = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
-  const items = Array.from({ length: 40 }, (_, index) => ({
-    metadata: { name: `hooks-${index}`, resourceVersion: '9', annotations },
-  }));
-  vi.mocked(admitSources).mockClear();
-  await startWith({}, undefined, undefined, { validatingwebhookconfigurations: items });
-  await expect.poll(() => vi.mocked(admitSources).mock.calls.length).toBeGreaterThan(0);
-  expect(vi.mocked(admitSources).mock.calls.length).toBeLessThanOrEqual(2);
-});
-
 describe('the ClusterTrustBundle', () => {
-  const published = (trustBundle: string, name = 'gatehouse.dev:ca:bundle'): KubeObject =>
-    ({ metadata: { name, resourceVersion: '9' }, spec: { trustBundle } }) as KubeObject;
-
-  test('holds up a rotation until it has the new root', async () => {
-    const { lagging } = await startWith({}, [published('')]);
-    expect(lagging?.vetoing).toEqual([OWN, 'ClusterTrustBundle gatehouse.dev:ca:bundle']);
-    const current = await startWith({}, [published(caBundle(authority, new Date()))]);
-    expect(current.lagging).toEqual({ vetoing: [OWN], delaying: [] });
-  });
-
-  test('has no veto until it is published: the API server may refuse it forever', async () => {
-    const { lagging } = await startWith({}, []);
-    expect(lagging).toEqual({ vetoing: [OWN], delaying: ['ClusterTrustBundle gatehouse.dev:ca:bundle'] });
-  });
-
   test('that may not be listed only delays a rotation, and is reported', async () => {
     const { lagging, unreadable } = await startWith({ clustertrustbundles: 403 }, []);
     expect(lagging).toEqual({
@@ -140,10 +105,46 @@ describe('the ClusterTrustBundle', () => {
     const resolveKind = ({ version }: { readonly version: string }) =>
       Promise.resolve(CLUSTER_TRUST_BUNDLES[version === 'v1' && forgotten.length > 0 ? 0 : 1]);
     const forget = (resource: unknown) => void forgotten.push(resource);
-    const { injection, ...first } = await startWith({ v1beta1: 404 }, [], resolveKind, {}, forget);
+    const { injection, ...first } = await startWith({ v1beta1: 404 }, [], resolveKind, forget);
     expect(first.lagging?.delaying).toEqual([]);
     const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '')?.delaying;
     await expect.poll(lagging, { timeout: 5_000 }).toEqual(['ClusterTrustBundle gatehouse.dev:ca:bundle']);
     expect(forgotten).toEqual([CLUSTER_TRUST_BUNDLES[1]]);
   });
+});
+
+const TEN_MINUTES = 10 * 60_000;
+
+/** Each answer: the versions that one search finds. An Error: discovery fails. */
+test.each<[string, readonly (readonly string[] | Error)[], string, readonly string[], readonly number[]]>([
+  ['the newest version is used', [['v1alpha1', 'v1beta1', 'v1']], 'v1', [], []],
+  ['an older version is used if there is none', [['v1alpha1']], 'v1alpha1', [], []],
+  [
+    'an API server without the kind is asked again every ten minutes',
+    [[], [], ['v1']],
+    'v1',
+    ['not-served'],
+    [TEN_MINUTES, TEN_MINUTES],
+  ],
+  ['a failed discovery is repeated soon', [new Error('away'), ['v1beta1']], 'v1beta1', [], [10_000]],
+])('of the ClusterTrustBundle: %s', async (_what, answers, version, states, waits) => {
+  let searches = -1;
+  const found = { states: [] as string[], waits: [] as number[] };
+  // Like the real one: the wanted version, or else the first one that is served.
+  const resolveKind = ({ version: wanted }: { readonly version: string }) => {
+    if (wanted === 'v1') searches += 1;
+    const versions = answers[searches] ?? [];
+    if (versions instanceof Error) return Promise.reject(versions);
+    return Promise.resolve({ version: versions.includes(wanted) ? wanted : versions[0] });
+  };
+  const after = (ms: number, call: () => void) => {
+    found.waits.push(ms);
+    queueMicrotask(call);
+    return () => undefined;
+  };
+  const context = { discovery: { resolveKind }, log: pino({ level: 'silent' }) } as unknown as LeaderContext;
+  const onSearch = ({ kind }: Listing) => void found.states.push(kind);
+  const { signal } = new AbortController();
+  const resource = await findTrustBundles(context, onSearch, signal, { ...systemClock, after });
+  expect({ version: resource.version, ...found }).toEqual({ version, states, waits });
 });

@@ -1,4 +1,3 @@
-/** Leader: starts one injector for each kind that can carry a CA bundle. */
 import { messageOf } from '../../json/error-message.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -19,10 +18,10 @@ import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resour
 import { startDistribution, type CopyTrust } from './distribute.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import {
-  createRootEvidence,
+  createTargetRecords,
+  targetName,
+  type TargetRecords,
   type TargetTrust,
-  createTargetStates,
-  type TargetStates,
   certificatesIn,
   watchTargets,
   type Listing,
@@ -34,14 +33,7 @@ import type { SourceDemand } from '../../pki/injection/source.ts';
 import { createInjector } from './injector.ts';
 import type { Context } from '../context.ts';
 
-/** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
-
-interface Told {
-  readonly sources: Pick<ReturnType<typeof createBundleSources>, 'bundle' | 'keepOnly'>;
-  readonly evidence: Pick<ReturnType<typeof createRootEvidence>, 'set' | 'contend'>;
-  readonly states: Pick<TargetStates, 'report'>;
-}
 
 interface Injector extends RunningController {
   readonly targets: TargetStore;
@@ -50,33 +42,31 @@ interface Injector extends RunningController {
 
 type Injectors = ReturnType<typeof createInjectors>;
 
-function createInjectors(context: LeaderContext, { sources, evidence, states }: Told) {
+function createInjectors(
+  context: LeaderContext,
+  sources: Pick<ReturnType<typeof createBundleSources>, 'bundle' | 'keepOnly'>,
+  records: TargetRecords,
+) {
   const { client, config, record, log } = context;
   const { bundle } = sources;
   const running: Injector[] = [];
   const keepSources = oncePerTick(() =>
     sources.keepOnly(running.flatMap(({ targets }) => targets.asking().flatMap(demandsOf))),
   );
-  const report: TargetStates['report'] = (kind, key, state) => {
-    states.report(kind, key, state);
-    evidence.contend(targetName(kind, key), state === 'contended');
-  };
   return {
     running: (): readonly Injector[] => running,
-    /** @param onListing the state of the list of targets has changed */
     start: (kind: TargetKind, resource: Resource, onListing: () => void, signal: AbortSignal): Injector => {
       const onTarget = (key: string, changed: readonly InjectionTarget[]) => {
         controller.add(key);
         if (changed.some((target) => refsOf(target).length > 0)) keepSources();
       };
       const onTrust = (key: string, trust: TargetTrust | undefined) =>
-        evidence.set(targetName(kind.kind, key), trust);
+        records.trust(targetName(kind.kind, key), trust);
       const hooks = { onTarget, onTrust, onListing };
       const own = ownTarget(kind, config.namespace);
       const targets = watchTargets(context, kind, resource, own, hooks, signal);
       const reconcile = createInjector({
-        ...{ client, kind, resource, targets, bundle, record, log },
-        states: { report },
+        ...{ client, kind, resource, targets, bundle, records, record, log },
         now: () => new Date(),
       });
       const options = { name: `injector-${resource.resource}`, concurrency: WORKERS, reconcile };
@@ -88,8 +78,8 @@ function createInjectors(context: LeaderContext, { sources, evidence, states }: 
     /** The injector has stopped, because the API server no longer serves its kind. Its only target was `name`. */
     drop: (injector: Injector, kind: TargetKindName, name: string): void => {
       running.splice(running.indexOf(injector), 1);
-      evidence.set(targetName(kind, name), undefined);
-      report(kind, name, undefined);
+      records.trust(targetName(kind, name), undefined);
+      records.report(kind, name, undefined);
     },
     resync: (isAffected: (target: InjectionTarget) => boolean): void => {
       for (const { targets, add } of running)
@@ -98,7 +88,6 @@ function createInjectors(context: LeaderContext, { sources, evidence, states }: 
   };
 }
 
-/** The object of this kind that Gatehouse writes completely. */
 const ownTarget = ({ kind }: TargetKind, namespace: string): ObjectMeta =>
   kind === 'ConfigMap'
     ? { namespace, name: CABUNDLE_CONFIGMAP }
@@ -117,8 +106,6 @@ function oncePerTick(pass: () => void): () => void {
   };
 }
 
-const targetName = (kind: TargetKindName, key: string): string => `${kind} ${key}`;
-
 const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] => sourcesOf(request);
 
 const demandsOf = (target: InjectionTarget): readonly SourceDemand[] =>
@@ -126,13 +113,9 @@ const demandsOf = (target: InjectionTarget): readonly SourceDemand[] =>
 
 /** During an upgrade, API servers may disagree about a version. */
 const SEARCH_AGAIN_MS = 2_000;
-
 const KINDS = [...INJECTION_TARGETS.map(([{ kind }]) => kind), TARGET_KINDS.clusterTrustBundle.kind];
 
-/**
- * @param onEvidence the result of `targetsWithout` may have changed
- * @param onUnreadable the result of `unreadable` may have changed
- */
+/** @param onUnreadable the result of `unreadable` may have changed */
 export function startInjection(
   context: LeaderContext,
   authority: () => Authority | undefined,
@@ -143,9 +126,8 @@ export function startInjection(
   const onBundle = (isAffected: (source: BundleSource) => boolean) =>
     injectors.resync(({ request }) => request.kind === 'wanted' && isAffected(request.source));
   const sources = createBundleSources(context, bundle, onBundle, signal);
-  const evidence = createRootEvidence(onEvidence);
-  const states = createTargetStates(KINDS, () => performance.now());
-  const injectors = createInjectors(context, { sources, evidence, states });
+  const records = createTargetRecords(KINDS, onEvidence);
+  const injectors = createInjectors(context, sources, records);
   const onListing = () => {
     onEvidence();
     onUnreadable();
@@ -154,43 +136,32 @@ export function startInjection(
   const kinds = INJECTION_TARGETS.filter(([{ kind }]) => !isOff || OWN_TARGETS.has(kind));
   for (const [kind, resource] of kinds) injectors.start(kind, resource, onListing, signal);
   const stopped = injectors.running().map((one) => one.stopped);
-  const trustBundles = isOff ? NO_TRUST_BUNDLES : followTrustBundles(context, injectors, onListing, signal);
+  const trustBundles = isOff ? undefined : followTrustBundles(context, injectors, onListing, signal);
   const onCopy = (key: string, trust: CopyTrust | undefined) =>
-    evidence.set(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
-  const distribution = isOff ? NO_DISTRIBUTION : startDistribution(context, bundle, onCopy, signal);
+    records.trust(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
+  const distribution = isOff ? undefined : startDistribution(context, bundle, onCopy, signal);
   const listings = () => [
     ...injectors.running().map(({ targets, resource }) => ({ resource, listing: targets.listing() })),
-    ...CLUSTER_TRUST_BUNDLES.slice(0, 1).map((resource) => ({ resource, listing: trustBundles.search() })),
+    ...(trustBundles?.listed() ?? []),
   ];
   const unreadable = () => unreadableIn(listings());
-  context.metrics.scrape({ caBundles: { ...states, unreadable } }, signal);
+  context.metrics.scrape({ caBundles: { ...records, unreadable } }, signal);
   return {
     resync: () => {
       injectors.resync(() => true);
-      distribution.resync();
+      distribution?.resync();
     },
     targetsWithout: (id: string): LaggingTargets | undefined => {
       const generation = authority()?.generations.find((one) => one.id === id);
       if (generation === undefined || listings().some(({ listing }) => listing.kind === 'pending'))
         return undefined;
-      return withUnlisted(evidence.without(rootOf(generation).fingerprint256), listings());
+      return withUnlisted(records.without(rootOf(generation).fingerprint256), listings());
     },
     unreadable,
-    stopped: Promise.all([...stopped, distribution.stopped, trustBundles.stopped]),
+    stopped: Promise.all([...stopped, distribution?.stopped, trustBundles?.stopped]),
   };
 }
 
-const NO_DISTRIBUTION: ReturnType<typeof startDistribution> = {
-  resync: () => undefined,
-  stopped: Promise.resolve(),
-};
-
-const NO_TRUST_BUNDLES: ReturnType<typeof followTrustBundles> = {
-  search: () => ({ kind: 'not-served' }),
-  stopped: Promise.resolve(),
-};
-
-/** Runs an injector for ClusterTrustBundles while the API server serves them. */
 function followTrustBundles(
   context: LeaderContext,
   { start, drop }: Pick<Injectors, 'start' | 'drop'>,
@@ -225,7 +196,9 @@ function followTrustBundles(
   const stopped = follow().catch((error: unknown) => {
     if (!signal.aborted) context.log.error({ err: error }, 'ClusterTrustBundles are not written any more');
   });
-  return { search: () => search, stopped };
+  const listed = (): readonly ListedKind[] =>
+    CLUSTER_TRUST_BUNDLES.slice(0, 1).map((resource) => ({ resource, listing: search }));
+  return { listed, stopped };
 }
 
 /** Copies are in namespaces, so they cannot hold up a rotation for long. */
@@ -243,7 +216,6 @@ interface ListedKind {
 const canVeto = ({ namespaced, kind }: Resource): boolean =>
   !namespaced && kind !== TARGET_KINDS.clusterTrustBundle.kind;
 
-/** A kind that cannot be listed counts as one target without any root. */
 function withUnlisted({ vetoing, delaying }: LaggingTargets, kinds: readonly ListedKind[]): LaggingTargets {
   const unlisted = (vetoes: boolean) =>
     kinds
@@ -255,7 +227,6 @@ function withUnlisted({ vetoing, delaying }: LaggingTargets, kinds: readonly Lis
   };
 }
 
-/** The kinds that Gatehouse may not list, or cannot discover. */
 const unreadableIn = (kinds: readonly ListedKind[]): readonly UnreadableKind[] =>
   kinds.flatMap(({ resource, listing }) =>
     listing.kind === 'failed' && listing.isLasting
@@ -263,18 +234,12 @@ const unreadableIn = (kinds: readonly ListedKind[]): readonly UnreadableKind[] =
       : [],
   );
 
-/** An upgrade of the API server may add the kind. */
 const ABSENT_RECHECK_MS = 10 * 60_000;
 const RETRY_MS = 10_000;
 /** From then on, the failure is reported, and delays rotations instead of blocking them. The search goes on. */
 const MAX_FAILURES = 6;
 
-/**
- * Finds out in which version the API server serves ClusterTrustBundles.
- * Waits until the API server serves the kind, perhaps forever.
- * @param onSearch called when the search has its first answer, and when it fails lastingly
- * @throws the reason of `signal` on abort
- */
+/** Waits until the API server serves ClusterTrustBundles, perhaps forever. `onSearch`: the first answer, or a lasting failure. */
 export async function findTrustBundles(
   { discovery, log }: Pick<Context, 'discovery' | 'log'>,
   onSearch: (state: Listing) => void,

@@ -1,11 +1,11 @@
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
-import { listingOf, trustOf } from './target-store.ts';
+import { createTargetRecords, listingOf, trustOf } from './target-store.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const authority = await firstAuthority(now);
@@ -27,49 +27,40 @@ function without(raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own
   return trust && { lacks: !trust.roots.has(root), canVeto: trust.canVeto };
 }
 
-test('a target trusts a root when all of its entries contain it, whatever else they contain', () => {
-  expect(without(hooks(ASKS, bundle, other + bundle))).toEqual({ lacks: false, canVeto: true });
+const named = (metadata: object = {}) => ({
+  namespace: 'prod',
+  name: 'trust',
+  annotations: ASKS,
+  ...metadata,
 });
+const { configMap, validating } = TARGET_KINDS;
+const from = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
+const deleting = { ...hooks(ASKS, other), metadata: { ...named(), deletionTimestamp: now.toISOString() } };
 
-test.each([
-  ['one entry lacks it', hooks(ASKS, bundle, other)],
-  ['an entry is empty', hooks(ASKS, bundle, '')],
-  ['an entry is garbage', hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`)],
-])('a target is listed when %s', (_when, raw) => {
-  expect(without(raw)).toEqual({ lacks: true, canVeto: true });
-});
-
-test.each([
-  ['makes no request', {}],
-  ['takes its bundle from another source', { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' }],
-  ['makes an invalid request', { 'gatehouse.dev/inject-cabundle': '' }],
-])('an object that %s is not listed', (_what, annotations) => {
-  expect(without(hooks(annotations, other))).toBeUndefined();
-});
-
-test('an object that is being deleted blocks nothing', () => {
-  const { metadata, ...raw } = hooks(ASKS, other);
-  const deletionTimestamp = now.toISOString();
-  expect(without({ ...raw, metadata: { ...metadata, deletionTimestamp } })).toBeUndefined();
-});
-
-test('the objects of Gatehouse count without a request', () => {
-  expect(without(hooks({}, other), TARGET_KINDS.validating, true)).toEqual({ lacks: true, canVeto: true });
-  const metadata = { namespace: 'gatehouse-system', name: 'gatehouse-cabundle' };
-  const data = { 'ca.crt': bundle };
-  expect(without({ metadata }, TARGET_KINDS.configMap, true)).toEqual({ lacks: true, canVeto: true });
-  expect(without({ metadata, data }, TARGET_KINDS.configMap, true)).toEqual({ lacks: false, canVeto: true });
-});
-
-test('T12: an object in a namespace has no veto', () => {
-  const metadata = { namespace: 'prod', name: 'trust', annotations: ASKS };
-  expect(without({ metadata }, TARGET_KINDS.configMap)).toEqual({ lacks: true, canVeto: false });
-});
-
-test('a text that is too large for a bundle counts as empty: nothing parses it', () => {
-  const metadata = { namespace: 'prod', name: 'trust', annotations: ASKS };
-  const large = { metadata, data: { 'ca.crt': bundle.repeat(200) } };
-  expect(without(large, TARGET_KINDS.configMap)).toMatchObject({ lacks: true });
+test.each<[string, RawTarget, TargetKind, boolean | undefined, boolean?]>([
+  ['has the root if each entry has it', hooks(ASKS, bundle, other + bundle), validating, false],
+  ['lacks the root if one entry lacks it', hooks(ASKS, bundle, other), validating, true],
+  ['lacks the root if one entry is empty', hooks(ASKS, bundle, ''), validating, true],
+  [
+    'lacks the root if it holds garbage',
+    hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`),
+    validating,
+    true,
+  ],
+  ['counts not if it asks for nothing', hooks({}, other), validating, undefined],
+  ['counts not if it has another source', hooks(from, other), validating, undefined],
+  ['counts not if it is being deleted', deleting, validating, undefined],
+  ['counts without a request if it is ours', hooks({}, other), validating, true, true],
+  ['has no veto in a namespace (T12)', { metadata: named() }, configMap, true],
+  [
+    'is empty if it is too large',
+    { metadata: named(), data: { 'ca.crt': bundle.repeat(200) } },
+    configMap,
+    true,
+  ],
+])('a target %s', (_what, raw, kind, lacks, own = false) => {
+  const expected = { lacks, canVeto: kind === validating };
+  expect(without(raw, kind, own)).toEqual(lacks === undefined ? undefined : expected);
 });
 
 const answer = (code: number) => new ApiError({ method: 'GET', path: '/apis' }, { code, status: {} });
@@ -83,7 +74,72 @@ test.each([
   ['forbids the first list for longer', answer(403), false, 5_000, { ...FAILED, isLasting: true }],
   ['forbids the watch later', answer(403), true, 5_000, { ...FAILED, isLasting: true }],
   ['cannot be reached at first', broken, false, 60_000, FAILED],
-  ['cannot be reached for a moment', broken, true, 0, { kind: 'complete' }],
 ])('when the API server %s, the listing is known', (_when, error, hasSynced, failingMs, listing) => {
   expect(listingOf(error, hasSynced, failingMs)).toMatchObject(listing);
+});
+
+describe('the records of the targets', () => {
+  const trusting = (...roots: readonly string[]) => ({ roots: new Set(roots), canVeto: false });
+  const names = Array.from({ length: 600 }, (_, n) => `ConfigMap prod/${n}`);
+  let changes: number;
+  let ms: number;
+  let records: ReturnType<typeof createTargetRecords>;
+  beforeEach(() => {
+    [changes, ms] = [0, 1_000];
+    const kinds = ['APIService', 'ConfigMap'] as const;
+    records = createTargetRecords(
+      kinds,
+      () => void (changes += 1),
+      () => ms,
+    );
+  });
+
+  test('tell when the first of 600 targets lags, and when the last one has the root', () => {
+    const { trust, without } = records;
+    for (const name of names) trust(name, trusting('old'));
+    expect(changes).toBe(0); // no question concerns them
+    expect(without('new').delaying).toHaveLength(600);
+    for (const name of names) {
+      trust(name, trusting()); // the watch knows the new version, but not its content
+      trust(name, trusting('old', 'new'));
+    }
+    expect(changes).toBe(1);
+    expect(without('new').delaying).toEqual([]);
+    trust('ConfigMap prod/late', trusting('old'));
+    expect(without('new').delaying).toEqual(['ConfigMap prod/late']);
+    trust('ConfigMap prod/late', undefined);
+    expect(changes).toBe(3);
+  });
+
+  test('T12: a target that another client keeps reverting loses its veto until it is settled', () => {
+    const { trust, report, without } = records;
+    trust('APIService x', { roots: new Set(), canVeto: true });
+    expect(without('new')).toEqual({ vetoing: ['APIService x'], delaying: [] });
+    for (let time = 0; time < 2; time++) report('APIService', 'x', 'contended');
+    expect(without('new')).toEqual({ vetoing: [], delaying: ['APIService x'] });
+    expect(changes).toBe(1);
+    report('APIService', 'x', 'stale');
+    expect(without('new').vetoing).toHaveLength(1);
+  });
+
+  test('count every kind and state; staleness is the age of the oldest target that is not current', () => {
+    const { report, targets, staleSeconds } = records;
+    report('ConfigMap', 'prod/a', 'stale');
+    ms += 5_000;
+    report('ConfigMap', 'prod/b', 'stale');
+    report('ConfigMap', 'prod/a', 'contended');
+    report('APIService', 'v1.x', 'stale');
+    report('APIService', 'v1.x', undefined);
+    ms += 5_000;
+    expect(staleSeconds()).toBe(10);
+    report('ConfigMap', 'prod/a', 'current');
+    expect(staleSeconds()).toBe(5);
+    expect(targets()).toHaveLength(8);
+    expect(targets().filter(({ count }) => count > 0)).toEqual([
+      { kind: 'ConfigMap', state: 'current', count: 1 },
+      { kind: 'ConfigMap', state: 'stale', count: 1 },
+    ]);
+    report('ConfigMap', 'prod/b', 'current');
+    expect(staleSeconds()).toBe(0);
+  });
 });

@@ -12,15 +12,11 @@ import { STARTING_MS, versionsOf, watch } from '../watch.ts';
 import type { TargetKindName } from '../../pki/injection/request.ts';
 
 interface TargetHooks {
-  /** Objects that matter have changed: their current and previous versions. */
   readonly onTarget: (key: string, targets: readonly InjectionTarget[]) => void;
-  /** What an object trusts may have changed; undefined: it need not trust the authority. */
   readonly onTrust: (key: string, trust: TargetTrust | undefined) => void;
-  /** The result of `listing` may have changed. */
   readonly onListing: () => void;
 }
 
-/** Whether the store holds every object of its kind. */
 export type Listing =
   | { readonly kind: 'complete' | 'pending' | 'not-served' }
   /** `isLasting`: no retry is expected to succeed soon, so the administrator must know. */
@@ -88,7 +84,6 @@ export function watchTargets(
 
   return {
     kind,
-    /** Reads live if the watch covers only metadata. */
     read: (key: string, waiting: AbortSignal) => {
       const known = store.get(key) ?? (key === ownKey ? missing() : undefined);
       return known === undefined || !metadataOnly || !matters(known) ? known : reader.read(known, waiting);
@@ -112,7 +107,6 @@ function createContentReader(
   const last = new Map<string, InjectionTarget>();
   const versionOf = (target: InjectionTarget | undefined) => target?.metadata?.resourceVersion;
   return {
-    /** A live read; undefined when the object is gone. */
     read: async ({ metadata = {} }: InjectionTarget, signal: AbortSignal) => {
       const key = objectKey(metadata);
       const { namespace, name = '' } = metadata;
@@ -124,7 +118,6 @@ function createContentReader(
       if (isNew) onContent(key, target);
       return target;
     },
-    /** The target with its content if this version has been read; otherwise as if it were empty. */
     withContent: (known: InjectionTarget): InjectionTarget => {
       const read = last.get(keyOf(known));
       return read !== undefined && versionOf(read) === versionOf(known) ? read : known;
@@ -135,11 +128,7 @@ function createContentReader(
 
 const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
 
-/**
- * An error of a watch that was complete is transient, unless the API server forbids the watch.
- *
- * @param failingMs since the first error without a success after it
- */
+/** An error of a watch that was complete is transient, unless the API server forbids the watch. */
 export function listingOf(error: unknown, hasSynced: boolean, failingMs: number): Listing {
   if (isNotFound(error)) return { kind: 'not-served' };
   const isLasting = isForbidden(error) && failingMs >= STARTING_MS;
@@ -152,10 +141,7 @@ const NO_TRUST: TargetTrust = { roots: new Set(), canVeto: true };
 /** Pods cannot mount it yet. If the API server refuses it forever, rotations go on. */
 const UNPUBLISHED: TargetTrust = { roots: new Set(), canVeto: false };
 
-/**
- * What a target must trust for a rotation to continue; undefined: nothing.
- * @param own whether Gatehouse writes this object completely. It counts although it does not ask for a bundle
- */
+/** What a target must trust for a rotation to continue; undefined: nothing. `own`: it counts without a request. */
 export function trustOf(kind: TargetKind, target: InjectionTarget, own: boolean): TargetTrust | undefined {
   const slots = own ? target.slots.filter(isServed) : slotsOfAuthority(target);
   const [first, ...others] = slots.map((slot) => certificatesIn(textIn(kind, slot)));
@@ -193,50 +179,6 @@ function slotsOfAuthority(target: InjectionTarget): readonly Slot[] {
 const STATES = ['current', 'stale', 'contended', 'invalid'] as const;
 export type TargetState = (typeof STATES)[number];
 
-export type TargetStates = ReturnType<typeof createTargetStates>;
-
-interface Entry {
-  readonly kind: TargetKindName;
-  readonly state: TargetState;
-  readonly staleSince: number | undefined;
-}
-
-/**
- * The states of the targets of the CA bundle. Injectors report them; metrics read them.
- * @param monotonic milliseconds, unaffected by changes of the clock
- */
-export function createTargetStates(kinds: readonly TargetKindName[], monotonic: () => number) {
-  const entries = new Map<string, Entry>();
-  return {
-    /** Undefined: the object is not a target, or no longer. */
-    report: (kind: TargetKindName, key: string, state: TargetState | undefined): void => {
-      const id = `${kind}/${key}`;
-      if (state === undefined) {
-        entries.delete(id);
-        return;
-      }
-      const staleSince = state === 'current' ? undefined : (entries.get(id)?.staleSince ?? monotonic());
-      entries.set(id, { kind, state, staleSince });
-    },
-    targets: () => {
-      const all = [...entries.values()];
-      return kinds.flatMap((kind) =>
-        STATES.map((state) => ({
-          kind,
-          state,
-          count: all.filter((entry) => entry.kind === kind && entry.state === state).length,
-        })),
-      );
-    },
-    /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
-    staleSeconds: (): number => {
-      const since = [...entries.values()].flatMap(({ staleSince }) => staleSince ?? []);
-      const oldest = since.reduce((a, b) => Math.min(a, b), Infinity);
-      return since.length === 0 ? 0 : Math.max(0, (monotonic() - oldest) / 1000);
-    },
-  };
-}
-
 export interface TargetTrust {
   /** The SHA-256 fingerprints of the certificates that every entry of the target contains. */
   readonly roots: ReadonlySet<string>;
@@ -244,53 +186,81 @@ export interface TargetTrust {
   readonly canVeto: boolean;
 }
 
+/** What is known of one target, and of a copy of a distributed bundle, which has no state. */
+interface TargetRecord {
+  readonly kind?: TargetKindName;
+  readonly state?: TargetState | undefined;
+  readonly staleSince?: number | undefined;
+  /** Undefined: it need not trust the authority. */
+  readonly trust?: TargetTrust | undefined;
+}
+
 type Names = Readonly<Record<keyof LaggingTargets, Set<string>>>;
 
 /** One for each generation of the authority, and one for the generation before. */
 const MAX_ROOTS = 4;
+export type TargetRecords = ReturnType<typeof createTargetRecords>;
 
 /**
- * Which targets of the CA bundle lack which roots. Updated per target, so that a question scans nothing.
- * @param onChange a rotation that waits for targets may continue, or must wait again
+ * The states of the targets of the CA bundle, and which of them lack which roots. Updated per target, so that a question
+ * about a root scans nothing. `onEvidence`: a rotation that waits for targets may continue, or must wait again.
  */
-export function createRootEvidence(onChange: () => void) {
-  const targets = new Map<string, TargetTrust>();
-  const contended = new Set<string>();
-  /** The lagging targets for the roots of the latest questions. */
+export function createTargetRecords(
+  kinds: readonly TargetKindName[],
+  onEvidence: () => void,
+  monotonic = () => performance.now(),
+) {
+  const records = new Map<string, TargetRecord>();
   const lagging = new Map<string, Names>();
 
   /** Returns whether one of the two sets is empty now and was not before, or the other way round. */
   const place = (name: string, root: string, names: Names): boolean => {
-    const trust = targets.get(name);
-    const lacks = trust !== undefined && !trust.roots.has(root);
-    const vetoes = trust?.canVeto === true && !contended.has(name);
+    const { trust, state } = records.get(name) ?? {};
+    const lacks = trust?.roots.has(root) === false;
+    // Without the veto, a client that keeps reverting a target cannot prevent rotations.
+    const vetoes = trust?.canVeto === true && state !== 'contended';
     const before = [names.vetoing.size === 0, names.delaying.size === 0];
     toggle(names.vetoing, name, lacks && vetoes);
     toggle(names.delaying, name, lacks && !vetoes);
     return before[0] !== (names.vetoing.size === 0) || before[1] !== (names.delaying.size === 0);
   };
-  const update = (name: string): void => {
+  const change = (name: string, part: TargetRecord): void => {
+    const next = { ...records.get(name), ...part };
+    if (next.state === undefined && next.trust === undefined) records.delete(name);
+    else records.set(name, next);
     const changes = [...lagging].map(([root, names]) => place(name, root, names));
-    if (changes.includes(true)) onChange();
+    if (changes.includes(true)) onEvidence();
   };
   const track = (root: string): Names => {
     const names: Names = { vetoing: new Set(), delaying: new Set() };
-    for (const name of targets.keys()) place(name, root, names);
+    for (const name of records.keys()) place(name, root, names);
     return names;
   };
 
   return {
-    /** Undefined: the object is no target, or gone. */
-    set: (name: string, trust: TargetTrust | undefined): void => {
-      if (trust === undefined) targets.delete(name);
-      else targets.set(name, trust);
-      update(name);
+    report: (kind: TargetKindName, key: string, state: TargetState | undefined): void => {
+      const name = targetName(kind, key);
+      const isStale = state !== undefined && state !== 'current';
+      const staleSince = isStale ? (records.get(name)?.staleSince ?? monotonic()) : undefined;
+      change(name, { kind, state, staleSince });
     },
-    /** A target that another client keeps reverting has no veto: otherwise that client could prevent rotations. */
-    contend: (name: string, isContended: boolean): void => {
-      if (contended.has(name) === isContended) return;
-      toggle(contended, name, isContended);
-      update(name);
+    /** @param name from {@link targetName}, for targets */
+    trust: (name: string, trust: TargetTrust | undefined): void => change(name, { trust }),
+    targets: () => {
+      const all = [...records.values()];
+      return kinds.flatMap((kind) =>
+        STATES.map((state) => ({
+          kind,
+          state,
+          count: all.filter((record) => record.kind === kind && record.state === state).length,
+        })),
+      );
+    },
+    /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
+    staleSeconds: (): number => {
+      const now = monotonic();
+      const since = [...records.values()].map(({ staleSince = now }) => staleSince);
+      return (now - since.reduce((a, b) => Math.min(a, b), now)) / 1000;
     },
     /** @param root the SHA-256 fingerprint of its certificate */
     without: (root: string): LaggingTargets => {
@@ -303,6 +273,8 @@ export function createRootEvidence(onChange: () => void) {
     },
   };
 }
+
+export const targetName = (kind: TargetKindName, key: string): string => `${kind} ${key}`;
 
 function toggle(set: Set<string>, name: string, isIn: boolean): void {
   if (isIn) set.add(name);

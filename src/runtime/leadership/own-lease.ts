@@ -1,7 +1,4 @@
-/**
- * What this replica remembers about the Lease and writes to it. The leader updates the Lease all the time, so a
- * rollback of the cluster shows there first.
- */
+/** What this replica remembers about the Lease and writes to it. A rollback of the cluster shows there first. */
 import type { Config } from '../../config/config.ts';
 import { PARTS } from '../../config/parts.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -30,13 +27,11 @@ export const NAMESPACES = 'gatehouse.dev/namespaces';
 export const PROPAGATION_WAIT = 'gatehouse.dev/ca-propagation-wait';
 const DEFAULT_PROPAGATION_WAIT_MS = 10 * 60_000;
 
-/** In milliseconds. */
 export function propagationWaitOf(lease: Pick<KubeObject, 'metadata'> | undefined): number {
   const noted = Number(lease?.metadata?.annotations?.[PROPAGATION_WAIT] ?? DEFAULT_PROPAGATION_WAIT_MS);
   return Number.isFinite(noted) ? noted : DEFAULT_PROPAGATION_WAIT_MS;
 }
 
-/** The settings `--without` and `--namespaces` of the leader. */
 export type Restrictions = Pick<Config, 'without' | 'namespaces'>;
 
 export function restrictionsOf(lease: Pick<KubeObject, 'metadata'> | undefined): Restrictions {
@@ -47,9 +42,7 @@ export function restrictionsOf(lease: Pick<KubeObject, 'metadata'> | undefined):
   };
 }
 
-/** The name of the Lease of the leader, in Gatehouse's namespace. */
 export const LEADER_LEASE = 'gatehouse';
-
 export type OwnLease = ReturnType<typeof createOwnLease>;
 
 /** `onRollback`: everything must be listed again. `now`: by the clock of the API server, on which all replicas agree. */
@@ -64,7 +57,6 @@ export function createOwnLease(
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
   let requested: string | undefined;
-  /** When this replica last saw a live leader. */
   let ledAt: Date | undefined;
   const listeners = createListeners<[name: string]>();
 
@@ -115,9 +107,7 @@ export function createOwnLease(
 
   return {
     notes: { judge, annotations } satisfies LeaseNotes,
-    /** The name of the RestoreWindow that a leader must still create. */
     sweepDue: () => due,
-    /** Called when another window is due. */
     onSweepDue: listeners.add,
     /** The window exists: the next write of the Lease removes the request for it. */
     sweepRequested: (name: string) => {

@@ -1,6 +1,6 @@
 /**
- * Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. It
- * copies what admission needs into the Secret with the serving certificate: a webhook process reads no other Secret.
+ * Path tokens, read records and the identity of Gatehouse: from their Secrets, or from the copies that the leader shares in
+ * the Secret with the serving certificate. A webhook process reads no other Secret.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -39,7 +39,6 @@ export interface OwnState {
   readonly records: FollowedRecords;
 }
 
-/** In a process that may lead. */
 export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnState => ({
   paths: followPathTokens(context, signal),
   records: followReadRecords(context, signal),
@@ -47,27 +46,17 @@ export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnStat
 
 /** On a developer's machine: the session supplies the token. */
 export const followInSession = (context: Context, signal: AbortSignal): OwnState => ({
-  paths: createAcceptedPaths(
-    () => true,
-    context.config.caPropagationWaitMs,
-    () => performance.now(),
-  ),
+  paths: createAcceptedPaths(() => true, context.config.caPropagationWaitMs),
   records: followReadRecords(context, signal),
 });
 
-/** In a webhook process. */
 export function followCopies(
   { config }: Pick<Context, 'config'>,
   { current, whenKnown, onChange }: SharedStateFollower,
   signal: AbortSignal,
 ): OwnState {
   // Unlike the original, a missing copy proves nothing: no path is valid without it.
-  const paths = createAcceptedPaths(
-    () => false,
-    config.caPropagationWaitMs,
-    () => performance.now(),
-    'used',
-  );
+  const paths = createAcceptedPaths(() => false, config.caPropagationWaitMs, 'used');
   onChange((state) => paths.learn(parsePathTokens(state.paths)), signal);
   return {
     paths,
@@ -80,10 +69,7 @@ export function followCopies(
   };
 }
 
-/**
- * In the controllers process: the account of the webhook replicas. Undefined: this process has another account than
- * `deploy/` gives it, so nothing is known about theirs.
- */
+/** In the controllers process: the account of the webhook replicas. Undefined: `deploy/` was changed, so it is unknown. */
 export function readWebhookReplicas(
   { userName, config: { namespace } }: Pick<Context, 'userName' | 'config'>,
   signal: AbortSignal,
@@ -100,11 +86,8 @@ export function readWebhookReplicas(
 
 /**
  * Whether a user is the leader, whose writes Gatehouse trusts. Never the account of webhook processes, which handle input
- * from the network.
- *
- * @param leader the user name of the leader; undefined: unknown, so it may be any other account of the own namespace
- * @param own the user name of this process if it never leads: its account can have another name. Both processes may also
- *   share one account; then the leader is known.
+ * from the network. While the leader is unknown, it may be any other account of the own namespace, except `own`: that of a
+ * process that never leads.
  */
 export function createIsOurs(
   leader: () => string | undefined,
@@ -119,10 +102,8 @@ export function createIsOurs(
   };
 }
 
-/** Retry interval, in milliseconds. */
 const UNREAD_MS = 2_000;
 
-/** In a webhook process, whose own account is never the leader. Undefined until it has been read, or if it is unknown. */
 export function readOwnName(
   { userName, log }: Pick<Context, 'userName' | 'log'>,
   signal: AbortSignal,
@@ -144,17 +125,12 @@ export function readOwnName(
   return () => own;
 }
 
-/** What admission needs of the Secrets that only the leader and its followers read. */
 interface SharedState {
-  /** The data of the Secret `gatehouse-webhook-path`. */
   readonly paths: SecretData;
-  /** The data of the Secret `gatehouse-reads`. */
   readonly reads: SecretData;
-  /** The user name of the leader; undefined: unknown. */
   readonly user?: string | undefined;
 }
 
-/** Undefined if the Secret has no state, or none that this version can read. */
 export function stateIn(secret: Secret | undefined): SharedState | undefined {
   const state = parsed(textOf(secret?.data, SHARED_STATE_KEY) ?? '');
   const [paths, reads, user] = ['paths', 'reads', 'user'].map((key) => valueIn(state, key));
@@ -173,7 +149,6 @@ function parsed(text: string): unknown {
 const isSecretData = (value: JsonValue | undefined): value is Readonly<Record<string, string>> =>
   isJsonObject(value) && Object.values(value).every((one) => typeof one === 'string');
 
-/** The one Secret that a webhook process reads. */
 export const watchServingSecret = (
   context: WatchContext & { readonly config: { readonly namespace: string } },
   signal: AbortSignal,
@@ -200,9 +175,7 @@ export function followSharedState(
     listeners.tell(next);
   }, signal);
   return {
-    /** Undefined until a leader has written it. */
     current: () => state,
-    /** Resolves when there is a state. @throws the reason of `waiting` on abort */
     whenKnown: async (waiting: AbortSignal): Promise<void> => {
       await orAborted(known.promise, waiting);
     },
@@ -217,13 +190,12 @@ export function createShareStateReconciler(
   client: Pick<KubeClient, 'get' | 'replace'>,
   namespace: string,
   userName: (signal: AbortSignal) => Promise<string | undefined>,
-  now: () => Date,
   log: Log,
 ): Reconcile {
   return async (_key, signal) => {
     const read = (name: string) => client.get<Secret>(secrets, { namespace, name }, { signal });
     const [serving, paths, reads] = await Promise.all([SERVING_SECRET, PATH_SECRET, READS_SECRET].map(read));
-    const again = requeueIn(RECHECK_MS, now());
+    const again = requeueIn(RECHECK_MS, new Date());
     // The leader creates what is missing. Until then, the copy stays.
     if (serving === undefined || paths?.data === undefined || reads?.data === undefined) return again;
     if (parsePathTokens(paths.data) === undefined || !createReadRecords(() => reads.data).hasKey())
@@ -242,7 +214,6 @@ export function createShareStateReconciler(
   };
 }
 
-/** On the leader: copies what webhook processes need into the Secret with the serving certificate. */
 export function startShareState(
   context: Context,
   { paths, records }: OwnState,
@@ -250,12 +221,11 @@ export function startShareState(
 ): RunningController {
   const { client, config, log } = context;
   const userName = createOwnName(context);
-  const reconcile = createShareStateReconciler(client, config.namespace, userName, () => new Date(), log);
+  const reconcile = createShareStateReconciler(client, config.namespace, userName, log);
   const on = [watchServingSecret(context, signal), paths, records].map(({ onChange }) => onChange);
   return startController(context, { name: 'shared-state', key: SERVING_SECRET, on, reconcile }, signal);
 }
 
-/** Reads the own user name once. Says what will not work without it. */
 function createOwnName({ userName, config, log }: Pick<Context, 'userName' | 'config' | 'log'>) {
   let learnt: { readonly user: string | undefined } | undefined;
   return async (signal: AbortSignal): Promise<string | undefined> => {

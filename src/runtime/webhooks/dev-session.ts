@@ -1,7 +1,4 @@
-/**
- * On a developer's machine: points the entries of both webhook configurations at this process while the session lasts,
- * and at the Service again when it ends.
- */
+/** On a developer's machine: points the webhook entries at this process, and at the Service again when the session ends. */
 import {
   planRelease,
   planAcquire,
@@ -23,16 +20,13 @@ import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './installed-webhoo
 export interface DevSessionOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly own: Pick<DevSession, 'id' | 'holder' | 'url' | 'controllers'>;
-  /** The CA of this machine; base64 of PEM. */
   readonly caBundle: string;
   /** The CA bundle of the cluster, read live; base64 of PEM. Undefined when it is missing or may not be read. */
   readonly serviceBundle: (signal: AbortSignal) => Promise<string | undefined>;
-  /** The configurations whose entries name the Service. */
   readonly desired: (
     serviceBundle: string | undefined,
   ) => Readonly<Record<WebhookResource, WebhookConfiguration>>;
   readonly now: () => Date;
-  /** By the clock of the API server. */
   readonly serverNow: () => Date;
   readonly log: Log;
 }
@@ -43,7 +37,6 @@ export class DevSessionRefused extends Error {
 }
 
 export type RunningDevSession = ReturnType<typeof createDevSession>;
-
 const REF = { name: WEBHOOK_CONFIGURATION_NAME };
 const RESOURCES = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'] as const;
 
@@ -53,22 +46,16 @@ const RENEW_MS = 20_000;
 const MOST_CONFLICTS = 10;
 const MOST_REVERTS = 3;
 
-/** The state of one configuration that this session has taken. */
 interface Taken {
-  /** The entries at the start of the session, and the entries that this process wanted then. */
   readonly before: readonly LiveWebhook[];
   readonly first: WebhookConfiguration['webhooks'];
-  /** The number of consecutive reads in which another client had reverted the entries. */
   readonly reverts: number;
 }
 
 export function createDevSession(options: DevSessionOptions) {
   const taken = new Map<WebhookResource, Taken>();
 
-  /**
-   * Takes the entries, or renews the session.
-   * @throws DevSessionRefused when another session holds the entries, or another client keeps reverting them
-   */
+  /** @throws DevSessionRefused when another session holds the entries, or another client keeps reverting them */
   const take = async (scope: DevTarget['scope'], signal: AbortSignal): Promise<void> => {
     const serviceBundle = await options.serviceBundle(signal);
     const desired = options.desired(serviceBundle);
@@ -82,7 +69,6 @@ export function createDevSession(options: DevSessionOptions) {
       await take('all', signal);
       return requeueIn(RENEW_MS, options.now());
     },
-    /** Resolves when the entries name the Service again. Does nothing when the session has taken none. */
     restore: async (signal: AbortSignal): Promise<void> => {
       if (taken.size === 0) return;
       const serviceBundle = await options.serviceBundle(signal);

@@ -15,10 +15,7 @@ import { WEBHOOK_CONFIGURATIONS } from './installed-webhooks.ts';
 /** In characters: a condition holds at most 32,768. */
 const LONGEST_MESSAGE = 4_096;
 
-/**
- * Why the API server finds the written object invalid; undefined if it accepts the write.
- * @throws other errors
- */
+/** Why the API server finds the written object invalid; undefined if it accepts the write. Throws other errors. */
 async function objectionTo(write: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await write();
@@ -41,10 +38,7 @@ export type DryRun = (policy: CompiledPolicy, signal: AbortSignal) => Promise<st
 /** For processes that may not write webhook configurations: the leader keeps refused webhooks out of them. */
 export const NO_DRY_RUN: DryRun = () => Promise.resolve(undefined);
 
-/**
- * One webhook that the API server refuses would block those of all policies. A replica that may not try them, such as one on a
- * developer's machine, leaves that to the others.
- */
+/** One webhook that the API server refuses would block those of all policies. A replica that may not try them skips this. */
 export const createDryRun =
   (client: Pick<KubeClient, 'create'>, target: Omit<WebhookTarget, 'caBundle'>): DryRun =>
   async (policy, signal) => {
@@ -74,11 +68,8 @@ type Webhooks = readonly LiveWebhook[];
 type Write = (webhooks: Webhooks, dryRun: boolean) => Promise<unknown>;
 
 /**
- * Writes the webhooks, without those that the API server refuses. Of these, the version that it stores stays.
- *
- * @param awaited the rules of policies that stay in force until their successors are installed
- * @returns the messages of the API server, by the name of the webhook
- * @throws if even the installed webhooks are too large together
+ * Writes the webhooks, except those that the API server refuses: of these, the stored version stays. `awaited`: the rules of
+ * policies that stay in force until their successors are installed. Returns the messages, by the name of the webhook.
  */
 export async function writeAccepted(
   webhooks: Webhooks,
@@ -112,10 +103,7 @@ async function findRefused(webhooks: Webhooks, write: Write): Promise<ReadonlyMa
   return new Map([...(await findRefused(left, write)), ...(await findRefused(right, write))]);
 }
 
-/**
- * Writes all installed webhooks, and as many new ones as the API server stores with them: a configuration is one object
- * of limited size. Dry runs do not reach etcd, so each attempt is a write.
- */
+/** Writes all installed webhooks, and as many new ones as fit. Dry runs do not reach etcd, so each attempt is a write. */
 async function writeFitting(
   webhooks: Webhooks,
   stored: Webhooks,

@@ -9,8 +9,28 @@ import {
   type Cluster,
 } from '../../../test/support/runtime/fixtures.ts';
 import { INSTALLATION_ROLE, installationOwner } from '../../admission/webhooks/installation-owner.ts';
-import { clusterRoles, namespaces, services } from '../../kube/well-known.ts';
-import { createInstallation, type Installation, type InstallationOptions } from './installation.ts';
+import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import {
+  clusterRoles,
+  endpointSlices,
+  mutatingWebhookConfigurations,
+  namespaces,
+  services,
+  validatingWebhookConfigurations,
+} from '../../kube/well-known.ts';
+import {
+  createFirstInstallation,
+  createInstallation,
+  createLinkInstallationReconciler,
+  servingObstacle,
+  type Installation,
+  type InstallationOptions,
+} from './installation.ts';
+
+const PLACE = { namespace: OWN_NAMESPACE, service: 'gatehouse' };
+const TARGET = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
+const DELETED = { deletionTimestamp: '2026-11-21T12:00:00Z' };
 
 let cluster: Cluster;
 let time: number;
@@ -19,43 +39,42 @@ let installation: Installation;
 
 const start = (client: InstallationOptions['client'] = cluster.client) =>
   createInstallation({
-    ...{ client, namespace: OWN_NAMESPACE, service: 'gatehouse', monotonic: () => time },
+    client,
+    ...PLACE,
+    monotonic: () => time,
     log: { ...silent, warn: (fields: object) => void warnings.push(JSON.stringify(fields)) },
   });
+const roles = () => cluster.objects(clusterRoles);
+const removeRole = () => roles().remove(INSTALLATION_ROLE);
 const addRole = (uid: string, metadata: object = {}) => {
-  cluster.objects(clusterRoles).remove(INSTALLATION_ROLE);
-  cluster.objects(clusterRoles).add({ metadata: { name: INSTALLATION_ROLE, uid, ...metadata } });
+  removeRole();
+  roles().add({ metadata: { name: INSTALLATION_ROLE, uid, ...metadata } });
 };
-const removeRole = () => cluster.objects(clusterRoles).remove(INSTALLATION_ROLE);
-const DELETED = { deletionTimestamp: '2026-11-21T12:00:00Z' };
+const addNamespace = (metadata: object = {}) => {
+  cluster.objects(namespaces).add({ metadata: { name: OWN_NAMESPACE, uid: 'n', ...metadata } });
+};
+const removeService = () => cluster.objects(services).remove(`${OWN_NAMESPACE}/gatehouse`);
+const addService = (spec: object = {}) => {
+  const metadata = { namespace: OWN_NAMESPACE, name: 'gatehouse' };
+  cluster.objects<KubeObject & { spec: object }>(services).add({ metadata, spec });
+};
 
 beforeEach(() => {
   cluster = createCluster();
   time = 1_000_000;
   warnings = [];
-  cluster.objects(namespaces).add({ metadata: { name: OWN_NAMESPACE } });
-  cluster.objects(services).add({ metadata: { namespace: OWN_NAMESPACE, name: 'gatehouse' } });
+  addNamespace();
+  addService();
   installation = start();
 });
 
 describe('the owner', () => {
-  test('is the role with its current uid', async () => {
-    addRole('1');
-    expect(await installation.owner(NEVER)).toEqual(installationOwner('1'));
-    addRole('2');
-    expect(await installation.owner(NEVER)).toEqual(installationOwner('2'));
-    expect(warnings).toEqual([]);
-  });
-
   test.each<[string, () => void, string]>([
     ['does not exist', removeRole, 'does not exist: apply the manifests'],
     ['is being deleted', () => addRole('1', DELETED), 'does not exist: apply the manifests'],
     [
       'cannot be read',
-      () => {
-        const get = () => Promise.reject(new ApiError(403, 'forbidden'));
-        installation = start({ get });
-      },
+      () => void (installation = start({ get: () => Promise.reject(new ApiError(403, 'forbidden')) })),
       'could not read ClusterRole gatehouse-installation',
     ],
   ])('is nobody if the role %s, which is said once', async (_what, spoil, problem) => {
@@ -66,29 +85,18 @@ describe('the owner', () => {
     expect(warnings[0]).toContain(problem);
   });
 
-  test('is said to be missing again after it was there', async () => {
-    await installation.owner(NEVER);
-    addRole('1');
-    await installation.owner(NEVER);
-    removeRole();
-    await installation.owner(NEVER);
-    expect(warnings).toHaveLength(2);
-  });
-
-  test('tells when the role goes and comes back, but not at the first read', async () => {
+  test('is the role with its current uid; tells when the role goes and comes back, but not at the first read', async () => {
     let told = 0;
-    installation.onChange(() => {
-      told += 1;
-    });
+    installation.onChange(() => void (told += 1));
     addRole('1');
-    await installation.owner(NEVER);
+    expect(await installation.owner(NEVER)).toEqual(installationOwner('1'));
     await installation.owner(NEVER);
     expect([told, installation.isChanging()]).toEqual([0, false]);
     removeRole();
     await installation.owner(NEVER);
     expect([told, installation.isChanging()]).toEqual([1, true]);
     addRole('2');
-    await installation.owner(NEVER);
+    expect(await installation.owner(NEVER)).toEqual(installationOwner('2'));
     time += 10_000;
     expect([told, installation.isChanging()]).toEqual([2, false]);
   });
@@ -96,19 +104,10 @@ describe('the owner', () => {
 
 describe('nothing is created', () => {
   test.each<[string, () => void, string]>([
+    ['without the Service', removeService, 'Service gatehouse-system/gatehouse does not exist'],
     [
-      'without the Service',
-      () => cluster.objects(services).remove(`${OWN_NAMESPACE}/gatehouse`),
-      'Service gatehouse-system/gatehouse does not exist',
-    ],
-    [
-      'while the namespace is being deleted',
-      () => cluster.objects(namespaces).add({ metadata: { name: OWN_NAMESPACE, ...DELETED } }),
-      'the namespace gatehouse-system is being deleted',
-    ],
-    [
-      'without the namespace',
-      () => cluster.objects(namespaces).remove(OWN_NAMESPACE),
+      'while the namespace goes',
+      () => addNamespace(DELETED),
       'the namespace gatehouse-system is being deleted',
     ],
   ])('%s', async (_what, spoil, problem) => {
@@ -117,30 +116,19 @@ describe('nothing is created', () => {
     expect(await installation.obstacle(NEVER)).toContain(problem);
   });
 
-  test('for ten seconds after the role was deleted: the removal of Gatehouse may go on', async () => {
+  test('for ten seconds after the role was deleted, unless it is back', async () => {
     addRole('1');
     await installation.owner(NEVER);
     removeRole();
     await installation.owner(NEVER);
     expect(await installation.obstacle(NEVER)).toContain('has just been deleted');
-    time += 10_000;
-    expect(await installation.obstacle(NEVER)).toBeUndefined();
-  });
-
-  test('but everything is, at once, if the role is back, or never existed', async () => {
+    addRole('2');
     await installation.owner(NEVER);
     expect(await installation.obstacle(NEVER)).toBeUndefined();
-    for (const uid of ['1', '2']) {
-      addRole(uid);
-      await installation.owner(NEVER);
-      expect(await installation.obstacle(NEVER)).toBeUndefined();
-    }
-  });
-
-  test('if it cannot be found out', async () => {
-    const get = () => Promise.reject(new ApiError(403, 'forbidden'));
-    installation = start({ get });
-    await expect(installation.obstacle(NEVER)).rejects.toThrow('forbidden');
+    removeRole();
+    await installation.owner(NEVER);
+    time += 10_000;
+    expect(await installation.obstacle(NEVER)).toBeUndefined();
   });
 });
 
@@ -148,20 +136,96 @@ describe('a write with an owner', () => {
   const owner = installationOwner('1');
   const REFUSED = "cannot set an ownerRef on a resource you can't delete";
 
-  test('happens without it if the API server refuses the owner, which is said once', async () => {
-    const write = (by: typeof owner | undefined) =>
-      by === undefined ? Promise.resolve('without') : Promise.reject(new ApiError(403, REFUSED));
-    expect(await installation.withOwner(owner, write)).toBe('without');
-    expect(await installation.withOwner(owner, write)).toBe('without');
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain('permit delete');
-  });
-
-  test.each([new ApiError(403, 'forbidden'), new ApiError(422, REFUSED), new Error(REFUSED)])(
+  test.each([new ApiError(403, 'forbidden'), new ApiError(422, REFUSED)])(
     'fails if something else is refused: %s',
     async (error) => {
       await expect(installation.withOwner(owner, () => Promise.reject(error))).rejects.toBe(error);
-      expect(warnings).toEqual([]);
     },
   );
+});
+
+describe('the namespace', () => {
+  const reconciler = (change: Partial<Cluster['client']> = {}) =>
+    createLinkInstallationReconciler({ ...cluster.client, ...change }, OWN_NAMESPACE, silent);
+  const owners = () => roles().read(INSTALLATION_ROLE)?.metadata?.ownerReferences;
+  beforeEach(() => {
+    addRole('r');
+  });
+
+  test('does not, if the role changes at the same moment: it is read again', async () => {
+    const patchMerge: Cluster['client']['patchMerge'] = (kind, ref, patch) => {
+      roles().patch(INSTALLATION_ROLE, { metadata: { uid: 's' } });
+      return cluster.client.patchMerge(kind, ref, patch);
+    };
+    await expect(reconciler({ patchMerge })('', NEVER)).rejects.toMatchObject({ code: 409 });
+    expect(owners()).toBeUndefined();
+  });
+});
+
+describe('whether a replica can serve:', () => {
+  const SELECTS = { type: 'ClusterIP', selector: { app: 'gatehouse' } };
+
+  test.each<[string, object | undefined, readonly { readonly ready?: boolean }[], string | undefined]>([
+    ['not without the Service', undefined, [], `Service ${OWN_NAMESPACE}/gatehouse does not exist`],
+    ['a Service without selector leads elsewhere', { ports: [] }, [], undefined],
+    ['so does an ExternalName', { ...SELECTS, type: 'ExternalName' }, [], undefined],
+    ['no endpoint', SELECTS, [], 'no ready endpoint'],
+    ['no ready endpoint', SELECTS, [{ ready: false }], 'no ready endpoint'],
+    ['one ready endpoint', SELECTS, [{ ready: false }, { ready: true }], undefined],
+    ['an endpoint whose readiness is unknown, which counts as ready', SELECTS, [{}], undefined],
+  ])('%s', async (_what, spec, conditions, problem) => {
+    removeService();
+    if (spec !== undefined) addService(spec);
+    for (const [service, endpoints] of [
+      ['another', [{ conditions: { ready: true } }]],
+      ['gatehouse', conditions.map((one) => ({ conditions: one }))],
+    ] as const) {
+      const labels = { 'kubernetes.io/service-name': service };
+      const slice = { metadata: { namespace: OWN_NAMESPACE, name: service, labels }, endpoints };
+      cluster.objects<typeof slice>(endpointSlices).add(slice);
+    }
+    const found = await servingObstacle(cluster.client, PLACE, NEVER);
+    if (problem === undefined) expect(found).toBeUndefined();
+    else expect(found).toContain(problem);
+  });
+});
+
+describe('the first installation', () => {
+  let problem: string | undefined;
+  let asked: number;
+  const gate = () =>
+    createFirstInstallation(cluster.client, TARGET, () => {
+      asked += 1;
+      return Promise.resolve(problem);
+    });
+  beforeEach(() => {
+    problem = 'no replica';
+    asked = 0;
+  });
+
+  test('waits until a replica can serve, and never again', async () => {
+    const waitsFor = gate();
+    expect(await waitsFor(NEVER)).toBe('no replica');
+    problem = undefined;
+    expect(await waitsFor(NEVER)).toBeUndefined();
+    problem = 'no replica';
+    expect(await waitsFor(NEVER)).toBeUndefined();
+    expect(asked).toBe(2);
+  });
+
+  test.each([
+    ['over if a mutating entry fails closed', mutatingWebhookConfigurations, 'Fail', {}, true],
+    ['over if a validating entry fails closed', validatingWebhookConfigurations, 'Fail', {}, true],
+    ['not over if all entries fail open', validatingWebhookConfigurations, 'Ignore', {}, false],
+    ['not over in another namespace', mutatingWebhookConfigurations, 'Fail', { namespace: 'other' }, false],
+    ['not over for another Service', mutatingWebhookConfigurations, 'Fail', { name: 'other' }, false],
+    ['not over for another port', mutatingWebhookConfigurations, 'Fail', { port: 8443 }, false],
+    ['not over for a URL', mutatingWebhookConfigurations, 'Fail', undefined, false],
+  ] as const)('is %s', async (_what, kind, failurePolicy, change, isOver) => {
+    const clientConfig =
+      change === undefined ? { url: 'https://192.0.2.1' } : { service: { ...TARGET, ...change } };
+    const webhooks = [{ name: 'w', failurePolicy, clientConfig }] as unknown as readonly LiveWebhook[]; // the parts that count
+    cluster.objects<LiveWebhookConfiguration>(kind).add({ metadata: { name: 'gatehouse' }, webhooks });
+    expect(await gate()(NEVER)).toBe(isOver ? undefined : 'no replica');
+  });
 });

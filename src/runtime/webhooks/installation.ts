@@ -1,7 +1,4 @@
-/**
- * On the leader: the owner of what it writes for admission in the whole cluster, and whether Gatehouse is being removed.
- * Both are read live before each write.
- */
+/** On the leader: the owner of what it writes in the whole cluster, and whether Gatehouse is being removed. Both read live. */
 import {
   INSTALLATION_ROLE,
   installationOwner,
@@ -23,7 +20,6 @@ import { type configurationTarget, readConfigurations } from './installed-webhoo
 
 interface Place {
   readonly namespace: string;
-  /** The name of the Service. */
   readonly service: string;
 }
 
@@ -35,18 +31,14 @@ export interface InstallationOptions extends Place {
 
 export type Installation = ReturnType<typeof createInstallation>;
 
-/**
- * How long after a change of the role, in milliseconds, the garbage collector may still delete what it owned, and a removal may
- * still go on: `kubectl delete` and Helm send all their requests within some seconds.
- */
+/** In milliseconds. So long, the garbage collector may still delete what the role owned, and a removal may still go on. */
 const CHANGING_MS = 10_000;
 
 export function createInstallation(options: InstallationOptions) {
   const { client, monotonic, log } = options;
   const listeners = createListeners<[]>();
-  const tellRefused = createTelling(log);
-  const tellMissing = createTelling(log);
-  /** The uid of the role at the last read. */
+  const tellRefused = createTelling(log, 'Gatehouse were removed');
+  const tellMissing = createTelling(log, 'Gatehouse were removed');
   let known: { readonly uid: string | undefined } | undefined;
   let changedAt = Number.NEGATIVE_INFINITY;
 
@@ -73,7 +65,6 @@ export function createInstallation(options: InstallationOptions) {
       observe(current);
       return current === undefined ? undefined : installationOwner(current);
     },
-    /** Why nothing may be created: somebody removes Gatehouse, so nobody would serve it. Undefined: create it. */
     obstacle: async (signal: AbortSignal): Promise<string | undefined> => {
       const { namespace, service: name } = options;
       const [service, own] = await Promise.all([
@@ -87,10 +78,7 @@ export function createInstallation(options: InstallationOptions) {
         ? `ClusterRole ${INSTALLATION_ROLE} has just been deleted`
         : undefined;
     },
-    /**
-     * Writes with this owner, or without it if the API server refuses it: its plugin OwnerReferencesPermissionEnforcement asks
-     * whether the leader may delete the object.
-     */
+    /** Or without it if the API server refuses it: OwnerReferencesPermissionEnforcement asks for the permission to delete. */
     withOwner: async <T>(
       owner: OwnerReference | undefined,
       write: (owner: OwnerReference | undefined) => Promise<T>,
@@ -105,26 +93,24 @@ export function createInstallation(options: InstallationOptions) {
     },
     /** Whether the role has been deleted or created again within the last seconds: look again soon. */
     isChanging,
-    /** Called when the role has been deleted or created. */
     onChange: listeners.add,
   };
 }
 
 /** Warns once of each problem, and again after it was over. */
-function createTelling(log: Log) {
+function createTelling(log: Log, when: string) {
   const told = new Set<string>();
   return (problem: string | undefined): void => {
     if (problem === undefined) told.clear();
     else if (!told.has(problem)) {
       told.add(problem);
-      log.warn({ problem }, 'the webhook configurations would stay if Gatehouse were removed');
+      log.warn({ problem }, `the webhook configurations would stay if ${when}`);
     }
   };
 }
 
 const MISSING = `ClusterRole ${INSTALLATION_ROLE} does not exist: apply the manifests of deploy/`;
 
-/** Undefined: it does not exist. A text: why it cannot be read. */
 async function readRole(
   client: Pick<KubeClient, 'get'>,
   signal: AbortSignal,
@@ -140,61 +126,46 @@ async function readRole(
 /** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
 const RECHECK_MS = 60_000;
 
-export interface LinkInstallationOptions {
-  readonly client: Pick<KubeClient, 'get' | 'patchMerge'>;
-  readonly namespace: string;
-  readonly now: () => Date;
-  readonly log: Log;
-}
-
-export function createLinkInstallationReconciler(options: LinkInstallationOptions): Reconcile {
-  const { now, log } = options;
-  let isTold = false;
+export function createLinkInstallationReconciler(
+  client: Pick<KubeClient, 'get' | 'patchMerge'>,
+  namespace: string,
+  log: Log,
+): Reconcile {
+  const tell = createTelling(log, 'the namespace of Gatehouse were deleted');
+  const link = async (signal: AbortSignal): Promise<void> => {
+    const ref = { name: INSTALLATION_ROLE };
+    const role = await client.get<KubeObject>(clusterRoles, ref, { signal });
+    const own = await client.get<KubeObject>(namespaces, { name: namespace }, { signal });
+    if (role === undefined || own === undefined) return;
+    const ownerReferences = roleReferences(role, own);
+    if (ownerReferences === undefined) return;
+    const { uid, resourceVersion } = role.metadata ?? {};
+    const patch = { metadata: { uid, resourceVersion, ownerReferences } };
+    await client.patchMerge(clusterRoles, ref, patch, { signal });
+    const owners = ownerReferences.map(({ kind, name }) => `${kind} ${name}`);
+    log.info({ role: INSTALLATION_ROLE, owners }, 'wrote the owner of the installation');
+  };
   return async (_key, signal) => {
     try {
-      await link(options, signal);
-      isTold = false;
+      await link(signal);
+      tell(undefined);
     } catch (error) {
       if (!isRefused(error)) throw error;
-      const problem = `permit get, patch and delete of ClusterRole ${INSTALLATION_ROLE} (${CLUSTER_ROLE}). ${error.message}`;
-      if (!isTold)
-        log.warn(
-          { problem },
-          'the webhook configurations would stay if the namespace of Gatehouse were deleted',
-        );
-      isTold = true;
+      const rights = `get, patch and delete of ClusterRole ${INSTALLATION_ROLE} (${CLUSTER_ROLE})`;
+      tell(`permit ${rights}. ${error.message}`);
     }
-    return requeueIn(RECHECK_MS, now());
+    return requeueIn(RECHECK_MS, new Date());
   };
 }
 
-async function link({ client, namespace, log }: LinkInstallationOptions, signal: AbortSignal): Promise<void> {
-  const ref = { name: INSTALLATION_ROLE };
-  const role = await client.get<KubeObject>(clusterRoles, ref, { signal });
-  const own = await client.get<KubeObject>(namespaces, { name: namespace }, { signal });
-  if (role === undefined || own === undefined) return;
-  const ownerReferences = roleReferences(role, own);
-  if (ownerReferences === undefined) return;
-  const { uid, resourceVersion } = role.metadata ?? {};
-  const patch = { metadata: { uid, resourceVersion, ownerReferences } };
-  await client.patchMerge(clusterRoles, ref, patch, { signal });
-  log.info(
-    { role: INSTALLATION_ROLE, owners: ownerReferences.map(({ kind, name }) => `${kind} ${name}`) },
-    'wrote the owner of the installation',
-  );
-}
-
-/** On the leader: makes the namespace of Gatehouse the owner of the ClusterRole that owns the webhook configurations. */
 export function startLinkInstallation(
   context: Context,
   installation: Pick<Installation, 'onChange'>,
   signal: AbortSignal,
 ): RunningController {
   const { client, config, log } = context;
-  const now = () => new Date();
-  const reconcile = createLinkInstallationReconciler({ client, namespace: config.namespace, now, log });
-  const on = [installation.onChange];
-  const options = { name: 'installation', key: INSTALLATION_ROLE, on, reconcile };
+  const reconcile = createLinkInstallationReconciler(client, config.namespace, log);
+  const options = { name: 'installation', key: INSTALLATION_ROLE, on: [installation.onChange], reconcile };
   return startController(context, options, signal);
 }
 
@@ -235,12 +206,9 @@ export async function servingObstacle(
 type Target = ReturnType<typeof configurationTarget>['service'];
 
 /**
- * Webhook entries with failurePolicy Fail are installed only once a replica can serve them. Without this, an installation
- * without its Service, or with replicas that do not start, would refuse the writes of the whole cluster.
- *
- * Returns a function that says why the entries must wait; undefined: install them. Once entries lead to the target, it never
- * holds a write back: they must not disappear when the replicas do. Entries that lead elsewhere stay until the target
- * serves: after a wrong `--service` they would refuse all writes.
+ * Webhook entries with failurePolicy Fail are installed only once a replica can serve them: they would refuse the writes of
+ * the whole cluster. Once entries lead to the target, nothing is held back: they must not disappear with the replicas.
+ * Entries that lead elsewhere, after a wrong `--service`, stay until the target serves.
  */
 export function createFirstInstallation(
   client: Client,

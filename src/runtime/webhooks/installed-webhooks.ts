@@ -1,4 +1,3 @@
-/** On every replica: watches the two webhook configurations named `gatehouse`. */
 import {
   type DevSession,
   type LiveWebhookConfiguration,
@@ -24,13 +23,11 @@ export const WEBHOOK_CONFIGURATIONS = {
 
 export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
 
-/** Reads both from the API server, which may have none. */
 export const readConfigurations = (client: Pick<KubeClient, 'get'>, signal: AbortSignal) =>
   Object.values(WEBHOOK_CONFIGURATIONS).map((kind) =>
     client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
   );
 
-/** The Service that the entries of a cluster name, and the namespace that they exclude. */
 export function configurationTarget({ config }: Pick<Context<ControllersConfig>, 'config'>) {
   const { namespace, service, servicePort } = config;
   return {
@@ -63,18 +60,14 @@ export function watchInstalledWebhooks(context: WatchContext, signal: AbortSigna
     whenSynced(signal).then(refresh, () => undefined); // rejects when the signal aborts
   }
   return {
-    /** Undefined until both configurations have been listed. */
     rules: () => rules,
-    /** The path tokens of the entries that lead to the Service. */
     tokens: () => tokens,
-    /** The valid dev sessions; none until the first list. */
     devSessions: (now: Date): readonly DevSession[] =>
       watches
         .flatMap(({ store }) => store.list())
         .map((one) => devSessionOf(one, now))
         .flatMap((state) => (state.kind === 'valid' ? [state.session] : [])),
     whenListed: (waiting: AbortSignal) => Promise.all(watches.map(({ whenSynced }) => whenSynced(waiting))),
-    /** Called after the first list, and after each change. */
     onChange: listeners.add,
   };
 }

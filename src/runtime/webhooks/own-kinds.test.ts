@@ -1,10 +1,15 @@
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import { ALLOWED } from '../../admission/review/decision.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
-import { containing } from '../../../test/support/runtime/fixtures.ts';
+import { containing, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
+import { OWN_KINDS_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
+import type { Principal } from '../../api/principals.ts';
+import type { OwnerReference } from '../../json/kube-object.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
-import { createOwnKinds } from './own-kinds.ts';
+import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
+import { createOwnKinds, createProtectOwnKindsReconciler } from './own-kinds.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const live = new AbortController().signal;
@@ -59,7 +64,6 @@ test('a window asks once for the cluster and once for each namespace', async () 
 
 test.each([
   ['a window in 1,500 namespaces', windowIn(namespaces(1_500)), 'must not have more than 256 items'],
-  ['a window without a spec', creation('restorewindows', []), 'spec'],
   [
     'a detector with 33 principals',
     creation('restoredetectors', { principals: namespaces(33) }),
@@ -140,4 +144,50 @@ test('a PolicyException gets warnings, no questions, and restorers may write it'
   expect(await validate(written, live)).toMatchObject({ kind: 'allow', warnings: ['not in force'] });
   expect(asked).toEqual([]);
   expect(await validate(creation('policyexceptions', { policy: 5 }), live)).toMatchObject({ kind: 'deny' });
+});
+
+describe('the policy and the binding that protect our own kinds', () => {
+  const KINDS = [validatingAdmissionPolicies, validatingAdmissionPolicyBindings];
+  let { client, objects } = createCluster();
+  let restorers: Principal[];
+  let owner: OwnerReference | undefined;
+  beforeEach(() => {
+    ({ client, objects } = createCluster());
+    owner = installationOwner('1');
+    restorers = [{ group: 'system:serviceaccounts:velero' }];
+  });
+
+  /** Returns how often each of them was written so far. */
+  const reconcile = async (): Promise<readonly number[]> => {
+    const watch = { apiGroup: 'velero.io', version: 'v1', resource: 'restores' };
+    const phase = { phasePath: 'status.phase', activeValues: ['InProgress'] };
+    const spec = { watch, namespaces: ['velero'], principals: restorers, ...phase };
+    await createProtectOwnKindsReconciler({
+      client,
+      detectors: { list: () => (restorers.length === 0 ? [] : [{ metadata: { name: 'velero' }, spec }]) },
+      installation: {
+        owner: () => Promise.resolve(owner),
+        obstacle: () => Promise.resolve(undefined),
+        withOwner: (by, write) => write(by),
+        isChanging: () => false,
+      },
+      now: () => NOW,
+      log: silent,
+    })('', NEVER);
+    return KINDS.map((kind) => objects(kind).writes());
+  };
+  const stored = () => KINDS.map((kind) => objects(kind).read(OWN_KINDS_POLICY_NAME));
+
+  test('are created once, repaired, follow the detectors, and are deleted with the last one', async () => {
+    expect(await reconcile()).toEqual([1, 1]);
+    expect(await reconcile()).toEqual([1, 1]);
+    objects(validatingAdmissionPolicies).edit(OWN_KINDS_POLICY_NAME, (policy) => ({ ...policy, spec: {} }));
+    expect(await reconcile()).toEqual([2, 1]);
+    restorers = [{ user: 'k10' }];
+    expect(await reconcile()).toEqual([3, 1]);
+    restorers = [];
+    await reconcile();
+    await reconcile();
+    expect(stored()).toEqual([undefined, undefined]);
+  });
 });

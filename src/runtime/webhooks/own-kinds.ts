@@ -1,11 +1,9 @@
-/**
- * Decides requests for Gatehouse's own kinds: restorers write none of them, only permitted users open windows, and
- * policies read only what their authors may read.
- */
+/** Decides requests for Gatehouse's own kinds: who writes them, opens windows, and lets policies read. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { writes, type AdmissionRequest, type UserInfo } from '../../admission/review/request.ts';
 import type { Owners } from '../../admission/policy/world.ts';
@@ -68,7 +66,6 @@ export function createOwnKinds(
       .filter((window) => isClusterWide(window) && windowState(window, now()).kind === 'open');
     return [...detectors.store.list(), ...open].flatMap(({ spec }) => spec.principals);
   };
-  /** @param namespaces none: in all */
   const mayEverywhere = async (
     user: UserInfo,
     question: AccessQuestion,
@@ -152,9 +149,8 @@ const SCHEMAS = new Map<string, object>([
 ]);
 
 /** Compiled on first use: compilation takes tens of milliseconds. */
-const checks = new Map<string, SchemaCheck>();
+const checkOf = memoizeWeak((schema: object) => compileJsonSchema(withoutExtensions(schema)));
 
-/** The flaws of the object that the request would store; empty if it is valid, or of another kind. */
 function schemaFlaws({
   operation,
   resource: { resource },
@@ -162,9 +158,7 @@ function schemaFlaws({
 }: AdmissionRequest): ReturnType<SchemaCheck> {
   const schema = SCHEMAS.get(resource);
   if (schema === undefined || object === undefined || !writes(operation)) return [];
-  const check = checks.get(resource) ?? compileJsonSchema(withoutExtensions(schema));
-  checks.set(resource, check);
-  return check(object);
+  return checkOf(schema)(object);
 }
 
 /** JSON Schema does not have the keywords of Kubernetes. */
@@ -183,7 +177,6 @@ const RESOURCES: Readonly<Record<Part, Resource>> = {
 
 /** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
 const RECHECK_MS = 60_000;
-/** The same while the garbage collector may delete them. */
 const CHANGING_MS = 1_000;
 
 interface ProtectOwnKindsOptions {
@@ -194,10 +187,7 @@ interface ProtectOwnKindsOptions {
   readonly log: Log;
 }
 
-/**
- * On the leader: writes the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds. It applies
- * even while no replica runs.
- */
+/** On the leader: keeps restorers from writing Gatehouse's own kinds, even while no replica runs. */
 export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions): Reconcile {
   const { client, detectors, installation, now, log } = options;
   const ensure = async (

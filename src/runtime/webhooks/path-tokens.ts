@@ -34,46 +34,40 @@ export const PATH_SECRET = 'gatehouse-webhook-path';
 
 /** In milliseconds. The API server learns of new webhook entries by a watch. */
 const LEAST_GRACE_MS = 10_000;
-
 type LearntTokens = Pick<PathTokens, 'current'> & Partial<PathTokens>;
-
 export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
 
 /**
- * The tokens that this replica accepts. It accepts a token for some time after the Secret has dropped it.
- *
- * @param isListed whether the Secret has been read, or is known to be absent
- * @param now in milliseconds, monotonic
- * @param grace which dropped tokens stay accepted for some time. `used`: only those that stored entries have named, because a
- *   copy of the Secret that was restored from a backup has others
+ * The tokens that this replica accepts, also for some time after the Secret has dropped them. `isListed`: the Secret has been
+ * read, or is absent. `grace`: which dropped tokens stay. `used`: only those that stored entries have named, because a copy of
+ * the Secret that was restored from a backup has others.
  */
 export function createAcceptedPaths(
   isListed: () => boolean,
   overlapMs: number,
-  now: () => number,
   grace: 'all' | 'used' = 'all',
+  now = () => performance.now(),
 ) {
   const graceMs = Math.max(overlapMs, LEAST_GRACE_MS);
   let known: LearntTokens | undefined;
   let inUse: readonly string[] = [];
-  const used = new Set<string>();
-  /** Each token with the end of its acceptance. */
-  const accepted = new Map<string, number>();
+  const accepted = new Map<string, { readonly until: number; readonly isUsed: boolean }>();
   const listeners = createListeners<[]>();
   const accept = (): void => {
     const named = [known?.previous, known?.current, known?.next, ...inUse];
-    for (const [token, until] of accepted) {
-      if (until < now() || (grace === 'used' && !named.includes(token) && !used.has(token))) {
-        accepted.delete(token);
-        used.delete(token);
-      } else if (!named.includes(token)) accepted.set(token, Math.min(until, now() + graceMs));
+    for (const [token, { until, isUsed }] of accepted) {
+      const isNamed = named.includes(token);
+      if (until < now() || (grace === 'used' && !isNamed && !isUsed)) accepted.delete(token);
+      else if (!isNamed) accepted.set(token, { until: Math.min(until, now() + graceMs), isUsed });
     }
-    for (const token of named) if (token !== undefined) accepted.set(token, Infinity);
+    for (const token of named) {
+      if (token === undefined) continue;
+      const isUsed = inUse.includes(token) || accepted.get(token)?.isUsed === true;
+      accepted.set(token, { until: Infinity, isUsed });
+    }
   };
   return {
-    /** Undefined until the Secret exists. */
     current: (): string | undefined => known?.current,
-    /** Undefined: the Secret is missing or unreadable, and the known tokens stay accepted. */
     learn: (tokens: LearntTokens | undefined): void => {
       known = tokens ?? known;
       accept();
@@ -82,13 +76,12 @@ export function createAcceptedPaths(
     /** The tokens that the stored entries name: after a rollback or a restore, the Secret may have others. */
     observe: (tokens: readonly string[]): void => {
       inUse = tokens;
-      for (const token of tokens) used.add(token);
       accept();
     },
     onChange: listeners.add,
     /** Without a Secret, Gatehouse is new, or a leader of an older version writes paths without a token. */
     judge: (token: string): PathVerdict => {
-      const valid = [...accepted].flatMap(([one, until]) => (until < now() ? [] : [one]));
+      const valid = [...accepted].flatMap(([one, { until }]) => (until < now() ? [] : [one]));
       if (isAnyToken(token, valid)) return 'known';
       if (known !== undefined) return 'unknown';
       return token === '' && isListed() ? 'known' : 'unread';
@@ -100,18 +93,16 @@ export function createAcceptedPaths(
   };
 }
 
-/** From the Secret. */
 export function followPathTokens(context: Context, signal: AbortSignal): AcceptedPaths {
   const { namespace, caPropagationWaitMs } = context.config;
   const watched = watch<Secret>(context, { resource: secrets, namespace, name: PATH_SECRET }, signal);
-  const paths = createAcceptedPaths(watched.hasSynced, caPropagationWaitMs, () => performance.now());
+  const paths = createAcceptedPaths(watched.hasSynced, caPropagationWaitMs);
   watched.onChange((key) => {
     paths.learn(parsePathTokens(watched.store.get(key)?.data));
   });
   return paths;
 }
 
-/** The tokens in the paths that the API server uses. */
 export async function readTokensInUse(
   client: Pick<KubeClient, 'get'>,
   signal: AbortSignal,
@@ -120,25 +111,21 @@ export async function readTokensInUse(
   return tokensIn(found.flatMap((configuration) => configuration?.webhooks ?? []));
 }
 
-/** How often to look for a new serving certificate, in milliseconds. */
 const RECHECK_MS = 60_000;
-
 const again = (ms: number): ReconcileResult => requeueIn(ms, new Date());
 
 interface PathRotation {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
-  /** How long all replicas and API servers take to learn a token, in milliseconds. */
   readonly overlapMs: number;
-  /** In milliseconds, monotonic. */
   readonly now: () => number;
   readonly random: () => string;
   readonly log: Log;
 }
 
 /**
- * Creates the Secret, and rotates its tokens with the serving certificate. The leader times each step itself: it must have
- * seen the same tokens, and only the current one in use, for the whole overlap.
+ * Rotates the tokens with the serving certificate. The leader times each step itself: it must have seen the same tokens, and
+ * only the current one in use, for the whole overlap.
  */
 export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
   const { client, namespace, overlapMs, now, random, log } = rotation;
@@ -166,7 +153,10 @@ export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
     const left = settled.since + overlapMs - now();
     if (left > 0 || inUse.some((token) => token !== tokens.current))
       return again(Math.min(RECHECK_MS, Math.max(left, 1_000)));
-    const next = nextPathTokens(tokens, await readCertificateId(client, namespace, signal), random);
+    const serving = await client.get<Secret>(secrets, { namespace, name: SERVING_SECRET }, { signal });
+    const certificate = serving?.data?.[TLS_CERT_KEY];
+    const id = certificate === undefined ? undefined : createHash('sha256').update(certificate).digest('hex');
+    const next = nextPathTokens(tokens, id, random);
     if (next === undefined) return again(Math.min(RECHECK_MS, Math.max(overlapMs, 1_000)));
     await write(live, next, signal);
     log.info(
@@ -177,17 +167,6 @@ export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
   };
 }
 
-async function readCertificateId(
-  client: Pick<KubeClient, 'get'>,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const serving = await client.get<Secret>(secrets, { namespace, name: SERVING_SECRET }, { signal });
-  const certificate = serving?.data?.[TLS_CERT_KEY];
-  return certificate === undefined ? undefined : createHash('sha256').update(certificate).digest('hex');
-}
-
-/** On the leader. */
 export function startPathRotation(
   context: Context,
   paths: Pick<AcceptedPaths, 'onChange'>,

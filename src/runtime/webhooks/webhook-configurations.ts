@@ -45,45 +45,36 @@ export interface WebhookConfigurationsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly policies: () => readonly CompiledPolicy[];
   readonly handlers: readonly CompiledHandler[];
-  /** The checks that the webhook leaves to the API server. */
   readonly releaseOf: ReleaseOf;
   /** Base64 PEM; undefined until there is an authority. */
   readonly caBundle: () => string | undefined;
-  /** Undefined until the Secret with the path tokens exists. */
   readonly pathToken: () => string | undefined;
   readonly target: ReturnType<typeof configurationTarget>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   /** The rules of policies that stay in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
-  /** Why the first installation must wait, for users; undefined: install. */
   readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
   readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner'>;
-  /** Called after each reconcile: what the creation of a configuration waits for. */
   readonly onWaiting: (reason: string | undefined) => void;
-  /** Called after each reconcile with the messages of the API server about webhooks that it refuses, by name. */
   readonly onRefused: (refused: ReadonlyMap<string, string>) => void;
-  readonly now: () => Date;
-  /** By the clock of the API server. */
   readonly serverNow: () => Date;
   readonly log: Log;
 }
 
 /** Without the configurations nothing is enforced, so the leader also reads them at this interval, in milliseconds. */
 const RECHECK_MS = 60_000;
-/** How soon to look for an authority that does not exist yet, in milliseconds. */
 const NO_AUTHORITY_MS = 500;
-/** How soon to look again whether the configurations may be created, in milliseconds. */
 const NOT_SERVING_MS = 1_000;
 
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
-  const { handlers, target, detectors, now, serverNow } = options;
+  const { handlers, target, detectors, serverNow } = options;
   return async (_key, signal) => {
     const [caBundle, pathToken] = [options.caBundle(), options.pathToken()];
-    if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, now());
+    if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, serverNow());
     const reason = await options.waitsFor(signal);
     if (reason !== undefined) {
       options.onWaiting(reason);
-      return requeueIn(NOT_SERVING_MS, now());
+      return requeueIn(NOT_SERVING_MS, serverNow());
     }
     const owner = await options.installation.owner(signal);
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
@@ -104,20 +95,17 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     options.onRefused(
       new Map(states.flatMap((state) => (state.kind === 'installed' ? [...state.refused] : []))),
     );
-    if (withheld !== undefined) return requeueIn(NOT_SERVING_MS, now());
+    if (withheld !== undefined) return requeueIn(NOT_SERVING_MS, serverNow());
     const expiries = states.flatMap((state) =>
       state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],
     );
-    return requeueIn(Math.min(RECHECK_MS, ...expiries.map((ms) => Math.max(0, ms) + 100)), now());
+    return requeueIn(Math.min(RECHECK_MS, ...expiries.map((ms) => Math.max(0, ms) + 100)), serverNow());
   };
 }
 
 type Ensured =
-  /** Not created, because nobody would serve it. */
   | { readonly kind: 'withheld'; readonly reason: string }
-  /** The messages of the API server about webhooks that it refuses, by name. */
   | { readonly kind: 'installed'; readonly refused: ReadonlyMap<string, string> }
-  /** A development session writes the configuration until it expires. */
   | { readonly kind: 'lent'; readonly session: DevSession };
 
 async function ensure(
@@ -168,7 +156,6 @@ function nextOf(
   return { ...live, metadata: { ...metadata, labels }, webhooks };
 }
 
-/** The API server leaves out an empty list. */
 const isSame = (live: LiveWebhookConfiguration, next: LiveWebhookConfiguration): boolean =>
   isDeepStrictEqual(writtenOf(live), writtenOf(next));
 
@@ -207,6 +194,7 @@ export function startWebhookConfigurations(
     context,
     {
       name: 'webhook-configurations',
+      serverNow: serverClock.now,
       key: WEBHOOK_CONFIGURATION_NAME,
       on: [
         registry.subscribe,
@@ -234,7 +222,6 @@ export function startWebhookConfigurations(
         installation,
         onWaiting,
         onRefused,
-        now: () => new Date(),
         serverNow: serverClock.now,
         log,
       }),

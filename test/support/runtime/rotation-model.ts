@@ -18,7 +18,7 @@ import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { issueServingCert, OutsideConstraints, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
-import { createRootEvidence } from '../../../src/runtime/injection/target-store.ts';
+import { createTargetRecords } from '../../../src/runtime/injection/target-store.ts';
 import { CA_SECRET, createCaOwner } from './ca-owner.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
@@ -131,13 +131,13 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     world.leaves.flatMap((leaf) => (leaf === undefined ? [] : [{ metadata: servingSecretMetadata }]));
   /** What the injectors know about the targets. */
   const evidence = () => {
-    const all = createRootEvidence(() => undefined);
+    const all = createTargetRecords([], () => undefined);
     const rootsIn = (bundle: string) =>
       new Set(bundle === '' ? [] : splitCertificates(bundle).map(({ fingerprint256 }) => fingerprint256));
     for (const [index, bundle] of [...world.targets, world.contended].entries())
-      all.set(`target ${index}`, { roots: rootsIn(bundle), canVeto: true });
-    all.contend(`target ${world.targets.length}`, true);
-    all.set('target of a tenant', { roots: new Set(), canVeto: false });
+      all.trust(`ConfigMap ${index}`, { roots: rootsIn(bundle), canVeto: true });
+    all.report('ConfigMap', String(world.targets.length), 'contended');
+    all.trust('target of a tenant', { roots: new Set(), canVeto: false });
     return all;
   };
   const clockOf = (leader: Leader) => () => new Date(world.now + leader.skewMs);

@@ -13,15 +13,14 @@ import {
 } from '../../../src/pki/serving-certs/request.ts';
 import { LEAF_PURPOSES, type LeafPurpose } from '../../../src/pki/x509/certificate-fields.ts';
 import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
-import { createCertInventory, type CertInventory } from '../../../src/runtime/certificates/cert-inventory.ts';
+import { createCertInventory } from '../../../src/runtime/certificates/serving-cert-stores.ts';
 import {
   createContendedSecrets,
-  type ContendedSecrets,
-} from '../../../src/runtime/certificates/contended-secrets.ts';
-import type { ServingCertsContext } from '../../../src/runtime/certificates/serving-cert-task.ts';
+  type ServingCertsContext,
+} from '../../../src/runtime/certificates/serving-cert-task.ts';
 import { createServingCertsReconciler } from '../../../src/runtime/certificates/serving-certs.ts';
 import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
-import { ApiError, createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
+import { ApiError, createEvents, createObjects, NEVER, silent } from './fixtures.ts';
 
 export const NAMESPACE = 'prod';
 
@@ -32,30 +31,26 @@ export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 're
   readonly requests?: Partial<ServingCertsContext['requests']>;
 };
 
-export interface ServingCertsWorld {
-  authority: Authority | undefined;
-  now: Date;
-  rules: RequestRules;
-  readonly services: Map<string, Service>;
-  readonly secrets: Objects<Secret>;
-  readonly events: ReturnType<typeof createEvents>;
-  readonly inventory: CertInventory;
-  readonly contended: ContendedSecrets;
-  /** Numbers of requests to the API server, and of generated keys. */
-  readonly calls: { keys: number; reads: number; deletes: number; annotated: number };
-  readonly observed: string[];
-  /** The stores are never stale, unless `change` replaces their functions. */
-  readonly reconciler: (change?: Change) => Reconcile;
-  readonly run: (service: string, change?: Change) => Promise<ReconcileResult>;
-  /** Default name: `db-tls`, as in {@link serviceNamed}. */
-  readonly secret: (name?: string) => Secret | undefined;
-  /** The content of a file in a Secret; empty if it is missing. */
-  readonly file: (key: string, name?: string) => Buffer;
-  readonly leaf: (name?: string) => X509Certificate;
-  readonly add: (service: Service) => void;
-}
+export type ServingCertsWorld = ReturnType<typeof createWorld>;
 
-export function createWorld(authority: Authority, now: Date): ServingCertsWorld {
+const RULES: RequestRules = {
+  clusterDomain: 'cluster.local',
+  dnsSuffixes: [],
+  shortNames: false,
+  clusterIPs: false,
+  namespaceSuffixes: new Map<string, string>(),
+  nameConstraints: false,
+  maxLifetimeMs: 365 * 86_400_000,
+  renewAfter: 66,
+  openshift: false,
+};
+
+export function createWorld(authority: Authority, now: Date) {
+  const state: { authority: Authority | undefined; now: Date; rules: RequestRules } = {
+    authority,
+    now,
+    rules: RULES,
+  };
   const services = new Map<string, Service>();
   const secrets = createObjects<Secret>();
   const events = createEvents();
@@ -68,6 +63,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     return secret !== undefined && isServing(secret) ? toStoredSecret(secret) : undefined;
   };
   const allStored = () => secrets.list().filter(isServing).map(toStoredSecret);
+  const add = (service: Service) => void services.set(keyOf(service.metadata?.name ?? ''), service);
   let steady: Reconcile | undefined;
 
   const client = {
@@ -92,7 +88,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
       calls.annotated++;
       const service = services.get(keyOf(name));
       const { metadata } = patch as { metadata: { annotations: Record<string, string | null> } };
-      if (service !== undefined) world.add(annotated(service, metadata.annotations));
+      if (service !== undefined) add(annotated(service, metadata.annotations));
       return Promise.resolve(service as never);
     },
   };
@@ -108,68 +104,48 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     secretsOf: (key: string) => allStored().filter((secret) => keyOf(markedService(secret) ?? '') === key),
   };
   const requests = {
-    request: (wanted: Service, purpose: LeafPurpose) => servingCertRequest(wanted, world.rules, purpose),
-    claimOf: (wanted: Service, purpose?: LeafPurpose) => claimed(wanted, world.rules, purpose),
+    request: (wanted: Service, purpose: LeafPurpose) => servingCertRequest(wanted, state.rules, purpose),
+    claimOf: (wanted: Service, purpose?: LeafPurpose) => claimed(wanted, state.rules, purpose),
     claims: (wanted: Service) =>
-      LEAF_PURPOSES.flatMap((purpose) => claimed(wanted, world.rules, purpose) ?? []),
+      LEAF_PURPOSES.flatMap((purpose) => claimed(wanted, state.rules, purpose) ?? []),
   };
 
-  const world: ServingCertsWorld = {
-    authority,
-    now,
-    rules: {
-      clusterDomain: 'cluster.local',
-      dnsSuffixes: [],
-      shortNames: false,
-      clusterIPs: false,
-      namespaceSuffixes: new Map<string, string>(),
-      nameConstraints: false,
-      maxLifetimeMs: 365 * 86_400_000,
-      renewAfter: 66,
-      openshift: false,
-    },
-    services,
-    secrets,
-    events,
-    calls,
-    observed,
-    contended: createContendedSecrets(),
-    inventory: createCertInventory(stores, () => world.authority),
-    secret: (name = 'db-tls') => secrets.read(keyOf(name)),
-    file: (key, name) => Buffer.from(world.secret(name)?.data?.[key] ?? '', 'base64'),
-    leaf: (name) => new X509Certificate(world.file('tls.crt', name)),
-    add: (service) => void services.set(keyOf(service.metadata?.name ?? ''), service),
-    run: (name, change) => {
-      steady ??= world.reconciler();
-      return (change === undefined ? steady : world.reconciler(change))(keyOf(name), NEVER);
-    },
-    reconciler: (change = {}) =>
-      createServingCertsReconciler({
-        onRemoval: 'retain',
-        get openshift() {
-          return world.rules.openshift;
-        },
-        authority: () => world.authority,
-        extendTrust: () => undefined,
-        inventory: world.inventory,
-        contended: world.contended,
-        pacer: { take: () => true, forget: () => undefined },
-        serverClock: { now: () => world.now, skewMs: () => 0 },
-        generateKeyPair: (algorithm) => {
-          calls.keys++;
-          return generateKeyPair(algorithm);
-        },
-        randomSerial,
-        record: events.record,
-        observe: (result, reason) => void observed.push(`${result} ${reason}`),
-        log: silent,
-        ...change,
-        client: { ...client, ...change.client },
-        stores: { ...stores, ...change.stores },
-        requests: { ...requests, ...change.requests },
-      }),
+  const secret = (name = 'db-tls') => secrets.read(keyOf(name));
+  /** The content of a file in a Secret; empty if it is missing. */
+  const file = (key: string, name?: string) => Buffer.from(secret(name)?.data?.[key] ?? '', 'base64');
+  const contended = createContendedSecrets();
+  const inventory = createCertInventory(stores, () => state.authority);
+  /** The stores are never stale, unless `change` replaces their functions. */
+  const reconciler = (change: Change = {}): Reconcile =>
+    createServingCertsReconciler({
+      onRemoval: 'retain',
+      openshift: state.rules.openshift,
+      authority: () => state.authority,
+      extendTrust: () => undefined,
+      inventory,
+      contended,
+      pacer: { take: () => true, forget: () => undefined },
+      serverClock: { now: () => state.now, skewMs: () => 0 },
+      generateKeyPair: (algorithm) => {
+        calls.keys++;
+        return generateKeyPair(algorithm);
+      },
+      randomSerial,
+      record: events.record,
+      observe: (result, reason) => void observed.push(`${result} ${reason}`),
+      log: silent,
+      ...change,
+      client: { ...client, ...change.client },
+      stores: { ...stores, ...change.stores },
+      requests: { ...requests, ...change.requests },
+    });
+  const run = (name: string, change?: Change): Promise<ReconcileResult> => {
+    steady ??= reconciler();
+    return (change === undefined ? steady : reconciler(change))(keyOf(name), NEVER);
   };
-  return world;
+  const leaf = (name?: string) => new X509Certificate(file('tls.crt', name));
+  const world = { services, secrets, events, inventory, contended, calls, observed, reconciler, run };
+  return Object.assign(state, { ...world, secret, file, leaf, add });
 }
 
 function claimed(service: Service, rules: RequestRules, purpose?: LeafPurpose) {

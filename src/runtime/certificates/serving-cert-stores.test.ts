@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest';
-
-import type { Authority } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { toStoredSecret } from '../../pki/serving-certs/facts.ts';
-import { createCertInventory } from './cert-inventory.ts';
 import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
+import { resolveConfig } from '../../config/config.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { createGeneration } from '../../pki/authority/generation.ts';
+import { signTrial } from '../../pki/authority/trial.ts';
+import { toStoredSecret } from '../../pki/serving-certs/facts.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { createCertInventory, domainsOfNewCa, trialScope } from './serving-cert-stores.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const first = await firstAuthority(start);
@@ -34,24 +37,6 @@ test('the certs of a generation are counted until the last one is replaced', asy
   expect(counts()).toEqual([0, 3]);
 });
 
-test.each([
-  ['the store is synced', { synced: () => false }],
-  ['an authority exists', { authority: () => undefined }],
-])('until %s no cert is counted', (_what, change) => {
-  const { synced, authority } = { synced: () => true, authority: () => first, ...change };
-  const stores = { secrets: () => [], secret: () => undefined, claimants: () => [], synced };
-  const inventory = createCertInventory(stores, authority);
-  expect(inventory.all()).toEqual([]);
-});
-
-test('a cert of an unknown generation is counted once the generation is known', async () => {
-  const world = await worldWith(second, 'a');
-  world.authority = first;
-  expect(world.inventory.all()).toMatchObject([{ generation: undefined }]);
-  world.authority = second;
-  expect(world.inventory.all()).toMatchObject([{ generation: idOf(second) }]);
-});
-
 test('thousands of certs are checked in batches', async () => {
   const { chain, keyPair } = await serverOf(first, start);
   const data = { 'tls.crt': base64(chain), 'tls.key': base64(keyPair.privateKey) };
@@ -74,4 +59,30 @@ test('a Secret whose ca.crt lacks the root of a new generation is known, unless 
   world.services.delete('prod/b');
   expect(lagging()).toEqual(['Secret prod/c-tls']);
   expect(world.inventory.secretsWithout('unknown')).toBeUndefined();
+});
+
+type Settings = Parameters<typeof trialScope>[0];
+
+const defaults = resolveConfig({}, {});
+const plain: Settings = { ...defaults, ca: { ...defaults.ca, nameConstraints: true } };
+
+test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
+  ['the default settings', {}, undefined],
+  ['short names, which certs of such a CA never have', { shortNames: true }, undefined],
+  ['a domain of its own', { dnsSuffixes: ['apps.example.com'] }, undefined],
+  ['a domain for one namespace', { namespaceSuffixes: new Map([['shop.example.com', 'shop']]) }, undefined],
+  ['another cluster domain', {}, 'k8s.example.com'],
+])('a new CA with name constraints passes its trial with %s', async (_what, change, clusterDomain) => {
+  const config = { ...plain, clusterDomain, servingCerts: { ...plain.servingCerts, ...change } };
+  const keyPair = await generateKeyPair('ECDSA-P256');
+  const now = new Date();
+  const pending = await createGeneration({
+    keyPair,
+    serial: randomSerial(),
+    now,
+    domains: domainsOfNewCa(config),
+  });
+  expect(await signTrial(pending, trialScope(config, []), now)).toContain('BEGIN CERTIFICATE');
+  const other = { ...config, servingCerts: { ...config.servingCerts, dnsSuffixes: ['example.org'] } };
+  await expect(signTrial(pending, trialScope(other, []), now)).rejects.toThrow('exclude name.example.org');
 });

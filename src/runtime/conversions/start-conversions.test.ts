@@ -1,0 +1,220 @@
+import { containing, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { Converter } from '../../admission/conversion/converter.ts';
+import type { Definition } from '../../admission/conversion/definition.ts';
+import { compiled, policyOf, threeVersions } from '../../../test/support/admission/conversion.ts';
+import type { ConversionPolicy, ConversionPolicySpec } from '../../api/conversion-policy.ts';
+import {
+  createConversionRegistry,
+  type ConversionRegistry,
+  type ConversionState,
+  createConversionsReconciler,
+  type DefinitionRead,
+  createConversionStatusReconciler,
+} from './start-conversions.ts';
+
+const now = new Date('2026-11-21T12:00:00Z');
+
+let policies: Map<string, ConversionPolicy>;
+let read: DefinitionRead;
+let handlers: Map<string, string>;
+let registry: ConversionRegistry;
+let changes: number;
+
+beforeEach(() => {
+  policies = new Map();
+  put('servers', 1);
+  define(threeVersions());
+  handlers = new Map();
+  restart();
+});
+
+/** Starts a replica with an empty registry. */
+function restart(): void {
+  registry = createConversionRegistry(
+    [],
+    () => 'Server',
+    () => [],
+  );
+  changes = 0;
+  registry.subscribe(() => (changes += 1));
+}
+
+function define(definition: Definition | undefined): void {
+  read = { kind: 'read', definition };
+}
+
+function put(name: string, generation: number, spec: Partial<ConversionPolicySpec> = {}): void {
+  policies.set(name, { ...policies.get(name), ...policyOf(spec, name, generation) });
+}
+
+const BROKEN: Partial<ConversionPolicySpec> = {
+  versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.uid' } }] }, { name: 'v3' }],
+};
+
+const reconcile = (name = 'servers') =>
+  createConversionsReconciler({
+    policies: { get: (key) => policies.get(key), list: () => [...policies.values()] },
+    definition: () => Promise.resolve(read),
+    handler: ({ resource }) => handlers.get(resource),
+    registry,
+    now: () => now,
+    log: silent,
+  })(name, NEVER);
+
+const state = (name = 'servers') => registry.get(name);
+
+test('running twice changes nothing the second time', async () => {
+  await reconcile();
+  await reconcile();
+  expect(changes).toBe(1);
+  put('servers', 2, BROKEN);
+  await reconcile();
+  await reconcile();
+  expect(changes).toBe(2);
+});
+
+describe('a change of the definition', () => {
+  test('to a new schema changes what a version can hold', async () => {
+    await reconcile();
+    const before = state()?.inForce;
+    define(threeVersions({ preserveUnknownFields: true }));
+    await reconcile();
+    expect(state()?.inForce).not.toBe(before);
+    expect(changes).toBe(2);
+  });
+
+  test('to a missing definition keeps the converter until it is back', async () => {
+    await reconcile();
+    define(undefined);
+    await reconcile();
+    expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'UnknownTarget' } });
+    define(threeVersions());
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined });
+  });
+
+  test('that cannot be read is retried', async () => {
+    read = { kind: 'unread' };
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 5_000) });
+    expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'DefinitionNotRead' } });
+  });
+});
+
+describe('the status', () => {
+  const written: ConversionPolicy['status'][] = [];
+  beforeEach(() => {
+    written.length = 0;
+  });
+  const report = () =>
+    createConversionStatusReconciler(
+      {
+        replaceStatus: (_kind, policy) => {
+          const live = policy as unknown as ConversionPolicy; // the only kind that this controller writes
+          written.push(live.status);
+          policies.set(live.metadata.name ?? '', live);
+          return Promise.resolve(policy);
+        },
+      },
+      policies,
+      registry,
+      { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+      () => now,
+    )('servers', NEVER);
+
+  test('is not written while the definition cannot be read', async () => {
+    read = { kind: 'unread' };
+    await reconcile();
+    await report();
+    expect(written).toEqual([]);
+  });
+
+  test('of a policy that loses to another one drops its version in force', async () => {
+    await reconcile();
+    await report();
+    handlers.set('servers', 'handler servers');
+    await reconcile();
+    await report();
+    expect(written[1]).not.toHaveProperty('inForce');
+  });
+});
+
+describe('a lookup', () => {
+  const GROUP = 'infra.example.com';
+  const SERVERS = { group: GROUP, resource: 'servers' };
+  const NAME = 'servers.infra.example.com';
+  const inForce = compiled();
+  const stateOf = (change: Partial<ConversionState> = {}): ConversionState => ({
+    inForce,
+    problem: undefined,
+    generation: 1,
+    target: SERVERS,
+    definition: inForce.definition,
+    ...change,
+  });
+  const broken = (reason: string) =>
+    stateOf({ inForce: undefined, problem: { reason, message: 'spec.x: no' } });
+  const converter = (resource: string, name = `handler ${resource}`): Converter => {
+    const target = { group: GROUP, resource };
+    return { name, target, versions: undefined, convert: (object) => object };
+  };
+  const create = (
+    converters: readonly Converter[] = [],
+    notCompiled: (group: string) => readonly string[] | undefined = () => [],
+  ) =>
+    createConversionRegistry(
+      converters,
+      ({ group, resource }) => (group === GROUP ? { servers: 'Server', racks: 'Rack' }[resource] : undefined),
+      notCompiled,
+    );
+  const lookUp = (kind = 'Server', definition?: string, group = GROUP) =>
+    registry.lookUp({ group, kind, definition });
+
+  test.each<[string, ConversionState | undefined, string, string | undefined, string, string]>([
+    ['finds a policy by the kind of the objects', stateOf(), 'Server', undefined, GROUP, ''],
+    ['finds a policy by the name in the path', stateOf(), 'Server', NAME, GROUP, ''],
+    ['of another kind', stateOf(), 'Rack', undefined, GROUP, 'no handler for kind Rack of infra.example.com'],
+    ['of another group', stateOf(), 'Server', undefined, 'x.example.com', 'no handler for kind Server of x'],
+    ['of another definition', stateOf(), 'Server', 'racks.infra.example.com', GROUP, 'no handler for kind'],
+    ['with a wrong path', stateOf(), 'Rack', NAME, GROUP, `/convert/${NAME}, which converts Server, for`],
+    [
+      'of a policy that never compiled',
+      broken('InvalidPath'),
+      'Server',
+      undefined,
+      GROUP,
+      'InvalidPath: spec.x',
+    ],
+    ['without a definition', broken('DefinitionNotRead'), 'Server', NAME, GROUP, 'unready'],
+  ])('%s', (_what, known, kind, definition, group, message) => {
+    registry = create();
+    if (known !== undefined) registry.set('servers', known);
+    const expected = { kind: 'none', message: containing(message) };
+    const found = { kind: 'found', converter: inForce.converter };
+    const unready = { kind: 'unready' };
+    expect(lookUp(kind, definition, group)).toMatchObject(
+      message === '' ? found : message === 'unready' ? unready : expected,
+    );
+  });
+
+  test('is not ready until all policies of the group are read', () => {
+    registry = create([], () => undefined);
+    expect(lookUp()).toMatchObject({ kind: 'unready', message: containing('read the ConversionPolicies') });
+    registry = create([], (group) => (group === GROUP ? ['ConversionPolicy servers'] : []));
+    expect(lookUp()).toMatchObject({ kind: 'unready', message: containing('read ConversionPolicy servers') });
+    expect(lookUp('Server', undefined, 'other')).toMatchObject({ kind: 'none' });
+    registry.set('servers', stateOf());
+    expect(lookUp()).toMatchObject({ kind: 'found' });
+  });
+
+  test('prefers handlers, of which two for one kind prevent the start', () => {
+    registry = create([converter('racks'), converter('servers')]);
+    registry.set('servers', stateOf());
+    expect(lookUp('Rack')).toMatchObject({ converter: { name: 'handler racks' } });
+    expect(lookUp()).toMatchObject({ converter: { name: 'handler servers' } });
+    expect(() => create([converter('racks'), converter('racks', 'handler other')])).toThrow(
+      'handler racks and handler other both convert racks.infra.example.com: remove one of them',
+    );
+  });
+});
