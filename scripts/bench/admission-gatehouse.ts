@@ -7,9 +7,8 @@ import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/c
 import { DATACENTERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { createLog, withDebugIfEnabled } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
-import { createTargets } from '../../src/runtime/policies/targets.ts';
 import { emptyWorld } from '../../test/support/admission/policy.ts';
-import { createWorld } from '../../src/runtime/policies/world.ts';
+import { createWorld, createTargets } from '../../src/runtime/policies/world.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';

@@ -11,7 +11,6 @@ import { followOwnSecrets, readWebhookReplicas } from '../runtime/own-state/own-
 import { runProcess, type ProcessOptions, type StatusPage } from './process.ts';
 
 export interface ControllersOptions extends ProcessOptions {
-  /** Called with `--status-page`. */
   readonly statusPage: (config: ControllersConfig, log: Logger) => StatusPage;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The leader election, and the composition root of the leader: all writing controllers. Their client stops once the lease
- * may have expired.
- */
+/** The leader election, and all writing controllers. Their client stops once the lease may have expired. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
@@ -26,11 +23,11 @@ import { startExceptionStatus } from '../runtime/policies/policy-exceptions.ts';
 import { startPolicyStatus } from '../runtime/policies/policy-status.ts';
 import { startReadRecords } from '../runtime/policies/read-records.ts';
 import { startNativePolicies } from '../runtime/native/native-policies.ts';
-import { startDeletionActions } from '../runtime/references/start-deletion-actions.ts';
+import { startDeletionActions } from '../runtime/references/deletion-actions.ts';
 import { startPolicyReports } from '../runtime/reports/policy-reports.ts';
 import { startShareState } from '../runtime/own-state/own-state.ts';
 import { startOwnSweeps } from '../runtime/restores/own-sweeps.ts';
-import { startRehearsalFigures } from '../runtime/restores/rehearsal-figures.ts';
+import { startRehearsalFigures } from '../runtime/restores/restore-kinds.ts';
 import { startRestores } from '../runtime/restores/restore-windows.ts';
 import type { Replica } from './replica.ts';
 import {
@@ -80,7 +77,6 @@ export function campaign(
   return election.run({ onStart }, signal);
 }
 
-/** Resolves when the signal has aborted and the last reconcile has ended. */
 async function lead(
   following: Context<ControllersConfig>,
   replica: Replica,
@@ -128,7 +124,6 @@ async function lead(
   ]);
 }
 
-/** Status, audit and webhook configurations of AdmissionPolicies. */
 function startPolicies(
   context: LeaderContext,
   replica: Replica,
@@ -142,7 +137,9 @@ function startPolicies(
   const audited = createListeners<[name: string]>();
   audited.add(news.tell);
   const audit = startPolicyAudit(context, replica, audited.tell, signal);
-  const reports = audit.findings && startPolicyReports(context, registry, audit.findings, signal);
+  const reports = context.config.policyReports
+    ? startPolicyReports(context, registry, audit.audits, signal)
+    : undefined;
   if (reports !== undefined) audited.add(reports.refresh);
   const native = context.config.compilePolicies
     ? startNativePolicies(context, replica, installation, news.tell, signal)
@@ -170,7 +167,6 @@ function startPolicies(
   return { stopped: Promise.all(running.map(({ stopped }) => stopped)) };
 }
 
-/** Why the API server does not call the webhooks of a policy. */
 function createRefusals(log: Context['log'], onChange: () => void) {
   let refused: ReadonlyMap<string, string> = new Map();
   let waiting: string | undefined;
@@ -210,7 +206,6 @@ interface CompiledPolicies {
   readonly registry: Pick<Replica['registry'], 'subscribe'>;
 }
 
-/** Resolves when this replica has compiled every policy that it knows. */
 export async function whenCompiled(
   { policies, records, checks, registry }: CompiledPolicies,
   signal: AbortSignal,

@@ -10,11 +10,9 @@ import type { StatusPageOptions } from '../server/status-page/status-page.ts';
 import { watchClockSkew } from '../runtime/clock-skew.ts';
 import { type Connected, connect, type Context } from '../runtime/context.ts';
 import { openHandlers, startHandlers, type Handlers } from '../runtime/handlers/handlers.ts';
-import type { Loaded } from '../runtime/handlers/load-handlers.ts';
 import { createLog } from '../runtime/log.ts';
 import { openTracing } from '../runtime/tracing.ts';
 
-/** Content and access rules of the status page. */
 export interface StatusPage {
   readonly options: StatusPageOptions;
   /** Called once the API server has been reached. Until then the page asks visitors to retry. */
@@ -22,24 +20,19 @@ export interface StatusPage {
 }
 
 export interface ProcessOptions {
-  /** Sentences about the settings, for the log. */
   readonly notices?: readonly string[] | undefined;
   /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
   readonly connection?: (() => Connection) | undefined;
-  /** The file for the log. Default: stdout. */
   readonly logFile?: string | undefined;
   /** Aborts to stop the process. Default: on SIGTERM or SIGINT. */
   readonly draining?: AbortSignal | undefined;
 }
 
-/** What not every process has. */
 interface Extras {
   readonly statusPage?: ((log: Logger) => StatusPage) | undefined;
-  /** Whether the admission histogram has exemplars. */
   readonly exemplars?: boolean;
 }
 
-/** What a process has once it is connected. */
 export interface Process<Settings extends SharedConfig = SharedConfig> {
   readonly connected: Connected<Settings>;
   readonly handlers: Handlers;
@@ -47,7 +40,6 @@ export interface Process<Settings extends SharedConfig = SharedConfig> {
   readonly checkReadiness: (checks: Readonly<Record<string, HealthCheck>>) => void;
   /** Aborts when the process shall end: it finishes the requests that still arrive. */
   readonly draining: AbortSignal;
-  /** Aborts when `work` has ended. */
   readonly shutdown: AbortSignal;
 }
 
@@ -74,8 +66,24 @@ export async function runProcess<Settings extends SharedConfig>(
     const loaded = await openHandlers(config.handlers, { metrics, log }, ended.signal);
     const connection = options.connection?.() ?? (await loadConnection(config));
     const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
-    statusPage?.open(connected.context, connection.server);
-    await runConnected(connected, loaded, ready, draining, work);
+    const { context, close } = connected;
+    statusPage?.open(context, connection.server);
+    const shutdown = new AbortController();
+    watchClockSkew(context.serverClock, metrics, log, shutdown.signal);
+    const checkReadiness: Process['checkReadiness'] = (checks) => {
+      Object.assign(ready, {
+        start: () => undefined,
+        ...checks,
+        shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
+      } satisfies Record<string, HealthCheck>);
+    };
+    try {
+      const handlers = startHandlers(context, loaded, shutdown.signal);
+      await work({ connected, handlers, checkReadiness, draining, shutdown: shutdown.signal });
+    } finally {
+      shutdown.abort(new Error('shutting down'));
+      await close();
+    }
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -84,37 +92,6 @@ export async function runProcess<Settings extends SharedConfig>(
     await tracing?.close();
   }
   log.info({}, 'stopped');
-}
-
-async function runConnected<Settings extends SharedConfig>(
-  connected: Connected<Settings>,
-  loaded: Loaded,
-  ready: Record<string, HealthCheck>,
-  draining: AbortSignal,
-  work: (process: Process<Settings>) => Promise<void>,
-): Promise<void> {
-  const { context, close } = connected;
-  const { metrics, serverClock, log } = context;
-  const shutdown = new AbortController();
-  watchClockSkew(serverClock, metrics, log, shutdown.signal);
-  try {
-    await work({
-      connected,
-      handlers: startHandlers(context, loaded, shutdown.signal),
-      checkReadiness: (checks) => {
-        Object.assign(ready, {
-          start: () => undefined,
-          ...checks,
-          shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
-        } satisfies Record<string, HealthCheck>);
-      },
-      draining,
-      shutdown: shutdown.signal,
-    });
-  } finally {
-    shutdown.abort(new Error('shutting down'));
-    await close();
-  }
 }
 
 function drainOnSignal(log: Logger): AbortSignal {

@@ -5,9 +5,8 @@ import type { AccessSubject } from '../kube/access.ts';
 import { createClient } from '../kube/client.ts';
 import { windowState } from '../restore/window.ts';
 import { createAccessReviews, createAccessAnswers } from '../runtime/access-reviews.ts';
-import { createClaims, createNamespaceCheck } from '../runtime/claims/claims.ts';
+import { createClaims, createNamespaceCheck, createIntents } from '../runtime/claims/claims.ts';
 import { startHeldIntents } from '../runtime/claims/held-intents.ts';
-import { createIntents } from '../runtime/claims/intents.ts';
 import { startUnsettledClaims, createUnsettledClaims } from '../runtime/claims/unsettled-claims.ts';
 import type { Context } from '../runtime/context.ts';
 import { startController } from '../runtime/controller.ts';
@@ -22,13 +21,18 @@ import {
   watchPolicyExceptions,
 } from '../runtime/policies/policy-exceptions.ts';
 import { createGoverned } from '../runtime/policies/governed.ts';
-import { createOwners, createWorld, withinReach, withoutOwnSecrets } from '../runtime/policies/world.ts';
+import {
+  createOwners,
+  createWorld,
+  withinReach,
+  withoutOwnSecrets,
+  createTargets,
+} from '../runtime/policies/world.ts';
 import { createPoliciesReconciler } from '../runtime/policies/policies.ts';
 import { createPolicyRegistry } from '../runtime/policies/policy-registry.ts';
-import { createPolicyWarnings } from '../runtime/policies/policy-warnings.ts';
+import { createPolicyWarnings } from '../runtime/policies/author-review.ts';
 import { createReadAccess } from '../runtime/policies/read-access.ts';
 import { READS_SECRET } from '../runtime/policies/read-records.ts';
-import { createTargets } from '../runtime/policies/targets.ts';
 import { ADMISSION_POLICIES } from '../runtime/resources.ts';
 import {
   createAwaitWindow,
@@ -49,14 +53,12 @@ const POLICY_WORKERS = 16;
 export type Replica = ReturnType<typeof startReplica>;
 
 export interface ReplicaParts extends OwnState {
-  /** Whether a user is the leader, whose writes are trusted. */
   readonly isOurs: (username: string) => boolean;
   /** `claims`: UniqueClaims only. The controllers create the RestoreWindows. */
   readonly mayWrite: 'claims' | 'everything';
   readonly dryRun: DryRun;
   /** Whether a review of a policy that cannot be enforced as it is refuses the policy. */
   readonly strictPolicies: boolean;
-  /** The account of the webhook replicas, if this process does not serve webhooks. */
   readonly webhookReplicas?: () => Promise<AccessSubject | undefined>;
 }
 
@@ -80,12 +82,8 @@ export function startReplica(
   const exceptions = watchPolicyExceptions(context, signal);
   const webhooks = watchInstalledWebhooks(context, signal);
   const targets = createTargets(context, signal);
-  const governed = createGoverned(
-    { ...context.exact, rollbacks, namespaces, log },
-    discovery,
-    ownNamespace,
-    signal,
-  );
+  const exactly = { ...context.exact, rollbacks, namespaces, log };
+  const governed = createGoverned(exactly, discovery, ownNamespace, signal);
 
   // What is in force
   const environment = { ownNamespace, grants: exceptions.grants };
@@ -93,21 +91,14 @@ export function startReplica(
   const registry = createPolicyRegistry(monotonic, { policies, environment });
   const releases = startReleases(context, { registry, policies, detectors }, signal);
   registry.leave(releases.of);
-  const canRead = createReadAccess(patient, { ...context, webhookReplicas }, monotonic);
-  startController(
-    context,
-    {
-      name: 'policies',
-      objects: policies,
-      on: [records.onChange],
-      concurrency: POLICY_WORKERS,
-      reconcile: createPoliciesReconciler({
-        ...{ policies: policies.store, targets, registry, records, now, log },
-        ...{ canRead, dryRun, ...compiling },
-      }),
-    },
-    signal,
-  );
+  const canRead = createReadAccess(patient, context, monotonic, webhookReplicas);
+  const reconcile = createPoliciesReconciler({
+    ...{ policies: policies.store, targets, registry, records, now, log },
+    ...{ canRead, dryRun, ...compiling },
+  });
+  const on = [records.onChange];
+  const options = { name: 'policies', objects: policies, on, concurrency: POLICY_WORKERS, reconcile };
+  startController(context, options, signal);
   registry.subscribe(() => {
     // Also the kinds of policies that are not in force yet: they may be waiting for these lists.
     targets.keepOnly([

@@ -18,7 +18,6 @@ import { runProcess } from './process.ts';
 import { statusPageOf, type ControllersOptions } from './controllers.ts';
 import { drained, readClientTrust, startWebhooks, type Webhooks } from './webhooks.ts';
 
-/** What the command line supplies. */
 export interface ServeOptions extends ControllersOptions {
   /** With `--dev-url`, runs instead of the leader election. */
   readonly devSession: (

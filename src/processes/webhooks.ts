@@ -78,7 +78,6 @@ export async function drained(draining: AbortSignal, delayMs: number): Promise<v
 
 type Admission = Pick<WebhookServerOptions, 'mutate' | 'validate'>;
 
-/** `wasAsked`: whether this process has received a review. */
 function recordVisits({ mutate, validate }: Admission) {
   let asked = false;
   const recording =
@@ -90,16 +89,10 @@ function recordVisits({ mutate, validate }: Admission) {
   return { mutate: recording(mutate), validate: recording(validate), wasAsked: () => asked };
 }
 
-/**
- * The interval that controller-runtime uses for certificates, in milliseconds. File watches miss volume updates, which
- * swap symbolic links.
- */
+/** The interval of controller-runtime for certificates, in milliseconds. File watches miss volume updates. */
 const READ_EVERY_MS = 10_000;
 
-/**
- * Undefined without `--client-ca`: any client that reaches the port may send reviews.
- * @throws Error with a message for users when the file cannot be read, or is not a bundle of CAs
- */
+/** @throws Error with a message for users when the file cannot be read, or is not a bundle of CAs */
 export async function readClientTrust({
   clients,
 }: Pick<WebhookConfig, 'clients'>): Promise<ClientTrust | undefined> {
@@ -141,7 +134,6 @@ async function followClientCa(
   }
 }
 
-/** On every webhook replica: whether the Service of Gatehouse exists. The leader issues the serving certificate for it. */
 function watchOwnService(context: Context, signal: AbortSignal) {
   const { namespace, service } = context.config;
   const options = { resource: services, namespace, name: service, metadataOnly: true };

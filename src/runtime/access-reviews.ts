@@ -13,22 +13,14 @@ import type { AccessAnswers } from '../admission/policy/world.ts';
 import type { UserInfo } from '../admission/review/request.ts';
 import type { CelDecision, CelQuestion } from '../cel/library/authorizer.ts';
 
-/**
- * Whether the user has the permission, by a SubjectAccessReview that is sent after the call.
- *
- * @param signal ends the wait. A question without a remaining caller is cancelled
- * @throws as the client does, and the reason of `signal` on abort: answer `retry`
- */
+/** @throws as the client does, and the reason of `signal` on abort: answer `retry` */
 export type AccessReviews<Question = AccessQuestion, Answer = boolean> = (
   subject: AccessSubject,
   question: Question,
   signal: AbortSignal,
 ) => Promise<Answer>;
 
-/**
- * Enough to ask about all reads of a usual policy at once. Most of the connections for requests (`REQUEST_CONNECTIONS`)
- * stay free for reviews of other objects.
- */
+/** Most of the connections for requests (`REQUEST_CONNECTIONS`) stay free for reviews of other objects. */
 const MAX_CONCURRENT = 6;
 
 interface Waiting<Answer> {
@@ -38,22 +30,17 @@ interface Waiting<Answer> {
   callers: number;
 }
 
-/** Create one per process. */
 export const createAccessReviews = (
   client: Pick<KubeClient, 'create'>,
   limit: number = MAX_CONCURRENT,
 ): AccessReviews =>
   inTurn((subject, question, signal) => mayUser(client, subject, question, { signal }), limit);
 
-/**
- * Questions above the limit wait, and users take turns: one object can need hundreds of them. A
- * caller shares an equal question that waits, but not one in flight, which may have read the permissions before the call.
- */
+/** Users take turns. A question in flight may have read the permissions before the call: it is not shared. */
 function inTurn<Question, Answer>(
   send: AccessReviews<Question, Answer>,
   limit: number = MAX_CONCURRENT,
 ): AccessReviews<Question, Answer> {
-  /** By user name, then by question. */
   const waiting = new Map<string, Map<string, Waiting<Answer>>>();
   let running = 0;
 
@@ -113,22 +100,15 @@ const LONGEST_KEY = 4_096;
 
 interface Known {
   readonly decision: CelDecision;
-  /** On the clock of `now`. */
   readonly until: number;
 }
 
-/**
- * The answers of the API server's authorizer to the expressions of policies.
- * Create one per process: users take turns, so that many questions of one delay no other.
- *
- * @param now in milliseconds, on a clock that never goes back
- */
+/** Create one per process. @param now in milliseconds, on a clock that never goes back */
 export function createAccessAnswers(
   client: Pick<KubeClient, 'create'>,
   now: () => number,
   limit?: number,
 ): AccessAnswers {
-  /** The oldest answer comes first. */
   const answers = new Map<string, Known>();
   const send = inTurn<AccessQuestion | PathQuestion, AccessDecision>(
     (subject, question, signal) => decideAccess(client, subject, question, { signal }),

@@ -4,26 +4,20 @@ import type { Log } from '../log.ts';
 import { CLOCK_TOLERANCE } from '../pki/durations.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
-/**
- * In milliseconds. Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late.
- */
+/** In milliseconds. Synchronised clocks differ by a second or two. */
 export const WARN_SKEW_MS = 30_000;
 /** A smaller step is a time service that adjusts the clock. */
 const JUMP_MS = 60_000;
 /** Often enough that a machine that slept through a renewal renews soon after it wakes up. */
 const CHECK_EVERY_MS = 30_000;
 
-/**
- * What is wrong with the clocks; undefined if nothing is. If they differ by more than the tolerance, a new certificate could
- * be valid on one side only.
- */
+/** If the clocks differ by more than the tolerance, a new certificate could be valid on one side only. */
 export function skewProblem(skewMs: number | undefined): string | undefined {
   if (skewMs === undefined || Math.abs(skewMs) <= CLOCK_TOLERANCE) return undefined;
   const [minutes, where] = [Math.round(Math.abs(skewMs) / 60_000), skewMs > 0 ? 'ahead of' : 'behind'];
   return `the clock of this replica is ${minutes} minutes ${where} the clock of the API server: correct the one that is wrong`;
 }
 
-/** Logs when the clocks diverge, and when they agree again. Windows open and end by the time of the API server. */
 export function watchClockSkew(
   serverClock: Pick<ServerClock, 'skewMs'>,
   metrics: Pick<Metrics, 'scrape'>,
@@ -49,10 +43,7 @@ export function watchClockSkew(
   repeat(check, clock, signal);
 }
 
-/**
- * Calls `onJump` when wall-clock time and the time of timers diverge: a clock was set, or the machine was suspended.
- * Work that was scheduled for a time may be due, or no longer be due.
- */
+/** Work that was scheduled for a time may be due after a clock was set, or the machine was suspended. */
 export function followClock(
   now: () => Date,
   onJump: (jumpMs: number) => void,

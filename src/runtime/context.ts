@@ -19,16 +19,12 @@ import { traceRequests } from './tracing.ts';
 /** @typeParam Settings those of this process: code that all processes run sees only what all of them have */
 export interface Context<Settings extends SharedConfig = SharedConfig> {
   readonly config: Settings;
-  /** The name of this replica in the lease. */
   readonly identity: string;
   /** For watches and controllers, which can wait while the API server restarts. */
   readonly rest: Rest;
   /** For admission reviews and other callers that wait for an answer. */
   readonly client: KubeClient;
-  /**
-   * Like `rest` and `client`, but integers beyond 2^53 are bigint, so that values compare exactly. Objects that are
-   * read this way must not be written.
-   */
+  /** Integers beyond 2^53 are bigint. Objects that are read this way must not be written. */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
   /** Where Gatehouse reads and writes namespaced objects; undefined: everywhere. */
@@ -41,7 +37,6 @@ export interface Context<Settings extends SharedConfig = SharedConfig> {
   /** Called when the cluster was rolled back: everything must be read again. */
   readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
-  /** Undefined when tracing is off. */
   readonly tracing: Tracing | undefined;
   readonly log: Logger;
 }
@@ -52,16 +47,10 @@ export type Connected<Settings extends SharedConfig = SharedConfig> = Awaited<
 
 /** In milliseconds. A restarting API server is back within a minute; a container restart has a longer backoff. */
 const RETRY_MS = 2_000;
-/**
- * Timeout of requests for an admission review, in milliseconds. By default the API server waits ten seconds for a
- * review. A review that this timeout ends leaves enough time for two retries at other replicas.
- */
+/** For admission reviews, in milliseconds: it leaves time for two retries at other replicas. */
 const PROMPT_MS = 3_000;
 
-/**
- * Waits for the API server for as long as it takes.
- * @throws the reason of `signal` on abort; an error that says what to do when the API server is too old
- */
+/** @throws the reason of `signal` on abort; an error that says what to do when the API server is too old */
 export async function connect<Settings extends SharedConfig>(
   connection: Connection,
   parts: Pick<Context<Settings>, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
@@ -81,7 +70,6 @@ export async function connect<Settings extends SharedConfig>(
     trace: tracing === undefined ? undefined : traceRequests(tracing, connection.server),
     onDate: serverClock.observe,
   };
-  // Admission reviews wait for live reads and discovery. Watches and controllers can wait longer.
   const within = (rest: Rest) => (namespaces === undefined ? rest : confined(rest, namespaces));
   const prompt = within(createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS }));
   const rest = within(createRest({ ...options, background: true }));
@@ -106,7 +94,6 @@ export async function connect<Settings extends SharedConfig>(
     context,
     /** For the lease: never waits behind other requests. */
     urgent: createClient(createRest({ ...options, urgent: true })),
-    /** Whether the API server has not answered for longer than a moment. */
     isAway: connection.recovery.isAway,
     close: connection.close,
   };

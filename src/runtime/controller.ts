@@ -17,10 +17,7 @@ export type { Reconcile, ReconcileResult } from '../kube/controller.ts';
 /** The next change of this key arrives as an event. */
 export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
 
-/**
- * The object does not exist or needs nothing. Also drops the requeue of an earlier reconcile: otherwise requeues of
- * deleted objects would accumulate, for months in the case of certificates.
- */
+/** Also drops the requeue of an earlier reconcile: requeues of deleted objects would accumulate for months. */
 export const GONE: ReconcileResult = { kind: 'gone' };
 
 export function requeueIn(ms: number, now: Date): Extract<ReconcileResult, { kind: 'requeue' }> {
@@ -34,7 +31,6 @@ export function soonest(results: readonly ReconcileResult[]): ReconcileResult {
   return due.length > 0 ? first : (results.find(({ kind }) => kind === 'await-change') ?? GONE);
 }
 
-/** Writes an Event about an object. Never throws. */
 export type RecordEvent = EventRecorder['record'];
 
 export interface RecordingContext<Settings extends SharedConfig = SharedConfig> extends Context<Settings> {
@@ -43,7 +39,6 @@ export interface RecordingContext<Settings extends SharedConfig = SharedConfig> 
 
 export type LeaderContext = RecordingContext<ControllersConfig>;
 
-/** The subject of an Event about this object. */
 export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObject): EventSubject {
   const { namespace, name = '', uid } = metadata;
   return { apiVersion, kind, name, namespace, uid };
@@ -72,18 +67,13 @@ export function createReminders() {
       return true;
     },
     size: (): number => recorded.size,
-    /** The state of this key is over. */
     clear: (key: string): void => {
       recorded.delete(key);
     },
   };
 }
 
-/**
- * Converts the requeue time of a reconcile from the clock of the API server, on which replicas agree, to the local
- * clock of the queue. Otherwise a replica with a slow clock would requeue too late, and one with a fast clock would
- * spin.
- */
+/** Requeue times are by the clock of the API server. With a fast local clock, a replica would spin. */
 export function inLocalTime(
   reconcile: Reconcile,
   serverNow: () => Date,
@@ -97,12 +87,10 @@ export function inLocalTime(
   };
 }
 
-/** Default timeout of one reconcile, in milliseconds. */
 const RECONCILE_MS = 60_000;
 
 export type RunningController = ReturnType<typeof startController>;
 
-/** Calls a listener on each change, until the signal aborts. */
 type OnChange<Args extends readonly unknown[] = []> = (
   listener: (...args: Args) => void,
   signal: AbortSignal,
@@ -110,15 +98,11 @@ type OnChange<Args extends readonly unknown[] = []> = (
 
 /** When keys are reconciled, besides explicit calls of `add`. */
 interface Triggers {
-  /** Each change of these objects adds its key. At the start, all keys are added. */
   readonly objects?: Pick<Watched<KubeObject>, 'onChange'> & {
     readonly store: Pick<Watched<KubeObject>['store'], 'list'>;
   };
-  /** For a controller with one key, or with known keys: they are added at the start. */
   readonly key?: string | readonly string[];
-  /** Each of these changes adds all keys. */
   readonly on?: readonly OnChange[];
-  /** Each of these changes adds its key. */
   readonly onKey?: readonly OnChange<[key: string]>[];
 }
 
@@ -156,6 +140,5 @@ export function startController(
   for (const onChange of on) onChange(addAll, signal);
   for (const onChange of onKey) onChange(queue.add, signal);
   addAll();
-  /** `stopped` resolves when the last reconcile has ended after the signal aborted. */
   return { add: queue.add, stopped };
 }

@@ -13,15 +13,10 @@ const SECRETS: ReadonlySet<string> = new Set([
   'tls.key',
 ]);
 const CENSORED = '[redacted]';
-
-/**
- * Lines are written in batches, by time or by size: a write per line would dominate the cost of logging a review. Every
- * exit of the process flushes them first; only SIGKILL loses lines.
- */
+/** A write per line would dominate the cost of logging a review. Every exit flushes first; only SIGKILL loses lines. */
 const FLUSH_MS = 100;
 const FLUSH_BYTES = 32 * 1024;
 
-/** Writes one JSON line per event, to stdout unless a file is named. Values of Secrets are redacted. */
 export function createLog(level: string, identity: string, file?: string): Logger {
   return pino(
     {
@@ -84,11 +79,7 @@ function createDestination(
   return { write: (line) => write(withEscapes(line)), flush: bytes.flush.bind(bytes) };
 }
 
-/**
- * Escapes control characters that JSON allows but terminals interpret: names of users and objects may contain them.
- * Fast path: nearly every line is ASCII. Comparing lengths detects that at a quarter of the cost of a search for
- * control characters.
- */
+/** Terminals interpret control characters that JSON allows. Fast path: comparing lengths shows that a line is ASCII. */
 function withEscapes(line: string): Buffer {
   const bytes = Buffer.from(line);
   if (bytes.length === line.length && !bytes.includes(DELETE)) return bytes;
@@ -130,6 +121,5 @@ function withoutSecretValues(fields: object): object {
     : { ...fields, ...Object.fromEntries(secret.map((key) => [key, CENSORED])) };
 }
 
-/** Errors have their own serializer. */
 const isPlain = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Error);

@@ -4,7 +4,6 @@ import type { KubeObject } from '../json/kube-object.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Resource } from '../kube/object.ts';
 
-/** Undefined: all namespaces. */
 export type Namespaces = readonly string[] | undefined;
 
 /** Where Gatehouse maintains serving certificates. Its own one is always among them. */
@@ -25,7 +24,6 @@ export const placesOf = (
   namespaces: Namespaces,
 ): readonly (string | undefined)[] => (namespaced ? (namespaces ?? [undefined]) : [undefined]);
 
-/** Every object of a kind in these namespaces. */
 export async function listIn<T extends KubeObject>(
   client: Pick<KubeClient, 'listAll'>,
   resource: Resource,

@@ -17,25 +17,6 @@ function controlled() {
 
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
-test('callers during a read share the next read', async () => {
-  const { share, ends, end } = controlled();
-  const first = share(signal);
-  const others = [share(signal), share(signal), share(signal)];
-  expect(ends).toHaveLength(1);
-  end(0);
-  expect(await first).toBe(0);
-  await settled();
-  expect(ends).toHaveLength(2);
-  const late = share(signal);
-  end(1);
-  expect(await Promise.all(others)).toEqual([1, 1, 1]);
-  await settled();
-  end(2);
-  expect(await late).toBe(2);
-  void share(signal);
-  expect(ends).toHaveLength(4);
-});
-
 test('a result never comes from a read that started before the call, not even in the tick in which a read ends', async () => {
   let state = 0;
   const share = createSharedRead(async () => {
@@ -52,26 +33,16 @@ test('a result never comes from a read that started before the call, not even in
   await Promise.all(checks);
 });
 
-test('a failed read fails only the callers that share it', async () => {
+test('an aborted caller or a failed read does not concern the others', async () => {
   const { share, ends, end } = controlled();
-  const first = share(signal);
-  const second = share(signal);
-  ends[0]?.reject(new Error('no answer'));
-  await expect(first).rejects.toThrow('no answer');
-  await settled();
-  end(1);
-  expect(await second).toBe(1);
-});
-
-test('an aborted caller does not abort the read of the others', async () => {
-  const { share, end } = controlled();
   const giving = new AbortController();
   const given = share(giving.signal);
   const kept = share(signal);
   giving.abort(new Error('the time is over'));
   await expect(given).rejects.toThrow('the time is over');
-  end(0);
+  ends[0]?.reject(new Error('no answer'));
   await settled();
   end(1);
   expect(await kept).toBe(1);
+  expect(ends).toHaveLength(2);
 });

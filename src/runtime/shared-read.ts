@@ -1,13 +1,8 @@
-/** Shares one read between concurrent callers. */
 import { orAborted } from '../json/abort.ts';
 
-/** @throws what the read throws, or the reason of `signal` on abort */
 export type SharedRead<T> = (signal: AbortSignal) => Promise<T>;
 
-/**
- * Concurrent reviews often need the same live read before a refusal: how a kind is served, which windows are open. Each
- * caller gets the result of a read that began after its call. A caller that arrives during a read shares the next read.
- */
+/** Each caller gets the result of a read that began after its call. A caller during a read shares the next one. */
 export function createSharedRead<T>(read: () => Promise<T>): SharedRead<T> {
   let current: Promise<T> | undefined;
   let next: Promise<T> | undefined;

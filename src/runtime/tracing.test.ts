@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { pathTemplate } from './tracing.ts';
 
 test.each([
-  ['/version', '/version'],
   ['/api/v1', '/api/v1'],
   ['/apis/infra.example.com/v1', '/apis/infra.example.com/v1'],
   ['/api/v1/nodes', '/api/v1/nodes'],

@@ -27,10 +27,8 @@ export async function openTracing(
 }
 
 /**
- * Spans of requests to the API server, as children of the current span. They carry the path template only: a name in
- * the path may come from an object under review.
- * @param server the URL of the API server
- * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+ * Only the path template: a name may come from an object under review.
+ * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  */
 export function traceRequests(
   { client }: Pick<Tracing, 'client'>,

@@ -2,18 +2,18 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { setImmediate } from 'node:timers/promises';
 
 import type { KubeObject } from '../json/kube-object.ts';
-import { namespaces as NAMESPACES, secrets } from '../kube/well-known.ts';
+import { secrets } from '../kube/well-known.ts';
 import { silent } from '../../test/support/runtime/fixtures.ts';
 import { sendJson, startServer, status } from '../../test/support/kube/fake-api-server.ts';
 import { createListedRest } from '../../test/support/runtime/listed-rest.ts';
 import { createListeners } from './listeners.ts';
-import { unwatched, watch, type WatchOptions } from './watch.ts';
+import { watch, type WatchOptions } from './watch.ts';
 
 const secret = (namespace: string, name: string): KubeObject => ({
   metadata: { namespace, name, uid: `${namespace}-${name}`, resourceVersion: '1' },
 });
 
-function cluster(namespaces: readonly string[] | undefined) {
+function cluster(namespaces: readonly string[]) {
   const { rest, lists, listed } = createListedRest();
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -29,12 +29,6 @@ function cluster(namespaces: readonly string[] | undefined) {
     },
   };
 }
-
-test('without namespaces, one list covers the cluster', async () => {
-  const { listed, watch: follow } = cluster(undefined);
-  await follow({ resource: secrets });
-  expect(listed).toEqual(['/api/v1/secrets']);
-});
 
 test('with namespaces, one store holds the objects of each of them', async () => {
   const { lists, listed, watch: follow } = cluster(['gatehouse-system', 'shop']);
@@ -57,19 +51,6 @@ test('a list of one namespace removes no object of another', async () => {
   rollbacks.tell(); // all reflectors list again
   while (store.get('shop/old') !== undefined) await setImmediate();
   expect(store.keys().toSorted()).toEqual(['shop-2/db', 'shop/db']);
-});
-
-test('namespaces do not restrict cluster-scoped kinds, nor a watch of one namespace', async () => {
-  const { listed, watch: follow } = cluster(['shop']);
-  await follow({ resource: NAMESPACES });
-  await follow({ resource: secrets, namespace: 'gatehouse-system' });
-  expect(listed).toEqual(['/api/v1/namespaces', '/api/v1/namespaces/gatehouse-system/secrets']);
-});
-
-test('the store of a part that is off is complete and empty', async () => {
-  const { store, hasSynced, whenSynced } = unwatched();
-  await whenSynced(new AbortController().signal);
-  expect([hasSynced(), store.list()]).toEqual([true, []]);
 });
 
 test('a watch says for how long it has been failing', async () => {

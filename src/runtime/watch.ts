@@ -12,13 +12,10 @@ export interface Watched<T extends KubeObject> {
   readonly store: Store<T>;
   readonly hasSynced: () => boolean;
   readonly whenSynced: (signal: AbortSignal) => Promise<void>;
-  /** The error of the latest attempt to list or watch; undefined: it succeeded, or is the first one. */
   readonly failure: () => unknown;
-  /** Called with the key of each object that has changed. */
   readonly onChange: Listeners<[key: string]>['add'];
 }
 
-/** A watch that can end before its signal aborts. */
 export interface Watching<T extends KubeObject> extends Watched<T> {
   /** Whether the first list is pending. False after `LISTING_MS`, so that one kind cannot block readiness. */
   readonly isListing: () => boolean;
@@ -35,7 +32,6 @@ export const STARTING_MS = 5_000;
 /** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
-/** The current version of a changed object, and the previous one. */
 export const versionsOf = <T>(change: Change<T>): readonly T[] =>
   change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
@@ -55,11 +51,9 @@ export type WatchOptions<T extends KubeObject> = Omit<
   StoreOptions<T> & {
     /** Instead of the namespaces of the context. Ignored for cluster-scoped kinds. */
     readonly namespaces?: readonly string[] | undefined;
-    /** The only object to watch; undefined: all of the kind. */
     readonly name?: string | undefined;
   };
 
-/** The store of a part that is off: complete and empty. */
 export function unwatched<T extends KubeObject>(): Watched<T> {
   return {
     store: createStore<T>(),
@@ -128,7 +122,6 @@ export function watch<T extends KubeObject>(
   };
 }
 
-/** Stops and forgets the watches whose names are not needed. */
 export function keepOnly(
   watches: Map<string, { readonly stop: () => void }>,
   isNeeded: (name: string) => boolean,

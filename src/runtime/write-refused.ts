@@ -1,10 +1,6 @@
-/** Writes that the API server refuses. */
 import { isRefused } from '../kube/api-error.ts';
 
-/**
- * A retry fails until a user changes the object, a permission or a policy; no watch reports the last two. The message
- * contains the answer of the API server and what to do.
- */
+/** A retry fails until a user changes the object, a permission or a policy; no watch reports the last two. */
 export class WriteRefused extends Error {
   override readonly name = 'WriteRefused';
 }
@@ -24,16 +20,12 @@ export function createRefusedWrites(now: () => Date) {
     if (age < 0) first.set(key, { message, at: now().getTime() });
     return age >= CONFIRMED_MS;
   };
-  /** The write is no longer needed. */
   const over = (key: string): void => {
     first.delete(key);
   };
   return {
     over,
-    /**
-     * The result of `work`, or a refusal to report to users. The first refusals are thrown like ordinary failures: the
-     * object may have changed in the meantime. A write that is refused for some seconds concerns the current object.
-     */
+    /** The first refusals are thrown: the object may have changed. One that lasts for seconds is returned, for users. */
     attempt: async <T>(key: string, work: () => Promise<T>): Promise<T | WriteRefused> => {
       try {
         const result = await work();
@@ -47,7 +39,6 @@ export function createRefusedWrites(now: () => Date) {
   };
 }
 
-/** Whether the write succeeded. A refusal is no error: `tell` receives its message. */
 export async function isWritten(
   write: () => Promise<unknown>,
   tell: (problem: string) => void,
@@ -65,10 +56,7 @@ export async function isWritten(
 /** The manifest with all permissions that a leader needs without optional features. */
 export const CLUSTER_ROLE = 'deploy/base/controllers-account.yaml';
 
-/**
- * @param permit the manifest that grants the permission, for the message to users
- * @throws WriteRefused when the API server refuses the write; rethrows other errors of `write`
- */
+/** @param permit the manifest that grants the permission, for the message to users */
 export async function refusable<T>(permit: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();

@@ -29,8 +29,10 @@ import {
   RESTORE_DETECTORS,
   RESTORE_WINDOWS,
 } from '../../src/runtime/resources.ts';
-import { createRestoreDetectorsReconciler } from '../../src/runtime/restores/restore-detectors.ts';
-import type { Followed } from '../../src/runtime/restores/restore-sources.ts';
+import {
+  createRestoreDetectorsReconciler,
+  type Followed,
+} from '../../src/runtime/restores/restore-detectors.ts';
 import { updateStatus } from '../../src/runtime/restores/window-status.ts';
 import { argoHealth, healthChecks } from '../support/argocd-health.ts';
 import { compileSpec } from '../support/admission/policy.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { joined, objectsOf, parseDocuments } from '../../src/cli/review/input.ts';
 import { createKinds } from '../../src/cli/review/kinds.ts';
 import { createReviewer } from '../../src/cli/review/reviewer.ts';
-import { createPolicyWarnings } from '../../src/runtime/policies/policy-warnings.ts';
+import { createPolicyWarnings } from '../../src/runtime/policies/author-review.ts';
 import { createStorage } from '../../src/machinery/storage/storage.ts';
 import { requestOf } from '../support/admission/handler.ts';
 import { silent } from '../support/runtime/fixtures.ts';

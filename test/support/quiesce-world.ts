@@ -1,4 +1,4 @@
-/** An API server in memory with objects that a RestoreWindow pauses. Its writes can fail before or after they are stored. */
+/** An API server in memory with objects that a RestoreWindow pauses. */
 import { createHmac } from 'node:crypto';
 
 import type { QuiesceRule } from '../../src/api/quiesce.ts';
@@ -13,8 +13,7 @@ import {
   type KubeObject,
   type ObjectMeta,
 } from '../../src/json/kube-object.ts';
-import { ApiError } from '../../src/kube/api-error.ts';
-import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce-pass.ts';
+import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce.ts';
 
 export const DEPLOYMENTS = { group: 'apps', resource: 'deployments' };
 export const SCALE: QuiesceRule = {
@@ -31,13 +30,8 @@ export interface QuiesceCluster {
   readonly put: (kind: GroupResource, metadata: ObjectMeta, spec: JsonObject) => void;
   readonly get: (kind: GroupResource, name: string, namespace?: string) => Stored | undefined;
   readonly set: (kind: GroupResource, name: string, field: string, value: JsonValue) => void;
-  readonly annotate: (kind: GroupResource, name: string, annotations: ObjectMeta['annotations']) => void;
-  readonly remove: (kind: GroupResource, name: string) => void;
   /** Names of the objects in the order of their writes, with the operation. */
   readonly writes: string[];
-  /** Called before a write is stored and after it: may throw. */
-  fault: (when: 'before' | 'after') => void;
-  forbidden: ReadonlySet<string>;
   rules: readonly QuiesceRule[];
   time: Date;
 }
@@ -58,13 +52,10 @@ export function createQuiesceCluster(): QuiesceCluster {
   };
   const get: QuiesceCluster['get'] = (kind, name, namespace = 'ops') =>
     objects.get(keyOf(kind, { namespace, name }))?.object;
-  const isForbidden = (kind: GroupResource) => cluster.forbidden.has(groupResourceName(kind));
   const world: QuiesceWorld = {
     windows: () => [...windows.values()],
     rules: () => cluster.rules,
     list: (kind, labels, places) => {
-      if (isForbidden(kind))
-        return Promise.reject(new ApiError({ method: 'GET', path: '' }, { code: 403, status: undefined }));
       const found = [...objects.values()].flatMap(({ kind: other, object }) => {
         const { metadata = {} } = object;
         const fits =
@@ -76,9 +67,7 @@ export function createQuiesceCluster(): QuiesceCluster {
       return Promise.resolve(found);
     },
     patch: (ref, operations) => {
-      if (isForbidden(ref)) return Promise.resolve({ kind: 'forbidden', message: 'forbidden' });
       const object = objects.get(keyOf(ref, ref))?.object;
-      cluster.fault('before');
       const fits = operations.every(
         (one) =>
           one.op !== 'test' ||
@@ -91,17 +80,14 @@ export function createQuiesceCluster(): QuiesceCluster {
       const patched = store(ref, applyPatch(object as JsonObject, edits as never));
       const isPaused = patched.metadata.annotations?.['gatehouse.dev/quiesced'] !== undefined;
       cluster.writes.push(`${isPaused ? 'pause' : 'undo'} ${ref.name}`);
-      cluster.fault('after');
       return Promise.resolve({ kind: 'patched', object: patched });
     },
     sign: () => Promise.resolve(sign),
     report: (window, update) => {
       const live = windows.get(window.metadata.name ?? '');
       if (live === undefined) return Promise.resolve();
-      cluster.fault('before');
       const conditions = [...setCondition(live.status?.conditions ?? [], update, cluster.time)];
       windows.set(live.metadata.name ?? '', { ...live, status: { ...live.status, conditions } });
-      cluster.fault('after');
       return Promise.resolve();
     },
     settleMs: () => 65_000,
@@ -122,14 +108,6 @@ export function createQuiesceCluster(): QuiesceCluster {
       const object = get(kind, name);
       if (object !== undefined) store(kind, { ...object, spec: { ...object.spec, [field]: value } });
     },
-    annotate: (kind, name, annotations) => {
-      const object = get(kind, name);
-      if (object !== undefined)
-        store(kind, { ...object, metadata: { ...object.metadata, annotations } } as Stored);
-    },
-    remove: (kind, name) => objects.delete(keyOf(kind, { namespace: 'ops', name })),
-    fault: () => undefined,
-    forbidden: new Set(),
     rules: [],
     time: new Date('2026-11-21T12:00:00Z'),
   };

@@ -1,14 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import {
-  createClaimsInMemory,
-  SETTLE_MS,
-  type ClaimsInMemory,
-} from '../../../test/support/admission/claims.ts';
+import { createClaimsInMemory, type ClaimsInMemory } from '../../../test/support/admission/claims.ts';
 import { GROUP } from '../../../test/support/admission/policy.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { newIntent, targetLabel } from '../../admission/policy/references/intents.ts';
-import { busyMs } from '../../admission/policy/unique/claim-state.ts';
 import type { HeldTarget, Holding } from '../../admission/policy/world.ts';
 import type { ObjectRef } from '../../json/kube-object.ts';
 import { createHeldIntents, HOLD_MS, type HeldIntents, type HeldIntentsOptions } from './held-intents.ts';
@@ -83,15 +78,6 @@ describe('a held intent', () => {
     expect(second.isClear(refOf('fra1'))).toBe(true);
   });
 
-  test('delays deletions until the last write under it can no longer be stored', async () => {
-    await write('fra1');
-    const [intent] = claims.stored.values();
-    if (intent === undefined) throw new Error('there is no intent');
-    const busyAt = (ms: number) => busyMs(intent, undefined, START + ms, SETTLE_MS);
-    expect(busyAt(HOLD_MS + SETTLE_MS - 1)).toBe(1);
-    expect(busyAt(HOLD_MS + SETTLE_MS)).toBe(0);
-  });
-
   test.each<[string, () => void]>([
     ['the monotonic clock', () => (passed = HOLD_MS)],
     ['the clock of the API server', () => (jumped = HOLD_MS)],
@@ -124,18 +110,19 @@ describe('a held intent', () => {
     expect(await cleaned()).toBe(2);
     held.finish(second.name);
     expect(await cleaned()).toBe(1); // the one of muc1
+    const refused = holdOf('muc1');
     held.release(refOf('muc1'));
+    expect(await cleaned()).toBe(1); // a request is in progress
+    claims.before('remove', () => {
+      throw new Error('connection refused');
+    });
+    refused.end(undefined);
+    expect(await cleaned()).toBe(1);
+    claims.before('remove', () => undefined);
+    expect(await cleaned()).toBe(1); // not at once
+    passed = 1_000;
     expect(await cleaned()).toBe(0);
     expect(held.count()).toBe(0);
-  });
-
-  test('is not removed while a request is in progress, and is removed after its refusal', async () => {
-    const holding = holdOf('fra1');
-    await holding.stored();
-    held.release(refOf('fra1'));
-    expect(await cleaned()).toBe(1);
-    holding.end(undefined);
-    expect(await cleaned()).toBe(0);
   });
 
   test('is removed after two idle seconds', async () => {
@@ -144,33 +131,6 @@ describe('a held intent', () => {
     expect(await cleaned()).toBe(1);
     passed = 2_000;
     expect(await cleaned()).toBe(0);
-  });
-
-  test('is removed later if the API server does not answer', async () => {
-    held.finish((await write('fra1')).name);
-    claims.before('remove', () => {
-      throw new Error('connection refused');
-    });
-    held.release(refOf('fra1'));
-    expect(await cleaned()).toBe(1);
-    claims.before('remove', () => undefined);
-    expect(await cleaned()).toBe(1); // not at once
-    passed = 1_000;
-    expect(await cleaned()).toBe(0);
-  });
-
-  test('of an unknown result takes no writes, and is removed if it is stored', async () => {
-    const store = claims.create;
-    const lost = createHeldIntents({ ...options(), claims: { ...claims, create: lose } });
-    async function lose(...call: Parameters<typeof store>): Promise<never> {
-      await store(...call);
-      throw new Error('connection reset');
-    }
-    const holding = lost.hold([target()]);
-    await expect(holding?.stored()).rejects.toThrow('connection reset');
-    holding?.end(undefined);
-    await new Promise(setImmediate);
-    expect([claims.stored.size, lost.count()]).toEqual([0, 0]);
   });
 });
 
@@ -197,34 +157,6 @@ test('an intent that the API server stores after the timeout is removed', async 
   passed = 1_000;
   await looks();
   expect([claims.stored.size, lost.count()]).toEqual([0, 0]);
-});
-
-test('an intent whose creation failed is looked for ever less often, until no deletion would wait for it', async () => {
-  const lost = createHeldIntents({ ...options(), claims: { ...claims, create: refuse } });
-  function refuse(): Promise<never> {
-    return Promise.reject(new Error('etcd is full'));
-  }
-  const holding = lost.hold([target()]);
-  await expect(holding?.stored()).rejects.toThrow('etcd is full');
-  holding?.end(undefined);
-  const gone = HOLD_MS + SETTLE_MS + 60_000;
-  for (; lost.count() > 0 && passed < gone; passed += 250) {
-    lost.clean();
-    await new Promise(setImmediate);
-  }
-  expect(passed).toBeGreaterThan(HOLD_MS + SETTLE_MS);
-  expect(passed).toBeLessThan(gone);
-  expect(claims.asked.length).toBeLessThan(10);
-});
-
-test('a replica that is being stopped holds nothing more, and removes what it holds', async () => {
-  const [first, second] = [await write('fra1'), await write('muc1')];
-  held.finish(first.name);
-  held.stop();
-  expect(held.hold([target('fra1')])).toBeUndefined();
-  expect(await cleaned()).toBe(1); // the write that names muc1 may not be stored yet
-  held.finish(second.name);
-  expect(await cleaned()).toBe(0);
 });
 
 test('a write that adds several targets needs one intent of its own', () => {

@@ -1,9 +1,7 @@
 /**
- * The intents that this replica holds: one for each target that admitted writes have named in the last seconds. A write
- * under a held intent needs no write of its own. See `admission/policy/references/intents.ts`.
- *
- * Only an active intent takes more writes. The replica removes an intent only after it is no longer active, and every
- * write under it is over. An intent is never renewed, and its name never returns.
+ * The intents that this replica holds: a write under a held intent needs no write of its own. Only an active intent
+ * takes writes, and it is removed only after it is inactive and every write under it is over. An intent is never
+ * renewed, and its name never returns.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -30,11 +28,8 @@ import { createClaims } from './claims.ts';
 
 /** How long an intent takes writes, in milliseconds. If the replica dies, deletions wait as long, and the settle time. */
 export const HOLD_MS = 10_000;
-/** An intent that no write uses is removed after this time, in milliseconds. */
 const IDLE_MS = 2_000;
-/** Interval of attempts to remove an intent, in milliseconds. */
 const RETRY_MS = 1_000;
-/** Concurrent removals. */
 const AT_ONCE = 8;
 /** Limit for held intents. Above it, each write has an intent of its own, which counts for the user. */
 const MOST_HELD = 1_000;
@@ -45,23 +40,19 @@ interface Held {
   /** When it takes no more writes: by the clock of the API server, and by the monotonic clock. */
   readonly until: number;
   readonly monotonicUntil: number;
-  /** The names of the writes that are not over. */
   readonly writes: Set<string>;
   storing?: Promise<UniqueClaim>;
   /** The creation failed: the API server may still store the intent. */
   isLost: boolean;
   isClear: boolean;
   usedAt: number;
-  /** When the next attempt to remove it starts, by the monotonic clock. */
   removeAt: number;
   retryMs: number;
 }
 
 export interface HeldIntentsOptions {
   readonly claims: Pick<ClaimStore, 'create' | 'read' | 'settleMs'>;
-  /** Unique for each process. */
   readonly identity: string;
-  /** By the clock of the API server, in milliseconds since 1970. */
   readonly now: () => number;
   readonly monotonic: () => number;
   /** Whether this replica sees the intents of deletions. Otherwise deletions would wait for long. */
@@ -69,7 +60,6 @@ export interface HeldIntentsOptions {
   /** Ends the creation of an intent. Several requests wait for it, so the signal belongs to none of them. */
   readonly timeout: () => AbortSignal;
   readonly cleanup: Pick<ClaimStore, 'read' | 'remove'>;
-  /** Ends the cleanup. */
   readonly signal: AbortSignal;
   readonly mostHeld?: number;
 }
@@ -79,9 +69,7 @@ export type HeldIntents = ReturnType<typeof createHeldIntents>;
 export function createHeldIntents(options: HeldIntentsOptions) {
   const { claims, identity, now, monotonic, seesDeletions, timeout, cleanup, signal } = options;
   const { mostHeld = MOST_HELD } = options;
-  /** By the `targetKey`. */
   const active = new Map<string, Held>();
-  /** The active ones, and those that wait for their writes or their removal. */
   const all = new Set<Held>();
   /** The admitted writes that may not be stored yet, by name. */
   const admitted = new Map<string, { readonly write: UniqueClaim; readonly under: readonly Held[] }>();
@@ -180,14 +168,12 @@ export function createHeldIntents(options: HeldIntentsOptions) {
     hold,
     /** What says when this admitted write is over; undefined: it is over, or not admitted yet. */
     writeOf: (name: string): UniqueClaim | undefined => admitted.get(name)?.write,
-    /** The write is over. */
     finish: (name: string): void => {
       const { under = [] } = admitted.get(name) ?? {};
       for (const { writes } of under) writes.delete(name);
       admitted.delete(name);
       if (!under.every(isActive)) clean();
     },
-    /** A deletion waits for the intent of this target. */
     release: (target: ObjectRef): void => {
       if (active.delete(targetKey(target))) clean();
     },
@@ -227,13 +213,10 @@ async function removed(
   return (await remove(current, signal)) === 'removed';
 }
 
-/** Interval of the search for idle intents, in milliseconds. */
 const CLEAN_MS = 250;
-
 /** Timeout of the creation of an intent, in milliseconds. Then the writes that wait for it are retried. */
 const STORE_MS = 5_000;
 
-/** On every replica: holds intents for the targets that writes name, and removes them when a deletion waits. */
 export function startHeldIntents(
   context: Context,
   registry: Pick<PolicyRegistry, 'inForce' | 'subscribe'>,
@@ -266,11 +249,9 @@ export function startHeldIntents(
   };
   registry.subscribe(() => {
     watchDeletions();
-    // While no policy guarded a target, its deletion did not wait.
     held.releaseAll();
   }, signal);
   watchDeletions();
-  // Held intents may be lost.
   rollbacks.add(held.releaseAll, signal);
   const cleaning = setInterval(held.clean, CLEAN_MS);
   signal.addEventListener('abort', () => clearInterval(cleaning));

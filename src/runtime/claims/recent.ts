@@ -1,6 +1,5 @@
 /** Remembers recent keys: at most `most`, each for `keepMs` milliseconds. */
 export function createRecent(most: number, keepMs: number) {
-  /** Keys with the time of their addition, the oldest first. */
   const recent = new Map<string, number>();
   return {
     add: (one: string): void => {

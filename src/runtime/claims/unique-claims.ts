@@ -1,11 +1,4 @@
-/**
- * On the leader: makes the UniqueClaims match the stored objects. Admission claims a value before the API server stores
- * the object, and does not learn whether the write succeeds. So claims can outlive their holders. Objects older than a
- * policy have no claims.
- *
- * This controller never admits a write. It releases a claim only when a live read shows that the holder does not have
- * the value, and no admitted write for it can still be stored.
- */
+/** On the leader: makes the UniqueClaims match the stored objects. Only a live read releases a claim. */
 import {
   busyMs,
   claimedAtMs,
@@ -49,28 +42,21 @@ import { repairOptions, type ClaimSources } from './claims.ts';
 import type { RestoreKinds } from '../restores/restore-kinds.ts';
 
 export interface UniqueClaimsOptions {
-  /** The policies in force. */
   readonly policies: () => readonly CompiledPolicy[];
   readonly client: Pick<KubeClient, 'get' | 'pages'>;
   readonly claims: ClaimStore;
-  /** The governed objects in the stores. */
   readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
   readonly world: Pick<ObjectReads, 'read'>;
   /** Whether an object with this uid was stored, as far as this replica knows. It may be deleted by now. */
   readonly wasStored: (uid: string) => boolean;
   readonly enqueue: (claim: string) => void;
-  /** Rate limit: waits until the next write is allowed. */
   readonly pace: (signal: AbortSignal) => Promise<void>;
-  /** Called for each claim whose key several objects hold, and again when fewer than two do. */
   readonly onHolders: (claim: string, holders: readonly Holder[]) => void;
-  /** By the clock of the API server. */
   readonly now: () => Date;
-  /** 0 to 1. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** An object that holds a key according to a live read. */
 interface Holder {
   readonly ref: ObjectRef;
   readonly object: KubeObject;
@@ -78,16 +64,13 @@ interface Holder {
   readonly key: HeldKey;
 }
 
-/** The queue key for all claims; no claim has such a name. */
 export const ALL_CLAIMS = '*';
 
 /** Interval between comparisons of all claims with all objects, in milliseconds. Up to a tenth is added. */
 const EVERY_MS = 60 * 60_000;
 const UNLISTED_MS = 1_000;
-/** Limit for the objects that are checked per value. */
 const MOST_HOLDERS = 16;
 
-/** Reconciles one claim by its name, or with {@link ALL_CLAIMS} enqueues all claims that need a repair. */
 export function createUniqueClaimsReconciler(options: UniqueClaimsOptions): Reconcile {
   return (name, signal) =>
     name === ALL_CLAIMS ? compareAll(options, signal) : repair(name, options, signal);
@@ -137,12 +120,8 @@ async function repair(
     return AWAIT_CHANGE;
   }
   const named = await namedHolder(claim, options, signal);
-  const others = await holdersNow(
-    name,
-    options.governed.holdersOf(name).filter((ref) => !isHeldBy(claim, ref)),
-    options,
-    signal,
-  );
+  const suspects = options.governed.holdersOf(name).filter((ref) => !isHeldBy(claim, ref));
+  const others = await holdersNow(name, suspects, options, signal);
   options.onHolders(name, named.holder === undefined ? others : [named.holder, ...others]);
   if (named.holder !== undefined) return AWAIT_CHANGE;
   const waitMs = named.policy === undefined ? await orphanedFor(claim, options, signal) : named.busyMs;
@@ -152,10 +131,7 @@ async function repair(
   return AWAIT_CHANGE;
 }
 
-/**
- * The object that the claim names, if it holds the key; otherwise for how many milliseconds a pending write may still
- * give it the key. Both answers come from one read: between two reads, a pending write could complete unnoticed.
- */
+/** Both answers come from one read: between two reads, a pending write could complete unnoticed. */
 async function namedHolder(
   claim: UniqueClaim,
   { policies, world, claims, now, wasStored }: UniqueClaimsOptions,
@@ -175,7 +151,6 @@ async function namedHolder(
   return { policy, holder, busyMs: busyMs(claim, live, now().getTime(), claims.settleMs, wasStored) };
 }
 
-/** Milliseconds until a claim without a rule in force is free. Undefined if the rule exists: it may return. */
 async function orphanedFor(
   claim: UniqueClaim,
   { client, claims, now }: UniqueClaimsOptions,
@@ -187,7 +162,6 @@ async function orphanedFor(
   return Math.max(0, claimedAtMs(claim, time) + claims.settleMs - time);
 }
 
-/** Reads live whether the policy has the rule in its spec, or in the version that was last in force. */
 async function hasRule(
   client: Pick<KubeClient, 'get'>,
   { spec: { policy: name, rule } }: UniqueClaim,
@@ -202,7 +176,6 @@ async function hasRule(
   });
 }
 
-/** The suspects that hold the key according to a live read, oldest first. */
 async function holdersNow(
   name: string,
   suspects: readonly ObjectRef[],
@@ -260,12 +233,10 @@ async function make(
 ): Promise<void> {
   await pace(signal);
   const made = await claims.create(newClaim(policy.name, key, ref, undefined, now().getTime()), signal);
-  // Another replica was faster. The retry checks its claim.
   if (made === 'taken') throw new Error(`another replica has created the claim ${key.claim} in the meantime`);
   log.info({ claim: key.claim, holder: targetKey(ref) }, 'created a unique claim for an existing object');
 }
 
-/** Passes the claim on to the next object that holds the key, or deletes it. */
 async function release(
   claim: UniqueClaim,
   next: Holder | undefined,
@@ -284,19 +255,13 @@ async function release(
   else log.info({ claim: name, from: before, to: targetKey(next.ref) }, 'transferred a unique claim');
 }
 
-/**
- * Claims that are repaired at the same time. A repair takes three requests, and a busy API server takes half a second
- * per request. The controller must still release claims as fast as users delete objects.
- */
+/** A repair takes three requests of up to half a second. Claims must be released as fast as users delete objects. */
 const WORKERS = BACKGROUND_CONNECTIONS;
-/** Timeout for comparing all claims. Reading 100,000 takes some seconds, and each page may be delayed. */
 const COMPARE_MS = 10 * 60_000;
 /** Limit for remembered deletions. The claim of a forgotten object becomes free a minute later. */
 const MOST_GONE = 10_000;
-/** Limit for remembered values with several holders. Most clusters have no such value. */
 const MOST_SHARED = 1_000;
 
-/** Starts the controller on the leader, and reports values that several objects hold. */
 export function startUniqueClaims(
   context: LeaderContext,
   sources: ClaimSources & Pick<RestoreKinds, 'windows'>,
@@ -313,19 +278,10 @@ export function startUniqueClaims(
     enqueue: (claim) => controller.add(claim),
     onHolders: shared.note,
   });
-  const controller = startController(
-    context,
-    {
-      name: 'unique-claims',
-      key: ALL_CLAIMS,
-      on: [windows.onChange], // a restore may have admitted duplicate values
-      concurrency: WORKERS,
-      timeoutMs: COMPARE_MS,
-      reconcile,
-      serverNow: serverClock.now,
-    },
-    signal,
-  );
+  const on = [windows.onChange]; // a restore may have admitted duplicate values
+  const limits = { concurrency: WORKERS, timeoutMs: COMPARE_MS };
+  const options = { name: 'unique-claims', key: ALL_CLAIMS, on, ...limits, reconcile };
+  const controller = startController(context, { ...options, serverNow: serverClock.now }, signal);
 
   governed.onChange((_kind, change) => {
     const { claims = [], metadata = {} } = change.object;
@@ -373,7 +329,6 @@ function createShared(record: RecordEvent) {
         shared.set(claim, { policy: first.policy.name, holders: names });
       for (const holder of others) reportDuplicate(record, holder, first);
     },
-    /** The number of shared values by policy. */
     counts: (): ReadonlyMap<string, number> => {
       const counts = new Map<string, number>();
       for (const { policy } of shared.values()) counts.set(policy, (counts.get(policy) ?? 0) + 1);

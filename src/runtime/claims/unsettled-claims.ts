@@ -1,8 +1,4 @@
-/**
- * The claims that this process has written and whose holders it has not seen stored yet. Admission writes a claim before
- * the API server stores the object, and the requester can make that write fail. The ledger therefore limits these
- * claims, and returns each of them for cleanup when the write can no longer be stored.
- */
+/** The claims of this process whose holders are not stored yet: limited, because a requester can make that write fail. */
 import { createHash } from 'node:crypto';
 
 import { isIntent, isHeldWrite } from '../../admission/policy/references/intents.ts';
@@ -12,19 +8,14 @@ import { type ObjectRef, refOf } from '../../json/kube-object.ts';
 import { createTally } from '../../server/limits/fair-share.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
-import { AWAIT_CHANGE, GONE, startController } from '../controller.ts';
-import { repairOptions, type ClaimSources } from './claims.ts';
+import { AWAIT_CHANGE, GONE, startController, type Reconcile } from '../controller.ts';
+import { repairOptions, type ClaimSources, finishIntent, isOver } from './claims.ts';
 import type { HeldIntents } from './held-intents.ts';
-import { finishIntent, isOver } from './intents.ts';
 import { createRecent } from './recent.ts';
 import { createUniqueClaimsReconciler } from './unique-claims.ts';
 
-/**
- * A claim is about 1 KB in etcd. The watch event of a stored object settles its claims, so the limits only delay clients
- * whose writes fail.
- */
+/** A claim is about 1 KB in etcd. Stored objects settle their claims: the limits only delay clients whose writes fail. */
 const LIMITS = {
-  /** By user, namespace and policy. */
   perUser: 512,
   /** In the process. Above it, `perNamespace` limits the claims of all users and policies in a namespace. */
   total: 8_192,
@@ -32,9 +23,7 @@ const LIMITS = {
 };
 
 interface Entry {
-  /** The counters that include the claim: by user, namespace and policy; by namespace. */
   readonly counters: readonly [byUser: string, byNamespace: string];
-  /** The `targetKey` of the object that is to hold the claim. */
   readonly holder: string;
   /** When the write can no longer be stored, by the monotonic clock. */
   readonly settledAt: number;
@@ -42,20 +31,14 @@ interface Entry {
 
 export type UnsettledClaims = ReturnType<typeof createUnsettledClaims>;
 
-/**
- * @param monotonic in milliseconds
- * @param onRefused called for each request that exceeds a limit
- */
 export function createUnsettledClaims(
   settleMs: number,
   monotonic: () => number,
   onRefused: () => void,
   limits = LIMITS,
 ) {
-  /** By the name of the claim, the oldest first. */
   const entries = new Map<string, Entry>();
   const counts = createTally();
-  /** The intents of each holder. */
   const intents = new Map<string, Set<string>>();
 
   const drop = (claim: string): void => {
@@ -120,25 +103,18 @@ export function createUnsettledClaims(
 
   return {
     reserve,
-    /** The object is stored with these claims. */
     settle: (ref: ObjectRef, claims: readonly string[]): void => {
       for (const claim of claims) if (entries.get(claim)?.holder === targetKey(ref)) drop(claim);
     },
-    /** The intents of an object whose state has changed: their writes may be over. */
     intentsOf: (ref: ObjectRef): readonly string[] => [...(intents.get(targetKey(ref)) ?? [])],
-    /**
-     * The claims whose settle time is over. A claim is returned again after another settle time, until a cleanup
-     * succeeds.
-     */
+    /** A claim is returned again after another settle time, until a cleanup succeeds. */
     takeDue: (): readonly string[] => {
       const now = monotonic();
       const due = [...entries].filter(([, { settledAt }]) => settledAt <= now);
       for (const [claim, entry] of due) put(claim, entry);
       return due.map(([claim]) => claim);
     },
-    /** The entry of a claim, for `cleaned`; undefined once the claim is settled. */
     get: (claim: string): Entry | undefined => entries.get(claim),
-    /** The claim is gone or settled, unless another request has claimed it since `entry` was read. */
     cleaned: (claim: string, entry: Entry): void => {
       if (entries.get(claim) === entry) drop(claim);
     },
@@ -148,10 +124,7 @@ export function createUnsettledClaims(
 
 const SERVICE_ACCOUNT = /^system:serviceaccount:[^:]*:/;
 
-/**
- * The service accounts of a namespace count as one user, because a tenant can create many. Names are hashed: a forged
- * name can be long.
- */
+/** A tenant can create many service accounts. Names are hashed: a forged name can be long. */
 function countersOf(username: string, policy: string, self: ObjectRef | undefined): Entry['counters'] {
   const namespace = self?.namespace ?? '';
   const user = SERVICE_ACCOUNT.exec(username)?.[0] ?? username;
@@ -161,13 +134,11 @@ function countersOf(username: string, policy: string, self: ObjectRef | undefine
   return [byUser, `namespace ${namespace}`];
 }
 
-/** Interval of the search for claims whose settle time is over, in milliseconds. */
 const SEARCH_MS = 1_000;
 const WORKERS = 4;
 /** Limit for remembered objects with intents. The intent of a forgotten object stays until the settle time is over. */
 const MOST_STORED = 10_000;
 
-/** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
 export function startUnsettledClaims(
   context: Context,
   sources: ClaimSources,
@@ -185,39 +156,33 @@ export function startUnsettledClaims(
     enqueue: () => undefined,
     onHolders: () => undefined,
   });
-  const controller = startController(
-    context,
-    {
-      name: 'unsettled-claims',
-      concurrency: WORKERS,
-      serverNow: serverClock.now,
-      reconcile: async (claim, reconciling) => {
-        const entry = unsettled.get(claim);
-        if (entry === undefined) return GONE;
-        if (isHeldWrite(claim)) {
-          const write = held.writeOf(claim);
-          if (write === undefined) return AWAIT_CHANGE; // not admitted yet
-          const known = { ...sources.world, ...options.claims, wasStored: stored.has };
-          if (await isOver(write, known, serverClock.now().getTime(), reconciling)) {
-            held.finish(claim);
-            unsettled.cleaned(claim, entry);
-          }
-          return AWAIT_CHANGE;
-        }
-        if (isIntent(claim)) {
-          await options.pace(reconciling);
-          const now = serverClock.now().getTime();
-          const examined = [claim, options.claims, sources.world, now, reconciling, stored.has] as const;
-          if (await finishIntent(...examined)) unsettled.cleaned(claim, entry);
-          return AWAIT_CHANGE; // the object changes, or the settle time is over
-        }
-        const result = await repair(claim, reconciling);
-        if (result.kind !== 'requeue') unsettled.cleaned(claim, entry);
-        return result;
-      },
-    },
-    signal,
-  );
+  const reconcile: Reconcile = async (claim, reconciling) => {
+    const entry = unsettled.get(claim);
+    if (entry === undefined) return GONE;
+    if (isHeldWrite(claim)) {
+      const write = held.writeOf(claim);
+      if (write === undefined) return AWAIT_CHANGE; // not admitted yet
+      const known = { ...sources.world, ...options.claims, wasStored: stored.has };
+      if (await isOver(write, known, serverClock.now().getTime(), reconciling)) {
+        held.finish(claim);
+        unsettled.cleaned(claim, entry);
+      }
+      return AWAIT_CHANGE;
+    }
+    if (isIntent(claim)) {
+      await options.pace(reconciling);
+      const now = serverClock.now().getTime();
+      const examined = [claim, options.claims, sources.world, now, reconciling, stored.has] as const;
+      if (await finishIntent(...examined)) unsettled.cleaned(claim, entry);
+      return AWAIT_CHANGE; // the object changes, or the settle time is over
+    }
+    const result = await repair(claim, reconciling);
+    if (result.kind !== 'requeue') unsettled.cleaned(claim, entry);
+    return result;
+  };
+  const { now: serverNow } = serverClock;
+  const running = { name: 'unsettled-claims', concurrency: WORKERS, serverNow, reconcile };
+  const controller = startController(context, running, signal);
   sources.governed.onChange((kind, { kind: change, object }) => {
     const ref = refOf(kind, object);
     if (change !== 'deleted') unsettled.settle(ref, object.claims ?? []);

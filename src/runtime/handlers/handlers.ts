@@ -1,7 +1,4 @@
-/**
- * The handlers of this process, and the cluster as they see it. They are loaded once; each webhook entry names the handler to
- * call.
- */
+/** The handlers of this process, and the cluster as they see it. */
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -33,13 +30,9 @@ import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];
-  /** They run where this process leads. */
   readonly controllers: readonly CompiledController[];
-  /** The handlers that convert objects. */
   readonly converters: readonly Converter[];
-  /**
-   * Undefined when this process has no handler of this name and phase, or the handler does not govern the request.
-   */
+  /** Undefined when there is no such handler, or the handler does not govern the request. */
   readonly decide: (
     phase: HandlerPhase,
     name: string,
@@ -57,11 +50,7 @@ export const NO_HANDLERS: Handlers = {
   check: () => undefined,
 };
 
-/**
- * Loads the handlers from `source`. Until `signal` aborts, stray errors of handlers do not end the process.
- *
- * @throws InvalidHandlers with all problems of the handlers
- */
+/** @throws InvalidHandlers with all problems of the handlers */
 export async function openHandlers(
   source: string | undefined,
   { metrics, log }: Pick<Context, 'metrics' | 'log'>,
@@ -84,7 +73,6 @@ type HandlersContext = Pick<
   'client' | 'exact' | 'rollbacks' | 'namespaces' | 'discovery' | 'config' | 'metrics' | 'log'
 >;
 
-/** @throws InvalidHandlers with all problems that keep the handlers from being compiled */
 export function startHandlers(
   context: HandlersContext,
   { handlers: loaded, controllers }: Loaded,
@@ -134,7 +122,6 @@ export function startHandlers(
   };
 }
 
-/** Attributes stray errors of a conversion to this handler. */
 const guarded = (name: string, converter: Converter): Converter => ({
   ...converter,
   convert: (object, to, signal) => inHandler(name, () => converter.convert(object, to, signal)),
@@ -174,7 +161,6 @@ function logFor(
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** The cluster as handlers see it: stores, and live reads. */
 export function createHandlerWorld(
   client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>,
   discovery: Pick<Discovery, 'resolve' | 'forget'>,
@@ -215,7 +201,6 @@ export function createHandlerWorld(
       // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
       if (kind.version !== undefined) {
         const { namespace } = place;
-        // throws if the version is not served
         await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal });
         return undefined;
       }
@@ -262,16 +247,12 @@ const BY_NAMESPACE = 'namespace';
 interface Kind {
   readonly name: string;
   readonly startedAt: number;
-  /** Undefined until the API server serves the kind. */
   watched: Watched<KubeObject> | undefined;
   /** Whether it is certain that no list is pending, because the kind is not served or may not be read. */
   isUnlisted: boolean;
 }
 
-/**
- * The kinds that handlers read. Each is watched once, from the start or from its first use, until the process ends.
- * @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them.
- */
+/** @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them. */
 export function createHandlerStores(
   context: WatchContext,
   client: Pick<KubeClient, 'create'>,
@@ -286,7 +267,6 @@ export function createHandlerStores(
     return watched?.hasSynced() === true ? watched.store : undefined;
   };
   return {
-    /** Starts to watch the kind if it is not watched yet. */
     want: (wanted: ReadKind): void => {
       const key = kindKey(wanted);
       if (kinds.has(key)) return;
@@ -301,9 +281,7 @@ export function createHandlerStores(
         () => undefined, // the process ends
       );
     },
-    /** Undefined when the object is missing, or the kind has not been listed yet. */
     find: (kind: ReadKind, ref: NamedRef): object | undefined => synced(kind)?.get(objectKey(ref)),
-    /** Undefined when the kind has not been listed yet. */
     select: (kind: ReadKind, namespace: string | undefined): readonly object[] | undefined => {
       const store = synced(kind);
       return namespace === undefined ? store?.list() : store?.byIndex(BY_NAMESPACE, namespace);
@@ -315,7 +293,6 @@ export function createHandlerStores(
 
 const NAMESPACES = { [BY_NAMESPACE]: ({ metadata }: KubeObject) => [metadata?.namespace ?? ''] };
 
-/** Handlers that read the same kind in the same version share a watch. */
 function kindKey(kind: ReadKind): string {
   return `${groupResourceName(kind)} ${kind.version ?? ''}`;
 }
@@ -328,7 +305,6 @@ function isBeingListed({ watched, startedAt, isUnlisted }: Kind): boolean {
   );
 }
 
-/** Waits until the API server serves the kind and Gatehouse may read it. */
 async function whenServed(
   kind: ReadKind,
   state: Kind,

@@ -18,9 +18,7 @@ import { isController, type Controller } from '../../controllers/controller.ts';
 import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
-  /** The name in its definition, or the name of its file. */
   readonly name: string;
-  /** The file or the package, for messages. */
   readonly origin: string;
   readonly handler: Handler;
 }
@@ -31,7 +29,6 @@ export interface LoadedController {
   readonly controller: Controller;
 }
 
-/** What the modules of a folder or a package export. */
 export interface Loaded {
   readonly handlers: readonly LoadedHandler[];
   readonly controllers: readonly LoadedController[];
@@ -42,12 +39,10 @@ export const NOTHING: Loaded = { handlers: [], controllers: [] };
 /** The name under which npm installs Gatehouse, and handlers import it. */
 export const OWN_NAME = '@gatehouse-dev/gatehouse';
 
-/** The message contains all problems of the handlers, one per line. */
 class InvalidHandlers extends Error {
   override readonly name = 'InvalidHandlers';
 }
 
-/** Node strips the types of `.ts` and `.mts`. */
 const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs'];
 /** Tests share the folder with handlers, and declaration files contain no code. */
 const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
@@ -55,15 +50,10 @@ const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
 /** No URLs: `data:text/javascript,…` would be code inside the setting. */
 const PACKAGE_NAME = /^(@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(\/[\w~-][\w.~-]*)*$/;
 
-/** The handlers of a folder or a package. @throws as {@link loadModules} */
 export const loadHandlers = async (source: string, from: string): Promise<readonly LoadedHandler[]> =>
   (await loadModules(source, from)).handlers;
 
-/**
- * @param source a folder whose files are handlers and controllers (subfolders are for shared code), or the name of a package
- * @param from the folder from which relative paths and packages are resolved
- * @throws InvalidHandlers with all problems, by file
- */
+/** @param source a folder, or the name of a package. @throws InvalidHandlers with all problems, by file */
 export async function loadModules(source: string, from: string): Promise<Loaded> {
   if (isSea()) throw new InvalidHandlers(NO_MODULES);
   const folder = resolve(from, source);
@@ -87,7 +77,6 @@ const byName = (a: { readonly name: string }, b: { readonly name: string }) => (
 
 const NO_MODULES = `handlers: the single executable cannot load modules: use the image, or npx ${OWN_NAME}`;
 
-/** A string is a problem. */
 type Result = LoadedHandler | LoadedController | string;
 
 async function fromFolder(folder: string): Promise<readonly Result[]> {
@@ -106,7 +95,6 @@ async function fromFolder(folder: string): Promise<readonly Result[]> {
   return results;
 }
 
-/** What a package exports needs names. */
 async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
   if (name.startsWith('.') || name.startsWith('/'))
     return [`${name}: the folder does not exist (from ${from})`];
@@ -115,7 +103,6 @@ async function fromPackage(name: string, from: string): Promise<readonly Result[
   return typeof found === 'string' ? [found] : allIn(found.value, name, undefined);
 }
 
-/** The default export is a handler, a controller, or a list of both. */
 const allIn = (value: unknown, origin: string, fallback: string | undefined): readonly Result[] =>
   Array.isArray(value)
     ? value.map((one: unknown, index) => checked(one, `${origin}, default export [${index}]`, fallback))
@@ -151,7 +138,6 @@ function checked(value: unknown, origin: string, fallback: string | undefined): 
   return isController(value) ? { name, origin, controller: value } : { name, origin, handler: value };
 }
 
-/** @returns a problem for each value that several have in common */
 const twice = <T extends { readonly origin: string }>(
   loaded: readonly T[],
   valueOf: (one: T) => string,
@@ -172,7 +158,6 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** @throws InvalidHandlers with all problems that keep a handler from being compiled, by file */
 export function compileHandlers(
   loaded: readonly LoadedHandler[],
   environment: MatchEnvironment,
@@ -191,12 +176,8 @@ export function compileHandlers(
 /** The module that `package.json` exports; its TypeScript source when this process runs from sources. */
 const SDK = new URL(`../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
 
-/**
- * Prefix of a specifier that contains a package name and a parent URL. Node resolves the package from that URL instead
- * of from this file.
- */
+/** Prefix of a specifier with a package name and the URL from which Node resolves the package. */
 const FROM_ELSEWHERE = 'gatehouse-handlers:';
-
 /** Timeout of an import, in milliseconds: a module may wait forever in a top-level await. */
 const LOADING_MS = 30_000;
 
@@ -207,12 +188,10 @@ let hooked = false;
 const folders = new Set<string>();
 let changes = 0;
 
-/** The next load reads every file in the folders of handlers again. */
 export function reloadHandlers(): void {
   changes += 1;
 }
 
-/** @throws what the module throws, or an Error after the timeout */
 async function importAs(specifier: string): Promise<Module> {
   hook();
   const late = Promise.withResolvers<never>();
@@ -227,7 +206,6 @@ async function importAs(specifier: string): Promise<Module> {
   }
 }
 
-/** Imports a package as a file in the folder `from` would. */
 async function importPackage(name: string, from: string): Promise<Module> {
   const parent = pathToFileURL(join(from, 'handlers.js')).href;
   return await importAs(`${FROM_ELSEWHERE}${JSON.stringify([name, parent])}`);

@@ -1,7 +1,5 @@
 /**
- * Stray errors: errors that a handler raises outside of its call, such as a promise that is rejected after the answer,
- * or a timer that throws. By default, Node ends the process. This process also serves other handlers and policies, so
- * it continues. It still ends for stray errors of Gatehouse itself.
+ * Errors outside of a handler's call, such as a late rejection. By default Node ends the process, which serves others.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -9,16 +7,11 @@ import { toError } from '../../admission/handlers/errors.ts';
 
 const running = new AsyncLocalStorage<string>();
 
-/** Runs `work`, and attributes its stray errors to this handler, however late they occur. */
 export function inHandler<T>(name: string, work: () => T): T {
   return running.run(name, work);
 }
 
-/**
- * Keeps the process alive after stray errors of handlers, until the signal aborts.
- * @param folder the folder of the handlers. An error that has lost its async context is recognised by this folder in its
- * stack
- */
+/** @param folder of the handlers. An error that has lost its async context is recognised by it in its stack */
 export function surviveStrayErrors(
   folder: string,
   onStray: (handler: string | undefined, error: Error) => void,

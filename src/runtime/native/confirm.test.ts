@@ -3,6 +3,9 @@ import { beforeEach, expect, test } from 'vitest';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createConfirmer, PENDING, type Subject } from './confirm.ts';
+import type { Confirmation } from '../../admission/native/release.ts';
+import { compiled } from '../../../test/support/runtime/fixtures.ts';
+import { createTakeover } from './native-policies.ts';
 
 const PAIR = { name: 'a.policies.gatehouse.dev', digest: 'd1', policy: 'p/1', binding: 'b/1' };
 const checked = { observedGeneration: 1, typeChecking: {} };
@@ -16,7 +19,7 @@ const SUBJECT: Subject = {
 const { signal } = new AbortController();
 
 let time: number;
-let answer: 'refused' | 'changed' | 'admitted' | 'down' | 'forbidden';
+let answer: 'refused' | 'admitted' | 'down';
 let probes: { readonly dryRun: boolean | undefined; readonly object: KubeObject }[];
 
 beforeEach(() => {
@@ -38,10 +41,8 @@ const start = () =>
       ) => {
         probes.push({ dryRun: options?.dryRun, object });
         if (answer === 'down') throw failure(503, 'away');
-        if (answer === 'forbidden') throw failure(403, 'another policy refuses it');
         if (answer === 'refused') throw failure(403, 'refused as a probe of the compiled policy d1');
-        const values = answer === 'changed' ? ['changed by the compiled policy d1'] : [];
-        return await Promise.resolve({ ...object, spec: { values } });
+        return await Promise.resolve(object);
       },
     },
     now: () => new Date(time),
@@ -80,15 +81,6 @@ test('an admitted probe starts again: another API server may not have read the p
   expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
 });
 
-test('the refusal of another policy, or of another text, confirms nothing', async () => {
-  const confirmer = start();
-  answer = 'forbidden';
-  expect(await ask(confirmer)).toContain('another policy refuses it');
-  answer = 'refused';
-  const other = { ...SUBJECT, pair: { ...PAIR, digest: 'd2' } };
-  expect(await ask(confirmer, other)).toContain('failed otherwise');
-});
-
 test('a new leader keeps a confirmation that its first probe agrees with', async () => {
   expect(await ask(start(), SUBJECT, PAIR)).toBeUndefined();
   answer = 'admitted';
@@ -111,11 +103,58 @@ test('types come first, and an objectSelector that no labels satisfy leaves the 
   expect(probes).toEqual([]);
 });
 
-test('a probe that the policy changes confirms it, without a check of types', async () => {
-  const confirmer = start();
-  const changing = { ...SUBJECT, policy: { metadata: { generation: 1 } }, hasTypeCheck: false };
-  answer = 'changed';
-  expect(await askThreeTimes(confirmer, changing)).toEqual(CONFIRMED);
-  const other = { ...changing, pair: { ...PAIR, digest: 'd2' } };
-  expect(await ask(confirmer, other)).toBe(PENDING);
+const CONFIRMATION: Confirmation = { generation: 1, pairs: [PAIR] };
+const object = (uid: string, generation = 1) => ({ metadata: { uid, generation } });
+const STORED = { policy: object('p'), binding: object('b') };
+
+let confirmed: Confirmation | undefined;
+let isInstalled: boolean;
+const policy = compiled({}, { name: 'a', generation: 1 });
+
+beforeEach(() => {
+  confirmed = CONFIRMATION;
+  isInstalled = true;
+});
+
+const takeOver = () =>
+  createTakeover({
+    confirmed: () => confirmed,
+    releaseOf: () => undefined,
+    isInstalled: () => isInstalled,
+    monotonic: () => time,
+  });
+type Takeover = ReturnType<typeof takeOver>;
+
+function after(takeover: Takeover, ms: number): Takeover {
+  takeover.observe([policy]);
+  time += ms;
+  takeover.observe([policy]);
+  return takeover;
+}
+
+test('a confirmed pair changes only after the confirmation is withdrawn and replicas had time to read that', () => {
+  const takeover = after(takeOver(), 60_000);
+  expect(takeover.mayChange(policy, PAIR.name, STORED)).toBe(false);
+  confirmed = undefined;
+  expect(after(takeover, 4_000).mayChange(policy, PAIR.name, STORED)).toBe(false);
+  expect(after(takeover, 1_000).mayChange(policy, PAIR.name, STORED)).toBe(true);
+});
+
+test('a new leader waits for the webhook entry that another one narrowed, however long that takes', () => {
+  confirmed = undefined;
+  isInstalled = false;
+  const takeover = after(takeOver(), 60_000);
+  expect(takeover.mayChange(policy, PAIR.name, STORED)).toBe(false);
+  isInstalled = true;
+  expect(after(takeover, 4_000).mayChange(policy, PAIR.name, STORED)).toBe(false);
+  expect(after(takeover, 1_000).mayChange(policy, PAIR.name, STORED)).toBe(true);
+});
+
+test.each([
+  ['deleted', { ...STORED, policy: undefined }],
+  ['without its binding', { ...STORED, binding: undefined }],
+  ['edited', { ...STORED, policy: object('p', 2) }],
+  ['replaced', { ...STORED, binding: object('other') }],
+])('a confirmed pair that others have changed is repaired at once: %s', (_how, stored) => {
+  expect(after(takeOver(), 0).mayChange(policy, PAIR.name, stored)).toBe(true);
 });

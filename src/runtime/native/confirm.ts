@@ -15,32 +15,24 @@ export interface ProbeOptions {
   readonly monotonic: () => number;
 }
 
-/**
- * How many probes must be refused or changed, and over how long, in milliseconds. API servers read policies again each second, and
- * each probe may reach another one.
- */
+/** API servers read policies again each second, and each probe may reach another one. In milliseconds. */
 const PROBES = 3;
 const SETTLE_MS = 3_000;
-/** How often to probe a confirmed policy, in milliseconds. */
 const AGAIN_MS = 60_000;
 
 export interface Subject {
   readonly pair: ConfirmedPair;
-  /** As the API server stores it. */
   readonly policy: KubeObject;
   readonly objectSelector: NormalSelector;
-  /** Whether it refuses or changes probes. */
   readonly answers: boolean;
   /** Whether kube-controller-manager checks its types. */
   readonly hasTypeCheck: boolean;
 }
 
 interface Progress {
-  /** The version, as text. */
   readonly of: string;
   readonly startedAt: number;
   readonly since: number;
-  /** Probes that it refused or changed. */
   readonly answered: number;
   readonly isConfirmed: boolean;
   readonly probedAt: number;
@@ -83,11 +75,7 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   };
 
   return {
-    /**
-     * Why the API server may not enforce the policy yet; undefined: it does.
-     *
-     * @param known what the status says: another leader has confirmed it
-     */
+    /** @param known what the status says: another leader has confirmed it */
     obstacle: async (
       subject: Subject,
       known: ConfirmedPair | undefined,
@@ -125,7 +113,6 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       if (next.isConfirmed) return undefined;
       return next.answered === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
     },
-    /** Forgets all pairs but these. */
     keepOnly: (names: ReadonlySet<string>): void => {
       for (const name of progress.keys()) if (!names.has(name)) progress.delete(name);
     },

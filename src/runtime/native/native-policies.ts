@@ -1,9 +1,6 @@
 /**
- * On the leader, with --compile-policies: installs the checks that the API server can enforce itself, as
- * ValidatingAdmissionPolicies and MutatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
- *
- * Every check has a judge at every moment. The webhook lets go only after the confirmation, which is in the status of the
- * AdmissionPolicy. Before a confirmed policy of the API server changes, the leader withdraws the confirmation, and waits until
+ * On the leader, with --compile-policies: installs the checks that the API server can enforce itself. Every check has
+ * a judge at every moment: before a confirmed policy changes, the leader withdraws the confirmation and waits until
  * the webhook judges again.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -56,22 +53,18 @@ import {
 import type { Releases } from './releases.ts';
 import type { Policies, PolicyRegistry } from '../policies/policy-registry.ts';
 
-/** Who enforces a policy, for its status. */
 export interface Enforcement {
   readonly enforcedBy: readonly Enforcer[];
-  /** Undefined: the webhook judges every check. */
   readonly confirmed: Confirmation | undefined;
 }
 
 interface NativePoliciesOptions
   extends StoredPoliciesOptions, Omit<ProbeOptions, 'client'>, Omit<TakeoverOptions, 'confirmed'> {
-  /** The versions in force. */
   readonly inForce: () => readonly CompiledPolicy[];
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   readonly ownNamespace: string;
   readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'isChanging'>;
-  /** Called when who enforces a policy changes. */
   readonly report: (name: string, enforcement: Enforcement) => void;
 }
 
@@ -82,9 +75,7 @@ const RETRY_MS = 10_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
 
-/** What a pass found out about a policy. */
 interface Settled {
-  /** Why the API server does not enforce the checks of a part; undefined: it does. */
   readonly obstacle: (part: NativePart) => string | undefined;
   readonly confirmed: Confirmation | undefined;
 }
@@ -99,7 +90,6 @@ function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconci
   // A pass compares all policies, every second while one is not confirmed.
   const compile = oncePerVersion(compileNative);
 
-  /** @returns whether this version enforces everything that it can, or why its parts do not */
   const settle = async (
     { policy, pairs }: Wanted,
     stored: ReadonlyMap<string, StoredPair>,
@@ -194,7 +184,6 @@ function retryAfter(obstacle: string | undefined): number {
   return [PENDING, TAKING_OVER, TYPES_UNCHECKED].includes(obstacle) ? CONFIRM_MS : RETRY_MS;
 }
 
-/** The stored pairs of this policy that have to change. */
 function changesOf(
   policy: CompiledPolicy,
   pairs: readonly Installed[],
@@ -214,7 +203,6 @@ function changesOf(
   });
 }
 
-/** @throws errors that are no obstacle of one policy */
 function explain(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if ([BeingRemoved, ForeignObject, WriteRefused].some((kind) => error instanceof kind))
@@ -225,7 +213,6 @@ function explain(error: unknown, signal: AbortSignal): string {
 
 interface Wanted extends Pick<NativePolicy, 'checks'> {
   readonly policy: CompiledPolicy;
-  /** None: the webhook judges every check. */
   readonly pairs: readonly Installed[];
 }
 
@@ -245,7 +232,6 @@ function wantedOf(
   return [{ policy, checks: left, pairs: [] }];
 }
 
-/** @param onChange called with the name of a policy when who enforces it changes */
 export function startNativePolicies(
   context: LeaderContext,
   {
@@ -281,33 +267,25 @@ export function startNativePolicies(
     registry.subscribe,
     ...[policies, detectors, releases, installation].map(({ onChange: add }) => add),
   ];
-  const { stopped } = startController(
-    context,
-    { name: 'native-policies', key: 'all', on, reconcile },
-    signal,
-  );
+  const options = { name: 'native-policies', key: 'all', on, reconcile };
+  const { stopped } = startController(context, options, signal);
   return { enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name), stopped };
 }
 
 interface TakeoverOptions {
-  /** What the status of a policy says. */
   readonly confirmed: (name: string) => Confirmation | undefined;
   readonly releaseOf: ReleaseOf;
   readonly isInstalled: PolicyRegistry['isInstalled'];
   readonly monotonic: () => number;
 }
 
-/**
- * How long the webhook must have been responsible, in milliseconds: replicas read the status, and API servers the webhook
- * configurations, by a watch that usually lags far less.
- */
+/** In milliseconds: replicas and API servers read by watches that usually lag far less. */
 const LAG_MS = 5_000;
 
 interface KnownPolicy {
   readonly policy: CompiledPolicy;
   /** Since when the webhook judges every check of this version; undefined: it does not. */
   readonly since: number | undefined;
-  /** The last confirmation that this leader has seen. */
   readonly last: Confirmation | undefined;
 }
 
@@ -331,10 +309,7 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
         });
       }
     },
-    /**
-     * Whether the stored objects may be changed or deleted. Objects that others have changed or deleted since the
-     * confirmation are repaired at once: no replica relies on them.
-     */
+    /** Objects that others have changed since the confirmation are repaired at once: no replica relies on them. */
     mayChange: ({ name }: CompiledPolicy, pairName: string, stored: StoredPair | undefined): boolean => {
       if (stored?.policy === undefined || stored.binding === undefined) return true;
       const { since, last } = known.get(name) ?? {};

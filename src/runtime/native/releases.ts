@@ -1,8 +1,6 @@
 /**
- * On every replica, with --compile-policies: which checks the webhook leaves to the API server. The leader confirms that the
- * API server enforces a compiled policy, in the status of the AdmissionPolicy. A replica compiles the policy itself and relies
- * on that only while the API server stores exactly the confirmed objects, compiled from the version that the replica enforces.
- * Otherwise it judges every check.
+ * Which checks the webhook leaves to the API server: only while that stores exactly the confirmed objects, compiled
+ * from the version that this replica enforces.
  */
 import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import {
@@ -108,13 +106,11 @@ export function startReleases(
   };
 }
 
-/** The policies of one kind that Gatehouse has installed, and their bindings. */
 interface StoredKinds {
   readonly policies: Watched<KubeObject>;
   readonly bindings: Watched<KubeObject>;
 }
 
-/** @param onFailure what is stored may be out of date, or is known again */
 function watchStored(
   context: WatchContext,
   kinds: typeof VALIDATING,
@@ -131,7 +127,6 @@ function watchStored(
   return { policies: start(kinds.policy), bindings: start(kinds.binding) };
 }
 
-/** Undefined: the stores may be out of date. */
 const currentOf = (stored: StoredKinds | undefined): StoredKinds | undefined =>
   stored?.policies.failure() === undefined && stored?.bindings.failure() === undefined ? stored : undefined;
 

@@ -1,4 +1,3 @@
-/** The compiled policies in the API server, as the leader reads and writes them. */
 import { INSTALLED_SELECTOR, isAsWanted, isInstalledByUs } from '../../admission/native/installed-policy.ts';
 import { isMutating } from '../../admission/native/native-policy.ts';
 import { messageOf } from '../../json/error-message.ts';
@@ -24,7 +23,6 @@ export interface StoredPoliciesOptions {
   readonly log: Log;
 }
 
-/** A policy of the API server and its binding. */
 interface Kinds {
   readonly policy: Resource;
   readonly binding: Resource;
@@ -41,27 +39,23 @@ export const MUTATING: Kinds = {
 
 const kindsOf = (name: string): Kinds => (isMutating(name) ? MUTATING : VALIDATING);
 
-/** The pair as stored. */
 export interface StoredPair {
   readonly policy: KubeObject | undefined;
   readonly binding: KubeObject | undefined;
 }
 
-/** The manifest that grants all permissions for compiled policies. */
 const ROLE = 'deploy/components/compile-policies/role.yaml';
-
 const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies';
 const UNSERVED_MUTATING =
   'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
 
 export interface Stored {
-  /** All pairs that Gatehouse has installed, by name. */
   readonly pairs: ReadonlyMap<string, StoredPair>;
   /** Why there can be no MutatingAdmissionPolicies; undefined: there can. */
   readonly mutatingProblem: string | undefined;
 }
 
-/** What is stored, or why nothing can be. @throws WriteRefused if it may not list ValidatingAdmissionPolicies */
+/** @throws WriteRefused if it may not list ValidatingAdmissionPolicies */
 export async function readStored(
   options: StoredPoliciesOptions,
   signal: AbortSignal,
@@ -114,7 +108,6 @@ async function listInstalled(
 /** Another client made an object with our name, such as `gatehouse manifests --vap` in a GitOps repository. */
 export class ForeignObject extends Error {}
 
-/** Somebody removes Gatehouse. */
 export class BeingRemoved extends Error {}
 
 /** The policy first: without it, its binding has no effect. @throws ForeignObject, BeingRemoved, WriteRefused */
@@ -131,7 +124,6 @@ export async function install(
   };
 }
 
-/** @returns the object as the API server stores it */
 async function ensure(
   kind: Resource,
   wanted: KubeObject,

@@ -19,14 +19,12 @@ import type { Namespaces } from '../namespaces.ts';
 import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
-/** For callers without RestoreWindows, such as a review of files. */
 const NO_OWN_KINDS: OwnKinds = {
   mutate: () => Promise.resolve(ALLOWED),
   validate: () => Promise.resolve(ALLOWED),
 };
 
 const validateWrite = confirmingExceptions(validate, ({ namespace }) => namespace);
-/** The objects that name the target may be in any namespace. */
 const checkDeletion = confirmingExceptions(checkTargetDeletion, () => undefined);
 
 type Decide = (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>;

@@ -1,12 +1,12 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { AccessQuestion, AccessSubject } from '../../kube/access.ts';
-import { createAuthorReview } from './author-review.ts';
+import { createAuthorReview, createPolicyWarnings, type PolicyWarningsOptions } from './author-review.ts';
 import { createReadRecords, READS_REVIEWED } from './read-records.ts';
+import { containing, silent } from '../../../test/support/runtime/fixtures.ts';
 
 const signal = new AbortController().signal;
 const records = createReadRecords(() => ({ key: 'a2V5', earlier: '' }));
@@ -50,45 +50,19 @@ const write = (object: JsonObject, oldObject?: JsonObject) =>
   );
 const set = (record: string) => ({ op: expect.any(String) as string, value: record });
 
-test('asks for the author with uid, groups and extra, and refuses what the author may not read', async () => {
-  expect(await write(policy(secret))).toMatchObject({
-    kind: 'deny',
-    code: 403,
-    reason: 'Forbidden',
-    causes: [{ field: 'spec.params', reason: 'FieldValueForbidden' }],
-  });
-  expect(asked).toEqual([
-    {
-      subject: user,
-      question: { verb: 'get', group: '', resource: 'secrets', namespace: 'vault', name: 'db' },
-    },
-  ]);
-});
-
 test('records the review, and replaces a forged record', async () => {
   may = true;
-  for (const metadata of [{}, annotated('forged'), { annotations: {} }])
-    expect(JSON.stringify(await write(policy(secret, metadata)))).toContain(recordOf(secret));
+  expect(JSON.stringify(await write(policy(secret)))).toContain(recordOf(secret));
   expect(await write(policy(secret, annotated('forged')))).toMatchObject({ patch: [set(recordOf(secret))] });
-});
-
-test('a policy that reads nothing causes no question', async () => {
-  expect(await write(policy({}))).toMatchObject({ kind: 'allow', patch: [] });
-  expect(asked).toEqual([]);
 });
 
 test('a reviewed policy that stays the same needs no permission, and keeps its record', async () => {
   const old = policy(secret, annotated(recordOf(secret)));
-  for (const object of [
-    policy(secret),
-    policy({ ...secret, enforcement: 'Warn' }, annotated('forged')),
-    policy(secret, { ...annotated(recordOf(secret)), finalizers: [] }),
-  ]) {
-    const decision = await write(object, old);
-    expect(decision.kind).toBe('allow');
-    if (object.metadata !== old.metadata && JSON.stringify(object).includes(recordOf(secret))) continue;
-    expect(JSON.stringify(decision)).toContain(recordOf(secret));
-  }
+  for (const object of [policy(secret), policy({ ...secret, enforcement: 'Warn' }, annotated('forged'))])
+    expect(JSON.stringify(await write(object, old))).toContain(recordOf(secret));
+  const unfinalized = policy(secret, { ...annotated(recordOf(secret)), finalizers: [] });
+  expect(await write(unfinalized, old)).toMatchObject({ kind: 'allow', patch: [] });
+  expect(await write(policy({}))).toMatchObject({ kind: 'allow', patch: [] }); // it reads nothing
   expect(asked).toEqual([]);
 });
 
@@ -97,33 +71,73 @@ test('any change of what a policy discloses is reviewed again, also when the rea
   const mutations = [{ name: 'a', expression: '{"a": params.data.password}' }];
   const object = policy({ ...secret, mutations }, annotated(recordOf(secret)));
   expect((await write(object, old)).kind).toBe('deny');
+  const question = { verb: 'get', group: '', resource: 'secrets', namespace: 'vault', name: 'db' };
+  expect(asked).toEqual([{ subject: user, question }]);
   may = true;
   expect(JSON.stringify(await write(object, old))).toContain(recordOf({ ...secret, mutations }));
 });
 
-test('a policy without a valid record can be labelled by users who may not read, and gets no record then', async () => {
-  const old = policy(secret, annotated('forged'));
-  expect(await write(policy(secret, { labels: { a: 'b' } }), old)).toMatchObject({
-    kind: 'allow',
-    patch: [],
+const GROUP = 'infra.example.com';
+const served = { group: GROUP, version: 'v1', resource: 'servers', kind: 'Server', namespaced: true };
+const spec = { type: 'object', properties: { tenant: { type: 'string' } } };
+const live = new AbortController().signal;
+
+const policyWith = (path: string, resource = 'servers') => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'servers' },
+  spec: { match: { apiGroups: [GROUP], resources: [resource] }, validate: { immutable: [path] } },
+});
+
+const scene = (change: Partial<PolicyWarningsOptions> = {}) =>
+  createPolicyWarnings({
+    discovery: {
+      resolve: () => Promise.resolve(served),
+      servedIn: () => Promise.resolve([served]),
+      groups: () => Promise.resolve([GROUP]),
+      serverVersion: () => Promise.resolve({ major: 1, minor: 37, gitVersion: 'v1.37.2' }),
+    },
+    schemas: () => Promise.resolve([{ type: 'object', properties: { spec } }]),
+    environment: { ownNamespace: 'gatehouse-system' },
+    strict: false,
+    log: silent,
+    ...change,
   });
-  may = true;
-  expect(JSON.stringify(await write(policy(secret), old))).toContain(recordOf(secret));
+const creation = (object: JsonObject) => requestOf({ operation: 'CREATE', object });
+
+test('--strict-policies refuses a broken policy, and not one that waits for its kind', async () => {
+  const strict = scene({ strict: true });
+  expect(await strict(creation(policyWith('spec.tennant')), live)).toMatchObject({
+    kind: 'deny',
+    code: 403,
+    message: containing('did you mean tenant?'),
+    causes: [{ field: 'spec.validate.immutable[0]' }],
+  });
+  expect(await strict(creation(policyWith('spec.tenant', 'racks')), live)).toMatchObject({
+    kind: 'allow',
+    warnings: [expect.stringContaining(`not enforced: spec.match: the API server serves no racks.${GROUP}`)],
+  });
 });
 
-test('no policy reads a Secret of Gatehouse', async () => {
-  may = true;
-  const params = { apiGroup: '', resource: 'secrets', name: 'db', namespace: 'gatehouse-system' };
-  expect(await write(policy({ params }))).toMatchObject({ kind: 'deny', code: 403 });
-  expect(asked).toEqual([]);
+test('an update of the metadata of a broken policy is not checked', async () => {
+  const broken = policyWith('spec.tennant');
+  const request = requestOf({ operation: 'UPDATE', object: broken, oldObject: broken });
+  expect(await scene({ strict: true })(request, live)).toMatchObject({ kind: 'allow', warnings: [] });
 });
 
-test('more reads than the limit cause no question', async () => {
-  may = true;
-  const resources = Array.from({ length: 65 }, (_, index) => `kind${index}`);
-  const decision = await write(
-    policy({ match: { ...match, resources }, validate: { rules: [{ expression: 'true' }] } }),
-  );
-  expect(decision).toMatchObject({ kind: 'deny', message: containing('at most 64') });
-  expect(asked).toEqual([]);
+test('a check that cannot finish blocks nothing, not even with --strict-policies', async () => {
+  const never = () => new Promise<never>(() => undefined);
+  const aborted = AbortSignal.timeout(20);
+  const slow = scene({
+    strict: true,
+    discovery: { resolve: never, servedIn: never, groups: never, serverVersion: never },
+    schemas: never,
+  });
+  expect(await slow(creation(policyWith('spec.tennant')), aborted)).toMatchObject({
+    kind: 'allow',
+    warnings: ['the policy could not be checked in time: see its status.conditions'],
+  });
+  const away = () => Promise.reject(new Error('away'));
+  const failing = scene({ strict: true, schemas: away });
+  expect(await failing(creation(policyWith('spec.tennant')), live)).toMatchObject({ kind: 'allow' });
 });

@@ -1,4 +1,6 @@
 /** Reviews each write of an AdmissionPolicy: may its author read what the policy reads? */
+import { isDeepStrictEqual } from 'node:util';
+
 import {
   disclosingText,
   forbiddenReadMessage,
@@ -14,12 +16,17 @@ import {
   type CauseType,
   type Decision,
 } from '../../admission/review/decision.ts';
-import type { AdmissionRequest, UserInfo } from '../../admission/review/request.ts';
+import { type AdmissionRequest, type UserInfo, writes } from '../../admission/review/request.ts';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { objectIn, type JsonObject } from '../../json/json.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
+import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
+import { describeProblem, describeProblems } from '../../admission/policy/problem.ts';
+import { orAborted } from '../../json/abort.ts';
+import type { Log } from '../../log.ts';
+import { compileLive, type CompileOptions } from './policy-kinds.ts';
 
 interface Objection {
   readonly field: string;
@@ -29,11 +36,7 @@ interface Objection {
 
 const MOST_LISTED = 16;
 
-/**
- * Refuses a policy whose author may not read what it reads; otherwise records the review in the policy.
- *
- * @throws if a permission check fails
- */
+/** Refuses a policy whose author may not read what it reads; otherwise records the review in the policy. */
 export function createAuthorReview(
   mayUser: AccessReviews,
   { recordOf, verdict }: Pick<ReadRecords, 'recordOf' | 'verdict'>,
@@ -95,11 +98,69 @@ function withRecord(object: JsonObject, record: string): JsonObject {
   return { ...object, metadata: { ...objectIn(object, 'metadata'), annotations } };
 }
 
-/** 403 with these objections. */
 export function refusal(objections: readonly Objection[]): Decision {
   return denied(
     FORBIDDEN,
     objections.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '),
     objections.map((objection) => ({ reason: 'FieldValueForbidden', ...objection })),
   );
+}
+
+/** In milliseconds. The write waits for the check, and the API server waits 5 s. */
+const LONGEST_MS = 2_000;
+const MOST_WARNINGS = 8;
+
+export interface PolicyWarningsOptions extends CompileOptions {
+  readonly strict: boolean;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** Never fails and never waits for long. A policy that waits for a kind is not refused: it applies later. */
+export function createPolicyWarnings(options: PolicyWarningsOptions) {
+  const judge = async (policy: AdmissionPolicy, signal: AbortSignal): Promise<Decision> => {
+    const { result, unserved } = await compileLive(policy, options, signal);
+    const problems = result.kind === 'rejected' ? result.problems : [];
+    const isTemporary = result.kind === 'rejected' && result.reason === 'UnknownTarget';
+    if (options.strict && problems.length > 0 && !isTemporary)
+      return denied(
+        FORBIDDEN,
+        `the policy could not be enforced: ${describeProblems(problems)}`,
+        problems.map((problem) => ({
+          field: problem.where,
+          reason: 'FieldValueInvalid',
+          message: problem.message,
+        })),
+      );
+    const all = [
+      ...(unserved === undefined ? [] : [{ where: 'spec.match', message: unserved.message }]),
+      ...problems,
+    ];
+    const shown = all.slice(0, MOST_WARNINGS).map((problem) => `not enforced: ${describeProblem(problem)}`);
+    const more = all.length - shown.length;
+    const careful = result.kind === 'rejected' ? [] : controlPlaneWrites(result.policy);
+    return {
+      ...ALLOWED,
+      warnings: [
+        ...shown,
+        ...(more > 0 ? [`not enforced: ${more} more problems; see status.conditions`] : []),
+        ...careful.slice(0, MOST_WARNINGS),
+      ],
+    };
+  };
+
+  return async (
+    { operation, object, oldObject, subResource, name }: AdmissionRequest,
+    signal: AbortSignal,
+  ): Promise<Decision> => {
+    if (!writes(operation) || object === undefined || subResource !== '') return ALLOWED;
+    // Controllers must be able to label a policy and to remove its finalizers, whatever it says.
+    if (oldObject !== undefined && isDeepStrictEqual(object.spec, oldObject.spec)) return ALLOWED;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]);
+    try {
+      return await orAborted(judge(object as unknown as AdmissionPolicy, within), within);
+    } catch (err) {
+      options.log.warn({ policy: name, err }, 'could not check a policy while it was written');
+      return { ...ALLOWED, warnings: ['the policy could not be checked in time: see its status.conditions'] };
+    }
+  };
 }

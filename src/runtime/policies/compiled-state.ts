@@ -11,9 +11,7 @@ import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
 export interface CompiledState<Compiled> {
   /** The version in force: not always the newest, and undefined when no version was ever usable. */
   readonly inForce: Compiled | undefined;
-  /** Why the newest version is not in force. */
   readonly problem: PolicyProblem | undefined;
-  /** The generation that was compiled. */
   readonly generation: number;
 }
 
@@ -38,10 +36,7 @@ const RETRIED: readonly string[] = [
 const whyNotReady = ({ reason }: PolicyProblem): NotReady =>
   RETRIED.includes(reason) ? 'Reconciling' : 'Stalled';
 
-/**
- * The conditions of a policy: `Ready`, and whether the API server calls Gatehouse.
- * @param done what a version in force does, and what happens without one: `converts`, `nothing is converted`
- */
+/** @param done what a version in force does, and what happens without one: `converts`, `nothing is converted` */
 export function conditionsOf(
   { inForce, problem, generation }: CompiledState<{ readonly generation: number }>,
   [done, nothing]: readonly [done: string, nothing: string],
@@ -59,7 +54,6 @@ export function conditionsOf(
   return [...setCondition(withReady, { ...observed, ...installation }, now)];
 }
 
-/** Writes the status of a policy once its current version is compiled. */
 export function createStatusReconciler<
   Policy extends KubeObject & { readonly status?: object },
   State extends CompiledState<unknown>,

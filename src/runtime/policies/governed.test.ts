@@ -123,15 +123,6 @@ test('policies that arrive in succession share a list', async () => {
   expect(governed.isComplete()).toBe(true);
 });
 
-test('a kind that is no longer needed is dropped', async () => {
-  const servers = policy();
-  api.lists.set(SERVERS, [server('a', 'fra1')]);
-  await follow(servers);
-  await follow(policy({ validate: { immutable: ['spec.dc'] } }));
-  await until(() => [...governed.objects()].length === 0);
-  expect(governed.referrers(target, [servers])).toBeUndefined();
-});
-
 test('a policy for another version of the API sees objects in that version', async () => {
   api.lists.set(SERVERS, [server('a', 'fra1')]);
   api.lists.set(SERVERS_V2, [server('b', 'fra1')]);
@@ -139,22 +130,22 @@ test('a policy for another version of the API sees objects in that version', asy
   await follow(policy(), v2);
   expect(namesOf(governed.referrers(target, [v2]))).toEqual(['b']);
   expect(namesOf(governed.referrers(target, [policy(), v2]))).toEqual(['a', 'b']);
+  // A kind that is no longer needed is dropped.
+  await follow(v2);
+  await until(() => [...governed.objects()].length === 1);
+  expect(governed.referrers(target, [policy()])).toBeUndefined();
 });
 
-test('a kind that the API server does not serve yet has no objects', async () => {
+test('a kind that is not served has no objects, and while discovery fails, the answer is unknown', async () => {
   served = false;
-  const servers = policy();
-  await follow(servers);
-  expect(governed.referrers(target, [servers])).toEqual([]);
+  await follow(policy());
+  expect(governed.referrers(target, [policy()])).toEqual([]);
   expect(api.listed).toEqual([]);
-});
-
-test('while discovery fails, the answer is unknown', async () => {
   served = 'unknown';
-  const servers = policy();
-  governed.follow([servers]);
+  const others = policy({ validate: { unique: [unique] } }, 'others');
+  governed.follow([others]);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(governed.referrers(target, [servers])).toBeUndefined();
+  expect(governed.holders('any', others)).toBeUndefined();
   expect(governed.isComplete()).toBe(false);
 });
 

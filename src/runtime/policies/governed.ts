@@ -1,7 +1,4 @@
-/**
- * Facts about governed objects that decide other requests: which targets they reference (`onTargetDelete: Restrict`),
- * and which unique values they hold. Every replica watches these objects while such a policy is in force.
- */
+/** Facts about governed objects that decide other requests: which targets and which unique values they hold. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -33,15 +30,9 @@ export type Governed = ReturnType<typeof createGoverned>;
 
 /** Watches begin after this time without a new policy, in milliseconds: at start, policies arrive one by one. */
 const QUIET_MS = 50;
-
 /** Retry interval while a kind is not served or discovery fails, in milliseconds. No watch reports the recovery. */
 const RETRY_MS = 5_000;
-
-/** Interval between plans, in milliseconds. A CRD may change its preferred version and stop serving the old one. */
 const REPLAN_MS = 10 * 60_000;
-
-/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
-const LISTING_MS = 10_000;
 
 /** The watches of a kind in one version: `next` replaces `current` once it has listed. */
 interface Followed {
@@ -49,15 +40,12 @@ interface Followed {
   readonly next: Follower | undefined;
 }
 
-/** The kinds to watch. */
 interface Plan {
   readonly kinds: ReadonlyMap<
     string,
     { readonly resource: Resource; readonly policies: readonly CompiledPolicy[] }
   >;
-  /** Keys of `kinds`, by the `summaryKey` of the policies that need them. */
   readonly byNeed: ReadonlyMap<string, readonly string[]>;
-  /** Whether the API server serves all governed kinds. */
   readonly isComplete: boolean;
 }
 
@@ -70,7 +58,6 @@ export function createGoverned(
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
   let wanted: readonly CompiledPolicy[] = [];
-  /** Undefined while a new plan is being made. */
   let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
   let planning = new AbortController();
 
@@ -107,7 +94,6 @@ export function createGoverned(
     next.listed.then(takeOver, () => undefined);
   };
 
-  /** Plans for the policies that are wanted now, until `current` aborts. */
   const settle = async (current: AbortSignal): Promise<void> => {
     await sleep(QUIET_MS, undefined, { signal: current });
     for (;;) {
@@ -122,13 +108,9 @@ export function createGoverned(
     }
   };
 
-  /**
-   * The followers with the summaries that the policy needs; undefined while one of them is still listing.
-   * @param patient whether to wait for lists beyond their timeout; otherwise these kinds are left out
-   */
+  /** @param patient whether to wait for lists beyond their timeout; otherwise these kinds are left out */
   const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
     const need = summaryKey(policy);
-    // While a new plan is being made, the existing followers answer.
     const keys =
       plan?.byNeed.get(need) ??
       [...followed].flatMap(([key, { current }]) => (current?.needs.has(need) === true ? [key] : []));
@@ -136,14 +118,13 @@ export function createGoverned(
     const followers = keys.map((key) => {
       const { current, next } = followed.get(key) ?? {};
       if (current?.needs.has(need) === true) return current;
-      return patient || isBeingListed(next) ? undefined : 'given-up';
+      return patient || next?.watched.isListing() === true ? undefined : 'given-up';
     });
     if (followers.includes(undefined)) return undefined;
     return followers.filter((one) => one !== undefined && one !== 'given-up');
   };
 
   return {
-    /** Watches exactly the kinds that these policies need. Old summaries stay available until the new lists arrive. */
     follow: (policies: readonly CompiledPolicy[]): void => {
       const next = policies.filter(needsSummary);
       if (isSame(new Set(wanted.map(summaryKey)), new Set(next.map(summaryKey)))) return;
@@ -163,15 +144,12 @@ export function createGoverned(
     },
     holders: (claim, policy) =>
       covering(policy, false)?.flatMap((follower) => follower.refs('claims', claim)),
-    /** The stores of the kinds that the policy governs; undefined until they are synced. */
     stores: (policy: CompiledPolicy) =>
       covering(policy, true)?.map(({ resource, watched: { store } }) => ({ resource, store })),
-    /** All known holders, whatever the policy. */
     holdersOf: (claim: string): readonly ObjectRef[] => {
       const refs = [...followed.values()].flatMap(({ current }) => current?.refs('claims', claim) ?? []);
       return uniqueBy(refs, targetKey);
     },
-    /** Every object in the stores. */
     objects: function* (): Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }> {
       for (const { current } of followed.values()) {
         if (current === undefined) continue;
@@ -179,14 +157,12 @@ export function createGoverned(
           yield { ref: refOf(current.resource, object), object };
       }
     },
-    /** Whether all kinds to follow have been listed. */
     isComplete: (): boolean =>
       plan !== undefined && [...followed.values()].every(({ next }) => next === undefined),
-    /** The kinds whose list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
     unsynced: (): readonly string[] => [
       ...(plan === undefined ? ['what policies govern'] : []),
       ...[...followed.values()].flatMap(({ next }) =>
-        next !== undefined && isBeingListed(next) ? [groupResourceName(next.resource)] : [],
+        next?.watched.isListing() === true ? [groupResourceName(next.resource)] : [],
       ),
     ],
     onChange: listeners.add,
@@ -218,22 +194,16 @@ async function planFor(
   return { kinds, byNeed, isComplete: found.length === served.length };
 }
 
-const isBeingListed = (follower: Follower | undefined): boolean =>
-  follower !== undefined && performance.now() < follower.startedAt + LISTING_MS;
-
 function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string>): boolean {
   return a?.size === b.size && [...b].every((one) => a.has(one));
 }
 
-/** A governed object as the store holds it. */
 export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
 
 /** One watch of a governed kind. It keeps only a summary of each object. */
 interface Follower {
   readonly resource: Resource;
-  /** The `summaryKey` of each policy that the summaries cover. */
   readonly needs: ReadonlySet<string>;
-  readonly startedAt: number;
   readonly watched: Watching<GovernedObject>;
   /** Rejects when the follower is stopped, so that nothing keeps one that was replaced before its first list. */
   readonly listed: Promise<void>;
@@ -269,7 +239,6 @@ function startFollower(
   return {
     resource,
     needs: new Set(policies.map(summaryKey)),
-    startedAt: performance.now(),
     watched,
     listed: watched.whenSynced(ended),
     stop: () => own.abort(new Error('another watch replaces this one')),

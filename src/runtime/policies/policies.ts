@@ -1,7 +1,4 @@
-/**
- * On every replica: compiles and enforces AdmissionPolicies. If a version cannot be enforced, the previous version
- * stays in force. A replica that has just started reads the previous version from `status.inForce`.
- */
+/** On every replica: compiles and enforces AdmissionPolicies. An invalid version leaves the previous one in force. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
@@ -45,7 +42,6 @@ export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, '
 
 /** When to retry, in milliseconds. A missing CRD or ClusterRole may have been created, and no watch reports it. */
 const RETRY_MS = 5_000;
-
 /** When to check again, in milliseconds: permissions can be revoked. */
 const RECHECK_MS = 5 * 60_000;
 
@@ -153,7 +149,6 @@ async function judge(
 
 const unusable = (problem: PolicyProblem): Judgement => ({ kind: 'unusable', problem });
 
-/** Whether the API server has accepted the webhooks of this version before. */
 function isAccepted(
   { metadata, spec, status }: AdmissionPolicy,
   policy: CompiledPolicy,
@@ -183,7 +178,6 @@ async function unreviewedProblem(
   return { reason: 'ReadsNotReviewed', message };
 }
 
-/** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
 function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
   const message = 'could not read from the API server what its kinds are';
   const previous = previousOf(policy);
@@ -194,13 +188,11 @@ function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicySt
   };
 }
 
-/** The inputs from which the expressions, schemas and paths of a policy are compiled. */
 const INPUTS = [
   ...(['name', 'generation', 'entryId', 'match', 'references', 'params'] as const),
   ...(['targets', 'spec', 'undecidable', 'server'] as const),
 ];
 
-/** Whether both states enforce and report the same: compiled from the same rules, with the same kinds. */
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
   const comparable = (state: PolicyState | undefined) => ({
     ...state,
@@ -223,17 +215,13 @@ const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
 function previousOf({ metadata, status }: AdmissionPolicy): AdmissionPolicy | undefined {
   if (status?.inForce === undefined) return undefined;
   const { generation, spec } = status.inForce;
-  // `compilePolicy` checks the spec.
   return { metadata: { ...metadata, generation }, spec: spec as AdmissionPolicy['spec'] };
 }
 
 /** These problems could lock out the cluster, or govern more than the policy says: such a version is not in force. */
 const UNSAFE: readonly string[] = ['LockoutScope', 'Unsupported'];
 
-/**
- * If the version does not compile any more, it is in force but undecidable: the API server may call Gatehouse for it, and
- * otherwise its webhooks would be removed.
- */
+/** If the version does not compile any more, it is in force but undecidable: its webhooks must not be removed. */
 function compilePrevious(
   previous: AdmissionPolicy,
   environment: Omit<CompileEnvironment, 'resolve'>,
@@ -246,7 +234,6 @@ function compilePrevious(
   return { ...result.incomplete, undecidable: { message: describeProblems(result.problems), isTemporary } };
 }
 
-/** The version with its webhooks. It reads nothing, and its requests are refused. */
 function refusing(
   previous: AdmissionPolicy,
   { environment }: PreviousOptions,
@@ -271,8 +258,7 @@ async function lastInForce(
   const previous = previousOf(policy);
   if (previous === undefined) return undefined;
   const { metadata, spec } = previous;
-  // Without the record, users who may write the status could let any spec read. Its webhooks stay: without them, the
-  // loss of the key would let requests bypass the policy.
+  // Without the record, users who may write the status could let any spec read.
   if (options.records.verdict(metadata.name ?? '', spec, policy.status?.inForce?.record) === 'unreviewed')
     return refusing(previous, options, UNREVIEWED);
   const kinds = await resolveKinds(previous, options, signal);

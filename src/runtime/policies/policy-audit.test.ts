@@ -5,8 +5,8 @@ import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/poli
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { containing, silent } from '../../../test/support/runtime/fixtures.ts';
-import type { AuditResult } from './audit-scan.ts';
-import { createPolicyAuditReconciler, type PolicyAuditOptions } from './policy-audit.ts';
+import type { AuditResult } from './stored-objects.ts';
+import { createPolicyAuditReconciler, type Audit, type PolicyAuditOptions } from './policy-audit.ts';
 import type { RecordEvent } from '../controller.ts';
 import type { PolicyFindings } from '../../admission/reports/findings.ts';
 
@@ -20,6 +20,7 @@ const datacenter = {
 let inForce: CompiledPolicy;
 let policy: AdmissionPolicy;
 let stored: KubeObject[];
+let audits: Map<string, Audit>;
 let reports: (AuditResult | undefined)[];
 let events: Parameters<RecordEvent>[0][];
 let random: number;
@@ -27,6 +28,7 @@ let random: number;
 beforeEach(() => {
   govern({ validate: { rules: [{ expression: 'object.spec.units < 5', message: 'too many' }] } });
   stored = [];
+  audits = new Map();
   reports = [];
   events = [];
   random = 0;
@@ -72,8 +74,8 @@ async function audit(change: Partial<PolicyAuditOptions> = {}) {
       namespaceLabels,
     },
     world: clusterOf().world,
-    outdated: new Set(),
-    report: (_name, result) => reports.push(result),
+    ...{ audits, keepsFindings: false },
+    onResult: (name) => reports.push(audits.get(name)?.result),
     record: (event) => events.push(event),
     now: () => new Date(NOW),
     random: () => random,
@@ -98,56 +100,26 @@ test('stored objects that violate a rule are counted, reported in the status and
 
 test('a change of its exceptions makes the audit due, at most once a minute', async () => {
   stored = [server('a', { units: 7 })];
-  const outdated = new Set(['servers']);
+  audits.set('servers', { isOutdated: true });
   audited({ total: 0, checkedAt: at('11:59:30'), generation: 1 });
-  expect(await audit({ outdated })).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:00:30Z') });
+  expect(await audit()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:00:30Z') });
   audited({ total: 0, checkedAt: at('11:58:59'), generation: 1 });
-  await audit({ outdated });
-  expect(reports).toMatchObject([{ total: 1 }]);
-  expect(outdated.size).toBe(0);
-});
-
-test('an unchanged count emits no Event', async () => {
-  stored = [server('a', { units: 7 })];
-  audited({ total: 1 });
   await audit();
-  expect(events.map(({ reason }) => reason)).toEqual(['PolicyViolation']);
+  expect(reports).toMatchObject([{ total: 1 }]);
+  expect(audits.get('servers')?.isOutdated).toBe(false);
 });
 
-test('references are audited, and a target that only the store lacks is no violation', async () => {
-  govern({ validate: { references: [datacenter] } });
-  stored = [server('a', { datacenter: 'fra1' }), server('b', { datacenter: 'fra2' })];
-  await audit({
-    world: clusterOf({ live: { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } } }).world,
-  });
-  expect(reports).toMatchObject([{ total: 1, objects: 1, byReference: { datacenter: 1 } }]);
-  expect(events[0]?.regarding.name).toBe('b');
-});
-
-test('violations are counted for each reference, also if there is none, and not those of rules', async () => {
+test('references are audited and counted, and a target that only the store lacks is no violation', async () => {
   const standby = { ...datacenter, name: 'standby', path: 'spec.standby' };
   const rules = [{ name: 'datacenter', expression: 'object.spec.units < 5', message: 'too many' }];
   govern({ validate: { references: [datacenter, standby], rules } });
-  stored = ['a', 'b'].map((name) => server(name, { datacenter: 'nowhere', units: 7 }));
-  await audit();
-  expect(reports).toMatchObject([{ total: 4, byReference: { datacenter: 2, standby: 0 } }]);
-});
-
-test('rules about a request, immutable fields and objects outside the scope are left out', async () => {
-  govern({
-    match: {
-      apiGroups: [GROUP],
-      resources: ['servers'],
-      namespaceSelector: { matchLabels: { tier: 'gold' } },
-    },
-    validate: {
-      immutable: ['spec.units'],
-      rules: [{ expression: 'request.userInfo.username == "ada"' }, { expression: 'false', message: 'no' }],
-    },
+  stored = [server('a', { datacenter: 'fra1', units: 1 }), server('b', { datacenter: 'fra2', units: 7 })];
+  audited({ total: 2 });
+  await audit({
+    world: clusterOf({ live: { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } } }).world,
   });
-  stored = [server('a', {}), server('b', {}, { namespace: 'elsewhere' })];
-  await audit();
-  expect(reports).toMatchObject([{ total: 1, objects: 1, checked: 1 }]);
+  expect(reports).toMatchObject([{ total: 2, objects: 1, byReference: { datacenter: 1, standby: 0 } }]);
+  expect(events.map(({ regarding }) => regarding.name)).toEqual(['b']); // the total is as before
 });
 
 test('a kind that cannot be read does not count as clean, and is retried soon', async () => {
@@ -217,18 +189,17 @@ test('a deferred reference counts once its grace period ends, and is checked the
 test('for the policy reports, a new leader repeats the audit once and keeps what it found', async () => {
   stored = [server('a', { units: 7 }), server('b', { units: 3 })];
   audited({ total: 1, checkedAt: at('11:59:00'), generation: 1 });
-  const findings = new Map<string, PolicyFindings>();
-  await audit({ findings });
-  await audit({ findings });
+  await audit({ keepsFindings: true });
+  await audit({ keepsFindings: true });
   expect(reports).toHaveLength(1);
-  expect(findings.get('servers')).toMatchObject({
+  expect(audits.get('servers')?.findings).toMatchObject({
     counts: new Map([['store', 1]]),
     listed: [{ namespace: 'store', kind: 'Server', name: 'a', message: 'too many' }],
     problem: undefined,
   });
   govern({ audit: false, validate: { rules: [{ expression: 'false' }] } });
-  await audit({ findings });
-  expect(findings.size).toBe(0);
+  await audit({ keepsFindings: true });
+  expect(audits.size).toBe(0);
 });
 
 test('the findings of all policies together are limited, and the counts are not', async () => {
@@ -239,9 +210,9 @@ test('the findings of all policies together are limited, and the counts are not'
   const other: PolicyFindings = {
     ...{ policy: 'other', enforcement: 'Deny', counts: new Map(), listed, problem: undefined },
   };
-  const findings = new Map([['other', other]]);
+  audits.set('other', { findings: other });
   stored = Array.from({ length: 700 }, (_, n) => server(`s${n}`, { units: 7 }));
-  await audit({ findings });
-  expect(findings.get('servers')?.listed).toHaveLength(500);
-  expect(findings.get('servers')?.counts).toEqual(new Map([['store', 700]]));
+  await audit({ keepsFindings: true });
+  expect(audits.get('servers')?.findings?.listed).toHaveLength(500);
+  expect(audits.get('servers')?.findings?.counts).toEqual(new Map([['store', 700]]));
 });

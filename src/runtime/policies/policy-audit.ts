@@ -1,7 +1,4 @@
-/**
- * On the leader: checks stored objects against the policies, hourly and when a policy changes. Writes the counts to the
- * status of the policy and the details to Events. So policy authors see which existing objects an update would reject.
- */
+/** On the leader: checks stored objects against the policies, hourly and when a policy changes. */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AuditWorld } from '../../admission/policy/world.ts';
@@ -21,21 +18,31 @@ import {
   type Reconcile,
   type RecordEvent,
 } from '../controller.ts';
-import { scanStored, type AuditResult, type AuditSources, type Violator } from './audit-scan.ts';
 import type { Policies, PolicyRegistry } from './policy-registry.ts';
-import { storedObjects } from './stored-objects.ts';
+import {
+  storedObjects,
+  scanStored,
+  type AuditResult,
+  type AuditSources,
+  type Violator,
+} from './stored-objects.ts';
+
+/** What this leader knows of the audit of a policy. */
+export interface Audit {
+  readonly result?: AuditResult;
+  readonly findings?: PolicyFindings;
+  /** Its PolicyExceptions have changed since. */
+  readonly isOutdated?: boolean;
+}
 
 export interface PolicyAuditOptions extends AuditSources {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly registry: Pick<PolicyRegistry, 'get'>;
-  /** Undefined: the policy has nothing to audit, and older results no longer count. */
-  readonly report: (name: string, result: AuditResult | undefined) => void;
-  /** The findings of this leader, for the policy reports; undefined: reports are off. */
-  readonly findings?: Map<string, PolicyFindings> | undefined;
-  /** Policies whose last result is out of date, because their PolicyExceptions have changed. */
-  readonly outdated: Set<string>;
+  readonly audits: Map<string, Audit>;
+  /** For the policy reports. */
+  readonly keepsFindings: boolean;
+  readonly onResult: (name: string) => void;
   readonly record: RecordEvent;
-  /** 0 to 1. */
   readonly random: () => number;
   readonly log: Log;
 }
@@ -46,11 +53,9 @@ const EVERY_MS = 60 * 60_000;
 const SHORTEST_MS = 60_000;
 /** When to retry a kind that could not be read, in milliseconds. */
 const RETRY_MS = 5 * 60_000;
-/** Limit for the objects that get an Event in one audit. */
 const MAX_EVENTS = 20;
 /** Limit for the findings that all audits keep for the policy reports: these have no room for more. */
 const MAX_FINDINGS = 10_000;
-/** The share of a policy although others have reached the limit. */
 const MIN_FINDINGS = 500;
 /** Limit for live reads in one audit. Otherwise, if every object violates the policy, the audit reads each one. */
 const MAX_LIVE_READS = 1_000;
@@ -58,19 +63,20 @@ const MAX_LIVE_READS = 1_000;
 const TIMEOUT_MS = 10 * 60_000;
 
 export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconcile {
+  const { audits, keepsFindings, onResult } = options;
   return async (name, signal) => {
     const policy = options.policies.get(name);
     const inForce = options.registry.get(name)?.inForce;
     if (policy === undefined) return GONE;
     if (inForce === undefined || inForce.undecidable !== undefined) return AWAIT_CHANGE;
     if (!hasAudit(inForce)) {
-      options.findings?.delete(name);
-      options.report(name, undefined);
+      audits.delete(name);
+      onResult(name);
       return AWAIT_CHANGE;
     }
     const due = dueAt(policy, inForce, options);
     if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
-    options.outdated.delete(name); // a change during the audit counts as a new one
+    audits.set(name, { ...audits.get(name), isOutdated: false }); // a change during the audit counts as a new one
     const violators: Violator[] = [];
     const findings = collectFindings(inForce, findingsLeft(inForce, options));
     const keep = (violator: Violator) => {
@@ -79,21 +85,20 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     };
     const sources = { ...options, world: withReadLimit(options.world) };
     const result = await scanStored(inForce, sources, keep, signal);
-    options.findings?.set(name, findings.end(result.message));
-    options.report(name, result);
+    const kept = keepsFindings ? { findings: findings.end(result.message) } : {};
+    audits.set(name, { ...audits.get(name), result, ...kept });
+    onResult(name);
     publish(policy, result, violators, options);
     const next = result.message === undefined ? withJitter(everyMs(inForce), options) : RETRY_MS;
     return requeueIn(next, options.now());
   };
 }
 
-function findingsLeft({ name }: CompiledPolicy, { findings }: PolicyAuditOptions): number {
-  if (findings === undefined) return 0;
-  const others = [...findings.values()].filter(({ policy }) => policy !== name);
-  return Math.max(
-    MIN_FINDINGS,
-    others.reduce((left, { listed }) => left - listed.length, MAX_FINDINGS),
-  );
+function findingsLeft({ name }: CompiledPolicy, { audits, keepsFindings }: PolicyAuditOptions): number {
+  if (!keepsFindings) return 0;
+  const others = [...audits].filter(([policy]) => policy !== name);
+  const left = others.reduce((sum, [, { findings }]) => sum - (findings?.listed.length ?? 0), MAX_FINDINGS);
+  return Math.max(MIN_FINDINGS, left);
 }
 
 /** Reads the last audit from the status, so that a new leader does not repeat it. */
@@ -102,14 +107,14 @@ function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: Po
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
   if (last.generation !== inForce.generation) return 0;
   // The status has only counts: a new leader needs an audit of its own for the reports.
-  if (options.findings?.has(inForce.name) === false) return 0;
+  const audit = options.audits.get(inForce.name);
+  if (options.keepsFindings && audit?.findings === undefined) return 0;
   // Users who may write exceptions must not cause one audit after another.
-  if (options.outdated.has(inForce.name)) return Date.parse(last.checkedAt) + SHORTEST_MS;
+  if (audit?.isOutdated === true) return Date.parse(last.checkedAt) + SHORTEST_MS;
   const every = everyMs(inForce);
   return Date.parse(last.checkedAt) + withJitter(every, options) - Math.min(SLACK_MS, every / 10);
 }
 
-/** Deferred references are checked when their grace period ends. */
 function everyMs({ initiallyDeferred }: CompiledPolicy): number {
   if (initiallyDeferred === undefined) return EVERY_MS;
   return Math.min(EVERY_MS, Math.max(SHORTEST_MS, initiallyDeferred.graceMs));
@@ -164,7 +169,6 @@ function publish(
 const describe = ({ field, message }: { readonly field: string; readonly message: string }): string =>
   field === '' ? message : `${field}: ${message}`;
 
-/** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: LeaderContext,
   { registry, policies, world }: Policies & { readonly world: AuditWorld },
@@ -173,45 +177,32 @@ export function startPolicyAudit(
 ) {
   const { client, discovery, config, namespaces, serverClock, metrics, record, log } = context;
   const { now } = serverClock;
-  const results = new Map<string, AuditResult>();
-  const outdated = new Set<string>();
-  const findings = config.policyReports ? new Map<string, PolicyFindings>() : undefined;
-  const controller = startController(
-    context,
-    {
-      name: 'policy-audit',
-      timeoutMs: TIMEOUT_MS,
-      key: policies.store.list().map(keyOf),
-      reconcile: createPolicyAuditReconciler({
-        stored: storedObjects(client, discovery, config.namespace, namespaces),
-        policies: policies.store,
-        ...{ registry, world, record, log, outdated, findings, now },
-        report: (name, result) => {
-          if (result === undefined) results.delete(name);
-          else results.set(name, result);
-          onResult(name);
-        },
-        random: Math.random,
-      }),
-      serverNow: now,
-    },
-    signal,
-  );
+  const audits = new Map<string, Audit>();
+  const reconcile = createPolicyAuditReconciler({
+    stored: storedObjects(client, discovery, config.namespace, namespaces),
+    policies: policies.store,
+    ...{ registry, world, record, log, audits, onResult, now },
+    keepsFindings: config.policyReports,
+    random: Math.random,
+  });
+  const key = policies.store.list().map(keyOf);
+  const options = { name: 'policy-audit', timeoutMs: TIMEOUT_MS, key, reconcile, serverNow: now };
+  const controller = startController(context, options, signal);
   registry.subscribe((name) => {
     if (registry.get(name) === undefined) {
-      results.delete(name);
-      findings?.delete(name);
+      audits.delete(name);
       onResult(name);
     }
     controller.add(name);
   }, signal);
-  metrics.scrape({ policyViolations: () => results }, signal);
+  const results = () =>
+    [...audits].flatMap(([name, { result }]) => (result === undefined ? [] : [[name, result] as const]));
+  metrics.scrape({ policyViolations: () => new Map(results()) }, signal);
   return {
-    findings,
-    result: (name: string): AuditResult | undefined => results.get(name),
-    /** Audits the policy again, at most once a minute. */
+    audits,
+    result: (name: string): AuditResult | undefined => audits.get(name)?.result,
     refresh: (name: string): void => {
-      outdated.add(name);
+      audits.set(name, { ...audits.get(name), isOutdated: true });
       controller.add(name);
     },
     stopped: controller.stopped,

@@ -42,26 +42,19 @@ export const createReadGrants =
     return grantsIn(items);
   };
 
-/**
- * Tells authors of PolicyExceptions at once, in the answer to their write, why the exception exempts nothing.
- * @param now by the clock of the API server
- */
+/** Tells authors of PolicyExceptions, in the answer to their write, why the exception exempts nothing. */
 export const createExceptionWarnings =
   (registry: Pick<PolicyRegistry, 'get'>, now: () => Date) =>
   ({ operation, object, oldObject, subResource }: AdmissionRequest): Decision => {
     if (!writes(operation) || object === undefined || subResource !== '') return ALLOWED;
     if (oldObject !== undefined && isDeepStrictEqual(object.spec, oldObject.spec)) return ALLOWED;
-    // The caller has checked the object against the schema of its kind.
     const exception = object as unknown as PolicyException;
     const policy = registry.get(exception.spec.policy)?.inForce;
     const state = grantState(exception, policy, now().getTime());
     return state.kind === 'void' ? { ...ALLOWED, warnings: [`not in force: ${state.message}`] } : ALLOWED;
   };
 
-/**
- * On the leader: writes the status of PolicyExceptions, and has their policies audited again.
- * @param onChange called with the policy of an exception that began or ended to apply
- */
+/** @param onChange called with the policy of an exception that began or ended to apply */
 export function createExceptionStatusReconciler(
   client: Pick<KubeClient, 'replaceStatus'>,
   exceptions: Pick<Store<PolicyException>, 'get'>,
@@ -69,7 +62,6 @@ export function createExceptionStatusReconciler(
   now: () => Date,
   onChange: (policy: string) => void,
 ): Reconcile {
-  /** The policy of each exception, for when it is deleted or names another one. */
   const policies = new Map<string, string>();
   const forget = (key: string, next?: string) => {
     const before = policies.get(key);
@@ -122,11 +114,8 @@ export function startExceptionStatus(
   const { client, serverClock } = context;
   const { store } = exceptions;
   const reconcile = createExceptionStatusReconciler(client, store, registry, serverClock.now, onChange);
-  const controller = startController(
-    context,
-    { name: 'policy-exceptions', objects: exceptions, reconcile, serverNow: serverClock.now },
-    signal,
-  );
+  const options = { name: 'policy-exceptions', objects: exceptions, reconcile, serverNow: serverClock.now };
+  const controller = startController(context, options, signal);
   registry.subscribe((name) => {
     for (const exception of store.list())
       if (exception.spec.policy === name) controller.add(keyOf(exception));

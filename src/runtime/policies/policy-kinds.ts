@@ -12,7 +12,7 @@ import { uniqueBy } from '../../json/objects.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
-import type { Targets } from './targets.ts';
+import type { Targets } from './world.ts';
 import { type JsonObject, isJsonObject, ownValue } from '../../json/json.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { ApiError } from '../../kube/api-error.ts';
@@ -26,10 +26,7 @@ export interface KindsOptions {
   readonly canRead: ReadAccess;
 }
 
-/**
- * Resolves the targets and the governed kinds. The scope of the governed kinds matters: a cluster-scoped object cannot
- * refer to its own namespace.
- */
+/** The scope of the governed kinds matters, too: a cluster-scoped object cannot refer to its own namespace. */
 export async function resolveKinds(
   { spec }: AdmissionPolicy,
   { discovery }: { readonly discovery: Pick<Discovery, 'resolve'> },
@@ -59,47 +56,33 @@ async function unservedNow(
   return unservedKinds(match, servedIn, await discovery.groups(signal).catch(() => []));
 }
 
-/** Watches the targets, unless the policy needs kinds that this process may not read: returns these kinds. */
+/** @returns kinds that this process may not read: if there are any, nothing is watched */
 export async function watchTargets(
   policy: CompiledPolicy,
-  options: KindsOptions,
+  { canRead, discovery, targets: watched }: KindsOptions,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
-  const forbidden = await unreadable(policy, options, signal);
+  const { targets, references, unique, preservesOwners } = policy;
+  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
+  const searched = isSearching ? governed(policy) : [];
+  const needed = uniqueBy<GroupResource>([...targets, ...searched], groupResourceName);
+  const readable = await Promise.all(needed.map((resource) => canRead(resource, signal)));
+  const forbidden = needed.filter((_resource, index) => !readable[index]);
   if (forbidden.length > 0) return forbidden;
   await Promise.all(
-    policy.targets.map(async (target) => {
-      const resource = await options.discovery.resolve(target, signal);
-      if (resource !== undefined) await options.targets.ensure(resource, target.whole, signal);
+    targets.map(async (target) => {
+      const resource = await discovery.resolve(target, signal);
+      if (resource !== undefined) await watched.ensure(resource, target.whole, signal);
     }),
   );
   return [];
 }
 
-/**
- * The kinds that the policy needs but this process may not read: its targets, and the governed kinds if the policy
- * searches them.
- */
-async function unreadable(
-  policy: CompiledPolicy,
-  { canRead }: KindsOptions,
-  signal: AbortSignal,
-): Promise<readonly GroupResource[]> {
-  const { references, unique, preservesOwners } = policy;
-  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
-  const searched = isSearching ? governed(policy) : [];
-  const needed = uniqueBy<GroupResource>([...policy.targets, ...searched], groupResourceName);
-  const readable = await Promise.all(needed.map((resource) => canRead(resource, signal)));
-  return needed.filter((_resource, index) => !readable[index]);
-}
-
-/** The kinds that a policy names: the targets of its references, and the kind of its params. */
 export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
   const targets = (validate?.references ?? []).map(({ target }) => target);
   return [...targets, ...(params === undefined ? [] : [params])].map(toGroupResource);
 }
 
-/** The kinds whose objects a policy governs, without subresources. */
 export function governed({
   match,
 }: {
@@ -116,10 +99,7 @@ export interface CompileOptions extends Pick<KindsOptions, 'discovery'> {
   readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
 }
 
-/**
- * Compiles a policy with what the API server serves now.
- * @throws if the API server does not say what the kinds are
- */
+/** @throws if the API server does not say what the kinds are */
 export async function compileLive(policy: AdmissionPolicy, options: CompileOptions, signal: AbortSignal) {
   const kinds = await resolveKinds(policy, options, signal);
   const result = compilePolicy(policy, {
@@ -166,7 +146,6 @@ interface Definition extends KubeObject {
 /** How long a definition is cached, in milliseconds: many policies govern the same kinds, and all compile at start. */
 const FRESH_MS = 10_000;
 
-/** The structural schemas of custom resources. They give expressions their types. */
 export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
   const definitions = memoizeAsync(
     (name: string) => get<Definition>(customResourceDefinitions, { name }),
@@ -190,7 +169,6 @@ export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => nu
   };
 }
 
-/** A schema without `properties` allows any field, so it gives no types. */
 function isSchema(schema: unknown): schema is JsonObject {
   return isJsonObject(schema) && isJsonObject(ownValue(schema, 'properties'));
 }

@@ -17,13 +17,11 @@ import { unwatched, type Watched } from '../watch.ts';
 import { memoizeWeak } from '../../json/objects.ts';
 
 export interface PolicyState extends CompiledState<CompiledPolicy> {
-  /** What the API server does not serve of that which the version in force names. */
   readonly unserved?: string | undefined;
 }
 
 export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
 
-/** What is in force, and what it was compiled from. */
 export interface Policies {
   readonly registry: PolicyRegistry;
   readonly policies: Watched<AdmissionPolicy>;
@@ -33,19 +31,14 @@ export interface Policies {
 interface Retired {
   readonly policy: CompiledPolicy;
   readonly set: PolicySet;
-  /** When this replica saw that the API server stores no rule for it; undefined before. */
   readonly goneAt: number | undefined;
 }
 
-/**
- * How long an API server may follow a configuration that has been replaced, in milliseconds. Its watch usually lags far
- * less, but one that has stalled must reconnect first.
- */
+/** How long an API server may follow a configuration that has been replaced, in milliseconds: its watch may stall. */
 const LAG_MS = 60_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
-/** The policies that this replica has read, and their place. */
 interface ReadPolicies {
   readonly policies: Pick<Watched<AdmissionPolicy>, 'store' | 'hasSynced' | 'onChange'>;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
@@ -57,7 +50,6 @@ const ALL_COMPILED: ReadPolicies = {
   environment: { ownNamespace: '' },
 };
 
-/** @param now in milliseconds, by a monotonic clock */
 export function createPolicyRegistry(
   now: () => number,
   { policies, environment }: ReadPolicies = ALL_COMPILED,
@@ -90,7 +82,6 @@ export function createPolicyRegistry(
     return releaseOf(policy) !== undefined && includes(installed, rulesOf([policy], releaseOf));
   };
   const lingers = ({ goneAt }: Retired) => goneAt === undefined || goneAt + LAG_MS > now();
-  /** The newest version comes first. */
   const lingering = () => retired.filter(lingers);
   const settle = () => {
     if (retired.length === 0) return;
@@ -138,10 +129,7 @@ export function createPolicyRegistry(
     const result = compilePolicy(policy, { ...environment, resolve: () => undefined });
     return buildPolicySet([result.kind === 'compiled' ? result.policy : result.incomplete]);
   });
-  /**
-   * Whether a version that is not compiled yet governs a request from this entry, and no version of its policy is among those
-   * that decide. The API server may already follow that version.
-   */
+  /** Whether a version that is not compiled governs a request that no version of its policy decides. */
   const isAwaited = (
     entry: string,
     request: Parameters<PolicySet['select']>[1],
@@ -174,13 +162,10 @@ export function createPolicyRegistry(
     },
     get: (name: string): PolicyState | undefined => states.get(name),
     inForce,
-    /** Why this replica does not know yet what is in force; undefined once every policy that it has read is compiled, in any version. */
     problem,
-    /** Names the checks that the webhook leaves to the API server. */
     leave: (of: ReleaseOf): void => {
       releaseOf = of;
     },
-    /** What the API server stores now. */
     observe: (rules: InstalledRules | undefined): void => {
       installed = rules;
       settle();
@@ -193,24 +178,14 @@ export function createPolicyRegistry(
       };
       return rulesOf(retired.filter(decides).map(({ policy }) => policy));
     },
-    /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
     isInstalled,
-    /**
-     * The policies that decide requests. After a policy changes its scope, the API server sends requests by the old scope
-     * until the webhook configurations are replaced. The old version decides those requests: otherwise no version would,
-     * although other policies of the same entry may. The entry is unknown while a policy that has moved to it is not
-     * compiled: the others must not decide alone.
-     */
+    /** The old scope decides its requests until the webhook configurations are replaced: otherwise no version would. */
     policySet: (): PolicySet => ({ select }),
-    /**
-     * Whether a policy governed this request that was removed, and whose webhooks the API server may still call. Never before
-     * other policies are compiled: one of them may have taken over the webhooks.
-     */
+    /** Never before other policies are compiled: one of them may have taken over the webhooks. */
     wasRetired: (entry: string, request: AdmissionRequest): boolean =>
       problem() === undefined &&
       !isAwaited(entry, request, []) &&
       lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
-    /** Called after each change of a state. */
     subscribe: listeners.add,
   };
 }

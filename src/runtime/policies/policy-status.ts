@@ -1,4 +1,3 @@
-/** On the leader: writes the status of AdmissionPolicies. */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
@@ -18,11 +17,9 @@ import type { Policies, PolicyRegistry, PolicyState } from './policy-registry.ts
 import type { OwnState } from '../own-state/own-state.ts';
 import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
-/** What the status reports besides the state of the policy on this replica. */
 interface PolicyFacts {
   /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
   readonly isInstalled: (policy: CompiledPolicy) => boolean | undefined;
-  /** Why the API server refuses the webhooks of this version, if it does. */
   readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
@@ -44,7 +41,7 @@ export function createPolicyStatusReconciler(
     const { metadata, spec, status: before = {} } = policy;
     const { name = '' } = metadata;
     const installed = state.inForce === undefined ? false : isInstalled(state.inForce);
-    if (installed === undefined) return before;
+    if (installed === undefined) return policy.status;
     // Counts of checks that the policy no longer has, or no longer audits, would stay forever.
     const isAudited = state.inForce === undefined || hasAudit(state.inForce);
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
@@ -92,20 +89,17 @@ function enforcement({
   };
 }
 
-/** The condition `SubresourcesCovered`, if it is false. */
 function coverageOf({ inForce }: PolicyState, all: readonly CompiledPolicy[]): Shortcoming {
   const gaps = inForce === undefined ? [] : uncoveredSubresources(inForce, all);
   return { type: 'SubresourcesCovered', reason: 'NotCovered', message: gaps.join('; ') };
 }
 
-/** The condition `ReadsReviewed`, if it is false. */
 function reviewOf(verdict: ReadsVerdict): Shortcoming {
   const message =
     'the policy is older than the review of what its author may read; the next write of the policy is reviewed';
   return { type: 'ReadsReviewed', reason: 'WrittenEarlier', message: verdict === 'earlier' ? message : '' };
 }
 
-/** The message is empty if the condition is true: the policy then does not have it. */
 type Shortcoming = Pick<Condition, 'type' | 'reason' | 'message'>;
 
 function withShortcomings(

@@ -1,7 +1,4 @@
-/**
- * Whether policies may read a kind: this process and the webhook replicas have the permission, and Secrets are named in the
- * aggregated ClusterRole. Many policies need the same kinds, so answers are shared.
- */
+/** Whether policies may read a kind. Many policies need the same kinds, so answers are shared. */
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
@@ -15,29 +12,22 @@ import { clusterRoles } from '../../kube/well-known.ts';
 
 export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
 
-/**
- * How long an answer is cached, in milliseconds. At start a replica compiles hundreds of policies, each with two kinds
- * and three verbs.
- */
+/** In milliseconds: at start a replica compiles hundreds of policies, each with two kinds and three verbs. */
 const FRESH_MS = 10_000;
-
 const VERBS = ['get', 'list', 'watch'] as const;
 const EVERYWHERE: readonly undefined[] = [undefined];
+
+interface ReadPlaces {
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly namespaces: Namespaces;
+}
 
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
 export function createReadAccess(
   client: Pick<KubeClient, 'create' | 'get'>,
-  {
-    discovery,
-    namespaces,
-    webhookReplicas,
-  }: {
-    readonly discovery: Pick<Discovery, 'resolve'>;
-    readonly namespaces: Namespaces;
-    /** Their account, if it is not the one of this process. */
-    readonly webhookReplicas?: (() => Promise<AccessSubject | undefined>) | undefined;
-  },
+  { discovery, namespaces }: ReadPlaces,
   now: () => number,
+  webhookReplicas?: () => Promise<AccessSubject | undefined>,
 ): ReadAccess {
   const may = async (question: AccessQuestion) => {
     const account = await webhookReplicas?.();
@@ -61,10 +51,6 @@ export function createReadAccess(
   };
 }
 
-/**
- * Whether all three are allowed: get, list and watch.
- * @param places namespaces; undefined among them: in all namespaces, or cluster-scoped
- */
 export async function mayRead(
   may: (question: AccessQuestion) => Promise<boolean>,
   { group, resource }: GroupResource,
@@ -87,10 +73,7 @@ interface ClusterRole extends KubeObject {
   >[];
 }
 
-/**
- * Whether an administrator lets policies read Secrets. Gatehouse itself may read them all, for serving certificates, so
- * its own permissions do not tell. A wildcard does not count: it rarely means Secrets.
- */
+/** Whether an administrator lets policies read Secrets: Gatehouse itself may. A wildcard rarely means Secrets. */
 export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: AbortSignal): Promise<boolean> {
   const role = await client
     .get<ClusterRole>(clusterRoles, { name: AGGREGATED_ROLE }, { signal })
@@ -107,13 +90,11 @@ export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: Abo
   );
 }
 
-/** The message for a policy author: the kinds that Gatehouse may not read, and a ClusterRole to apply. */
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {
   const kinds = forbidden.map(groupResourceName).join(', ');
   return `Gatehouse may not get, list and watch ${kinds}. Add this ClusterRole:\n${clusterRoleFor(policy, forbidden)}`;
 }
 
-/** YAML, without a line break at the end. */
 export function clusterRoleFor(policy: string, kinds: readonly GroupResource[]): string {
   const byGroup = Map.groupBy(kinds, ({ group }) => group);
   const rules = [...byGroup].flatMap(([group, resources]) => [
@@ -124,7 +105,6 @@ export function clusterRoleFor(policy: string, kinds: readonly GroupResource[]):
   return aggregatedRole(`gatehouse-references-${policy}`, AGGREGATION_LABEL, rules);
 }
 
-/** A ClusterRole whose rules the one with this label collects. YAML, without a line break at the end. */
 export const aggregatedRole = (name: string, label: string, rules: readonly string[]): string =>
   [
     'apiVersion: rbac.authorization.k8s.io/v1',

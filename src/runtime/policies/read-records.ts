@@ -1,8 +1,7 @@
 /**
- * Proof that the author of a policy was permitted to read what the policy reads. The mutating webhook writes it as an
- * annotation: a MAC over the name of the policy and the part of its spec that reads and discloses. The webhook fails
- * open, so that users can correct policies while Gatehouse is down; without the key, which only Gatehouse reads, they
- * cannot write the annotation then. The leader writes the same MAC next to `status.inForce`.
+ * Proof that the author of a policy may read what it reads: a MAC in an annotation. Policies can be written while the
+ * webhook is down, but without the key nobody can write the MAC. The leader writes the same MAC next to
+ * `status.inForce`.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -31,13 +30,11 @@ export type ReadsVerdict = 'reviewed' | 'earlier' | 'unreviewed';
 
 export type ReadRecords = ReturnType<typeof createReadRecords>;
 
-/** @param data the current data of the Secret `gatehouse-reads`; undefined: it is missing */
 export function createReadRecords(data: () => SecretData | undefined) {
   const dataOf = (key: string): Buffer | undefined => {
     const text = data()?.[key];
     return text === undefined ? undefined : Buffer.from(text, 'base64');
   };
-  /** Undefined while there is no key. */
   const recordOf = (name: string, spec: AdmissionPolicySpec): string | undefined => {
     const key = dataOf(KEY);
     return (
@@ -55,7 +52,6 @@ export function createReadRecords(data: () => SecretData | undefined) {
       const key = dataOf(KEY);
       return key && createHmac('sha256', key).update(`v1\nproof\n${text}`).digest('base64url');
     },
-    /** @param record what the policy or its status carries */
     verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
       const reads = readsOf(spec);
       if (reads.length === 0) return 'reviewed';
@@ -75,7 +71,6 @@ export interface FollowedRecords extends ReadRecords {
   readonly onChange: (listener: () => void, signal?: AbortSignal) => void;
 }
 
-/** In a process that may lead. */
 export function followReadRecords(context: Context, signal: AbortSignal): FollowedRecords {
   const { namespace } = context.config;
   const options = { resource: secrets, namespace, name: READS_SECRET };
@@ -86,12 +81,7 @@ export function followReadRecords(context: Context, signal: AbortSignal): Follow
 /** The API server learns of a webhook configuration through a watch: in this time, in milliseconds. */
 const SETTLE_MS = 5_000;
 
-/**
- * Creates the key. Once the API server calls the webhook, also lists the policies that exist by then: they stay in
- * force until their next write, without a review.
- *
- * @param installed whether the webhook configurations are installed
- */
+/** Once the API server calls the webhook, also lists the policies that exist by then: they stay in force unreviewed. */
 export function createReadRecordsReconciler(
   client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'listAll'>,
   namespace: string,
@@ -121,25 +111,20 @@ export function createReadRecordsReconciler(
       ),
     );
     const earlier = Buffer.from(records.filter(Boolean).join('\n')).toString('base64');
-    await client.replace<Secret>(
-      secrets,
-      { ...found, data: { ...found.data, [EARLIER]: earlier } },
-      { signal },
-    );
+    const data = { ...found.data, [EARLIER]: earlier };
+    await client.replace<Secret>(secrets, { ...found, data }, { signal });
     return AWAIT_CHANGE;
   };
 }
 
-/** On the leader. */
+interface RecordSources {
+  readonly records: Pick<FollowedRecords, 'onChange'>;
+  readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
+}
+
 export function startReadRecords(
   context: Context,
-  {
-    records,
-    webhooks,
-  }: {
-    readonly records: Pick<FollowedRecords, 'onChange'>;
-    readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
-  },
+  { records, webhooks }: RecordSources,
   signal: AbortSignal,
 ) {
   const isInstalled = () =>

@@ -1,24 +1,34 @@
 /** Reads stored objects live from the API server, without any cache of this replica. */
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { keyOf, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
+import {
+  keyOf,
+  type GroupResource,
+  type KubeObject,
+  type ObjectRef,
+  groupResourceName,
+  toTimestamp,
+} from '../../json/kube-object.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { missingAccessMessage, namesSecrets } from './read-access.ts';
-import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import { type NamespaceLabels, isInScope } from '../../admission/policy/match/object-scope.ts';
 import { listIn, placesOf, type Namespaces } from '../namespaces.ts';
 import { served } from './world.ts';
+import { auditObject, forAudit } from '../../admission/policy/audit.ts';
+import type { Violation } from '../../admission/policy/violation.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { AuditWorld } from '../../admission/policy/world.ts';
+import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { backgroundTurns } from '../../server/limits/turns.ts';
+import { governed } from './policy-kinds.ts';
 
 export type StoredObjects = ReturnType<typeof storedObjects>;
 
-/** A kind to read: in the preferred version of the API server, unless a version is given. */
 export type StoredKind = GroupResource & { readonly version?: string };
 
-/**
- * @param ownNamespace the namespace of Gatehouse, which no policy governs. Undefined: a command, which reads everything
- *   that its user may read
- * @param covered the namespaces to read; undefined: all
- */
+/** @param ownNamespace which no policy governs; undefined for a command, which reads what its user may read */
 export function storedObjects(
   client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>,
   discovery: Pick<Discovery, 'resolve'>,
@@ -26,7 +36,6 @@ export function storedObjects(
   covered?: Namespaces,
 ) {
   return {
-    /** Every object of a kind, page by page. Throws when the kind cannot be read. */
     pages: async function* (
       resource: StoredKind,
       signal: AbortSignal,
@@ -46,7 +55,6 @@ export function storedObjects(
       const items = await listIn(client, kind, covered, { metadataOnly: true, signal });
       return new Set(items.map(keyOf));
     },
-    /** The approximate number of objects; undefined if the API server does not report it. Throws like `pages`. */
     count: async (resource: GroupResource, signal: AbortSignal): Promise<number | undefined> => {
       const kind = await served(discovery, resource, signal);
       const counts = await Promise.all(
@@ -72,4 +80,86 @@ export function storedObjects(
       return new Map(items.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
     },
   };
+}
+
+export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
+
+export interface AuditSources {
+  readonly stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>;
+  readonly world: AuditWorld;
+  readonly now: () => Date;
+}
+
+export interface Violator {
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+  readonly violations: readonly Violation[];
+}
+
+/** @throws the reason of `signal` on abort, and when the namespaces cannot be read */
+export async function scanStored(
+  inForce: CompiledPolicy,
+  { stored, world, now }: AuditSources,
+  onViolator: (violator: Violator) => void,
+  signal: AbortSignal,
+): Promise<AuditResult> {
+  const policy = forAudit(inForce);
+  const namespaces = await stored.namespaceLabels(signal);
+  const circumstances = { world, signal, turns: backgroundTurns };
+  const problems: string[] = [];
+  let total = 0;
+  let objects = 0;
+  let checked = 0;
+  const byReference = new Map(inForce.references.map(({ name }) => [name, 0]));
+  for (const resource of governedKinds(inForce)) {
+    try {
+      for await (const page of stored.pages(resource, signal)) {
+        for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
+          checked += 1;
+          const time = now().getTime(); // an exception may expire during a long audit
+          const audited = await auditObject(policy, resource, object, { ...circumstances, now: time });
+          if (audited.kind === 'unknown') throw audited.cause;
+          const violations = withoutGrace(audited.violations, inForce, object, time);
+          if (violations.length === 0) continue;
+          total += violations.length;
+          for (const { check = '', deferrable = 'references' } of violations) {
+            const before = byReference.get(check);
+            // A rule may have the name of a reference.
+            if (before !== undefined && deferrable === 'references') byReference.set(check, before + 1);
+          }
+          objects += 1;
+          onViolator({ resource, object, violations });
+        }
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      problems.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
+    }
+  }
+  const checkedAt = toTimestamp(now());
+  const { generation } = inForce;
+  const message =
+    problems.length === 0 ? {} : { message: `could not check ${problems.join('; ')}`.slice(0, 1024) };
+  const counts = byReference.size === 0 ? {} : { byReference: Object.fromEntries(byReference) };
+  return { total, objects, checked, checkedAt, generation, ...counts, ...message };
+}
+
+/** Leaves out the references of an object within its grace period: their targets may still be created. */
+function withoutGrace(
+  violations: readonly Violation[],
+  { initiallyDeferred, references }: CompiledPolicy,
+  { metadata }: KubeObject,
+  now: number,
+): readonly Violation[] {
+  if (initiallyDeferred === undefined) return violations;
+  const createdAt = new Date(metadata?.creationTimestamp ?? 0).getTime();
+  if (now - createdAt >= initiallyDeferred.graceMs) return violations;
+  return violations.filter(({ check }) => !references.some(({ name }) => name === check));
+}
+
+export function governedKinds(policy: Pick<CompiledPolicy, 'match'>): readonly StoredKind[] {
+  const [version] = policy.match.apiVersions;
+  return governed(policy).map((kind) =>
+    version === undefined || version === '*' ? kind : { ...kind, version },
+  );
 }

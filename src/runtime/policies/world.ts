@@ -22,7 +22,11 @@ import type { Discovery } from '../../kube/discovery.ts';
 import { type Resource, apiVersionOf } from '../../kube/object.ts';
 import { isCovered, type Namespaces } from '../namespaces.ts';
 import { createSharedRead, type SharedRead } from '../shared-read.ts';
-import type { Targets } from './targets.ts';
+import { pick } from '../../json/objects.ts';
+import { createListeners } from '../listeners.ts';
+import type { Store } from '../../kube/store.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
+import { watch, type WatchContext, type Watching, keepOnly } from '../watch.ts';
 
 /**
  * @param exact reads integers without loss
@@ -134,19 +138,12 @@ export async function served(
   return found;
 }
 
-/** Timeout of a read, in milliseconds: a user waits for the answer. The sweep links the owners that were missed. */
+/** Timeout of a read, in milliseconds: a user waits for the answer. */
 const READ_MS = 2_000;
-/**
- * Pause between new discoveries of a group, in milliseconds. A restore creates thousands of children before their
- * owners, and each read of a missing owner is a 404.
- */
+/** A restore creates thousands of children before their owners, and each read of a missing owner is a 404. */
 const RELEARN_MS = 5_000;
 
-/**
- * Reads the owners of objects live from the API server.
- * @param isOurs whether Gatehouse itself writes
- * @param now a monotonic clock, in milliseconds
- */
+/** @param now a monotonic clock, in milliseconds */
 export function createOwners(
   client: Pick<KubeClient, 'getMetadata'>,
   discovery: Pick<Discovery, 'resolveKind' | 'forget'>,
@@ -174,7 +171,6 @@ export function createOwners(
       const resource = await discovery.resolveKind(wanted, signal);
       const found = resource === undefined ? undefined : await get(resource);
       if (found !== undefined || resource === undefined || !mayRelearn(group)) return found;
-      // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
       discovery.forget(resource);
       const current = await discovery.resolveKind(wanted, signal);
       return current === undefined || isDeepStrictEqual(current, resource) ? undefined : await get(current);
@@ -188,4 +184,58 @@ function toLiveOwner(
   { uid = '', creationTimestamp, deletionTimestamp, labels }: ObjectMeta,
 ): LiveOwner {
   return { uid, apiVersion: apiVersionOf(resource), creationTimestamp, deletionTimestamp, labels };
+}
+
+interface Target extends Watching<KubeObject> {
+  readonly whole: boolean;
+}
+
+export type Targets = ReturnType<typeof createTargets>;
+
+export function createTargets(context: WatchContext, signal: AbortSignal) {
+  const targets = new Map<string, Target>();
+  const listeners = createListeners<[target: GroupResource, key: string]>();
+
+  const start = (resource: Resource, whole: boolean): Target => {
+    const transform = whole ? dropManagedFields : onlyIdentity;
+    const watching = watch<KubeObject>(context, { resource, metadataOnly: !whole, transform }, signal);
+    watching.onChange((key) => listeners.tell(resource, key));
+    return { ...watching, whole };
+  };
+
+  return {
+    /** Waits for the first list until a timeout; after it, checks read live. Whole objects stay whole. */
+    ensure: async (resource: Resource, whole: boolean, waiting: AbortSignal): Promise<void> => {
+      const name = groupResourceName(resource);
+      const before = targets.get(name);
+      const isEnough = before !== undefined && (before.whole || !whole);
+      const target = isEnough ? before : start(resource, whole);
+      if (!isEnough) before?.stop();
+      targets.set(name, target);
+      if (await target.listedInTime(waiting)) return;
+      context.log.warn(
+        { resource: name },
+        'could not list a kind in time; its references cost a live read each',
+      );
+    },
+    keepOnly: (needed: readonly GroupResource[]): void => {
+      const names = new Set(needed.map(groupResourceName));
+      // A policy may be waiting for this list before it comes into force.
+      keepOnly(targets, (name) => names.has(name) || targets.get(name)?.isListing() === true);
+    },
+    store: (target: GroupResource): Pick<Store<KubeObject>, 'get'> | undefined =>
+      targets.get(groupResourceName(target))?.store,
+    unsynced: (): readonly string[] =>
+      [...targets].filter(([, { isListing }]) => isListing()).map(([name]) => name),
+    onChange: listeners.add,
+  };
+}
+
+/** There may be many targets, and a reference only needs to know whether its target exists. */
+function onlyIdentity(object: KubeObject): KubeObject {
+  const { metadata = {} } = object;
+  return {
+    ...pick(object, 'apiVersion', 'kind'),
+    metadata: pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'),
+  };
 }

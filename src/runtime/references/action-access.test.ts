@@ -4,7 +4,7 @@ import { compiled, GROUP, NEVER } from '../../../test/support/runtime/fixtures.t
 import type { ReferenceRule } from '../../api/policy-validate.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { createActionAccessReconciler, neededBy } from './action-access.ts';
+import { createActionAccessReconciler } from './action-access.ts';
 
 const policy = (change: Partial<ReferenceRule>) =>
   compiled({
@@ -19,17 +19,6 @@ const policy = (change: Partial<ReferenceRule>) =>
       ],
     },
   });
-
-test.each<[ReferenceRule['onTargetDelete'], readonly string[]]>([
-  ['Allow', []],
-  ['Restrict', []],
-  ['Cascade', ['delete']],
-  ['SetNull', ['patch']],
-])('%s needs %j on the governed kinds', (onTargetDelete, verbs) => {
-  const rule = onTargetDelete === undefined ? {} : { onTargetDelete };
-  const expected = verbs.map((verb) => ({ verb, group: GROUP, resource: 'servers' }));
-  expect(neededBy(policy(rule).spec)).toEqual(expected);
-});
 
 test('the status of the policy has the ClusterRole that is missing, until it is granted', async () => {
   const missing: string[] = [];

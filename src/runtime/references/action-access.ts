@@ -23,7 +23,6 @@ interface Needed extends GroupResource {
   readonly verb: 'delete' | 'patch';
 }
 
-/** What the actions of a policy need. */
 export function neededBy({ match, validate }: AdmissionPolicySpec): readonly Needed[] {
   const verbs = (validate?.references ?? []).flatMap(({ onTargetDelete = 'Allow' }) => VERBS[onTargetDelete]);
   const kinds = governed({ match }).filter((kind) => !hasWildcard(kind.group) && !hasWildcard(kind.resource));
@@ -35,7 +34,6 @@ const VERBS: Readonly<Record<NonNullable<ReferenceRule['onTargetDelete']>, reado
   ...{ Allow: [], Restrict: [], Cascade: ['delete'], SetNull: ['patch'], SetDefault: ['patch'] },
 };
 
-/** @param onMissing called with what is missing; empty: nothing */
 export function createActionAccessReconciler(
   policies: () => readonly CompiledPolicy[],
   client: Pick<KubeClient, 'create'>,
@@ -67,7 +65,6 @@ function missingMessage(policy: string, missing: readonly Needed[]): string {
   return `after the deletion of a target, the leader may not ${what}. Add this ClusterRole:\n${actionRoleFor(policy, missing)}`;
 }
 
-/** YAML, without a line break at the end. */
 export function actionRoleFor(policy: string, needed: readonly Needed[]): string {
   const rules = needed.flatMap(({ group, resource, verb }) => [
     `  - apiGroups: [${JSON.stringify(group)}]`,

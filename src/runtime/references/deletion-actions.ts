@@ -1,9 +1,7 @@
 /**
- * On the leader: after a target is deleted, deletes or changes the objects that named it (`onTargetDelete`). The work is
- * in the records that admission stored before each deletion, so another leader resumes it.
- *
- * Nothing is deleted on a guess. The leader acts only while a live read shows that the target is gone, the live list of
- * RestoreWindows shows no restore, and the object still names the target. Each write holds for one version of the object.
+ * On the leader: after a target is deleted, deletes or changes the objects that named it (`onTargetDelete`). Nothing
+ * is deleted on a guess: only while a live read shows that the target is gone, no restore runs, and the object still
+ * names the target. Each write holds for one version of the object.
  */
 import type { CompiledPolicy, CompiledReference } from '../../admission/policy/compiled-policy.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
@@ -12,33 +10,54 @@ import {
   actingReferences,
   readDeletionRecord,
   withGone,
+  type DeletionRecord,
+  type Prove,
+  DELETION_LABEL,
 } from '../../admission/policy/references/deletion-record.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
-import { ADMISSION_POLICIES } from '../resources.ts';
-import { report, targetState, type DeletionActionsOptions, type Task, type Stuck } from './deletion-task.ts';
+import {
+  AWAIT_CHANGE,
+  GONE,
+  requeueIn,
+  type Reconcile,
+  type ReconcileResult,
+  startController,
+  createReminders,
+  regarding,
+  type LeaderContext,
+  type RecordEvent,
+} from '../controller.ts';
+import { ADMISSION_POLICIES, RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../resources.ts';
 import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
 import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
-import type { RequestWorld } from '../../admission/policy/world.ts';
+import type { RequestWorld, ClaimStore, GovernedIndex } from '../../admission/policy/world.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject } from '../../json/json.ts';
-import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
+import { type KubeObject, type ObjectRef, keyOf } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
+import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
+import { type KubeClient, createClient } from '../../kube/client.ts';
+import type { Log } from '../../log.ts';
+import { ApiError, isConflict, isNotFound } from '../../kube/api-error.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import { served, versionAmong, createWorld, withinReach } from '../policies/world.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { windowState } from '../../restore/window.ts';
+import { createClaims, type ClaimSources } from '../claims/claims.ts';
+import { watch } from '../watch.ts';
+import { createActionAccessReconciler } from './action-access.ts';
+import { counted } from '../../json/counted.ts';
+import type { OwnState } from '../own-state/own-state.ts';
+import type { RestoreKinds } from '../restores/restore-kinds.ts';
 
-/** The limit for the levels of a cascade. */
 const MOST_DEPTH = 16;
-
-/** In milliseconds. */
 const SOON_MS = 1_000;
-
 const WAIT_MS = 5_000;
-
 const STUCK_MS = 30_000;
 
-/** Reconciles one record by its name. */
 export function createDeletionActionsReconciler(options: DeletionActionsOptions): Reconcile {
   const seen = new Map<string, number>();
   return async (name, signal) => {
@@ -108,12 +127,8 @@ interface Ordering {
 type OrderedTask = Task & Ordering;
 
 /** The reference that ordered the action, if it is in force. Undefined: that is not known at the moment. */
-async function orderedBy({
-  policies,
-  record,
-  client,
-  signal,
-}: Task): Promise<Ordering | 'withdrawn' | undefined> {
+async function orderedBy(task: Task): Promise<Ordering | 'withdrawn' | undefined> {
+  const { policies, record, client, signal } = task;
   const policy = policies().find(({ name }) => name === record.policy);
   const orders = (one: { readonly name: string }, action: string | undefined) =>
     one.name === record.reference && action === record.action;
@@ -176,19 +191,14 @@ async function drop(
   return (await claims.remove(claim, signal)) === 'removed' ? GONE : AWAIT_CHANGE;
 }
 
-/** What became of one object that may name the target. */
 type Outcome =
   | { readonly kind: 'done' }
-  /** It needs nothing. */
   | { readonly kind: 'left' }
-  /** It has changed in the meantime. */
   | { readonly kind: 'again' }
   | ({ readonly kind: 'stuck' } & Stuck);
 
 /** Referrers between two checks that the target is still gone. */
 const AT_ONCE = 8;
-
-/** A pass that takes longer reports how far it is, in milliseconds. */
 const REPORT_MS = 10_000;
 
 /** Stops as soon as the target exists again or a restore begins; the next pass says why. */
@@ -231,7 +241,6 @@ async function orStuck<T>(
 
 type GrantsRead = Awaited<ReturnType<NonNullable<RequestWorld['readGrants']>>> | undefined;
 
-/** One version of an object, and what to do with it. */
 interface Work {
   readonly ref: ObjectRef;
   readonly object: KubeObject;
@@ -249,11 +258,9 @@ async function findWork(ref: ObjectRef, task: OrderedTask, grants: GrantsRead): 
 
 async function write({ ref, object, plan }: Work, task: OrderedTask): Promise<Outcome> {
   const { policy, reference } = task;
-  const stuck = (message: string): Outcome => ({
-    kind: 'stuck',
-    object,
-    message: `${describeRef(ref)}: ${message}`,
-  });
+  const stuck = (why: string): Outcome => {
+    return { kind: 'stuck', object, message: `${describeRef(ref)}: ${why}` };
+  };
   if (plan.kind === 'blocked') return stuck(plan.message);
   if (plan.kind === 'delete') await recordNextLevel(ref, plan.uid, task);
   const written = await task.write(ref, object, plan, policy, task.signal);
@@ -267,7 +274,6 @@ async function write({ ref, object, plan }: Work, task: OrderedTask): Promise<Ou
 
 const LEFT: Outcome = { kind: 'left' };
 
-/** Exempt objects may lose their target. */
 function isExempt(
   { group, resource, namespace, name }: ObjectRef,
   object: KubeObject,
@@ -291,4 +297,251 @@ async function recordNextLevel(ref: ObjectRef, uid: string, task: Task): Promise
     if (actingReferences(policy, ref).length === 0) continue;
     await storeDeletionRecords(policy, ref, uid, record.depth + 1, task, now().getTime(), signal);
   }
+}
+
+export interface DeletionActionsOptions {
+  readonly policies: () => readonly CompiledPolicy[];
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly claims: ClaimStore;
+  readonly prove: Prove;
+  readonly governed: Pick<GovernedIndex, 'referrers'>;
+  readonly world: Pick<RequestWorld, 'read' | 'confirm' | 'readGrants'>;
+  /** Reads live which restore is not over; undefined: there is none. */
+  readonly restoreInProgress: (signal: AbortSignal) => Promise<string | undefined>;
+  readonly write: WriteReferrer;
+  readonly onProgress: (progress: Progress) => void;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+export interface Progress {
+  readonly claim: string;
+  readonly record: DeletionRecord;
+  readonly state: 'waiting' | 'working' | 'stuck' | 'finished' | 'abandoned';
+  readonly message: string;
+  readonly done: number;
+  readonly stuck: readonly Stuck[];
+}
+
+interface Stuck {
+  readonly object: KubeObject | undefined;
+  readonly message: string;
+}
+
+interface Task extends DeletionActionsOptions {
+  readonly claim: UniqueClaim;
+  readonly record: DeletionRecord;
+  readonly seen: Map<string, number>;
+  readonly signal: AbortSignal;
+}
+
+/** From a live read. @throws if the API server gives no definite answer */
+async function targetState(task: Task): Promise<'present' | 'terminating' | 'recreated' | 'gone'> {
+  const { world, record, signal } = task;
+  const live = await world.confirm(record.target, signal);
+  if (live === undefined) return 'gone';
+  if (live.metadata?.uid !== record.uid) return 'recreated';
+  return isJsonObject(live) && hasDeletionTimestamp(live) ? 'terminating' : 'present';
+}
+
+function report(
+  { claim, record, onProgress }: Task,
+  progress: Partial<Progress> & Pick<Progress, 'state'>,
+): void {
+  const { name = '' } = claim.metadata;
+  onProgress({ claim: name, record, message: '', done: 0, stuck: [], ...progress });
+}
+
+type WriteOutcome =
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'patched'; readonly object: KubeObject }
+  | { readonly kind: 'changed' }
+  | { readonly kind: 'refused'; readonly message: string };
+
+/** @throws if the outcome is unknown */
+type WriteReferrer = (
+  ref: ObjectRef,
+  object: KubeObject,
+  plan: Extract<ReferrerPlan, { kind: 'delete' | 'patch' }>,
+  policy: CompiledPolicy,
+  signal: AbortSignal,
+) => Promise<WriteOutcome>;
+
+const FIELD_MANAGER = 'gatehouse-references';
+
+export function createWriteReferrer(
+  client: Pick<KubeClient, 'delete' | 'patchJson' | 'getMetadata'>,
+  discovery: Pick<Discovery, 'resolve'>,
+): WriteReferrer {
+  return async (ref, object, plan, policy, signal) => {
+    const kind = await served(discovery, ref, signal);
+    try {
+      if (plan.kind === 'delete') {
+        const { uid, resourceVersion } = plan;
+        const preconditions = { uid, resourceVersion };
+        await client.delete(kind, ref, { preconditions, propagationPolicy: 'Background', signal });
+        return { kind: 'deleted' };
+      }
+      const versioned = { ...kind, version: versionAmong(policy.match.apiVersions, kind.version) };
+      const options = { fieldManager: FIELD_MANAGER, signal };
+      const patched = await client.patchJson<KubeObject>(versioned, ref, plan.operations, options);
+      return { kind: 'patched', object: patched };
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return { kind: 'changed' };
+      if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 422)) throw error;
+      // 422 is a failed `test`, or a value that the API server rejects.
+      const live = error.code === 422 ? await client.getMetadata(kind, ref, { signal }) : object;
+      const isCurrent = live?.metadata?.resourceVersion === object.metadata?.resourceVersion;
+      return isCurrent ? { kind: 'refused', message: error.message } : { kind: 'changed' };
+    }
+  };
+}
+
+const WORKERS = 4;
+/** Timeout of one pass, in milliseconds: it acts on thousands of objects. */
+const PASS_MS = 10 * 60_000;
+
+interface DeletionSources extends ClaimSources, Pick<RestoreKinds, 'windows'>, Pick<OwnState, 'records'> {}
+
+export function startDeletionActions(
+  context: LeaderContext,
+  { registry, governed, windows, records, targets, world: admission }: DeletionSources,
+  onMessage: (policy: string) => void,
+  signal: AbortSignal,
+) {
+  const { client, config, discovery, namespaces, serverClock, record, log } = context;
+  const { now } = serverClock;
+  // Not the world of admission: to that, an own Secret does not exist.
+  const world = createWorld(client, createClient(context.exact.rest), discovery, targets, admission);
+  const progress = createDeletionProgress(record, now, log, onMessage);
+  const reconcile = createDeletionActionsReconciler({
+    ...{ policies: registry.inForce, client, governed, now, log },
+    claims: createClaims(client, config.uniqueSettleMs),
+    prove: records.prove,
+    world: withinReach(world, namespaces),
+    restoreInProgress: config.without.includes('restores')
+      ? () => Promise.resolve(undefined)
+      : async (reading) => {
+          const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal: reading });
+          return items.find((window) => isInProgress(window, now()))?.metadata.name;
+        },
+    write: createWriteReferrer(client, discovery),
+    onProgress: progress.note,
+  });
+  const afterRecords: Reconcile = async (claim, reconciling) => {
+    await records.whenSynced(reconciling);
+    return await reconcile(claim, reconciling);
+  };
+  const limits = { concurrency: WORKERS, timeoutMs: PASS_MS };
+  const options = { name: 'deletion-actions', ...limits, reconcile: afterRecords, serverNow: now };
+  const controller = startController(context, options, signal);
+  const ofDeletions = { resource: UNIQUE_CLAIMS, labelSelector: DELETION_LABEL };
+  const stored = watch<UniqueClaim>(context, ofDeletions, signal);
+  stored.onChange((key) => {
+    if (stored.store.get(key) === undefined) progress.forget(key);
+    controller.add(key);
+  }, signal);
+  windows.onChange(() => {
+    for (const claim of stored.store.list()) controller.add(keyOf(claim));
+  }, signal);
+  const missing = new Map<string, string>();
+  const onMissing = (policy: string, message: string) => {
+    const before = missing.get(policy) ?? '';
+    if (message === '') missing.delete(policy);
+    else missing.set(policy, message);
+    if (message !== before) onMessage(policy);
+  };
+  const localNow = () => new Date();
+  const review = createActionAccessReconciler(
+    registry.inForce,
+    client,
+    discovery,
+    namespaces,
+    onMissing,
+    localNow,
+  );
+  const key = registry.inForce().map(({ name }) => name);
+  const onKey = [registry.subscribe];
+  const access = startController(context, { name: 'action-access', key, onKey, reconcile: review }, signal);
+  return {
+    stopped: Promise.all([controller.stopped, access.stopped]),
+    progress: progress.message,
+    missing: (policy: string) => missing.get(policy) ?? '',
+  };
+}
+
+/** Until the sweep is over, admitted writes may still be stored. */
+function isInProgress(window: RestoreWindow, now: Date): boolean {
+  const { phase } = window.status ?? {};
+  if (phase === 'Refused') return false;
+  if (windowState(window, now).kind === 'open') return true;
+  return phase === undefined || phase === 'Open' || phase === 'Settling';
+}
+
+/** Limit for Events about objects of one deletion: the message of the policy says the rest. */
+const MOST_EVENTS = 5;
+
+const DONE = {
+  Cascade: 'deleted',
+  SetNull: 'removed the name from',
+  SetDefault: 'wrote another name into',
+} as const;
+
+function createDeletionProgress(
+  record: RecordEvent,
+  now: () => Date,
+  log: Log,
+  onMessage: (policy: string) => void,
+) {
+  const open = new Map<string, Progress>();
+  const reminders = createReminders();
+  const aboutPolicy = (policy: string): KubeObject => ({
+    apiVersion: `${ADMISSION_POLICIES.group}/${ADMISSION_POLICIES.version}`,
+    kind: ADMISSION_POLICIES.kind,
+    metadata: { name: policy },
+  });
+
+  const message = (policy: string): string => {
+    const held = [...open.values()].filter((one) => one.record.policy === policy && one.message !== '');
+    const [first] = held;
+    if (first === undefined) return '';
+    const more = held.length > 1 ? ` (and ${counted(held.length - 1, 'more deletion')})` : '';
+    return `${describeRef(first.record.target)} was deleted, and objects still name it: ${first.message}${more}`;
+  };
+
+  return {
+    message,
+    note: (progress: Progress): void => {
+      const { claim, record: order, state, stuck } = progress;
+      const before = message(order.policy);
+      const total = (open.get(claim)?.done ?? 0) + progress.done;
+      if (state === 'finished' || state === 'abandoned') {
+        if (total > 0) {
+          const text = `${DONE[order.action]} ${counted(total, 'object')} after the deletion of ${describeRef(order.target)} (reference ${order.reference})`;
+          const about = regarding(aboutPolicy(order.policy));
+          record({ regarding: about, type: 'Normal', reason: 'ReferrersHandled', message: text });
+          log.info({ policy: order.policy, target: targetKey(order.target), objects: total }, text);
+        }
+        open.delete(claim);
+        if (state === 'abandoned' && progress.message !== '')
+          log.info({ policy: order.policy, target: targetKey(order.target) }, progress.message);
+      } else open.set(claim, { ...progress, done: total });
+      for (const one of stuck.slice(0, MOST_EVENTS)) {
+        if (one.object === undefined) continue;
+        const text = `names ${describeRef(order.target)}, which was deleted, and ${order.action} fails: ${one.message} (reference ${order.reference}, policy ${order.policy})`;
+        const key = `${claim} ${one.object.metadata?.uid ?? ''}`;
+        const event = { type: 'Warning', reason: 'ReferrerKept', message: text } as const;
+        if (reminders.isDue(key, text, now())) record({ regarding: regarding(one.object), ...event });
+      }
+      const after = message(order.policy);
+      if (after === before) return;
+      if (after !== '') log.warn({ policy: order.policy }, after);
+      onMessage(order.policy);
+    },
+    forget: (claim: string): void => {
+      const policy = open.get(claim)?.record.policy;
+      open.delete(claim);
+      if (policy !== undefined) onMessage(policy);
+    },
+  };
 }

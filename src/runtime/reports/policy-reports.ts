@@ -1,10 +1,8 @@
-/**
- * On the leader, with --policy-reports: writes the findings of the audit as Reports (openreports.io) or, where these are
- * not served, as PolicyReports (wgpolicyk8s.io). Moves to the preferred format when the API server begins to serve it.
- */
+/** Writes the findings of the audit as Reports (openreports.io) or, where not served, PolicyReports (wgpolicyk8s.io). */
 import { isDeepStrictEqual } from 'node:util';
 
 import { hasAudit } from '../../admission/policy/audit.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { PolicyFindings } from '../../admission/reports/findings.ts';
 import { planReports } from '../../admission/reports/plan-reports.ts';
 import {
@@ -30,6 +28,7 @@ import { pick } from '../../json/objects.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
+import type { Audit } from '../policies/policy-audit.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 
 interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> {
@@ -38,45 +37,43 @@ interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> 
   readonly namespaces: Namespaces;
   /** Replaced by another object when the audit of the policy has ended again. */
   readonly findings: () => readonly PolicyFindings[];
-  /** Policies in force whose first audit by this leader has not ended. */
   readonly pending: () => readonly string[];
   readonly now: () => Date;
 }
 
 /** How often to ask which format is served, in milliseconds. Discovery caches the answer for five seconds. */
 const POLL_MS = 15_000;
-
 /** How often to compare the reports although nothing is known to have changed: users can edit and delete them. */
 const COMPARE_MS = 10 * 60_000;
-
 /** A new leader knows nothing yet. It waits this long for the first audits, before it replaces the reports. */
 const PATIENCE_MS = 10 * 60_000;
 
-/** What the reports in the API server agree with. */
 interface Settled {
   readonly group: string;
   readonly findings: readonly PolicyFindings[];
   readonly at: number;
 }
 
+const UNSERVED =
+  'the API server serves no kind of policy report: install the CRDs of OpenReports, or run without --policy-reports';
+
 export function createPolicyReportsReconciler(options: PolicyReportsOptions): Reconcile {
   const { clock, log, now } = options;
   const startedAt = clock.monotonic();
   const foreign = new Set<string>();
-  const reportMissing = logOnce(() => {
-    log.warn(
-      { groups: ['openreports.io/v1alpha1', 'wgpolicyk8s.io/v1alpha2'] },
-      'the API server serves no kind of policy report: install the CRDs of OpenReports, or run without --policy-reports',
-    );
-  });
+  let isMissing = false;
   let settled: Settled | undefined;
   return async (_key, signal) => {
     const again = requeueIn(POLL_MS, now());
     if (options.pending().length > 0 && clock.monotonic() - startedAt < PATIENCE_MS) return again;
     const formats = await servedFormats(options.discovery, signal);
     const [preferred] = formats;
-    reportMissing(preferred === undefined);
-    if (preferred === undefined) return again;
+    const wasMissing = isMissing;
+    isMissing = preferred === undefined;
+    if (preferred === undefined) {
+      if (!wasMissing) log.warn({ groups: ['openreports.io/v1alpha1', 'wgpolicyk8s.io/v1alpha2'] }, UNSERVED);
+      return again;
+    }
     const findings = options.findings();
     const { group } = preferred.format;
     const isKnown = settled?.group === group && sameItems(settled.findings, findings);
@@ -116,47 +113,32 @@ async function update(
 const sameItems = (a: readonly unknown[], b: readonly unknown[]): boolean =>
   a.length === b.length && a.every((item, index) => item === b[index]);
 
-/** Calls `tell` when a state begins. */
-function logOnce(tell: () => void): (isSo: boolean) => void {
-  let was = false;
-  return (isSo) => {
-    if (isSo && !was) tell();
-    was = isSo;
-  };
-}
-
 /** A write takes about 60 ms: a thousand reports take a minute. */
 const TIMEOUT_MS = 5 * 60_000;
-
 /** Many audits end at about the same time, for example when a leader starts. */
 const GATHER_MS = 5_000;
-
 const KEY = 'reports';
 
-/** @param findings those of the audit, by policy */
 export function startPolicyReports(
   context: LeaderContext,
   registry: Pick<PolicyRegistry, 'inForce'>,
-  findings: ReadonlyMap<string, PolicyFindings>,
+  audits: ReadonlyMap<string, Audit>,
   signal: AbortSignal,
 ) {
   const { client, discovery, namespaces, serverClock, log } = context;
+  const isPending = (policy: CompiledPolicy) =>
+    hasAudit(policy) && policy.undecidable === undefined && audits.get(policy.name)?.findings === undefined;
   const reconcile = createPolicyReportsReconciler({
     ...{ client, discovery, namespaces, log, clock: systemClock, now: serverClock.now },
-    findings: () => [...findings.values()],
+    findings: () => [...audits.values()].flatMap(({ findings }) => findings ?? []),
     pending: () =>
       registry
         .inForce()
-        .filter(
-          (policy) => hasAudit(policy) && policy.undecidable === undefined && !findings.has(policy.name),
-        )
+        .filter(isPending)
         .map(({ name }) => name),
   });
-  const controller = startController(
-    context,
-    { name: 'policy-reports', timeoutMs: TIMEOUT_MS, reconcile, serverNow: serverClock.now },
-    signal,
-  );
+  const options = { name: 'policy-reports', timeoutMs: TIMEOUT_MS, reconcile, serverNow: serverClock.now };
+  const controller = startController(context, options, signal);
   const refresh = atMostEvery(GATHER_MS, () => controller.add(KEY), systemClock, signal);
   refresh();
   return { refresh, stopped: controller.stopped };
@@ -165,25 +147,16 @@ export function startPolicyReports(
 interface WriteOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly clock: Pick<Clock, 'monotonic' | 'after' | 'now'>;
-  /** Keys of reports with our name that others wrote, and that were logged. */
   readonly foreign: Set<string>;
   readonly log: Log;
 }
 
-/** The pause after each write, in milliseconds: fewer than 20 writes a second. */
 const PAUSE_MS = 55;
-
 /** A missing permission would otherwise cost a refused write for each report. */
 const MAX_FAILURES = 10;
-
-/** The manifest that grants all permissions for reports. */
 const REPORTS_ROLE = 'deploy/components/policy-reports/role.yaml';
 
-/**
- * @param wanted the reports to write, all in one format
- * @param stored the reports of Gatehouse in all formats; those that are not wanted are deleted
- * @throws after the other writes, when a write failed
- */
+/** @param stored in all formats; those that are not wanted are deleted. @throws after the other writes */
 async function writeReports(
   wanted: readonly { readonly resource: Resource; readonly report: Report }[],
   stored: readonly StoredReport[],
@@ -227,7 +200,6 @@ async function writeReports(
 const idOf = ({ resource, report }: StoredReport): string =>
   `${resource.group}/${resource.kind}/${keyOf(report)}`;
 
-/** Whether a write was necessary. */
 async function writeOne(
   resource: Resource,
   wanted: Report,
@@ -285,7 +257,6 @@ interface ServedFormat {
   readonly cluster: Resource;
 }
 
-/** A report in the API server. */
 interface StoredReport {
   readonly resource: Resource;
   readonly report: Report;

@@ -9,10 +9,7 @@ import type { OwnLease } from '../leadership/own-lease.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { createIfAbsent } from './restore-evidence.ts';
 
-/**
- * The keys are names of windows, as the Lease requests them.
- * @param done called when the window exists, or when its name is invalid
- */
+/** @param done called when the window exists, or when its name is invalid */
 export function createOwnSweepsReconciler(
   client: Pick<KubeClient, 'create' | 'get'>,
   done: (name: string) => void,

@@ -3,11 +3,21 @@ import { describe, expect, test } from 'vitest';
 import type { LiveOwner } from '../../admission/policy/world.ts';
 import { applyPatch, type PatchOperation } from '../../json/json-patch.ts';
 import type { JsonObject } from '../../json/json.ts';
-import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
+import { type KubeObject, type OwnerReference, groupResourceName } from '../../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { LinkOperation } from '../../restore/owner-links.ts';
 import { containing } from '../../../test/support/runtime/fixtures.ts';
-import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';
+import {
+  createRelinker,
+  type PatchOutcome,
+  type RelinkOptions,
+  type Relink,
+  relinkStored,
+  createUidRelinker,
+} from './relink.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { policyOf } from '../../../test/support/admission/policy.ts';
+import type { RelinkMode } from '../../restore/window.ts';
 
 const SERVERS = { group: 'infra.example.com', resource: 'servers' };
 const rack: OwnerReference = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
@@ -46,9 +56,7 @@ function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('n
       const version = String(Number(now?.metadata?.resourceVersion ?? '0') + 1);
       now = { ...now, metadata: { ...now?.metadata, ...metadata, resourceVersion: version } };
     },
-    remove: () => {
-      now = undefined;
-    },
+    remove: () => (now = undefined),
     beforePatch: (() => undefined) as (n: number) => PatchOutcome | undefined,
     afterPatch: (() => undefined) as (n: number) => void,
   };
@@ -84,26 +92,6 @@ function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('n
 
 const results = (items: readonly { readonly result: string }[]) => items.map(({ result }) => result);
 
-test('an existing owner is linked with one write, and a second run finds nothing to do', async () => {
-  const world = cluster();
-  expect(await world.run()).toEqual([
-    {
-      object: {
-        apiVersion: 'infra.example.com/v1',
-        kind: 'Server',
-        namespace: 'shop',
-        name: 'a',
-        uid: 'child',
-      },
-      owner: { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1' },
-      result: 'Linked',
-    },
-  ]);
-  expect(world.uids()).toEqual(['new']);
-  expect(await world.run(LINK, world.stored())).toEqual([]);
-  expect(world.patches).toHaveLength(1);
-});
-
 test.each<[string, KubeObject, Partial<RelinkOptions>]>([
   ['that no restore created', child(), { isRestored: () => false }],
   ['that has all owners', { metadata: { name: 'a' } }, {}],
@@ -115,15 +103,6 @@ test.each<[string, KubeObject, Partial<RelinkOptions>]>([
 ])('an object %s is skipped', async (_which, object, options) => {
   const world = cluster(object);
   expect(await world.run({ ...LINK, ...options })).toEqual([]);
-  expect(world.patches).toEqual([]);
-});
-
-test('mode Report writes nothing', async () => {
-  const world = cluster(child([rack, { ...rack, name: 'r2' }]));
-  expect(results(await world.run({ ...LINK, mode: 'Report' }))).toEqual(['WouldLink', 'OwnerMissing']);
-  const [held, missing] = await world.run({ ...LINK, mode: 'Report', heldBy: 'careful' });
-  expect(held?.message).toContain('RestoreWindow "careful" restored the object too');
-  expect(missing?.message).not.toContain('careful');
   expect(world.patches).toEqual([]);
 });
 
@@ -149,29 +128,9 @@ describe('while other clients write', () => {
     return world;
   };
 
-  test('the object is read and evaluated again', async () => {
-    const world = changing({ labels: { a: 'b' } });
-    expect(results(await world.run())).toEqual(['Linked']);
-    expect(world.stored()?.metadata?.labels).toEqual({ a: 'b' });
-    expect(world.patches).toHaveLength(2);
-  });
-
-  test('an owner that another client has linked is left alone', async () => {
-    const world = changing({ ownerReferences: [{ ...rack, uid: 'new' }] });
-    expect(await world.run()).toEqual([]);
-    expect(world.uids()).toEqual(['new']);
-  });
-
-  test('G4: a controller that adopts the object meanwhile keeps it, without a loop', async () => {
-    const adopted = { ownerReferences: [{ ...rack, name: 'x', uid: 'x', controller: true }] };
-    const world = changing(adopted, child([{ ...rack, controller: true }]));
-    expect(results(await world.run())).toEqual(['AlreadyControlled']);
-    expect(world.uids()).toEqual(['x']);
-    expect(world.patches).toHaveLength(2);
-  });
-
   test.each([
     ['was recreated', { uid: 'another' }],
+    ['another client has linked', { ownerReferences: [{ ...rack, uid: 'new' }] }],
     ['is being deleted', { deletionTimestamp: '2026-11-21T12:00:00Z' }],
     ['is gone', undefined],
   ])('an object that %s is skipped', async (_what, metadata) => {
@@ -183,17 +142,6 @@ describe('while other clients write', () => {
       };
     expect(await world.run()).toEqual([]);
     expect(world.patches).toHaveLength(1);
-  });
-
-  test('an object that keeps changing is skipped after five attempts, until the next sweep', async () => {
-    const world = cluster();
-    world.beforePatch = () => {
-      world.change({});
-      return undefined;
-    };
-    expect(await world.run()).toMatchObject([{ result: 'Failed', message: 'the test failed' }]);
-    expect(world.patches).toHaveLength(5);
-    expect(world.uids()).toEqual([]);
   });
 });
 
@@ -207,17 +155,6 @@ describe('G5: an owner that is replaced during the link', () => {
     expect(results(await world.run())).toEqual(['Linked']);
     expect(world.uids()).toEqual(['newer']);
     expect(world.recorded()).toMatchObject([{ uid: 'newer' }]);
-  });
-
-  test('is unlinked when it is gone, and stays recorded', async () => {
-    const owners = new Map([['r1', owner('new')]]);
-    const world = cluster(child(), owners);
-    world.afterPatch = () => {
-      owners.delete('r1');
-    };
-    expect(results(await world.run())).toEqual(['OwnerMissing']);
-    expect(world.uids()).toEqual([]);
-    expect(world.recorded()).toMatchObject([{ name: 'r1' }]);
   });
 
   test('leaves no reference if every attempt fails', async () => {
@@ -238,23 +175,20 @@ describe('G8: a write that the API server forbids', () => {
   const blocking = [{ ...rack, blockOwnerDeletion: true }];
 
   test('is repeated without blockOwnerDeletion, and reported', async () => {
+    const forbidden: PatchOutcome = { kind: 'forbidden', message: 'no' };
+    const hopeless = cluster(child(blocking));
+    hopeless.beforePatch = () => forbidden;
+    const message = 'no; grant Gatehouse get, patch and delete on servers.infra.example.com';
+    expect(await hopeless.run()).toMatchObject([{ result: 'Failed', message }]);
+    expect(hopeless.patches).toHaveLength(2);
     const world = cluster(child(blocking));
-    world.beforePatch = (n) => (n === 1 ? { kind: 'forbidden', message: 'not the finalizers' } : undefined);
+    world.beforePatch = (n) => (n === 1 ? forbidden : undefined);
     expect(await world.run()).toMatchObject([
       { result: 'Linked', message: containing('without blockOwnerDeletion') },
     ]);
     expect(world.stored()?.metadata?.ownerReferences).toMatchObject([
       { uid: 'new', blockOwnerDeletion: false },
     ]);
-  });
-
-  test('twice is reported with the permission to grant', async () => {
-    const world = cluster(child(blocking));
-    world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
-    expect(await world.run()).toMatchObject([
-      { result: 'Failed', message: 'no; grant Gatehouse get, patch and delete on servers.infra.example.com' },
-    ]);
-    expect(world.patches).toHaveLength(2);
   });
 });
 
@@ -272,17 +206,184 @@ test('an unreadable owner and a write with an unknown outcome are reported as fa
   ]);
 });
 
-test('an abort is an error, not a result', async () => {
-  const stopped = new AbortController();
-  const relinker = createRelinker(
+const preserve = { owners: { preserve: true } };
+const match = (resource: string, rest: object = {}) => ({
+  match: { apiGroups: ['infra.example.com'], resources: [resource], ...rest },
+});
+
+async function relinked(
+  policies: readonly CompiledPolicy[],
+  stored: Readonly<Record<string, readonly KubeObject[] | string>>,
+  modeOf: (object: KubeObject) => RelinkMode = () => 'Link',
+) {
+  const seen: string[] = [];
+  const relink: Relink = (resource, { metadata = {} }, { mode }) => {
+    const suffix = mode === 'Link' ? '' : ` ${mode}`;
+    seen.push(`${groupResourceName(resource)}/${metadata.name ?? ''}${suffix}`);
+    return Promise.resolve([
+      {
+        object: { apiVersion: '', kind: '', name: metadata.name ?? '' },
+        owner: { apiVersion: '', kind: '', name: '' },
+        result: 'Linked',
+      },
+    ]);
+  };
+  const result = await relinkStored(
     {
-      read: () => {
-        stopped.abort(new Error('no longer leading'));
-        return Promise.reject(new Error('aborted'));
+      pages: async function* ({ resource }) {
+        const page = stored[resource] ?? [];
+        if (typeof page === 'string') throw new Error(page);
+        for (const object of page) yield await Promise.resolve([object]);
+      },
+      namespaceLabels: () => Promise.resolve(new Map([['shop', { tier: 'gold' }]])),
+    },
+    policies,
+    { owners: relink, uids: () => Promise.resolve([]) },
+    { modeOf: (_resource, one) => ({ mode: modeOf(one) }), isRestored: () => true },
+    new AbortController().signal,
+  );
+  return { seen, items: result.items.length, unreadable: result.unreadable };
+}
+
+const object = (name: string, namespace = 'shop') => ({ metadata: { name, namespace } });
+
+test('each object of a kind with preserved owners is relinked once, however many policies govern it', async () => {
+  const policies = [
+    policyOf({ ...match('servers'), ...preserve }, 'one'),
+    policyOf(
+      { ...match('servers', { namespaceSelector: { matchLabels: { tier: 'gold' } } }), ...preserve },
+      'two',
+    ),
+    policyOf({ ...match('disks') }, 'three'),
+    policyOf({ ...match('racks'), ...preserve }, 'four'),
+  ];
+  const stored = { servers: [object('a'), object('b', 'dev')], disks: [object('c')], racks: 'forbidden' };
+  const seen = ['servers.infra.example.com/a', 'servers.infra.example.com/b'];
+  const unreadable = ['racks.infra.example.com: forbidden'];
+  expect(await relinked(policies, stored)).toEqual({ seen, items: 2, unreadable });
+  expect((await relinked(policies.slice(1), stored)).seen).toEqual(seen.slice(0, 1)); // selected objects only
+});
+
+test('an object whose mode is Off is left alone, and each object has its own mode', async () => {
+  const stored = { servers: [object('a'), object('b', 'dev'), object('c')] };
+  const { seen } = await relinked([policyOf({ ...match('servers'), ...preserve })], stored, ({ metadata }) =>
+    metadata?.namespace === 'dev' ? 'Off' : metadata?.name === 'c' ? 'Report' : 'Link',
+  );
+  expect(seen).toEqual(['servers.infra.example.com/a', 'servers.infra.example.com/c Report']);
+});
+
+const CREATED = '2026-11-21T12:00:00Z';
+const policy = policyOf({
+  validate: {
+    references: [
+      {
+        name: 'rack',
+        path: 'spec.rack.name',
+        uidPath: 'spec.rack.uid',
+        target: { apiGroup: 'infra.example.com', resource: 'classes' },
+      },
+    ],
+  },
+});
+
+const server = (uid: string): KubeObject & { readonly spec: object } => ({
+  metadata: { name: 'a', namespace: 'shop', uid: 'child', resourceVersion: '1', creationTimestamp: CREATED },
+  spec: { rack: { name: 'r1', uid } },
+});
+const target = (uid: string, rest: object = {}): KubeObject => ({
+  apiVersion: 'infra.example.com/v1',
+  metadata: { name: 'r1', namespace: 'shop', uid, creationTimestamp: CREATED, ...rest },
+});
+
+interface Scene {
+  /** The target at each read; the last one stays. */
+  readonly targets: readonly (KubeObject | string | undefined)[];
+  readonly outcomes?: readonly PatchOutcome['kind'][];
+  readonly options?: Partial<RelinkOptions>;
+}
+
+async function run({ targets, outcomes = [], options = {} }: Scene) {
+  let reads = 0;
+  let stored = server('old');
+  const patches: (readonly LinkOperation[])[] = [];
+  const relink = createUidRelinker(
+    {
+      read: ({ resource }) => {
+        if (resource === 'servers') return Promise.resolve(stored);
+        const target = targets[Math.min(reads++, targets.length - 1)];
+        return typeof target === 'string' ? Promise.reject(new Error(target)) : Promise.resolve(target);
       },
     },
-    { read: () => Promise.resolve(undefined) },
-    () => Promise.reject(new Error('never')),
+    (_ref, operations) => {
+      const kind = outcomes[patches.length] ?? 'patched';
+      patches.push(operations);
+      if (kind !== 'patched') return Promise.resolve({ kind, message: 'no' });
+      const written = operations.find(({ op }) => op === 'replace');
+      stored = server(String(written !== undefined && 'value' in written ? written.value : ''));
+      return Promise.resolve({ kind, object: stored });
+    },
   );
-  await expect(relinker(SERVERS, child(), LINK, stopped.signal)).rejects.toThrow('no longer leading');
+  const mode: RelinkOptions = {
+    mode: 'Link',
+    isRestored: (made) => made.labels?.foreign === undefined,
+    ...options,
+  };
+  const items = await relink(SERVERS, server('old'), [policy], mode, new AbortController().signal);
+  return {
+    results: items.map(({ result }) => result),
+    items,
+    patches,
+    uid: Reflect.get(stored.spec, 'rack') as unknown,
+  };
+}
+
+test('the stale uid is replaced with one guarded write, and again if the target was recreated during the write', async () => {
+  const corrected = await run({ targets: [target('new'), target('newer')] });
+  expect([corrected.results, corrected.uid]).toEqual([['Linked'], { name: 'r1', uid: 'newer' }]);
+  const { items, patches } = await run({ targets: [target('new')] });
+  expect(items).toEqual([
+    {
+      object: { apiVersion: '', kind: '', name: 'a', namespace: 'shop', uid: 'child' },
+      field: 'spec.rack.uid',
+      owner: { apiVersion: 'infra.example.com/v1', kind: 'Class', name: 'r1' },
+      result: 'Linked',
+    },
+  ]);
+  expect(patches).toEqual([
+    [
+      { op: 'test', path: '/metadata/uid', value: 'child' },
+      { op: 'test', path: '/metadata/resourceVersion', value: '1' },
+      { op: 'replace', path: '/spec/rack/uid', value: 'new' },
+    ],
+  ]);
+});
+
+test.each<[result: string, scene: Scene]>([
+  ['OwnerMissing', { targets: [undefined] }],
+  ['OwnerTerminating', { targets: [target('new', { deletionTimestamp: CREATED })] }],
+  [
+    'OwnerAmbiguous',
+    { targets: [target('new', { creationTimestamp: '2026-11-21T13:00:00Z', labels: { foreign: 'x' } })] },
+  ],
+  ['Failed', { targets: ['timeout'] }],
+  ['WouldLink', { targets: [target('new')], options: { mode: 'Report' } }],
+])('%s writes nothing', async (result, scene) => {
+  const { results, patches } = await run(scene);
+  expect([results, patches]).toEqual([[result], []]);
+});
+
+test('a missing permission is reported, and conflicts are retried a few times', async () => {
+  expect(await run({ targets: [target('new')], outcomes: ['forbidden'] })).toMatchObject({
+    items: [{ result: 'Failed', message: 'no; grant Gatehouse get and patch on servers.infra.example.com' }],
+  });
+  expect((await run({ targets: [target('new')], outcomes: ['changed', 'changed'] })).results).toEqual([
+    'Linked',
+  ]);
+  const stubborn = await run({ targets: [target('new')], outcomes: Array(9).fill('changed') as 'changed'[] });
+  expect([stubborn.results, stubborn.patches.length]).toEqual([['Failed'], 5]);
+});
+
+test('an object that no restore has created, and a current uid, are left alone', async () => {
+  expect((await run({ targets: [target('new')], options: { isRestored: () => false } })).patches).toEqual([]);
+  expect((await run({ targets: [target('old')] })).results).toEqual([]);
 });

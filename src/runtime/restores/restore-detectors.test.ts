@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { beforeEach, describe, expect, test, onTestFinished } from 'vitest';
 
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -8,13 +9,18 @@ import {
   createEvents,
   NEVER,
   silent,
-  standing,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { ReconcileResult } from '../controller.ts';
-import type { Followed } from './restore-sources.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import { createRestoreDetectorsReconciler } from './restore-detectors.ts';
+import {
+  createRestoreDetectorsReconciler,
+  type Followed,
+  createRestoreSources,
+} from './restore-detectors.ts';
+import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
+import type { Context } from '../context.ts';
+import { createListeners } from '../listeners.ts';
 
 const DETECTOR: RestoreDetector = {
   metadata: { name: 'velero', generation: 1, creationTimestamp: '2026-11-21T10:00:00Z' },
@@ -81,45 +87,6 @@ test('each restore has one window, however often the leader looks', async () => 
   expect(windows.list().map(({ spec }) => spec.close)).toEqual([undefined, true]);
 });
 
-test('the status names trusted namespaces that --namespaces leaves out', async () => {
-  const { detector, reconcile } = setUp();
-  const watching = () => detector()?.status?.conditions?.find(({ type }) => type === 'Watching');
-  await reconcile();
-  expect(watching()).toMatchObject({ status: 'True' });
-  outside = ['velero'];
-  await reconcile();
-  expect(watching()).toMatchObject({
-    status: 'False',
-    reason: 'OutsideNamespaces',
-    message: '--namespaces leaves out velero: restores there open no RestoreWindow',
-  });
-});
-
-test.each<[string, string, string, () => void]>([
-  ['follows its kind', 'Ready', 'Enabled', () => undefined],
-  ['waits for its kind to be installed', 'Ready', 'Enabled', () => (followed = { kind: 'not-served' })],
-  ['trusts no namespace', 'Ready', 'Disabled', () => (spec = { namespaces: [] })],
-  ['lists its kind', 'Reconciling', 'Listing', () => (followed = { kind: 'listing' })],
-  ['may not read its kind', 'Reconciling', 'Forbidden', () => (followed = { kind: 'forbidden' })],
-  [
-    'has an invalid spec',
-    'Stalled',
-    'InvalidSpec',
-    () => (spec = { principals: [{ group: 'system:authenticated' }] }),
-  ],
-])('a detector that %s is %s', async (_what, expected, reason, change) => {
-  change();
-  const { detector, reconcile } = setUp();
-  await reconcile();
-  const found = detector();
-  expect(standing(found)).toBe(expected);
-  expect(found?.status?.observedGeneration).toBe(1);
-  expect(found?.status?.conditions?.find(({ type }) => type === 'Ready')?.reason).toBe(reason);
-  const before = JSON.stringify(found);
-  await reconcile();
-  expect(JSON.stringify(detector())).toBe(before);
-});
-
 describe('S7: a restore has its window', () => {
   /** The window that the restore has in a cluster without other windows. */
   const usual = async () => {
@@ -128,14 +95,6 @@ describe('S7: a restore has its window', () => {
     return windows.list()[0] ?? { metadata: {}, ...USERS };
   };
   const ofUser = ({ metadata: { name = '' } }: RestoreWindow) => ({ ...USERS, metadata: { name } });
-
-  test('although a window of a user has the name', async () => {
-    const { windows, reconcile } = setUp();
-    windows.add(ofUser(await usual()));
-    await reconcile();
-    await reconcile();
-    expect(uidsOf(windows.list())).toEqual([undefined, 'u1']);
-  });
 
   test('although the store does not show the window of the user yet: the leader looks again', async () => {
     const again = { kind: 'requeue', at: new Date(now.getTime() + 1_000) };
@@ -170,24 +129,6 @@ describe('S7: a restore has its window', () => {
     expect(made).toEqual(['good']);
   });
 
-  test('again after a user deleted it, while the restore is active and its checks are deferred', async () => {
-    const { windows, reconcile } = setUp();
-    const remove = () => {
-      windows.remove(windows.list()[0]?.metadata.name ?? '');
-    };
-    await reconcile();
-    remove();
-    await reconcile();
-    expect(uidsOf(windows.list())).toEqual(['u1']);
-    remove();
-    restores = [restore('u1', 'Completed')];
-    await reconcile();
-    expect(windows.list()).toMatchObject([{ spec: { close: true } }]);
-    remove();
-    await reconcile(); // the restore is over, so its window stays deleted
-    expect(windows.list()).toEqual([]);
-  });
-
   test('while the window that a user deletes is swept, unless the restore is over', async () => {
     const { windows, reconcile } = setUp();
     await reconcile();
@@ -203,13 +144,6 @@ describe('S7: a restore has its window', () => {
     expect(windows.list()).toHaveLength(1);
   });
 
-  test('although it is older than its detector', async () => {
-    restores = [restore('u1', 'InProgress', '2026-11-21T09:00:00Z')];
-    const { windows, reconcile } = setUp();
-    await reconcile();
-    expect(windows.list()).toMatchObject([{ spec: { expiresAt: '2026-11-21T15:00:00Z' } }]);
-  });
-
   test('at the end of its time if its phase is not one that the detector names', async () => {
     restores = [restore('u1', 'Dancing')];
     const { windows, reconcile } = setUp();
@@ -219,4 +153,70 @@ describe('S7: a restore has its window', () => {
     await reconcile();
     expect(windows.list()).toMatchObject([{ spec: { close: true } }]);
   });
+});
+
+const RESTORES = {
+  group: 'velero.io',
+  version: 'v1',
+  resource: 'restores',
+  kind: 'Restore',
+  namespaced: true,
+};
+const LISTS = '/apis/velero.io/v1/restores';
+const detectorOf = (version: string): RestoreDetector => ({
+  ...DETECTOR,
+  spec: { ...DETECTOR.spec, watch: { ...DETECTOR.spec.watch, version } },
+});
+const running = restore('u1', 'InProgress');
+const windowFor = (uid: string): RestoreWindow => {
+  const { namespace, name } = running.metadata;
+  const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', resource: 'restores', namespace, name, uid };
+  const source = { type: 'Detector' as const, detector: 'velero', ref };
+  return { metadata: {}, spec: { source, principals: [], expiresAt: '2026-11-21T13:00:00Z' } };
+};
+
+function following({ served = true, allowed = true } = {}) {
+  const { rest, lists, listed } = createListedRest();
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const context = {
+    rest,
+    client: {
+      create: (_kind: unknown, review: object) => Promise.resolve({ ...review, status: { allowed } }),
+    },
+    discovery: { resolve: () => Promise.resolve(served ? RESTORES : undefined) },
+    namespaces: undefined,
+    serverClock: { now: () => new Date('2026-11-21T12:00:00Z') },
+    rollbacks: createListeners<[]>(),
+    log: silent,
+  } as unknown as Context; // the parts that sources read
+  const sources = createRestoreSources(context, () => undefined, stop.signal);
+  const follow = (version = 'v1') => sources.follow(detectorOf(version), NEVER);
+  const stateFor = (uid = 'u1') => sources.stateFor(windowFor(uid), detectorOf('v1'));
+  return { lists, listed, follow, stateFor };
+}
+
+test('the state of a source is unknown until its kind is listed', async () => {
+  const { lists, listed, follow, stateFor } = following();
+  const list = Promise.withResolvers<readonly KubeObject[]>();
+  lists.set(LISTS, list.promise);
+  expect(await follow()).toEqual({ kind: 'listing' });
+  expect(stateFor()).toBeUndefined();
+  list.resolve([running]);
+  while ((await follow()).kind === 'listing') await setImmediate();
+  expect(await follow()).toEqual({ kind: 'following', objects: [running], outside: [] });
+  expect(stateFor()).toMatchObject({ kind: 'known', activity: 'active', phase: 'InProgress' });
+  expect(stateFor('of-an-earlier-restore')).toMatchObject({ kind: 'gone' });
+  expect(listed).toEqual([LISTS]);
+  await follow('v2');
+  expect(listed).toEqual([LISTS, '/apis/velero.io/v2/restores']);
+});
+
+test.each([
+  ['not-served', { served: false }],
+  ['forbidden', { allowed: false }],
+])('a kind that is %s is not watched', async (kind, change) => {
+  const { listed, follow } = following(change);
+  expect(await follow()).toEqual({ kind });
+  expect(listed).toEqual([]);
 });

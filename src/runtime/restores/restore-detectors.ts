@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { keyOf } from '../../json/kube-object.ts';
+import { keyOf, objectKey, type KubeObject } from '../../json/kube-object.ts';
 import { setReady, type NotReady } from '../../json/conditions.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
@@ -29,9 +29,14 @@ import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import { createIfAbsent, sha256 } from './restore-evidence.ts';
-import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
+import { canI } from '../../kube/access.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { SourceState } from '../../restore/window-plan.ts';
+import type { Context } from '../context.ts';
+import { isCovered, placesOf, type Namespaces } from '../namespaces.ts';
+import { watch, type Watching } from '../watch.ts';
 
 interface DetectionContext extends Pick<LeaderContext, 'record'> {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replaceStatus'>;
@@ -94,92 +99,78 @@ interface Task extends DetectionContext {
   readonly signal: AbortSignal;
 }
 
-/** The sources of a detector that need no further action, by uid. */
-interface Memory {
-  /** They are over, and their window exists or existed: a window that a user deletes is not recreated. */
-  readonly done: Set<string>;
-  /** An Event has reported that their namespace is not trusted. */
-  readonly untrusted: Set<string>;
+type Memory = Map<string, SourceMemory>;
+
+interface SourceMemory {
+  /** It is over, and its window exists or existed: a window that a user deletes is not recreated. */
+  readonly isDone?: boolean;
+  /** An Event has reported that its namespace is not trusted. */
+  readonly isUntrusted?: boolean;
 }
 
 function forgetGone(memory: Memory | undefined, sources: readonly RestoreSource[]): Memory {
   const present = new Set(sources.map(({ uid }) => uid));
-  const stillThere = (uids: Iterable<string> = []) => new Set([...uids].filter((uid) => present.has(uid)));
-  return { done: stillThere(memory?.done), untrusted: stillThere(memory?.untrusted) };
+  return new Map([...(memory ?? [])].filter(([uid]) => present.has(uid)));
 }
 
-/** The conditions of a detector: whether it is ready, and whether its kind is followed. */
 interface DetectorState {
   readonly ready: ConditionUpdate;
-  readonly why?: NotReady;
+  readonly why: NotReady | undefined;
   readonly watching: ConditionUpdate;
 }
 
+type ConditionStatus = ConditionUpdate['status'];
+
+const alike = (
+  [ready, watching]: readonly [ConditionStatus, ConditionStatus],
+  reason: string,
+  message: string,
+  why?: NotReady,
+): DetectorState => ({
+  ready: condition('Ready', ready, reason, message),
+  why,
+  watching: condition('Watching', watching, reason, message),
+});
+
 function whyIdle(detector: RestoreDetector): DetectorState | undefined {
   const problems = detectorProblems(detector);
-  if (problems.length > 0) {
-    const problem = ['False', 'InvalidSpec', problems.join('; ')] as const;
-    return {
-      ready: condition('Ready', ...problem),
-      why: 'Stalled',
-      watching: condition('Watching', ...problem),
-    };
-  }
+  if (problems.length > 0) return alike(['False', 'False'], 'InvalidSpec', problems.join('; '), 'Stalled');
   if (detector.spec.namespaces.length > 0) return undefined;
   // Ready: the shipped detectors trust no namespace, and an installation with them has not failed.
-  const disabled = [
-    'Disabled',
-    'it is disabled: name the namespace of the backup tool in spec.namespaces',
-  ] as const;
-  return {
-    ready: condition('Ready', 'True', ...disabled),
-    watching: condition('Watching', 'False', ...disabled),
-  };
+  const message = 'it is disabled: name the namespace of the backup tool in spec.namespaces';
+  return alike(['True', 'False'], 'Disabled', message);
 }
 
-const ENABLED = 'restores in the trusted namespaces open a RestoreWindow';
+const enabled = (watching: ConditionStatus, reason: string, message: string): DetectorState => ({
+  ready: condition('Ready', 'True', 'Enabled', 'restores in the trusted namespaces open a RestoreWindow'),
+  why: undefined,
+  watching: condition('Watching', watching, reason, message),
+});
 
-function watching(followed: Followed, detector: RestoreDetector): DetectorState {
-  const state = whetherFollowed(followed, detector);
-  switch (followed.kind) {
-    case 'following':
-    case 'not-served': // the detector follows its kind as soon as the backup tool is installed
-      return { ready: condition('Ready', 'True', 'Enabled', ENABLED), watching: state };
-    case 'listing':
-    case 'forbidden':
-      return { ready: { ...state, type: 'Ready' }, why: 'Reconciling', watching: state };
-  }
-}
-
-function whetherFollowed(followed: Followed, { metadata, spec }: RestoreDetector): ConditionUpdate {
+function watching(followed: Followed, { metadata, spec }: RestoreDetector): DetectorState {
   const { apiGroup: group, resource } = spec.watch;
   const kind = `${resource}.${group}`;
   switch (followed.kind) {
     case 'following': {
       const { outside } = followed;
-      if (outside.length === 0) return condition('Watching', 'True', 'Watching', `${kind} are followed`);
+      if (outside.length === 0) return enabled('True', 'Watching', `${kind} are followed`);
       const message = `--namespaces leaves out ${outside.join(', ')}: restores there open no RestoreWindow`;
-      return condition('Watching', 'False', 'OutsideNamespaces', message);
+      return enabled('False', 'OutsideNamespaces', message);
     }
-    case 'listing':
-      return condition('Watching', 'Unknown', 'Listing', `${kind} are being listed`);
     case 'not-served': {
       const message = `the API server does not serve ${kind}: nothing is restored with it until it does`;
-      return condition('Watching', 'False', 'NotServed', message);
+      return enabled('False', 'NotServed', message);
     }
+    case 'listing':
+      return alike(['Unknown', 'Unknown'], 'Listing', `${kind} are being listed`, 'Reconciling');
     case 'forbidden': {
       const message = missingAccessMessage(metadata.name ?? '', [{ group, resource }]);
-      return condition('Watching', 'False', 'Forbidden', message);
+      return alike(['False', 'False'], 'Forbidden', message, 'Reconciling');
     }
   }
 }
 
-/**
- * Gives each source the window that is due.
- *
- * @returns when to look again
- * @throws after all sources, so that a source whose window cannot be created does not keep the others from theirs
- */
+/** @throws after all sources: one whose window cannot be created does not keep the others from theirs */
 async function ensureWindows(
   sources: readonly RestoreSource[],
   memory: Memory,
@@ -203,13 +194,13 @@ async function ensureWindows(
 /** Also for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
 async function ensureWindow(
   source: RestoreSource,
-  { done }: Memory,
+  memory: Memory,
   { detector, windows, client, serverClock, log, signal }: Task,
 ): Promise<Date | undefined> {
   const known = windows.list();
   const now = serverClock.now();
   const due = dueWindow(detector, source, now);
-  if (due.kind === 'none' || done.has(source.uid)) return undefined;
+  if (due.kind === 'none' || memory.get(source.uid)?.isDone === true) return undefined;
   if (due.kind === 'later') return due.at;
   // The window of an active restore that a user deletes is swept, and another one follows it.
   const isOwn = (window: RestoreWindow) =>
@@ -227,17 +218,17 @@ async function ensureWindow(
     else if (live === undefined || !isOwn(live)) return new Date(now.getTime() + LISTING_MS);
   }
   // While a source is active, checks are deferred for it even without a window: a window that a user deletes comes back.
-  if (due.kind === 'closed') done.add(source.uid);
+  if (due.kind === 'closed') memory.set(source.uid, { isDone: true });
   return undefined;
 }
 
 function reportUntrusted(
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
-  { untrusted }: Memory,
+  memory: Memory,
   { detector, record }: Task,
 ): void {
-  if (untrusted.has(uid)) return;
-  untrusted.add(uid);
+  if (memory.get(uid)?.isUntrusted === true) return;
+  memory.set(uid, { isUntrusted: true });
   record({
     regarding: { apiVersion, kind, namespace, name, uid },
     type: 'Warning',
@@ -287,14 +278,112 @@ export function startDetection(
   const detectorOf = ({ spec: { source } }: RestoreWindow) =>
     source?.type === 'Detector' ? detectors.store.get(source.detector ?? '') : undefined;
   return {
-    /** Undefined for a window without a source, and while its state is unknown. */
     source: (window: RestoreWindow) => sources.stateFor(window, detectorOf(window)),
     times: (window: RestoreWindow) => {
       const detector = detectorOf(window);
       return detector === undefined || !isEnabled(detector) ? undefined : timesOf(detector);
     },
-    /** Called when the source of a window may have changed. */
     onSourceChange: changes.add,
     stopped: controller.stopped,
   };
+}
+
+export type Followed =
+  | {
+      readonly kind: 'following';
+      readonly objects: readonly KubeObject[];
+      readonly outside: readonly string[];
+    }
+  | { readonly kind: 'not-served' | 'forbidden' | 'listing' };
+
+export type RestoreSources = ReturnType<typeof createRestoreSources>;
+
+interface Following {
+  readonly resource: Resource;
+  readonly watched: Watching<KubeObject>;
+  /** When each existing source last changed, in milliseconds since 1970. */
+  readonly changedAt: Map<string, number>;
+  readonly goneSince: Map<string, Date>;
+}
+
+export function createRestoreSources(
+  context: Context,
+  onChange: (detector: string) => void,
+  signal: AbortSignal,
+) {
+  const { client, discovery } = context;
+  const now = context.serverClock.now;
+  const followed = new Map<string, Following>();
+  const unfollow = (name: string) => {
+    followed.get(name)?.watched.stop();
+    followed.delete(name);
+  };
+  const start = (name: string, resource: Resource): Following => {
+    const changedAt = new Map<string, number>();
+    const noteChange = (key: string) => {
+      if (watched.store.get(key) === undefined) changedAt.delete(key);
+      else changedAt.set(key, now().getTime());
+      onChange(name);
+    };
+    const watched = watch<KubeObject>(context, { resource, onChange: noteChange }, signal);
+    const following: Following = { resource, watched, changedAt, goneSince: new Map() };
+    followed.set(name, following);
+    return following;
+  };
+  return {
+    unfollow,
+    follow: async (detector: RestoreDetector, waiting: AbortSignal): Promise<Followed> => {
+      const { metadata, spec } = detector;
+      const { name = '' } = metadata;
+      const { apiGroup: group, resource, version } = spec.watch;
+      const kind = await discovery.resolve({ group, resource }, waiting);
+      if (kind === undefined) return { kind: 'not-served' };
+      const allowed = await Promise.all(
+        placesOf(kind, context.namespaces).flatMap((namespace) =>
+          ['list', 'watch'].map((verb) =>
+            canI(client, { verb, group, resource, namespace }, { signal: waiting }),
+          ),
+        ),
+      );
+      if (!allowed.every(Boolean)) return { kind: 'forbidden' };
+      const wanted = { ...kind, version };
+      const current = followed.get(name);
+      if (current !== undefined && !isSame(current.resource, wanted)) unfollow(name);
+      const { watched } = followed.get(name) ?? start(name, wanted);
+      if (!watched.hasSynced()) return { kind: 'listing' };
+      const outside = outsideNamespaces(kind, detector, context.namespaces);
+      return { kind: 'following', objects: watched.store.list(), outside };
+    },
+    stateFor: ({ spec }: RestoreWindow, detector: RestoreDetector | undefined): SourceState | undefined => {
+      const { detector: name = '', ref } = spec.source ?? {};
+      const following = followed.get(name);
+      if (ref === undefined || detector === undefined || following?.watched.hasSynced() !== true)
+        return undefined;
+      if (!isEnabled(detector)) return undefined; // the next reconcile stops the watch
+      const key = objectKey(ref);
+      const object = following.watched.store.get(key);
+      if (object?.metadata?.uid !== ref.uid) {
+        const since = following.goneSince.get(ref.uid) ?? now();
+        following.goneSince.set(ref.uid, since);
+        return { kind: 'gone', since };
+      }
+      following.goneSince.delete(ref.uid);
+      const { activity, phase, allWritten } = readSource(detector, object);
+      const changed = following.changedAt.get(key) ?? 0;
+      const idleMs = allWritten ? 0 : timesOf(detector).idleMs;
+      return { kind: 'known', activity, phase, quietSince: new Date(changed + idleMs) };
+    },
+  };
+}
+
+/** The namespaces that the detector trusts by name and that `--namespaces` leaves out. */
+const outsideNamespaces = (
+  { namespaced }: Pick<Resource, 'namespaced'>,
+  { spec }: Pick<RestoreDetector, 'spec'>,
+  covered: Namespaces,
+): readonly string[] =>
+  namespaced ? spec.namespaces.filter((one) => one !== '*' && !isCovered(covered, one)) : [];
+
+function isSame(a: Resource, b: Resource): boolean {
+  return a.group === b.group && a.version === b.version && a.resource === b.resource;
 }

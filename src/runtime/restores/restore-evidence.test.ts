@@ -1,13 +1,16 @@
-import { expect, test } from 'vitest';
+import { expect, test, beforeEach, describe } from 'vitest';
 
 import type { RestoreQuery } from '../../admission/policy/world.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { OPENED_BY, OPENER_SCOPE } from '../../restore/window.ts';
 import { OutsideNamespacesError } from '../../kube/rest.ts';
-import { createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, NEVER, ApiError, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { Context } from '../context.ts';
-import { createRestoreEvidence } from './restore-evidence.ts';
+import { createRestoreEvidence, createAwaitWindow, createWindowOrAwait } from './restore-evidence.ts';
+import { createStore } from '../../kube/store.ts';
+import { createListeners } from '../listeners.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
 
 const COVERED = ['gatehouse-system', 'velero'];
 const RESTORES = {
@@ -67,12 +70,8 @@ function evidenceWith(detector: RestoreDetector, known: readonly RestoreWindow[]
   return { ...evidence, reads };
 }
 
-test('a detector that trusts only a namespace outside of --namespaces gives no evidence, and no error', async () => {
-  const { restoreEvidence } = evidenceWith(detectorIn('k8up'));
-  expect(await restoreEvidence(QUERY, NEVER)).toBeUndefined();
-});
-
-test('a detector that also trusts a namespace outside of --namespaces sees the restores in the others', async () => {
+test('a detector sees no restore in a namespace outside of --namespaces, without an error', async () => {
+  expect(await evidenceWith(detectorIn('k8up')).restoreEvidence(QUERY, NEVER)).toBeUndefined();
   const { restoreEvidence } = evidenceWith(detectorIn('k8up', 'velero'));
   expect((await restoreEvidence(QUERY, NEVER))?.windows).toHaveLength(1);
 });
@@ -104,4 +103,140 @@ test.each<[string, Partial<RestoreWindow>['metadata'], string, readonly string[]
   const { windows = [] } = (await restoreEvidence(QUERY, NEVER)) ?? {};
   expect(reads).toEqual(expected);
   expect(windows).toMatchObject([{ window: expect.stringMatching(`^${name}`) as string }]);
+});
+
+const windowOf = (
+  name: string,
+  uid = 'u1',
+  metadata: RestoreWindow['metadata'] = {},
+  detector = 'velero',
+): RestoreWindow => ({
+  metadata: { ...metadata, name },
+  spec: {
+    source: {
+      type: 'Detector',
+      detector,
+      ref: { apiVersion: 'v1', kind: 'Restore', resource: 'restores', name: 'r', uid },
+    },
+    principals: [],
+    expiresAt: '2026-11-21T12:00:00Z',
+    reason: 'Restore velero/r',
+  },
+});
+const manual = (name: string): RestoreWindow => ({
+  ...windowOf(name),
+  spec: { ...windowOf(name).spec, source: { type: 'Manual' } },
+});
+const deleted = { deletionTimestamp: '2026-11-21T11:00:00Z' };
+
+/** A watch without an API server, and timers that only the test ends. */
+function watching() {
+  const store = createStore<RestoreWindow>();
+  const { add, tell } = createListeners<[key: string]>();
+  const timers = new Set<() => void>();
+  const after = (_ms: number, run: () => void) => {
+    timers.add(run);
+    return () => void timers.delete(run);
+  };
+  return {
+    awaitWindow: createAwaitWindow({ store, onChange: add }, { after }),
+    see: (window: RestoreWindow) => {
+      store.set(window.metadata.name ?? '', window);
+      tell(window.metadata.name ?? '');
+    },
+    timers,
+    expire: () => {
+      for (const run of timers) run();
+    },
+  };
+}
+
+describe('the wait for the leader', () => {
+  const pending = async (waiting: Promise<unknown>) =>
+    (await Promise.race([waiting, new Promise((resolve) => setImmediate(resolve, 'pending'))])) === 'pending';
+
+  test.each([
+    ['another source', windowOf('a', 'u2')],
+    ['another detector', windowOf('a', 'u1', {}, 'other')],
+    ['a user, who can derive the name', manual('a')],
+    ['this source, in deletion', windowOf('a', 'u1', deleted)],
+  ])('a window of %s does not count, before and during the wait', async (_what, other) => {
+    const { awaitWindow, see } = watching();
+    see(other);
+    const waiting = awaitWindow(windowOf('a'), NEVER);
+    see(other);
+    expect(await pending(waiting)).toBe(true);
+    see(windowOf('a-2')); // of the source, under another name
+    await waiting;
+    await expect(awaitWindow(windowOf('a'), NEVER)).resolves.toBeUndefined(); // it is known
+  });
+
+  test('without a leader, all requests for one source share one time limit; the next one starts another', async () => {
+    const { awaitWindow, timers, expire } = watching();
+    const waiting = [1, 2, 3].map(() => awaitWindow(windowOf('a'), NEVER));
+    expect(timers.size).toBe(1);
+    const failed = Promise.allSettled(waiting);
+    expire();
+    expect((await failed).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    await expect(waiting[0]).rejects.toThrow(
+      'no leader has created the RestoreWindow of Restore velero/r yet',
+    );
+    expect(timers.size).toBe(0);
+    void awaitWindow(windowOf('a'), NEVER);
+    expect(timers.size).toBe(1);
+  });
+
+  test('over a limit, a request is refused at once; requests that end make room', async () => {
+    const { awaitWindow, see } = watching();
+    const waiting = Array.from({ length: 32 }, (_, index) =>
+      awaitWindow(windowOf('a', `u${index % 3}`), NEVER),
+    );
+    await expect(awaitWindow(windowOf('a', 'u9'), NEVER)).rejects.toThrow('32 requests wait');
+    for (const uid of ['u0', 'u1', 'u2']) see(windowOf(uid, uid));
+    await Promise.all(waiting);
+    const after = awaitWindow(windowOf('a', 'u9'), NEVER);
+    see(windowOf('b', 'u9'));
+    await after;
+  });
+});
+
+describe('a process with both roles', () => {
+  let waits: number;
+  let warnings: number;
+  const wait = () => Promise.resolve(void (waits += 1));
+  const log = { ...silent, warn: () => void (warnings += 1) };
+  beforeEach(() => {
+    waits = 0;
+    warnings = 0;
+  });
+
+  const store = async (...existing: readonly RestoreWindow[]) => {
+    const { client, objects } = createCluster();
+    const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
+    for (const window of existing) windows.add(window);
+    await createWindowOrAwait(client, wait, log)(windowOf('a'), NEVER);
+    return windows.list().length;
+  };
+
+  test('creates the window, unless another replica has created it', async () => {
+    expect([await store(), await store(windowOf('a')), waits]).toEqual([1, 1, 0]);
+  });
+
+  test.each([
+    ['a user', manual('a')],
+    ['another source', windowOf('a', 'u2')],
+    ['this source in deletion', windowOf('a', 'u1', deleted)],
+  ])('defers nothing if the window of this name is one of %s', async (_what, taken) => {
+    await expect(store(taken)).rejects.toThrow('RestoreWindow a belongs to another source');
+  });
+
+  test('waits for the leader if only the leader may, and says so once', async () => {
+    const { client } = createCluster({ create: () => Promise.reject(new ApiError(403, 'forbidden')) });
+    const storeOrWait = createWindowOrAwait(client, wait, log);
+    await storeOrWait(windowOf('a'), NEVER);
+    await storeOrWait(windowOf('b', 'u2'), NEVER);
+    expect([waits, warnings]).toEqual([2, 1]);
+    const { client: failing } = createCluster({ create: () => Promise.reject(new ApiError(500, 'away')) });
+    await expect(createWindowOrAwait(failing, wait, log)(windowOf('a'), NEVER)).rejects.toThrow('away');
+  });
 });

@@ -33,28 +33,21 @@ import { hasSameSource } from '../../restore/detected-window.ts';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Resolves when a window is stored. */
 type StoreWindow = (window: RestoreWindow, signal: AbortSignal) => Promise<unknown>;
 
 const placeOf = ({ resource, namespace }: RestoreQuery): WriteTarget => ({ ...resource, namespace });
 
 export function createRestoreEvidence(
-  {
-    client,
-    config,
-    discovery,
-    namespaces: covered,
-    serverClock,
-  }: Pick<Context, 'client' | 'config' | 'discovery' | 'namespaces' | 'serverClock'>,
+  context: Pick<Context, 'client' | 'config' | 'discovery' | 'namespaces' | 'serverClock'>,
   windows: Pick<Watched<RestoreWindow>, 'store'>,
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
   storeWindow: StoreWindow,
 ): Pick<RequestWorld, 'mayRestore' | 'knownRestore' | 'restoreEvidence'> {
+  const { client, config, discovery, namespaces: covered, serverClock } = context;
   if (config.without.includes('restores')) return NO_RESTORES;
   const { now } = serverClock;
   const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
 
-  /** Whether an open window or an enabled detector names the user. */
   const mayRestore = (user: Requester): boolean =>
     detectorsOf(detectors.store.list(), user).length > 0 ||
     windows.store
@@ -63,14 +56,10 @@ export function createRestoreEvidence(
         (window) => isPrincipal(window.spec.principals, user) && windowState(window, now()).kind === 'open',
       );
 
-  /** What the open windows in the store allow. */
   const knownRestore = (query: RestoreQuery) =>
     toEvidence(evidenceOfWindows(windows.store.list(), query.userInfo, placeOf(query), now()));
 
-  /**
-   * Reads windows and sources live unless a window in the store defers everything. Backup tools do not retry, so a slow
-   * watch must not cost an object.
-   */
+  /** Live, unless a known window defers all. Backup tools do not retry: a slow watch must not cost an object. */
   const restoreEvidence: RequestWorld['restoreEvidence'] = async (query, signal) => {
     const { userInfo, operation } = query;
     const known = knownRestore(query);
@@ -119,7 +108,6 @@ const NO_RESTORES = {
 const toEvidence = (windows: readonly RestoringWindow[]): RestoreEvidence | undefined =>
   windows.length === 0 ? undefined : { windows };
 
-/** Creates the window. False: a window of this name exists. */
 export async function createIfAbsent(
   client: Pick<KubeClient, 'create'>,
   window: RestoreWindow,
@@ -143,11 +131,7 @@ const MAX_WAITING = 32;
 const standsFor = (stored: RestoreWindow | undefined, window: RestoreWindow): boolean =>
   stored !== undefined && stored.metadata.deletionTimestamp === undefined && hasSameSource(stored, window);
 
-/**
- * Waits until the leader has created the RestoreWindow of a restore: webhook processes may not.
- * The leader follows the sources of all detectors, so it creates the window within moments. Requests for the same source
- * share one wait.
- */
+/** Webhook processes may not create windows, and the leader follows all sources. Requests for one source share a wait. */
 export function createAwaitWindow(
   { store, onChange }: Pick<Watched<RestoreWindow>, 'store' | 'onChange'>,
   clock: Pick<Clock, 'after'> = systemClock,
@@ -204,7 +188,6 @@ export function createWindowOrAwait(
     }
     const { name = '' } = window.metadata;
     const live = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name }, { signal });
-    // The next attempt knows that the name is taken, and derives another one.
     if (!standsFor(live, window))
       throw new Error(`RestoreWindow ${name} belongs to another source, or is being deleted`);
   };

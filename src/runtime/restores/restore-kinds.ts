@@ -8,6 +8,11 @@ import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { Store } from '../../kube/store.ts';
 import { isEnabled } from '../../restore/detector.ts';
+import { configMaps } from '../../kube/well-known.ts';
+import { parseData, REHEARSAL_CONFIGMAP } from '../../restore/rehearsal-result.ts';
+import type { RehearsalFigures } from '../../server/metrics/scraped.ts';
+import type { ConfigMap } from '../certificates/ca-bundle.ts';
+import type { Context } from '../context.ts';
 
 export interface RestoreKinds {
   readonly windows: Watched<RestoreWindow>;
@@ -29,9 +34,23 @@ export function watchRestoreKinds(
   return { windows, detectors, checks: { windows: check } };
 }
 
-/** The principals of all enabled detectors. */
 export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): readonly Principal[] =>
   detectors
     .list()
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
+
+export function startRehearsalFigures(context: Context, signal: AbortSignal): void {
+  const { config, metrics } = context;
+  const { namespace } = config;
+  if (config.without.includes('restores')) return;
+  const options = { resource: configMaps, namespace, name: REHEARSAL_CONFIGMAP };
+  const { store } = watch<ConfigMap>(context, options, signal);
+  metrics.scrape({ rehearsal: () => figuresOf(store.list()[0]) }, signal);
+}
+
+/** Without series no alert would fire: neither if no run has ever ended, nor if a user has edited the result. */
+function figuresOf(stored: ConfigMap | undefined): RehearsalFigures | undefined {
+  if (stored === undefined) return undefined;
+  return parseData(stored.data) ?? { finishedAt: new Date(stored.metadata?.creationTimestamp ?? 0) };
+}

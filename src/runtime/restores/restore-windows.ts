@@ -19,11 +19,17 @@ import {
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
-import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink-owners.ts';
+import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink.ts';
 import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
-import { createSharedSweep, traceSweeps, createSweep, type Sweep, type SweepOptions } from './sweep.ts';
-import { isCreatedSince } from './sweep-checks.ts';
+import {
+  createSharedSweep,
+  traceSweeps,
+  createSweep,
+  type Sweep,
+  type SweepOptions,
+  isCreatedSince,
+} from './sweep.ts';
 import {
   followSweep,
   announce,
@@ -36,36 +42,32 @@ import {
 import type { RestoreKinds } from './restore-kinds.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
-import type { Targets } from '../policies/targets.ts';
+import type { Targets } from '../policies/world.ts';
 
 export interface RestoreWindowsOptions extends RestoreWriter {
   readonly windows: Pick<Store<RestoreWindow>, 'get' | 'list'>;
   readonly stored: Pick<StoredObjects, 'count'>;
-  /** Whether the input of the last report has changed since the last call for this window. */
-  readonly takeChanged: (name: string) => boolean;
-  /** The state of the object that the window was opened for; undefined if there is no such object or it is unknown. */
+  /** The last change of each window whose report does not cover it yet: another one for each change. */
+  readonly changes: Map<string, object>;
   readonly source: (window: RestoreWindow) => SourceState | undefined;
   readonly sweep: Sweep;
-  /** Which of the violations the report of this window names. */
   readonly violationsOf: (window: RestoreWindow, all: readonly SweptViolation[]) => readonly Violation[];
   readonly relink?: RelinkOwners;
   readonly timesOf: (window: RestoreWindow) => SweepTimes;
 }
 
 export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): Reconcile {
-  const { windows, takeChanged, source, timesOf, relink, now } = options;
-  /** Windows whose report does not cover a change yet. Kept until the report is written, because the sweep may fail. */
-  const outdated = new Set<string>();
+  const { windows, changes, source, timesOf, relink, now } = options;
   const sweep = createSharedSweep(options.sweep, now);
   return async (name, signal) => {
-    if (takeChanged(name)) outdated.add(name);
     const window = windows.get(name);
     if (window === undefined) {
-      outdated.delete(name);
+      changes.delete(name);
       return GONE;
     }
     const time = now();
-    const seen = { changed: outdated.has(name), source: source(window) };
+    const change = changes.get(name);
+    const seen = { changed: change !== undefined, source: source(window) };
     const times = timesOf(window);
     const plan = planWindow(window, time, seen, times);
     switch (plan.kind) {
@@ -100,7 +102,8 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
           swept.result.violations.filter((found) => isOfTime(found, since)),
         );
         await reportSweep(progress.window(), { ...swept.result, violations }, relinked, options, signal);
-        outdated.delete(name); // a change during the sweep counts as a new one
+        // A change during the sweep counts as a new one. A sweep that fails leaves the change.
+        if (changes.get(name) === change) changes.delete(name);
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, now());
       }
     }
@@ -212,40 +215,30 @@ export function startRestores(
   const detection = startDetection(context, sources, signal);
   const stored = storedObjects(client, context.discovery, config.namespace, context.namespaces);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
-  const changed = new Set<string>();
+  const changes = new Map<string, object>();
   const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
   const quiesce = startQuiesce(context, sources, settleMs, signal);
-  const controller = startController(
-    context,
-    {
-      name: 'restore-windows',
-      objects: windows,
-      timeoutMs: SWEEP_MS,
-      reconcile: createRestoreWindowsReconciler({
-        ...{ client, record, now, log, stored },
-        windows: windows.store,
-        source: detection.source,
-        takeChanged: (name) => changed.delete(name),
-        sweep: traceSweeps(tracing, createSweep({ ...stored, policies, world, pause, now })),
-        violationsOf: (window, all) => {
-          const others = windows.store
-            .list()
-            .filter(({ metadata }) => metadata.name !== window.metadata.name);
-          const known = [[window, ...others], detectors.store.list()] as const;
-          const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
-          return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
-        },
-        relink: createRelinkOwners(context, sources),
-        timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
-      }),
+  const reconcile = createRestoreWindowsReconciler({
+    ...{ client, record, now, log, stored, changes },
+    windows: windows.store,
+    source: detection.source,
+    sweep: traceSweeps(tracing, createSweep({ ...stored, policies, world, pause, now })),
+    violationsOf: (window, all) => {
+      const others = windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name);
+      const known = [[window, ...others], detectors.store.list()] as const;
+      const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
+      return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
     },
-    signal,
-  );
+    relink: createRelinkOwners(context, sources),
+    timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
+  });
+  const options = { name: 'restore-windows', objects: windows, timeoutMs: SWEEP_MS, reconcile };
+  const controller = startController(context, options, signal);
 
   targets.onChange((target, key) => {
     for (const window of windows.store.list()) {
       if (!mayAffectReport(window, target, key)) continue;
-      changed.add(keyOf(window));
+      changes.set(keyOf(window), {});
       controller.add(keyOf(window));
     }
   }, signal);

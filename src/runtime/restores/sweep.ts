@@ -1,7 +1,4 @@
-/**
- * The scan after a restore: reads every object that a policy governs from the API server, and checks the targets that
- * it names. A violation is reported only after a live read confirms it, so a stale page causes no false report.
- */
+/** The scan after a restore: reads every governed object. Only a live read confirms a violation. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -14,6 +11,7 @@ import {
   type GroupResource,
   type KubeObject,
   type ObjectRef,
+  type ObjectMeta,
 } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
@@ -21,21 +19,16 @@ import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
-import type { SweepResult } from '../../restore/report.ts';
-import { governedKinds } from '../policies/audit-scan.ts';
-import type { StoredKind, StoredObjects } from '../policies/stored-objects.ts';
-import {
-  about,
-  CONCURRENT_READS,
-  createDuplicates,
-  crossesMapping,
-  missingDefaults,
-  refOf,
-  deferredViolations,
-  swept,
-  type SweptObject,
-} from './sweep-checks.ts';
+import { type SweepResult, subjectOf } from '../../restore/report.ts';
+import { type StoredKind, type StoredObjects, governedKinds } from '../policies/stored-objects.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
+import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
+import { isJsonObject } from '../../json/json.ts';
+import { unescapePart } from '../../json/json-patch.ts';
+import { mutate } from '../../admission/policy/mutate.ts';
+import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+import { pick } from '../../json/objects.ts';
+import { backgroundTurns } from '../../server/limits/turns.ts';
 
 export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 'read' | 'namespaceLabels'> {
   readonly policies: () => readonly CompiledPolicy[];
@@ -48,7 +41,6 @@ export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 're
 export interface SweepOptions {
   /** Whether the restore may still write afterwards. */
   readonly interim: boolean;
-  /** When the restore began. */
   readonly since: Date;
   readonly namespaceMapping: Readonly<Record<string, string>>;
 }
@@ -56,9 +48,7 @@ export interface SweepOptions {
 export interface SweepProgress {
   readonly startedAt: Date;
   readonly objectsScanned: number;
-  /** The kind that is being read. */
   readonly resource: GroupResource;
-  /** All kinds of the sweep. */
   readonly resources: readonly GroupResource[];
 }
 
@@ -79,7 +69,6 @@ export type Sweep = (
 /** After so many failed reads of one kind, the sweep leaves out the rest of the kind. */
 const FAILED_READS = 20;
 
-/** Whether the listed targets contain this one. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
 
 export function createSweep(sources: SweepSources): Sweep {
@@ -149,7 +138,6 @@ type Failures = ReturnType<typeof createFailures>;
 function createFailures(signal: AbortSignal) {
   const failed = new Map<string, { readonly first: string; readonly count: number }>();
   return {
-    /** @throws the reason of the signal on abort */
     note: (resource: GroupResource, error: unknown): void => {
       signal.throwIfAborted();
       const name = groupResourceName(resource);
@@ -177,7 +165,7 @@ function byKind(
   );
 }
 
-/** Reads every object of the governed kinds, page by page. Returns the kinds that could not be read, with the reason. */
+/** Returns the kinds that could not be read, with the reason. */
 export async function eachPage(
   { pages }: Pick<StoredObjects, 'pages'>,
   policies: readonly CompiledPolicy[],
@@ -200,7 +188,6 @@ export async function eachPage(
   return unreadable;
 }
 
-/** Lists each kind of target once per sweep. */
 function createTargets({ keys }: SweepSources, signal: AbortSignal): Exists {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (ref) => {
@@ -237,7 +224,6 @@ async function referenceViolations(
   return confirmed;
 }
 
-/** References of a copied object that still name the source namespace. */
 function crossing(
   { policy, object }: SweptObject,
   { namespaceMapping }: SweepOptions,
@@ -253,10 +239,7 @@ async function dangling({ policy, object }: SweptObject, exists: Exists): Promis
   return missing;
 }
 
-/**
- * The next write of the restore may create a missing target. The sweep reports only targets that are still missing
- * after a pause, and those that it could not read again.
- */
+/** The restore may still create a missing target: only those that are missing after a pause are reported. */
 async function stillViolated(
   violations: readonly SweptViolation[],
   failures: Failures,
@@ -302,17 +285,13 @@ function toViolation(
 
 /** The pause after a sweep, as a multiple of its duration. */
 const REST = 4;
-/** Limits of that pause, in milliseconds. */
 const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
 type SweepOutcome =
   { readonly kind: 'swept'; readonly result: ClusterSweep } | { readonly kind: 'later'; readonly at: Date };
 
-/**
- * Shares a sweep between all waiting windows, so that frequent restores do not cause continuous reads.
- * A sweep that began before `notBefore` does not count.
- */
+/** Frequent restores must not cause continuous reads. A sweep that began before `notBefore` does not count. */
 export function createSharedSweep(sweep: Sweep, now: () => Date) {
   let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
   return async (
@@ -336,7 +315,6 @@ export function createSharedSweep(sweep: Sweep, now: () => Date) {
   };
 }
 
-/** Whether the finished sweep covers what another window needs. */
 function covers(done: SweepOptions, wanted: SweepOptions): boolean {
   return (
     (!done.interim || wanted.interim) && // an interim sweep does not confirm after a pause
@@ -345,7 +323,6 @@ function covers(done: SweepOptions, wanted: SweepOptions): boolean {
   );
 }
 
-/** Runs the sweep in a span of its own if tracing is on. */
 export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
   if (tracing === undefined) return sweep;
   return (options, ...rest) =>
@@ -360,3 +337,176 @@ export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
       return result;
     });
 }
+
+/** Live reads of a sweep at a time. With 10 ms each, 100,000 suspects need some two minutes. */
+export const CONCURRENT_READS = 16;
+
+export interface SweptObject {
+  readonly policy: CompiledPolicy;
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+}
+
+/** @throws when a check cannot be decided */
+export async function deferredViolations(
+  one: SweptObject,
+  { world, now }: { readonly world: RequestWorld; readonly now: () => Date },
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
+  const { schema, rules, references } = policy.restore.defers;
+  const audited = forAudit(policy);
+  // A rule that depends on a dangling reference is deferred together with the reference.
+  const swept = audited.rules.filter((rule) => rules || (references && rule.expression.reads.refs.size > 0));
+  if (!schema && swept.length === 0) return [];
+  const deferred = { ...audited, ...(schema ? {} : { schema: undefined }), rules: swept };
+  const circumstances = { world, signal, now: now().getTime(), turns: backgroundTurns };
+  const result = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
+  if (result.kind === 'unknown') throw result.cause;
+  return result.violations
+    .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
+    .map(({ field, message, check, deferrable }) => ({
+      ...about(one, field),
+      check: check ?? deferrable ?? '',
+      reason: 'CheckFailed' as const,
+      message,
+    }));
+}
+
+/** Only for objects created since the restore began: older ones may be older than the policy. */
+export async function missingDefaults(
+  one: SweptObject,
+  since: Date,
+  { world }: { readonly world: RequestWorld },
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
+  if (policy.defaults.length === 0 || !isCreatedSince(object.metadata ?? {}, since)) return [];
+  const filling = { ...policy, mutations: [], references: [], preservesOwners: false };
+  const circumstances = { world, signal, turns: backgroundTurns };
+  const decision = await mutate(asCreated(resource, object), [filling], circumstances);
+  if (decision.kind === 'retry') throw new Error(decision.message, { cause: decision.cause });
+  if (decision.kind === 'deny') return [];
+  return decision.patch.map(({ path }) => ({
+    ...about(one, toField(path)),
+    reason: 'DefaultWouldChange' as const,
+    message: 'a default is missing: update the object once, and Gatehouse sets it',
+  }));
+}
+
+/** creationTimestamp has whole seconds. */
+export const isCreatedSince = (
+  { creationTimestamp = '' }: { readonly creationTimestamp?: string | undefined },
+  since: Date,
+): boolean => Date.parse(creationTimestamp) >= since.getTime() - 1_000;
+
+/** Each manager's last write. Controllers write the status all the time, and no restore. */
+interface ManagedMeta extends ObjectMeta {
+  readonly managedFields?: readonly { readonly time?: string; readonly subresource?: string }[];
+}
+
+const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'CrossesNamespaceMapping'];
+
+export const swept = (
+  { policy, resource, object }: SweptObject,
+  violations: readonly Violation[],
+): readonly SweptViolation[] => {
+  const { managedFields = [], ...metadata }: ManagedMeta = object.metadata ?? {};
+  return violations.map((violation) => ({
+    violation,
+    resource,
+    written: {
+      ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
+      changedAt: managedFields.flatMap(({ time, subresource = '' }) =>
+        time === undefined || subresource !== '' ? [] : [time],
+      ),
+    },
+    isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
+  }));
+};
+
+interface Holder {
+  readonly policy: CompiledPolicy;
+  readonly self: ObjectRef;
+  readonly key: HeldKey;
+}
+
+/** Exempt objects claim no values. */
+export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { readonly now: () => Date }) {
+  const holders: Holder[] = [];
+  const keysOf = (policy: CompiledPolicy, object: KubeObject, self: ObjectRef): readonly HeldKey[] => {
+    if (policy.unique.length === 0 || !isJsonObject(object)) return [];
+    const { covers } = exemptionOfStored(policy, self, object, now().getTime());
+    return heldKeys(policy, object, self).filter(({ rule }) => !covers('unique', rule.name));
+  };
+  return {
+    see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject): void => {
+      const self = refOf(resource, object);
+      holders.push(...keysOf(policy, object, self).map((key) => ({ policy, self, key })));
+    },
+    confirmed: async (signal: AbortSignal): Promise<readonly SweptViolation[]> => {
+      const claimed = Map.groupBy(holders, ({ key }) => key.claim); // the name of a claim contains that of its policy
+      const suspects = [...claimed.values()].filter(({ length }) => length > 1).flat();
+      const live = await mapConcurrent(suspects, CONCURRENT_READS, async (holder) => {
+        const object = await read(holder.self, signal);
+        if (object === undefined) return [];
+        const keys = keysOf(holder.policy, object, holder.self);
+        return keys.some(({ claim }) => claim === holder.key.claim) ? [{ object, holder }] : [];
+      });
+      const still = Map.groupBy(live.flat(), ({ holder }) => holder.key.claim);
+      return [...still.values()]
+        .filter(({ length }) => length > 1)
+        .flatMap((same) =>
+          same.flatMap(({ object, holder }) => {
+            const { policy, self: resource } = holder;
+            const objects = same.map((one) => one.object);
+            return swept({ policy, resource, object }, [toDuplicate(object, holder, objects)]);
+          }),
+        );
+    },
+  };
+}
+
+function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: readonly KubeObject[]): Violation {
+  const [first = '', ...more] = holders
+    .filter((holder) => holder !== object)
+    .map(({ metadata = {} }) => objectKey(metadata));
+  const others = more.length === 0 ? first : `${first} and ${more.length} more`;
+  return {
+    ...about({ policy, object }, key.field),
+    check: key.rule.name,
+    reason: 'Duplicate',
+    message: `also held by ${others}, but only one object may hold it: change or delete the others`,
+  };
+}
+
+/** Whether a copied object still names an object in its source namespace: backup tools do not rewrite references. */
+export function crossesMapping(
+  mapping: Readonly<Record<string, string>>,
+  from: string | undefined,
+  to: string | undefined,
+): boolean {
+  if (from === undefined || to === undefined || from === to) return false;
+  const isCopy = Object.entries(mapping).some(([source, target]) => source !== target && target === from);
+  return isCopy && Object.hasOwn(mapping, to) && mapping[to] !== to;
+}
+
+export function about(
+  { policy, object }: Pick<SweptObject, 'policy' | 'object'>,
+  field: string,
+): Pick<Violation, 'policy' | 'object' | 'field'> {
+  return { policy: policy.name, object: subjectOf(object), field };
+}
+
+export function refOf(resource: GroupResource, { metadata }: KubeObject): ObjectRef {
+  return { ...resource, name: metadata?.name ?? '', namespace: metadata?.namespace };
+}
+
+/** `/spec/disks/0/tier` → `spec.disks[0].tier` */
+const toField = (pointer: string): string =>
+  unescapePart(
+    pointer
+      .slice(1)
+      .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
+      .replaceAll('/', '.'),
+  );

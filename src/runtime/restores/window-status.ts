@@ -1,4 +1,3 @@
-/** Status and Events of a RestoreWindow, and its RestoreReports with the result of a sweep. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
@@ -22,11 +21,10 @@ import {
 import { toLabelValue } from '../../restore/detected-window.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
-import type { RelinkedStored } from './relink-owners.ts';
+import type { RelinkedStored } from './relink.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
 import type { SweepProgress } from './sweep.ts';
 
-/** How a reconcile of restores writes. */
 export interface RestoreWriter {
   readonly client: Pick<KubeClient, 'listAll' | 'create' | 'replace' | 'replaceStatus' | 'delete'>;
   readonly record: RecordEvent;
@@ -43,7 +41,6 @@ export const condition = (
   message: string,
 ): ConditionUpdate => ({ type, status, reason, message });
 
-/** `before` with the updates; the same array when they change nothing. */
 export function withConditions(
   before: readonly Condition[],
   updates: readonly ConditionUpdate[],
@@ -154,12 +151,10 @@ export async function reportSweep(
 function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpdate {
   const verified = (status: Condition['status'], reason: string, message: string) =>
     condition('IntegrityVerified', status, reason, message);
-  if (violations.length > 0)
-    return verified(
-      'False',
-      'ViolationsFound',
-      `${counted(violations.length, 'violation')}; see status.violations`,
-    );
+  if (violations.length > 0) {
+    const message = `${counted(violations.length, 'violation')}; see status.violations`;
+    return verified('False', 'ViolationsFound', message);
+  }
   if (unreadable.length > 0) {
     const message = `no violation so far, but could not read ${unreadable.join('; ')}`;
     return verified('Unknown', 'KindUnreadable', message);
@@ -170,7 +165,6 @@ function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpd
 
 const WINDOW_LABEL = 'gatehouse.dev/restore-window';
 
-/** Makes these the RestoreReports of the window: creates and replaces what differs, and deletes the others. */
 async function writeReports(
   window: RestoreWindow,
   reports: readonly RestoreReportSpec[],
@@ -250,7 +244,7 @@ export interface SweepProgressOptions extends Pick<RestoreWriter, 'now' | 'log'>
 /** Delay before the first write and between writes, in milliseconds. Most sweeps end before the first write. */
 const EVERY_MS = 3_000;
 
-/** Receives the progress of a sweep and writes it. A failed write is only logged: it must not end the sweep. */
+/** A failed write is only logged: it must not end the sweep. */
 export function followSweep(judged: RestoreWindow, { client, stored, now, log }: SweepProgressOptions) {
   let window = judged;
   let writtenAt: number | undefined;

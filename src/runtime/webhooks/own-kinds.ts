@@ -13,9 +13,8 @@ import { restoreWindowSchema, type RestoreWindow } from '../../api/restore-windo
 import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
 import { isClusterWide, windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
-import { createAuthorReview, refusal } from '../policies/author-review.ts';
+import { createAuthorReview, refusal, type createPolicyWarnings } from '../policies/author-review.ts';
 import type { createExceptionWarnings } from '../policies/policy-exceptions.ts';
-import type { createPolicyWarnings } from '../policies/policy-warnings.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
 import { compileJsonSchema } from '../../admission/policy/schema/json-schema.ts';

@@ -13,7 +13,7 @@ import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import { createHeldIntents, HOLD_MS } from '../../../src/runtime/claims/held-intents.ts';
-import { finishIntent, isOver } from '../../../src/runtime/claims/intents.ts';
+import { finishIntent, isOver } from '../../../src/runtime/claims/claims.ts';
 import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 import { claimsOf, SETTLE_MS } from '../admission/claims.ts';
 import { createRequest, emptyWorld, GROUP, policyOf } from '../admission/policy.ts';

@@ -11,8 +11,13 @@ import {
   type ObjectRef,
 } from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
-import { scanStored, type AuditSources, type Violator } from '../../../runtime/policies/audit-scan.ts';
-import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
+import {
+  storedObjects,
+  type StoredObjects,
+  scanStored,
+  type AuditSources,
+  type Violator,
+} from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';

@@ -1,11 +1,19 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import { compileSpec } from '../../../test/support/admission/policy.ts';
-import { createCluster, NEVER, standing, type Objects } from '../../../test/support/runtime/fixtures.ts';
+import {
+  createCluster,
+  NEVER,
+  standing,
+  type Objects,
+  containing,
+} from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
-import { createExceptionStatusReconciler } from './policy-exceptions.ts';
+import { createExceptionStatusReconciler, createExceptionWarnings } from './policy-exceptions.ts';
 import type { PolicyState } from './policy-registry.ts';
+import { requestOf } from '../../../test/support/admission/handler.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 const KEY = 'shop/legacy';
 /** Longer than a timer of Node can wait. */
@@ -13,7 +21,6 @@ const EXPIRES = '2027-12-01T00:00:00Z';
 
 let exceptions: Objects<PolicyException>;
 let now: Date;
-let isAccepted: boolean;
 let refreshed: string[];
 let reconcile: () => Promise<unknown>;
 
@@ -21,14 +28,13 @@ beforeEach(() => {
   const cluster = createCluster();
   exceptions = cluster.objects(POLICY_EXCEPTIONS);
   now = new Date('2026-11-21T12:00:00Z');
-  isAccepted = true;
   refreshed = [];
   exceptions.add({
     metadata: { namespace: 'shop', name: 'legacy', generation: 1 },
     spec: { policy: 'servers', objects: { names: ['db'] }, reason: 'old', expiresAt: EXPIRES },
   });
   const get = (name: string): PolicyState | undefined => {
-    const result = compileSpec({ policyExceptions: isAccepted ? 'Accept' : 'Refuse' });
+    const result = compileSpec({ policyExceptions: 'Accept' });
     if (name !== 'servers' || result.kind === 'rejected') return undefined;
     return { inForce: result.policy, problem: undefined, generation: 1 };
   };
@@ -56,21 +62,6 @@ test('an exception is ready until it expires, however late that is, and then sta
   expect(judged()).toBe('Stalled Expired');
 });
 
-test('a policy that does not accept it stalls it, until the policy does', async () => {
-  isAccepted = false;
-  await reconcile();
-  expect(judged()).toBe('Stalled NotAccepted');
-  isAccepted = true;
-  await reconcile();
-  expect(judged()).toBe('Ready InForce');
-});
-
-test('it waits for a policy that does not exist yet', async () => {
-  exceptions.patch(KEY, { spec: { policy: 'later' } });
-  await reconcile();
-  expect(judged()).toBe('Reconciling UnknownPolicy');
-});
-
 test('the policy is audited again when an exception begins, ends, changes or is deleted, and not otherwise', async () => {
   const taken = async () => {
     await reconcile();
@@ -85,4 +76,41 @@ test('the policy is audited again when an exception begins, ends, changes or is 
   expect(await taken()).toEqual([]);
   exceptions.remove(KEY);
   expect(await taken()).toEqual(['servers']);
+});
+
+const NOW = new Date('2026-11-26T12:00:00Z');
+const registry = {
+  get: (name: string) =>
+    name === 'missing'
+      ? undefined
+      : {
+          inForce: { spec: { match: {}, ...(name === 'open' ? { policyExceptions: 'Accept' } : {}) } },
+          ...{ problem: undefined, generation: 1 },
+        },
+};
+// Only the spec of a policy is read.
+const warn = createExceptionWarnings(registry as never, () => NOW);
+
+const exception = (policy: string): JsonObject => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'PolicyException',
+  metadata: { name: 'drill', namespace: 'shop' },
+  spec: { policy, objects: { names: ['web-1'] }, reason: 'a drill', expiresAt: '2026-12-01T00:00:00Z' },
+});
+const creation = (object: JsonObject) => requestOf({ operation: 'CREATE', object });
+
+test.each([
+  ['of a missing policy', exception('missing'), 'spec.policy: no AdmissionPolicy "missing" is in force'],
+  ['that its policy refuses', exception('closed'), 'spec.policy: "closed" accepts none'],
+])('an exception %s is stored with a warning', (_what, object, warning) => {
+  const warnings = [containing(`not in force: ${warning}`)];
+  expect(warn(creation(object))).toMatchObject({ kind: 'allow', warnings });
+});
+
+test('an exception in force, and a change of its labels, get no warning', () => {
+  expect(warn(creation(exception('open')))).toMatchObject({ kind: 'allow', warnings: [] });
+  const stored = exception('missing');
+  const labelled = { ...stored, metadata: { name: 'drill', namespace: 'shop', labels: { a: 'b' } } };
+  const change = requestOf({ operation: 'UPDATE', object: labelled, oldObject: stored });
+  expect(warn(change)).toMatchObject({ kind: 'allow', warnings: [] });
 });
