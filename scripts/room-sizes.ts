@@ -16,10 +16,10 @@ export interface RoomSize {
  * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
  */
 export const LIMITS = {
-  product: { lines: 97_150, files: 622 },
+  product: { lines: 90_410, files: 600 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 127_200 },
-  rooms: { admission: 16_500, cli: 13_450, machinery: 12_500, runtime: 19_200, sandbox: 6_590 },
+  tests: { lines: 105_900 },
+  rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_600, sandbox: 6_500 },
 } as const;
 
 /** The rooms whose folders are listed separately, too. */

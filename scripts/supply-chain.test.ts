@@ -61,7 +61,9 @@ test('no range selects a tag, a repository, a folder or any version', () => {
 });
 
 test('docs/development/dependencies.md gives a reason for exactly the direct dependencies', () => {
-  const [production = '', development = ''] = read('docs/development/dependencies.md').split('\n## For development\n');
+  const [production = '', development = ''] = read('docs/development/dependencies.md').split(
+    '\n## For development\n',
+  );
   const named = new Set(
     production
       .split('\n')

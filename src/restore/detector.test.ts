@@ -1,7 +1,8 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../api/restore-window.ts';
-import { detectedWindow, dueWindow, isWindowOf, isReservedName } from './detected-window.ts';
+import { detectedWindow, dueWindow, isDeferred, isWindowOf, isReservedName } from './detected-window.ts';
 import { detectorProblems, isEnabled, isTrusted, readSource } from './detector.ts';
 import { detectorsOf, toEvidence, windowsOfSources } from './evidence.ts';
 
@@ -256,4 +257,39 @@ describe('a detector', () => {
     expect(detectorProblems(detector(spec)).join('\n')).toContain(where);
     expect(isEnabled(detector(spec))).toBe(false);
   });
+});
+
+test('a window is due for each source whose writes were deferred, whatever happens to it later', () => {
+  const time = fc
+    .integer({ min: -36 * 60, max: 36 * 60 })
+    .map((minutes) => new Date(NOW.getTime() + minutes * 60_000));
+  fc.assert(
+    fc.property(
+      fc.record({
+        created: time,
+        started: fc.option(time),
+        asked: time,
+        later: fc.integer({ min: 0, max: 12 * 60 }),
+      }),
+      fc.constantFrom('InProgress', 'Finalizing', 'Completed', 'Dancing'),
+      ({ created, started, asked, later }, phase) => {
+        const source = (current: string) =>
+          readSource(detector(), {
+            ...RUNNING,
+            metadata: { ...RUNNING.metadata, creationTimestamp: created.toISOString() },
+            status: {
+              phase: current,
+              ...(started === null ? {} : { startTimestamp: started.toISOString() }),
+            },
+          });
+        if (!isDeferred(detector(), source('InProgress'), velero, place, asked)) return;
+        const { kind } = dueWindow(detector(), source('InProgress'), asked);
+        expect(kind).toBe('open');
+        const looked = new Date(asked.getTime() + later * 60_000);
+        const end = Math.min((started ?? created).getTime(), looked.getTime()) + 6 * 3_600_000;
+        if (looked.getTime() < end + 600_000)
+          expect(dueWindow(detector(), source(phase), looked).kind).not.toBe('none');
+      },
+    ),
+  );
 });

@@ -326,3 +326,9 @@ describe('mutate', () => {
     expect(mutate(request, [first], alone)).toEqual(ALLOW);
   });
 });
+
+test('a refusal does not repeat a value of one megabyte', async () => {
+  const { decision } = await judge(create({ datacenter: '\u0000'.repeat(1 << 20) }), [policy()]);
+  expect(decision.kind).toBe('deny');
+  expect(JSON.stringify(decision).length).toBeLessThan(10_000);
+});

@@ -50,6 +50,16 @@ const write = (object: JsonObject, oldObject?: JsonObject) =>
   );
 const set = (record: string) => ({ op: expect.any(String) as string, value: record });
 
+test('more reads than the limit cause no question', async () => {
+  may = true;
+  const resources = Array.from({ length: 65 }, (_, index) => `kind${index}`);
+  const decision = await write(
+    policy({ match: { ...match, resources }, validate: { rules: [{ expression: 'true' }] } }),
+  );
+  expect(decision).toMatchObject({ kind: 'deny', message: containing('at most 64') });
+  expect(asked).toEqual([]);
+});
+
 test('records the review, and replaces a forged record', async () => {
   may = true;
   expect(JSON.stringify(await write(policy(secret)))).toContain(recordOf(secret));

@@ -203,3 +203,38 @@ export const COMPARED: readonly Spec[] = [
     ...rules({ name: 'tier', expression: 'object.spec.tier == "gold"' }),
   },
 ];
+
+const servers = { match: { apiGroups: [GROUP], resources: ['servers'] } } satisfies Spec;
+const mutations = (...all: NonNullable<Spec['mutations']>): Spec => ({
+  ...{ ...servers, mutations: all, restore: { mutations: 'Apply' } },
+});
+
+/** Changes in lists, of keys that a JSON pointer escapes, and of fields that are replaced: the API server removes and adds them. */
+export const CHANGED: readonly Spec[] = [
+  {
+    ...servers,
+    defaults: [
+      { path: 'spec.list[*].name', value: 'x' },
+      { path: 'spec.list[*].deep[*]["a~/b"]', value: { 'c/d': [1] } },
+      { path: 'spec.list[1]["a~/b"]', value: [] },
+      { path: 'spec["a~/b"]["c/d"]', value: 'x' },
+    ],
+  },
+  mutations({
+    ...{ name: 'item', type: 'JSONPatch' },
+    expression:
+      '[{"op": "replace", "path": "/spec/list/1/deep", "value": []}, {"op": "replace", "path": "/spec/list/0/name", "value": "z"}]',
+  }),
+  mutations({
+    ...{ name: 'escaped', type: 'JSONPatch', condition: 'object.spec.units > 1' },
+    expression: '[{"op": "replace", "path": "/spec/a~0~1b", "value": {"c/d": "z"}}]',
+  }),
+  mutations({
+    ...{ name: 'appended', type: 'JSONPatch', condition: '!("z" in object.spec.list)' },
+    expression: '[{"op": "add", "path": "/spec/list/-", "value": "z"}]',
+  }),
+  mutations(
+    { name: 'merged', expression: '{"spec": {"a~/b": {"c/d": "z", "e": null}, "note": null}}' },
+    { name: 'nested', expression: '{"spec": {"list": [{"deep": ["b", {}]}, []]}}' },
+  ),
+];

@@ -1,0 +1,258 @@
+/** Generated requests as a client makes them, and what the API server says about the policies of their place. */
+import type { Question } from '../../../src/machinery/webhooks/admission-review.ts';
+import {
+  isJsonObject,
+  listIn,
+  objectIn,
+  parseJson,
+  textIn,
+  type JsonObject,
+} from '../../../src/json/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
+import { ofJson, toJson } from '../../../src/machinery/api-object.ts';
+import type { ResourceType } from '../../../src/machinery/resource-type.ts';
+import type { RawAnswer, Transport } from '../../conformance/transport.ts';
+import { distinct, inCommon, violations, type Verdict } from './judge.ts';
+import { askedBy, type Asked } from './requests.ts';
+
+/** The label of cluster-scoped objects with the name of their place. Other objects are in a namespace of this name. */
+export const PLACE_LABEL = 'place';
+
+/** The version of servers that has a scale. */
+export const SCALED = 'v2';
+
+export interface RealRequest {
+  /** What validating admission sees. */
+  readonly validating: Asked;
+  /** What mutating admission sees. */
+  readonly mutating: Asked;
+  readonly steps: Steps;
+}
+
+/** HTTP requests; those before and after the one in question make its old object, and remove what is left. */
+interface Steps {
+  readonly before: readonly Step[];
+  readonly request: Step;
+  readonly after: readonly Step[];
+}
+
+interface Step {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: JsonObject;
+}
+
+/**
+ * The request in a place of its own, with the objects that an API server would have and make of it.
+ *
+ * @param namespace of the place; cluster-scoped objects have its name as a label
+ */
+export function realRequest({ question }: Asked, namespace: KubeObject): RealRequest {
+  const place = namespace.metadata?.name ?? '';
+  const { attributes } = question;
+  const type = attributes.subresource === 'scale' ? { ...attributes.type, version: SCALED } : attributes.type;
+  const { operation, subresource, name, user, dryRun } = attributes;
+  const isScale = subresource === 'scale';
+  const put = (object: Question['object']): JsonObject | undefined =>
+    object && placed(isScale ? { ...toJson(object), ...toScale(type) } : toJson(object), type, place);
+  const [sent, old] = [put(question.object), put(question.oldObject)];
+  const isNamedLater = operation === 'CREATE' && name === '';
+  const ownName = textIn(sent ?? old, 'metadata', 'name');
+  const changed = isNamedLater && sent !== undefined ? named({ generateName: ownName }, sent) : sent;
+  const validated =
+    isNamedLater && sent !== undefined
+      ? named({ generateName: ownName, name: `${ownName}x2x4z` }, sent)
+      : subresource === 'status' && sent !== undefined && old !== undefined
+        ? withStatusOf(sent, old)
+        : sent;
+  const groups = [...user.groups, ...(user.groups.includes(EVERYBODY) ? [] : [EVERYBODY])];
+  const inPlace = {
+    ...attributes,
+    type,
+    namespace: type.namespaced ? place : attributes.namespace,
+    user: { ...user, groups },
+  };
+  const shown = (object: JsonObject | undefined) => object && ofJson(isScale ? scaleOf(object) : object);
+  const askedOf = (object: JsonObject | undefined) =>
+    askedBy(
+      { ...question, seen: type, attributes: inPlace, object: shown(object), oldObject: shown(old) },
+      type.namespaced ? namespace : undefined,
+    );
+  return {
+    validating: askedOf(validated),
+    mutating: askedOf(changed),
+    steps: stepsOf(),
+  };
+
+  function stepsOf(): Steps {
+    const folder = `/apis/${type.group}/${type.version}${type.namespaced ? `/namespaces/${place}` : ''}/${type.resource}`;
+    const path = `${folder}/${ownName}`;
+    const isInDeletion = textIn(old, 'metadata', 'deletionTimestamp') !== '';
+    const query = dryRun ? 'dryRun=All' : '';
+    const stored = old && withoutDeletion(old);
+    const before: Step[] = stored === undefined ? [] : [{ method: 'POST', path: folder, body: stored }];
+    if (isInDeletion) before.push({ method: 'DELETE', path });
+    const release: Step = { method: 'PATCH', path, body: { metadata: { finalizers: null } } };
+    const after: Step[] = [...(isInDeletion ? [release] : []), { method: 'DELETE', path }];
+    return { before, request: theRequest(), after };
+
+    function theRequest(): Step {
+      if (operation === 'CREATE') return { method: 'POST', path: `${folder}?${query}`, body: changed ?? {} };
+      if (operation === 'DELETE')
+        return name === ''
+          ? { method: 'DELETE', path: `${folder}?fieldSelector=metadata.name%3D${ownName}&${query}` }
+          : { method: 'DELETE', path: `${path}?${query}` };
+      const part = subresource === '' ? '' : `/${subresource}`;
+      const body = isScale && changed !== undefined ? scaleOf(changed) : (changed ?? {});
+      return { method: 'PUT', path: `${path}${part}?${query}`, body };
+    }
+  }
+}
+
+const EVERYBODY = 'system:authenticated';
+
+function placed(object: JsonObject, { namespaced }: ResourceType, place: string): JsonObject {
+  const metadata = objectIn(object, 'metadata');
+  const labels = objectIn(metadata, 'labels');
+  // The API server leaves out empty labels.
+  const ofPlace: JsonObject = namespaced
+    ? { namespace: place, ...(Object.keys(labels).length === 0 ? {} : { labels }) }
+    : { labels: { ...labels, [PLACE_LABEL]: place } };
+  return { ...object, metadata: { ...without(metadata, ['namespace', 'labels']), ...ofPlace } };
+}
+
+const named = (names: JsonObject, object: JsonObject): JsonObject => ({
+  ...object,
+  metadata: { ...without(objectIn(object, 'metadata'), ['name']), ...names },
+});
+
+/** A write of the status keeps all other fields. */
+export const withStatusOf = (written: JsonObject, old: JsonObject): JsonObject => ({
+  ...withoutStatus(old),
+  ...(written.status === undefined ? {} : { status: written.status }),
+});
+
+/** Other writes keep the status, and no generated object has one. */
+export const withoutStatus = (object: JsonObject): JsonObject => without(object, ['status']);
+
+const withoutDeletion = (object: JsonObject): JsonObject => ({
+  ...object,
+  metadata: without(objectIn(object, 'metadata'), ['deletionTimestamp']),
+});
+
+const without = (object: JsonObject, names: readonly string[]): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+
+/** The stored object whose scale this is. */
+const toScale = ({ group, version, kind }: ResourceType): JsonObject => ({
+  apiVersion: `${group}/${version}`,
+  kind,
+});
+
+const scaleOf = (object: JsonObject): JsonObject => ({
+  ...object,
+  ...{ apiVersion: 'autoscaling/v1', kind: 'Scale' },
+});
+
+/** The answer to a request, and the id of its event in the audit log. */
+export interface RealAnswer {
+  readonly answer: RawAnswer;
+  readonly auditId: string;
+}
+
+export interface RealClient {
+  readonly send: (step: Step, user: Asked['request']['userInfo'] | undefined) => Promise<RealAnswer>;
+  readonly ask: (request: RealRequest) => Promise<RealAnswer>;
+}
+
+/** @param restorer whose requests the compiled policies ignore: it prepares objects */
+export function realClient({ call }: Transport, token: string, restorer: string): RealClient {
+  const send: RealClient['send'] = async ({ method, path, body }, user) => {
+    const who: Record<string, string> = user === undefined ? {} : { 'impersonate-user': user.username };
+    const groups = (user?.groups ?? []).filter((group) => group !== EVERYBODY);
+    const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const answer = await call({
+      ...{ method, path, body: body && toJsonText(body) },
+      headers: {
+        ...{ authorization: `Bearer ${token}`, 'content-type': contentType, ...who },
+        ...(groups.length === 0 ? {} : { 'impersonate-group': groups }),
+      },
+    });
+    return { answer, auditId: answer.headers['audit-id']?.[0] ?? '' };
+  };
+  const preparer = { username: restorer, uid: '', groups: [], extra: {} };
+  const prepare = async (step: Step): Promise<RawAnswer> => {
+    const { answer } = await send(step, preparer);
+    if (answer.status >= 400 && answer.status !== 404)
+      throw new Error(`${step.method} ${step.path}: ${answer.text} ${toJsonText(step.body ?? {})}`);
+    return answer;
+  };
+  return {
+    send,
+    ask: async ({ validating, steps: { before, request, after } }) => {
+      let last: RawAnswer | undefined;
+      for (const step of before) last = await prepare(step);
+      const version = last === undefined ? '' : textIn(parseJson(last.text), 'metadata', 'resourceVersion');
+      const said = await send(
+        request.method === 'PUT' && request.body !== undefined
+          ? { ...request, body: withVersion(request.body, version) }
+          : request,
+        validating.request.userInfo,
+      );
+      const generated = textIn(parseJson(said.answer.text), 'metadata', 'name');
+      const isNamedLater = textIn(request.body, 'metadata', 'generateName') !== '';
+      for (const step of after)
+        await prepare(
+          isNamedLater && said.answer.status < 400
+            ? { ...step, path: step.path.replace(/[^/]*$/, generated) }
+            : step,
+        );
+      return said;
+    },
+  };
+}
+
+const withVersion = (object: JsonObject, resourceVersion: string): JsonObject => ({
+  ...object,
+  metadata: { ...objectIn(object, 'metadata'), resourceVersion },
+});
+
+/** What the policies say: the API server tells only the first refusal. */
+export function realVerdict({ answer }: RealAnswer, audit: Readonly<Record<string, string>>): Verdict {
+  const { status, text, headers } = answer;
+  const message = status < 400 ? '' : textIn(parseJson(text), 'message');
+  const [, refusal] =
+    /ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: ([^]*)$/.exec(message) ?? [];
+  const warnings = (headers.warning ?? []).map(
+    (line) => JSON.parse(Buffer.from(line.replace(/^299 - /, ''), 'latin1').toString()) as string,
+  );
+  const failures = audit['validation.policy.admission.k8s.io/validation_failure'];
+  const noted = listIn({ all: failures === undefined ? [] : parseJson(failures) }, 'all');
+  const annotations = Object.entries(audit).flatMap(([key, value]) => {
+    const [, own] = /^[^/]*\.gatehouse\.dev\/(.*)$/.exec(key) ?? [];
+    return own === undefined ? [] : [[own, value] as const];
+  });
+  return {
+    refusals: status < 400 ? [] : [inCommon(refusal ?? text)],
+    warnings: distinct(warnings.map((one) => inCommon(one.replace(/^Validation failed for [^:]*: /, '')))),
+    annotations: {
+      ...Object.fromEntries(annotations),
+      ...violations(noted.map((one) => textIn(one, 'message')).join('; ')),
+    },
+  };
+}
+
+/** The object without what the API server adds, empty maps of its metadata, and a generated name. */
+export function written(object: JsonObject): JsonObject {
+  const metadata = objectIn(object, 'metadata');
+  const own = without(metadata, [...OF_SERVER, ...(metadata.generateName === undefined ? [] : ['name'])]);
+  const isEmpty = (value: unknown) => isJsonObject(value) && Object.keys(value).length === 0;
+  const filled = Object.entries(own).filter(([, value]) => !isEmpty(value));
+  return { ...object, metadata: Object.fromEntries(filled) };
+}
+
+const OF_SERVER = [
+  ...['uid', 'resourceVersion', 'creationTimestamp', 'generation', 'managedFields'],
+  ...['deletionTimestamp', 'deletionGracePeriodSeconds'],
+];
