@@ -18,7 +18,7 @@ export interface RoomSize {
 export const LIMITS = {
   product: { lines: 90_410, files: 600 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 105_900 },
+  tests: { lines: 105_950 },
   rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_600, sandbox: 6_500 },
 } as const;
 

@@ -248,6 +248,21 @@ test('a 410 response causes a list, and a server that always sends it is not pol
   expect([lists, watches]).toEqual([2, 2]);
 });
 
+test('a 410 before another failure and one after it are no repetition', async () => {
+  const script = scripted({
+    list: (n, response) => {
+      if (n === 1) sendJson(response, status(403, 'Forbidden'), 403);
+      else sendJson(response, listOf(10 + n));
+    },
+    watch: (n, response) => {
+      if (n < 2) response.end(event('ERROR', status(410, 'Expired')));
+    },
+  });
+  const { warnings } = start(await startServer(script), { timing: { stableMs: 60_000 } });
+  await until(() => script.watches() === 3);
+  expect([script.lists(), warnings.length]).toEqual([4, 1]);
+});
+
 test('an expired page causes a list without pages', async () => {
   const limits: (string | null)[] = [];
   const script = scripted({
@@ -413,7 +428,7 @@ test('a requested list ends the backoff', async () => {
   let down = true;
   const script = scripted({
     list: (_n, response) => {
-      if (down) sendJson(response, status(503, 'ServiceUnavailable'), 503);
+      if (down) sendJson(response, status(403, 'Forbidden'), 403);
       else sendJson(response, listOf(10));
     },
   });

@@ -189,6 +189,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   const backOff = async (progress: Progress, error: unknown, signal: AbortSignal): Promise<void> => {
     const failures = ++progress.failures;
+    // After an outage, the first lost track is normal again.
+    if (!(error instanceof LostTrackError)) progress.lostTrack = 0;
     setFailure({ error, of: progress.position === undefined ? 'list' : 'watch' });
     const requestedMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
     const { baseMs, maxMs } = timing.backoff;

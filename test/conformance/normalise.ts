@@ -35,7 +35,7 @@ export function normalise(transcript: readonly Exchange[], options: NormaliseOpt
 
 /** Go's zero values, which some releases write and others omit. */
 const isNothing = (name: string, item: Json): boolean =>
-  /^(creationTimestamp|eventTime)$/.test(name) && item === null;
+  (name === 'continue' && item === '') || (/^(creationTimestamp|eventTime)$/.test(name) && item === null);
 
 /** Special treatment for the values of some keys. */
 function tidy(key: string, value: Json, walk: (value: Json, key: string) => Json): Json {

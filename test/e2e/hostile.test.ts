@@ -248,7 +248,9 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
 
     const found = await eventually('Events', async () => {
       const { items } = await cluster.admin.listAll<EventObject>(events);
-      const about = items.filter(({ message }) => message.includes('loud') || message.includes('violation'));
+      const about = items.filter(
+        ({ message, involvedObject: { name } }) => message.includes('loud') || name === 'loud',
+      );
       return about.length > 0 ? about : undefined;
     });
     expect(found.length).toBeLessThanOrEqual(MOST_EVENTS);
