@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { ControlPlane } from '../support/control-plane.ts';
+import { eventually } from '../support/processes.ts';
 import { cells, createKubectl, HAS_KUBECTL, type Kubectl, type Told } from '../support/kubectl.ts';
 import { startSandboxPlane } from '../support/sandbox-plane.ts';
 
@@ -253,11 +254,16 @@ describe.runIf(HAS_KUBECTL)('kubectl', () => {
 
     test.concurrent('for finalizers when it deletes, and gives up at its timeout', async () => {
       await create(configMap('held', {}, hold));
+      const deletion = says('delete cm held');
+      await eventually('a deletion in progress', async () => {
+        const said = await says('get cm held -o jsonpath={.metadata.deletionTimestamp}');
+        return said === '' ? undefined : said;
+      });
       expect(await refuses('delete cm held --timeout=1s')).toContain(
         'error: timed out waiting for the condition on configmaps/held\n',
       );
       await release('held');
-      expect(await refuses('get cm held')).toContain('"held" not found');
+      expect(await deletion).toBe('configmap "held" deleted\n');
     });
 
     test.concurrent('for dependents with --cascade=foreground', async () => {
