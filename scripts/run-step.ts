@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { printsAs, type Step } from './tour-steps.ts';
@@ -11,6 +13,12 @@ export interface Shell {
 export interface Ran {
   readonly code: number | undefined;
   readonly printed: string;
+}
+
+/** Writes the program `gatehouse` into a folder for the PATH: this Node.js, and this main module. */
+export function writeProgram(folder: string, main: string): void {
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`;
+  writeFileSync(join(folder, 'gatehouse'), script, { mode: 0o755 });
 }
 
 /** The timeout for a command that hangs, in milliseconds. Commands that wait have shorter timeouts of their own. */

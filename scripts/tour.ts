@@ -3,11 +3,11 @@
  * with 1 at the first step whose output differs from the README.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-import { isAsSaid, runStep } from './run-step.ts';
+import { isAsSaid, runStep, writeProgram } from './run-step.ts';
 import { stepsOf } from './tour-steps.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -28,8 +28,7 @@ const programs = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
 process.on('exit', () => {
   rmSync(programs, { recursive: true });
 });
-const main = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"\n`;
-writeFileSync(join(programs, 'gatehouse'), main, { mode: 0o755 });
+writeProgram(programs, join(root, 'src', 'main.ts'));
 const path = [programs, process.env.PATH].join(delimiter);
 const shell = { cwd: root, env: { ...process.env, PATH: path, KUBECONFIG: kubeconfig } };
 for (const step of steps) {

@@ -53,7 +53,7 @@ async function doctorAs(
     ...['doctor', '-o', 'json', '--kubeconfig', cluster.plane.kubeconfig(user)],
   ]);
   expect(stderr).toBe('');
-  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/doctor.md promises
+  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/status.md promises
   return { code, bad: findings.filter(({ severity }) => severity !== 'ok') };
 }
 

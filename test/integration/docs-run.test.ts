@@ -5,7 +5,6 @@
  */
 import { execFile } from 'node:child_process';
 import {
-  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -23,7 +22,7 @@ import { parseAllDocuments } from 'yaml';
 
 import { type Action, type Page, pages, ROOT, type Script, scriptOf } from '../support/doc-pages.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
-import { isAsSaid, type Ran, runCommand, runStep, type Shell } from '../../scripts/run-step.ts';
+import { isAsSaid, type Ran, runCommand, runStep, type Shell, writeProgram } from '../../scripts/run-step.ts';
 import type { Step } from '../../scripts/tour-steps.ts';
 import { OWN_NAME } from '../../src/runtime/handlers/load-handlers.ts';
 import { MAIN } from '../support/main-module.ts';
@@ -232,7 +231,7 @@ async function startReader(flags: readonly string[]): Promise<Reader> {
   const clone = join(folder, 'gatehouse');
   for (const made of [home, bin, clone, join(folder, 'tmp'), join(home, '.local', 'bin')])
     mkdirSync(made, { recursive: true });
-  writeProgram(bin);
+  writeProgram(bin, MAIN);
   cloneInto(clone);
   writePackage(folder);
   const env = {
@@ -281,12 +280,6 @@ const folderOf = (name: string): readonly string[] =>
     .split(delimiter)
     .filter((folder) => existsSync(join(folder, name)))
     .slice(0, 1);
-
-function writeProgram(bin: string): void {
-  const path = join(bin, 'gatehouse');
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
-  chmodSync(path, 0o755);
-}
 
 /** The package as `npm install` would put it above the project of a reader, but from its sources. */
 function writePackage(folder: string): void {
