@@ -218,7 +218,7 @@ async function ensureWindow(
     else if (live === undefined || !isOwn(live)) return new Date(now.getTime() + LISTING_MS);
   }
   // While a source is active, checks are deferred for it even without a window: a window that a user deletes comes back.
-  if (due.kind === 'closed') memory.set(source.uid, { isDone: true });
+  if (due.kind === 'closed') memory.set(source.uid, { ...memory.get(source.uid), isDone: true });
   return undefined;
 }
 
@@ -228,7 +228,7 @@ function reportUntrusted(
   { detector, record }: Task,
 ): void {
   if (memory.get(uid)?.isUntrusted === true) return;
-  memory.set(uid, { isUntrusted: true });
+  memory.set(uid, { ...memory.get(uid), isUntrusted: true });
   record({
     regarding: { apiVersion, kind, namespace, name, uid },
     type: 'Warning',
