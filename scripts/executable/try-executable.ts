@@ -22,7 +22,7 @@ export async function tryExecutable(executable: string): Promise<void> {
 
     expectOf(['--version'], 0, new RegExp(`^${VERSION}$`));
     expectOf(['--help'], 0, /Usage: kubectl gatehouse /);
-    expectOf(['review', '-p', '.', '-f', 'db.yaml'], 1, /"ber1" names no Datacenter/);
+    expectOf(['review', '-p', '.', '-f', 'db.yaml'], 1, /Datacenter "ber1" not found/);
     expectOf(['init', 'handlers'], 0, /Created package\.json/);
     expectOf(
       ['manifests', '--handlers', 'handlers/handlers'],

@@ -49,7 +49,7 @@ export const REASONS = [
   'a widget is never broken',
   'a kept object stays',
   'only good ones',
-  'is still named by',
+  'is still referenced by',
   'a note is no secret',
 ] as const;
 

@@ -118,7 +118,7 @@ export async function startScene({ seed, isShort, rate }: SceneOptions): Promise
     await traffic.prepare();
     await eventually('a Rack with Machines is protected', async () => {
       const path = `${resourcePath(RACKS, { name: LASTING_RACKS[0] })}?dryRun=All`;
-      return (await client.ask({ method: 'DELETE', path })).text.includes('still named by');
+      return (await client.ask({ method: 'DELETE', path })).text.includes('still referenced by');
     });
     const load = startLoad({ perSecond: rate / REVIEWS_PER_ACT, lanes: CONNECTIONS, request: traffic.next });
     ends.push(load.stop);

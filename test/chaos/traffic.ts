@@ -148,7 +148,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
 
   const deleteUsedRack = async (): Promise<void> => {
     const path = resourcePath(RACKS, { name: seeded.pick(LASTING_RACKS) });
-    await ask({ method: 'DELETE', path, expected: refuse('still named by') });
+    await ask({ method: 'DELETE', path, expected: refuse('still referenced by') });
   };
 
   const withStored = async (

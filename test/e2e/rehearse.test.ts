@@ -227,7 +227,7 @@ describe('gatehouse review --cluster judges stored objects by policies that are 
         {
           check: 'datacenter',
           field: 'spec.datacenter',
-          message: expect.stringContaining('"gone" names no Datacenter') as unknown,
+          message: expect.stringContaining('Datacenter "gone" not found') as unknown,
         },
       ],
     });

@@ -87,7 +87,7 @@ test('a target that objects refer to cannot be deleted, and the refusal names fi
   await untilHeld(DATACENTERS, { name: 'fra1' }, 'perhaps 2 more');
   const error = await refusal(removeDc('fra1'));
   expect(error.code).toBe(403);
-  expect(error.message).toContain('datacenters.infra.example.com "fra1" is still named by');
+  expect(error.message).toContain('datacenters.infra.example.com "fra1" is still referenced by');
   expect(
     error.message.match(/servers\.infra\.example\.com "s\d" in namespace "shop" \(spec\.datacenter\)/g),
   ).toHaveLength(5);

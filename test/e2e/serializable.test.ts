@@ -79,10 +79,12 @@ test('a deletion right after the creation of a referrer is refused, and one righ
   for (let n = 1; n <= 10; n++) {
     await dc(`next-${n}`);
     await create(`next-${n}`, `next-${n}`);
-    expect((await refusal(removeDc(`next-${n}`))).message).toContain('still named by');
+    expect((await refusal(removeDc(`next-${n}`))).message).toContain('still referenced by');
     await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `next-${n}` });
     await removeDc(`next-${n}`);
-    expect((await refusal(create(`next-${n}`, `next-${n}`))).message).toContain('names no Datacenter');
+    expect((await refusal(create(`next-${n}`, `next-${n}`))).message).toContain(
+      'not found; create it or fix the name',
+    );
   }
 });
 

@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 const BER1 =
-  'spec.datacenter: "ber1" names no Datacenter: there is no datacenters.infra.example.com "ber1"; create it first, or correct the name (reference datacenter) (policy servers)';
+  'spec.datacenter: Datacenter "ber1" not found; create it or fix the name (reference datacenter) (policy servers)';
 
 test('the table of the examples shows what is denied, why, and what no policy checks', async () => {
   const { code, stdout, stderr } = await runReview([

@@ -82,7 +82,7 @@ describe('gatehouse sandbox', { concurrent: false }, () => {
     const steps = [...story.matchAll(/^(\d+)\. /gm)].map(([, step]) => Number(step));
     expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(story).toContain('conditions: NamespaceReady=True, Ready=True');
-    expect(story).toContain('there is no datacenters.infra.example.com "fra1"; create it first');
+    expect(story).toContain('Datacenter "fra1" not found; create it or fix the name');
     expect(story).toMatch(
       /^ {3}VIOLATION IN +FIELD +POLICY +WHAT\n {3}Server shop\/restored +spec\.datacenter +servers +TargetMissing: /m,
     );

@@ -124,14 +124,16 @@ describe('a reference', () => {
     const traces = async (enforcement: 'Warn' | 'Audit', cluster: Cluster) =>
       (await judge(fra1, [policy({ enforcement })], cluster)).decision;
     expect(await traces('Warn', {})).toMatchObject({
-      warnings: [expect.stringContaining('names no Datacenter')],
+      warnings: [expect.stringContaining('not found; create it or fix the name')],
     });
     expect(await traces('Warn', { broken: ['fra1'] })).toMatchObject({
       warnings: [expect.stringContaining('could not find out')],
     });
     expect(await traces('Audit', {})).toMatchObject({
       warnings: [],
-      auditAnnotations: { violations: expect.stringContaining('spec.datacenter: "fra1"') as string },
+      auditAnnotations: {
+        violations: expect.stringContaining('spec.datacenter: Datacenter "fra1"') as string,
+      },
     });
     expect(await traces('Audit', { broken: ['fra1'] })).toMatchObject({
       auditAnnotations: { unchecked: 'servers/datacenter=datacenters.infra.example.com/fra1' },

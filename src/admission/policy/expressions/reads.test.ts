@@ -98,7 +98,7 @@ describe('a dangling reference', () => {
       { expression: 'object.spec.units < 3 && refs.datacenter.spec.capacity > 0', message: 'many' },
     ];
     const message = messageOf(await decide(specOf(rules), createRequest({ ...dangling, rack: '' })));
-    expect(message).toContain('names no Datacenter');
+    expect(message).toContain('not found; create it or fix the name');
     expect(message).toContain('many');
     expect(message).not.toContain('fits');
   });

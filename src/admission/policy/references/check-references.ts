@@ -53,7 +53,9 @@ export function checkReferences(
 }
 
 export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
-  const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
+  const { name, namespace } = target;
+  const where = namespace === undefined ? '' : ` in namespace ${quote(namespace)}`;
+  const message = `${reference.targetKind} ${quote(name)} not found${where}; create it or fix the name (reference ${reference.name})`;
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 

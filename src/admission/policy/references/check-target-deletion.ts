@@ -249,7 +249,7 @@ function describe(target: ObjectRef, { referrals, unread }: Objection): string {
   const named = referrals.map(({ object, field }) => `${describeRef(object)} (${shorten(field, 256)})`);
   const more = unread > 0 ? `, and perhaps ${unread} more` : '';
   const references = [...new Set(referrals.map(({ reference }) => reference))].join(', ');
-  return `${describeRef(target)} is still named by ${named.join(', ')}${more}: delete them or have them name another one first (reference ${references})`;
+  return `${describeRef(target)} is still referenced by ${named.join(', ')}${more}: delete them or change their references first (reference ${references})`;
 }
 
 function undecidedOf(all: readonly OfPolicy[], target: ObjectRef) {

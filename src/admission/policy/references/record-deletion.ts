@@ -113,7 +113,7 @@ function warningsOf(
 function tooMany(policy: CompiledPolicy, target: ObjectRef, count: number): Decision {
   return denied(
     FORBIDDEN,
-    `${describeRef(target)} is named by ${count} objects, and Gatehouse deletes or changes at most ${MOST_REFERRERS} after one deletion: delete or change some of them first (policy ${policy.name})`,
+    `${describeRef(target)} is referenced by ${count} objects, and Gatehouse deletes or changes at most ${MOST_REFERRERS} after one deletion: delete or change some of them first (policy ${policy.name})`,
   );
 }
 

@@ -157,7 +157,7 @@ describe('a write that adds a reference', () => {
     live.set('datacenters/fra1', { metadata: { name: 'fra1', deletionTimestamp: '2026-11-27T00:00:00Z' } });
     expect(messageOf(await judge(create()))).toContain('is being deleted: name another one');
     live.clear();
-    expect(messageOf(await judge(create()))).toContain('names no Datacenter');
+    expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
     expect(names()).toEqual([]);
     expect(claims.unsettled.count()).toBe(0);
   });
@@ -226,7 +226,7 @@ describe('a deletion of a target', () => {
       metadata: { name: 'a', namespace: 'store', uid: 'uid-a', resourceVersion: '5' },
       ...{ spec: { datacenter: 'fra1' } },
     });
-    expect(messageOf(await judge(deletion()))).toContain('is still named by');
+    expect(messageOf(await judge(deletion()))).toContain('is still referenced by');
   });
 
   test('that is refused leaves the intent of another one', async () => {
@@ -288,7 +288,7 @@ describe('with held intents', () => {
 
   test('a write that is refused ends, and the intent is removed', async () => {
     live.clear();
-    expect(messageOf(await judge(create()))).toContain('names no Datacenter');
+    expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
     await new Promise(setImmediate);
     expect([names(), pending(), claims.unsettled.count()]).toEqual([[], [], 0]);
   });
@@ -329,7 +329,7 @@ describe('with held intents', () => {
       stored('b');
       finish();
     };
-    expect(messageOf(await judge(deletion()))).toContain('is still named by');
+    expect(messageOf(await judge(deletion()))).toContain('is still referenced by');
   });
 
   test('a deletion does not wait for an intent that has expired', async () => {

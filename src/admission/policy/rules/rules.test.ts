@@ -159,7 +159,7 @@ describe('refs', () => {
 
   test('with a missing target leave the refusal to the reference', async () => {
     const decision = await decide(spec, request, clusterOf());
-    expect(messageOf(decision)).toContain('names no Datacenter');
+    expect(messageOf(decision)).toContain('not found; create it or fix the name');
     expect(messageOf(decision)).not.toContain('too small');
   });
 

@@ -47,7 +47,7 @@ test('without a window, Velero loses an object that comes before its target', as
   });
   expect(restored).toEqual(['red']);
   expect(lines).toEqual([
-    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: spec.zone: "red" names no Zone/),
+    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: spec.zone: Zone "red" not found/),
   ]);
 });
 
