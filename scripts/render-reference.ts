@@ -4,6 +4,7 @@ import { customResourceDefinitions } from '../src/api/crds.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { annotationsPage } from './reference/annotations.ts';
 import { cliPage } from './reference/cli.ts';
+import { messagesPage } from './reference/messages.ts';
 import { metricsPage } from './reference/metrics.ts';
 import { mistakesPage } from './reference/mistakes.ts';
 import { kindPage, type Definition } from './reference/kind.ts';
@@ -16,6 +17,7 @@ export function renderReference(
   const pages = [
     annotationsPage(),
     cliPage(program),
+    messagesPage(),
     metricsPage(),
     mistakesPage(),
     // Through JSON: drops the internal markers of TypeBox.

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { posix, join } from 'node:path';
+import { join, posix, relative } from 'node:path';
 import * as sea from 'node:sea'; // getAssetKeys is missing in Node 22
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
@@ -12,6 +12,12 @@ import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 
 /** `deploy/` of the repository, the package or the image. The single executable contains its files as assets. */
 export const DEPLOY = sea.isSea() ? 'deploy' : join(import.meta.dirname, '..', '..', 'deploy');
+
+/** As a user types it: `deploy/…` in a clone, `node_modules/…/deploy/…` where the package is installed. */
+export const shownPath = (...below: readonly string[]): string =>
+  sea.isSea() ? posix.join(DEPLOY, ...below) : relative(process.cwd(), join(DEPLOY, ...below));
+
+export const APPLY_MANIFESTS = `kubectl apply -k ${shownPath()}`;
 
 export const hasManifests = (folder: string): boolean => sea.isSea() || existsSync(folder);
 

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 
+import { docsUrl } from '../../config/version.ts';
 import { addClusterFlags, namespaceName, outputOption } from '../terminal/options.ts';
 import type { DoctorFlags } from './doctor/doctor.ts';
 import type { StatusFlags } from './status/status.ts';
@@ -31,7 +32,7 @@ Examples:
   gatehouse doctor -o json | jq '.findings[] | select(.severity == "problem")'
 
 The command uses the permissions of the kubeconfig user. A check without sufficient permissions is "unknown" and names the
-missing permission. docs/status.md explains every check.
+missing permission. Every check: ${docsUrl('status.md')}
 
 Exit code: 0 no problem found, 1 problems found, checks that could not be made or no connection to the cluster, 2 wrong usage.`;
 

@@ -7,6 +7,7 @@ import { messageWithCauses } from '../../json/error-message.ts';
 import { ApiError, isNotFound } from '../../kube/api-error.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import { withCluster, type UserCluster } from '../connect.ts';
+import { APPLY_MANIFESTS } from '../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
 import { print } from '../terminal/output.ts';
 import { withProgress, type Progress } from '../terminal/progress.ts';
@@ -260,7 +261,7 @@ export function hintFor(error: unknown): string | undefined {
   if (code === 403 && !message.includes('admission webhook'))
     return `ask for the verb "${VERBS[request.method] ?? 'get'}" on ${resourceOf(request.path)}`;
   if (code === 404 && request.path.endsWith('/restorewindows'))
-    return 'this cluster has no RestoreWindows: install Gatehouse (kubectl apply -k deploy), or choose another --context';
+    return `this cluster has no RestoreWindows: install Gatehouse (${APPLY_MANIFESTS}), or choose another --context`;
   return undefined;
 }
 

@@ -1,4 +1,5 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md documents the fields of JSON and YAML. */
+import { docsUrl } from '../../config/version.ts';
 import { counted } from '../../json/counted.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import type { RelinkItem, RestoreReport } from '../../api/restore-findings.ts';
@@ -233,7 +234,7 @@ function adviceFor(window: RestoreWindow): readonly string[] {
   if (requireApprovalToLink && !approved && results.includes('WouldLink'))
     advice.push(`approve the owner references: gatehouse restore approve ${name}`);
   if (results.some((result) => result !== 'WouldLink' && result !== 'Linked'))
-    advice.push('docs/restore-windows.md#owner-references explains the results of owner references');
+    advice.push(`results of owner references: ${docsUrl('restore-windows.md#owner-references')}`);
   return advice;
 }
 

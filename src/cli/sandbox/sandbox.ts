@@ -16,7 +16,7 @@ import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery } from '../../kube/discovery.ts';
 import { createRest } from '../../kube/rest.ts';
 import { NAMESPACE, STATUS_VIEWER, startApi } from './api.ts';
-import { applyManifests, DEPLOY, readManifests, withSingleAccount } from '../deploy-manifests.ts';
+import { applyManifests, DEPLOY, readManifests, shownPath, withSingleAccount } from '../deploy-manifests.ts';
 import { localService, roleBinding } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
@@ -208,9 +208,9 @@ function sayWhatToTry(
     ? `
    kubectl get admissionpolicies,restorewindows,servers -A
    kubectl -n shop patch server web --type merge -p '{"spec":{"datacenter":"muc1"}}'      # refused: immutable
-   kubectl create -f deploy/examples/objects/muc1.yaml && kubectl get restorewindows -w     # the violation disappears`
+   kubectl create -f ${shownPath('examples', 'objects', 'muc1.yaml')} && kubectl get restorewindows -w     # the violation disappears`
     : `
-   kubectl apply -k deploy/examples
+   kubectl apply -k ${shownPath('examples')}
    kubectl get admissionpolicies -w
    kubectl explain server.spec`;
   const page =

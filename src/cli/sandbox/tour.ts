@@ -48,10 +48,11 @@ export async function runTour(cluster: Cluster, say: (text: string) => void): Pr
     say(`\n${++steps}. ${what}`);
     for (const detail of details) say(`   ${detail}`);
   };
-  await certificates(cluster, report);
-  await admission(cluster, report);
-  if (cluster.controllers !== undefined) await controllers(cluster, report);
+  await cluster.client.create(namespaces, { metadata: { name: 'shop' } });
   await restore(cluster, report);
+  await admission(cluster, report);
+  await certificates(cluster, report);
+  if (cluster.controllers !== undefined) await controllers(cluster, report);
 }
 
 async function waitFor<T extends KubeObject>(
@@ -88,9 +89,47 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined>
   }
 }
 
+async function restore(cluster: Cluster, report: Report): Promise<void> {
+  const { client } = cluster;
+  await cluster.apply([...readManifests(cluster.examples), clusterAdmin('velero', VELERO.user)]);
+  await waitFor<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, has('WebhooksInstalled'));
+  const velero = cluster.impersonate(VELERO);
+  const restored = server('shop', 'restored', 'muc1');
+  report(
+    'A Server must reference an existing Datacenter. Velero restores the Server shop/restored before its Datacenter, so it is lost:',
+    await firstRefusal(() => velero.create(SERVERS, restored, { dryRun: true })),
+  );
+
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  const spec = { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' };
+  await client.create<RestoreWindow>(RESTORE_WINDOWS, { metadata: { name: 'drill' }, spec });
+  report('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
+
+  await poll(
+    async () => (await refusalOf(velero.create(SERVERS, restored))) === undefined || undefined,
+    'Velero should be allowed to restore by now',
+  );
+  const refusal = await firstRefusal(() => client.create(SERVERS, server('shop', 'sneaky', 'muc1')));
+  report(
+    'Velero restores the Server again: Gatehouse defers the check. Other users are still refused:',
+    refusal,
+  );
+
+  await client.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+  const swept = await waitFor<RestoreWindow>(
+    cluster,
+    RESTORE_WINDOWS,
+    { name: 'drill' },
+    ({ status }) => status?.phase === 'CompletedWithViolations',
+  );
+  report(
+    'The window closes, and Gatehouse checks every Server. The report lists what is still broken:',
+    ...(violationsTable(detailsOf(swept, [])) ?? '').split('\n'),
+  );
+}
+
 async function certificates(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
-  await client.create(namespaces, { metadata: { name: 'shop' } });
   const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
   await client.create(services, localService('shop', 'api', 443, annotations));
   const ref = { namespace: 'shop', name: 'api-tls' };
@@ -135,12 +174,6 @@ const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
 
 async function admission(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
-  await cluster.apply(readManifests(cluster.examples));
-  await waitFor<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, has('WebhooksInstalled'));
-  report(
-    'The policy "servers" is in force: a Server must reference an existing Datacenter, and its tier defaults to standard',
-  );
-
   const web = server('shop', 'web', 'fra1');
   const refusal = await firstRefusal(() => client.create(SERVERS, web, { dryRun: true }));
   report(
@@ -151,7 +184,7 @@ async function admission(cluster: Cluster, report: Report): Promise<void> {
   await client.create(DATACENTERS, datacenter('fra1'));
   const created = await client.create<Server>(SERVERS, web);
   report(
-    'A user creates the Datacenter fra1, then the Server. Gatehouse admits the Server and applies the default:',
+    'A user creates the Datacenter fra1, then the Server. Gatehouse admits the Server and sets the default tier:',
     `spec: ${JSON.stringify(created.spec)}`,
   );
 }
@@ -181,32 +214,3 @@ const has =
 /** The API server learns of new webhook configurations through a watch, so a request may be admitted at first. */
 const firstRefusal = (attempt: () => Promise<unknown>): Promise<string> =>
   poll(() => refusalOf(attempt()), 'this should have been refused by now');
-
-async function restore(cluster: Cluster, report: Report): Promise<void> {
-  const { client } = cluster;
-  await cluster.apply([clusterAdmin('velero', VELERO.user)]);
-  const velero = cluster.impersonate(VELERO);
-  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
-  const spec = { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' };
-  await client.create<RestoreWindow>(RESTORE_WINDOWS, { metadata: { name: 'drill' }, spec });
-  report('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
-
-  await velero.create(SERVERS, server('shop', 'restored', 'muc1'));
-  const refusal = await firstRefusal(() => client.create(SERVERS, server('shop', 'sneaky', 'muc1')));
-  report(
-    'Velero restores the Server shop/restored before its Datacenter muc1: deferred. Other users are still refused:',
-    refusal,
-  );
-
-  await client.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
-  const swept = await waitFor<RestoreWindow>(
-    cluster,
-    RESTORE_WINDOWS,
-    { name: 'drill' },
-    ({ status }) => status?.phase === 'CompletedWithViolations',
-  );
-  report(
-    'The window closes, and Gatehouse sweeps all governed objects. The report:',
-    ...(violationsTable(detailsOf(swept, [])) ?? '').split('\n'),
-  );
-}

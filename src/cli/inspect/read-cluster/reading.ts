@@ -4,6 +4,7 @@ import type { KubeClient, ListOptions } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
 import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
+import { APPLY_MANIFESTS } from '../../deploy-manifests.ts';
 
 export interface Permission {
   readonly verb: string;
@@ -98,7 +99,7 @@ export const unreadOf = (what: string, reading: Reading<unknown>): readonly Unre
 export function describeUnread({ what, reason, message }: Unread): string {
   return {
     Forbidden: `no permission to read ${what}: ${message}`,
-    NotInstalled: `${what}: the kind is not installed; install Gatehouse with kubectl apply -k deploy`,
+    NotInstalled: `${what}: the kind is not installed; install Gatehouse with ${APPLY_MANIFESTS}`,
     Failed: `could not read ${what}: ${message}`,
   }[reason];
 }

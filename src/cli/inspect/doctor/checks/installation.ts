@@ -7,11 +7,12 @@ import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { shorten } from '../../../../json/printable.ts';
 import { isUntested, UPGRADE, versionProblem } from '../../../../kube/discovery.ts';
+import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
 import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { judgeReading, ok, orElse, problem, someOf, unknown, warning, type Results } from '../finding.ts';
 
-const APPLY = 'kubectl apply -k deploy, from the release of this program';
+const APPLY = `${APPLY_MANIFESTS}, from the release of this program`;
 
 export const checkVersion = ({ version }: InstallationReadings): Results => {
   const seen = versionProblem(version);
@@ -109,10 +110,10 @@ export const checkAccess = (readings: InstallationReadings): Results =>
       if (missing.length === checked)
         return problem(
           `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
-          'kubectl apply -k deploy; or name the account: --namespace and --service-account',
+          `${APPLY_MANIFESTS}; or name the account: --namespace and --service-account`,
         );
       const seen = `the ${account} has no permission to ${someOf(grouped(missing), 8)}`;
-      return problem(seen, 'kubectl apply -k deploy');
+      return problem(seen, APPLY_MANIFESTS);
     }),
   );
 

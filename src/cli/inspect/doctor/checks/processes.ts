@@ -4,6 +4,8 @@ import type {
   DeploymentName,
   InstallationReadings,
 } from '../../read-cluster/read-installation.ts';
+import { docsUrl } from '../../../../config/version.ts';
+import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import { waitingFor, type Pod } from '../../read-cluster/read-cluster.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
 import { WARN_SKEW_MS } from '../../../../runtime/clock-skew.ts';
@@ -36,10 +38,7 @@ export const checkDeployments = ({ namespace, deployments, pods }: InstallationR
       separate.length === 1 && !single ? [webhook, controllers].filter((name) => !live.has(name)) : [];
     return [
       ...missing.map((name) =>
-        problem(
-          `Deployment ${namespace}/${name} does not exist: ${WITHOUT[name]}`,
-          'kubectl apply -k deploy',
-        ),
+        problem(`Deployment ${namespace}/${name} does not exist: ${WITHOUT[name]}`, APPLY_MANIFESTS),
       ),
       ...[...live].flatMap(([name, deployment]) => judge(namespace, name, deployment)),
       ...(valueOf(pods) ?? []).flatMap((pod) => judgePod(namespace, pod)),
@@ -47,7 +46,7 @@ export const checkDeployments = ({ namespace, deployments, pods }: InstallationR
         ? [
             warning(
               `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
-              'when the own Deployments are ready, end the upgrade: docs/installing.md',
+              `when the own Deployments are ready, end the upgrade: ${docsUrl('installing.md')}`,
             ),
           ]
         : []),

@@ -6,12 +6,14 @@ import {
   isOwnedByInstallation,
 } from '../../../../admission/webhooks/installation-owner.ts';
 import { environmentName } from '../../../../config/environment.ts';
+import { docsUrl } from '../../../../config/version.ts';
 import type { EndpointSlice } from '../../../../runtime/endpoints/slices.ts';
 import type {
   InstallationReadings,
   LiveConfiguration,
   LiveService,
 } from '../../read-cluster/read-installation.ts';
+import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
 import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Results } from '../finding.ts';
 import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-entries.ts';
@@ -38,7 +40,7 @@ export function checkConfigurations({ namespace, mutating, validating }: Install
 export function checkEndpoints({ namespace, service, slices }: InstallationReadings): Results {
   return judgeReading(service, (live) => {
     const name = `Service ${namespace}/gatehouse`;
-    if (live === undefined) return problem(`${name} does not exist`, 'kubectl apply -k deploy');
+    if (live === undefined) return problem(`${name} does not exist`, APPLY_MANIFESTS);
     if (isExternal(live)) return ok(`the ${name} points outside of the cluster (ExternalName)`);
     return judgeReading(slices, (all) => {
       const { ready, others } = countReady(all);
@@ -80,7 +82,7 @@ const withoutUrl = (message: string): string => message.replaceAll(/"https?:[^"]
 function adviceFor(message: string, readings: InstallationReadings): string {
   const cause = withoutUrl(message);
   if (/x509:|tls: /.test(cause)) return 'see the check ca-bundle';
-  if (/service "[^"]*" not found/.test(cause)) return 'kubectl apply -k deploy';
+  if (/service "[^"]*" not found/.test(cause)) return APPLY_MANIFESTS;
   if (/connection refused|no endpoints available|connection reset|EOF/.test(cause))
     return `no process listens there: see the check endpoints, and ${podsOf(readings.namespace)}`;
   if (/deadline exceeded|timeout|timed out|no route to host/i.test(cause)) {
@@ -118,7 +120,7 @@ export const checkClients = (readings: InstallationReadings): Results =>
       ? ok('webhook clients are verified with --client-ca')
       : warning(
           'every client that knows a webhook path can send reviews: Gatehouse runs without --client-ca',
-          'docs/client-certificates.md; on managed clusters, restrict the port to the addresses of the API servers',
+          `${docsUrl('client-certificates.md')}; on managed clusters, restrict the port to the addresses of the API servers`,
         );
   });
 
@@ -204,7 +206,7 @@ export function checkRemoval({ namespace, mutating, validating, now }: Installat
   if (unowned.length === 0) return ok('the webhook configurations go when Gatehouse is removed');
   return warning(
     `${unowned.join(' and ')} "${WEBHOOK_CONFIGURATION_NAME}" would stay if Gatehouse were removed, and reject all governed requests`,
-    `apply the manifests, which include the ClusterRole ${INSTALLATION_ROLE} and the permissions for it: kubectl apply -k deploy. ` +
+    `apply the manifests, which include the ClusterRole ${INSTALLATION_ROLE} and the permissions for it: ${APPLY_MANIFESTS}. ` +
       `If the warning is still there after a minute: ${logsOf(namespace)}`,
   );
 }

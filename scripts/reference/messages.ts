@@ -1,0 +1,62 @@
+/** All texts that the product says: refusals, warnings, conditions, Events, log lines and command output. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+import { code, type File } from './page.ts';
+
+const SOURCE = join(import.meta.dirname, '..', '..', 'src');
+/** These are on other pages of the reference, or are no prose: field descriptions, metrics,
+ * and embedded programs and markup. */
+const ELSEWHERE =
+  /^(?:api\/|machinery\/kinds\/|server\/metrics\/catalog|server\/status-page\/(?:style|script))|\.test\.ts$/;
+const LEAST_WORDS = 3;
+
+export function messagesPage(): File {
+  const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !ELSEWHERE.test(path))
+    .toSorted();
+  const rooms = Map.groupBy(files, (path) => (path.includes('/') ? path.replace(/\/.*/, '') : '.'));
+  const sections = [...rooms].flatMap(([room, paths]) => {
+    const messages = new Set(paths.flatMap((path) => messagesIn(path)));
+    return messages.size === 0
+      ? []
+      : [`## ${room}\n\n${[...messages].map((text) => `- ${code(text)}`).join('\n')}`];
+  });
+  return {
+    file: 'messages.md',
+    title: 'Messages',
+    text: `Every text of the source, by room; \`…\` stands for a value. [Troubleshooting](../troubleshooting.md) explains the ones that need a decision. The sandbox and \`machinery\` repeat the messages of kube-apiserver.\n\n${sections.join('\n\n')}`,
+  };
+}
+
+function messagesIn(path: string): readonly string[] {
+  const file = ts.createSourceFile(path, readFileSync(join(SOURCE, path), 'utf8'), ts.ScriptTarget.Latest);
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const text = textOf(node);
+    if (text === undefined) {
+      ts.forEachChild(node, visit);
+      return;
+    }
+    if (isProse(text)) found.push(text);
+    const inner = ts.isTemplateExpression(node) ? node.templateSpans.map(({ expression }) => expression) : [];
+    inner.forEach(visit);
+  };
+  visit(file);
+  return found;
+}
+
+/** The text of a literal, or of literals joined with `+`. */
+function textOf(node: ts.Node): string | undefined {
+  if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text;
+  if (ts.isTemplateExpression(node))
+    return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('');
+  if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.PlusToken) return undefined;
+  const [left, right] = [textOf(node.left), textOf(node.right)];
+  return left === undefined || right === undefined ? undefined : left + right;
+}
+
+const isProse = (text: string): boolean =>
+  !/[{}<>]|=>|;$|\n|==|!\(|\.\w+\(/.test(text) &&
+  text.split(' ').filter((word) => /^[("]?[A-Za-z]{2,}/.test(word)).length >= LEAST_WORDS;
