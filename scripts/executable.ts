@@ -21,6 +21,10 @@ const ASSETS = [
   'examples',
   'examples/handler',
   'examples/handler/handlers',
+  'examples/objects',
+  'examples/tests',
+  'examples/users',
+  'examples/users/controllers',
 ];
 
 /** As a process: its function ends the process that calls it. */

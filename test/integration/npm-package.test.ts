@@ -44,6 +44,9 @@ beforeAll(async () => {
   for (const path of [
     'src',
     'deploy',
+    'demo',
+    'docs',
+    'CHANGELOG.md',
     'scripts/clean.ts',
     'scripts/explain-node.js',
     'package.json',
@@ -100,20 +103,24 @@ async function shell(node: string, command: string, cwd = home): Promise<Ran> {
   }
 }
 
-test('the package contains the program, its types and the manifests, and neither sources nor tests', () => {
+test('the package contains the program, its types, manifests and documentation, and neither sources nor tests', () => {
   for (const path of [
     'dist/main.js',
     'dist/index.js',
     'dist/index.d.ts',
     'deploy/install.yaml',
+    'docs/status.md',
+    'demo/policies/velero.yaml',
     'LICENSE',
     'README.md',
   ])
     expect(packed).toContain(path);
   expect(
-    packed.filter((path) => !/^(dist|deploy)\/|^(LICENSE|README\.md|package\.json)$/.test(path)),
+    packed.filter(
+      (path) => !/^(dist|deploy|docs|demo)\/|^(LICENSE|(README|CHANGELOG)\.md|package\.json)$/.test(path),
+    ),
   ).toEqual([]);
-  expect(packed.filter((path) => path.startsWith('dist/') && path.includes('.test.'))).toEqual([]);
+  expect(packed.filter((path) => /^dist\/.*(\.test\.|\.map$)/.test(path))).toEqual([]);
 });
 
 /** The interpreter of another Node release, from npm; undefined with a reason if npm cannot get it. */
@@ -178,10 +185,16 @@ describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_M
       [
         '.gitignore',
         'Dockerfile',
+        'datacenter-crd.yaml',
         'handlers',
+        'objects',
         'package.json',
         'references-role.yaml',
+        'server-crd.yaml',
+        'server-policy.yaml',
+        'tests',
         'tsconfig.json',
+        'user-crd.yaml',
       ].sort(),
     );
     const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<
@@ -197,7 +210,7 @@ describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_M
     });
 
     const tests = await shell(node, 'npm test', project);
-    expect(tests.out).toMatch(/pass 3\n.*fail 0\n/);
+    expect(tests.out).toMatch(/pass 4\n.*fail 0\n[^]*7 tests: 7 passed/);
     // The compiler gives the same answer on every release.
     if (major === 24) expect(await shell(node, 'npm run check', project)).toMatchObject({ code: 0 });
     const again = await shell(node, `npx --no gatehouse -- init ${name}`);

@@ -10,7 +10,7 @@ Exit code: 0 success, 1 a file exists already or cannot be written, 2 wrong usag
 export function addInit(program: Command): void {
   program
     .command('init')
-    .description('create a project with a handler, its test, an image and the permissions that it needs')
+    .description('create a project with a policy, a handler, a controller, their tests and an image')
     .argument('<folder>', 'folder of the project')
     .addHelpText('after', HELP)
     .action(async (folder: string) => {
