@@ -84,7 +84,9 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined>
     await attempt;
     return undefined;
   } catch (error) {
-    if (error instanceof ApiError) return error.message;
+    // As kubectl prints it.
+    if (error instanceof ApiError)
+      return error.message.replace(/^.*?: \d+ (\w+): /, 'Error from server ($1): ');
     throw error;
   }
 }
