@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 
-import { code, type File } from './page.ts';
+import { code, table, type File } from './page.ts';
 
 const SOURCE = join(import.meta.dirname, '..', '..', 'src');
 /** These are on other pages of the reference, or are no prose: field descriptions, metrics,
@@ -19,9 +19,8 @@ export function messagesPage(): File {
   const rooms = Map.groupBy(files, (path) => (path.includes('/') ? path.replace(/\/.*/, '') : '.'));
   const sections = [...rooms].flatMap(([room, paths]) => {
     const messages = new Set(paths.flatMap((path) => messagesIn(path)));
-    return messages.size === 0
-      ? []
-      : [`## ${room}\n\n${[...messages].map((text) => `- ${code(text)}`).join('\n')}`];
+    const rows = [...messages].map((text) => [code(text)]);
+    return rows.length === 0 ? [] : [`## ${room}\n\n${table(['message'], rows)}`];
   });
   return {
     file: 'messages.md',
