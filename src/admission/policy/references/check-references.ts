@@ -3,7 +3,7 @@ import { isEqual } from '../../../json/json.ts';
 import { readReferences, referenceKey, type FoundReference, type ReadReferences } from './read-references.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
-import { describeRef, targetKey } from '../object-ref.ts';
+import { targetKey } from '../object-ref.ts';
 import { governedBefore } from '../match/object-scope.ts';
 import type { ObjectReads } from '../world.ts';
 import type { Violation } from '../violation.ts';
