@@ -19,7 +19,7 @@ const arrows = {
   kube: ['json'],
   config: ['api'],
   tracing: [],
-  server: ['admission', 'api', 'json'],
+  server: ['admission', 'api', 'json', 'tracing'],
   machinery: ['cel', 'json', 'api'],
   sandbox: ['machinery', 'cel', 'json', 'api'],
   runtime: [

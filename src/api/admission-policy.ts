@@ -7,6 +7,7 @@ import {
   boolean,
   countMap,
   integer,
+  LABEL,
   mapList,
   object,
   oneOf,
@@ -29,11 +30,11 @@ const policyRestore = object('Behaviour while a backup is restored.', {
     ['Defer', 'Enforce'],
     { default: 'Defer' },
   ),
-  'schema?': oneOf('The same for the schema: backups may be older than it.', ['Defer', 'Enforce'], {
+  'schema?': oneOf('Whether a restorer may create objects that violate the schema.', ['Defer', 'Enforce'], {
     default: 'Enforce',
   }),
   'rules?': oneOf(
-    'The same for rules that read only the object, not the rest of the request.',
+    'Whether a restorer may create objects that violate rules. Applies only to rules that read only the object.',
     ['Defer', 'Enforce'],
     { default: 'Enforce' },
   ),
@@ -86,11 +87,7 @@ const defaultRule = object('One default.', {
 });
 
 const mutation = object('A change. It must be idempotent.', {
-  name: string('The name of the mutation, for messages and metrics.', {
-    minLength: 1,
-    maxLength: 63,
-    pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
-  }),
+  name: string('The name of the mutation, for messages and metrics.', LABEL),
   'type?': oneOf(
     'Type of the result: an object to merge (Merge, RFC 7386: null removes), or a list of {op, path, value} (JSONPatch, RFC 6902). Default: Merge.',
     ['Merge', 'JSONPatch'],
@@ -190,11 +187,11 @@ const spec = object('The rules.', {
     ['Deny', 'Warn', 'Audit'],
     { default: 'Deny' },
   ),
-  'audit?': boolean('Whether existing objects are checked as well, hourly and whenever the policy changes.', {
+  'audit?': boolean('Whether to check existing objects, hourly and after changes of the policy.', {
     default: true,
   }),
   'compile?': oneOf(
-    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies; for defaults and mutations, Kubernetes 1.36. Default: Auto.',
+    'Auto: the API server itself enforces the checks that CEL can express, even while Gatehouse is down. Never: only the webhook enforces them. Requires --compile-policies, and Kubernetes 1.36 for defaults and mutations. Default: Auto.',
     ['Auto', 'Never'],
   ),
   'params?': params,
@@ -206,11 +203,9 @@ const spec = object('The rules.', {
   'validate?': policyValidate,
   'warnings?': array('Warnings to users.', warning, { maxItems: 32 }),
   'auditAnnotations?': mapList('Notes in the audit log.', 'key', auditAnnotation, { maxItems: 20 }),
-  'exceptions?': mapList('Requests that skip checks, and until when.', 'name', exception, {
-    maxItems: 64,
-  }),
+  'exceptions?': mapList('Requests that skip checks, and until when.', 'name', exception, { maxItems: 64 }),
   'policyExceptions?': oneOf(
-    'Whether PolicyExceptions may exempt objects of their namespaces (Accept). Users who may create them there then decide what the policy lets through. Default: Refuse.',
+    'Accept: PolicyExceptions can exempt objects of their namespaces, so users who can create PolicyExceptions there can bypass checks. Default: Refuse.',
     ['Refuse', 'Accept'],
   ),
   'owners?': policyOwners,
@@ -232,9 +227,9 @@ const status = object(
       'message?': string('Why the count is incomplete, if it is.'),
     }),
     'conditions?': conditionsSchema(
-      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read), `DeletionsFinished` (`False` if objects still name a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse may not delete or change these objects)',
+      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (not ready; Gatehouse retries automatically), `Stalled` (not ready; a user must act), `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy governs), `SubresourcesCovered` (`False` if requests for subresources can change governed objects without a check), `ReadsReviewed` (`False` if the policy is older than the review of what its author can read), `DeletionsFinished` (`False` if objects still reference a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse lacks permission to delete or change these objects)',
     ),
-    'compiled?': string('How many checks the API server enforces itself, of how many, e.g. `2/3`.'),
+    'compiled?': string('The checks that the API server itself enforces, and all checks, e.g. `2/3`.'),
     'enforcedBy?': array(
       'Who enforces each check, with --compile-policies.',
       object('One check.', {
@@ -243,20 +238,20 @@ const status = object(
         'reason?': string('Why the API server does not enforce it.'),
       }),
     ),
-    'confirmed?': object('What the API server is known to enforce: the webhook leaves these checks to it.', {
+    'confirmed?': object('What the API server is known to enforce. The webhook skips these checks.', {
       generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
       pairs: array(
         'The compiled policies.',
         object('A policy of the API server and its binding.', {
-          name: string('Of both.'),
-          digest: string('Of their text.'),
+          name: string('The name of both.'),
+          digest: string('The digest of their text.'),
           policy: string('The uid and the generation of the policy.'),
           binding: string('The uid and the generation of its binding.'),
         }),
       ),
     }),
     'inForce?': object(
-      'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
+      'The enforced version. It remains in force until a newer version compiles and its webhooks are installed.',
       {
         generation: integer('The generation of the enforced policy.', { format: 'int64' }),
         spec: anyObject<object>(
@@ -275,7 +270,5 @@ export const admissionPolicySchema = object(
 );
 
 export type AdmissionPolicySpec = TypeOf<typeof spec>;
-
 export type AdmissionPolicyStatus = TypeOf<typeof status>;
-
 export type AdmissionPolicy = KubeObjectOf<typeof admissionPolicySchema>;

@@ -1,12 +1,11 @@
 import { integer, mapList, object, oneOf, string } from './schema.ts';
 
-/** `status.observedGeneration`, by which kstatus knows whether the rest of the status describes the current spec. */
 export const observedGeneration = integer(
   'The generation that the status describes; -1 until Gatehouse has processed the object.',
   { format: 'int64' },
 );
 
-/** Without this default, kstatus would take an object that has no status yet for one that is in force. */
+/** Without this default, kstatus would treat an object without a status as current. */
 export const NOT_OBSERVED = { default: { observedGeneration: -1 } } as const;
 
 export const conditionsSchema = (types: string) =>

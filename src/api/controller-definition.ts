@@ -56,5 +56,4 @@ const definition = Type.Object(
   { additionalProperties: false, problem: 'write an object with watch and reconcile' },
 );
 
-/** All problems of a definition, by field. Checks at runtime: authors may write JavaScript, without types. */
 export const controllerProblems = (value: unknown): readonly string[] => fieldProblems(definition, value, '');

@@ -56,7 +56,7 @@ const version = object('Conversion between one version and the hub.', {
   name: versionName('A version of the CustomResourceDefinition other than the hub.'),
   'toHub?': steps('Steps from this version to the hub, in order. Default: the inverse of `fromHub`.'),
   'fromHub?': steps(
-    'Steps from the hub to this version, in order. Default: the inverse of `toHub`, which then may not contain `set` or `remove`.',
+    'Steps from the hub to this version, in order. Default: the inverse of `toHub`, which must not contain `set` or `remove` then.',
   ),
 });
 
@@ -80,9 +80,9 @@ const status = object(
   {
     'observedGeneration?': observedGeneration,
     'conditions?': conditionsSchema(
-      '`Ready` (it compiles and converts), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `Installed` (the CustomResourceDefinition asks Gatehouse)',
+      '`Ready` (it compiles and converts), `Reconciling` (not ready; Gatehouse retries automatically), `Stalled` (not ready; a user must act), `Installed` (the CustomResourceDefinition uses Gatehouse)',
     ),
-    'inForce?': object('The version in use. It stays in use if a newer one does not compile.', {
+    'inForce?': object('The version in use. It remains in use if a newer version does not compile.', {
       generation: integer('The generation of the policy in use.', { format: 'int64' }),
       spec: anyObject<object>('Its spec, which replicas use while a newer generation does not compile.'),
     }),

@@ -28,7 +28,6 @@ const READY = [
   column('Reason', condition('Ready', 'reason')),
 ] as const;
 
-/** As plain JSON, in the order in which they are written to `deploy/base/crds`. */
 export function customResourceDefinitions(): readonly { readonly name: string; readonly manifest: object }[] {
   return [
     definition('AdmissionPolicy', 'admissionpolicies', 'ghap', admissionPolicySchema, [

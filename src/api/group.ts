@@ -2,7 +2,6 @@
 export const GROUP = 'gatehouse.dev';
 export const VERSION = 'v1alpha1';
 
-/** Velero excludes objects with this label from a backup. */
 export const EXCLUDE_FROM_BACKUP_LABEL = 'velero.io/exclude-from-backup';
 
 /** On what Gatehouse writes for itself: a restore must not bring it back. */

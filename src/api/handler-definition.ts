@@ -92,7 +92,7 @@ export function definitionProblems(definition: unknown): readonly string[] {
 function versionProblems({ hub, versions }: { readonly hub: string; readonly versions: object }) {
   return Object.entries(versions).flatMap(([version, given]) => {
     const path = `convert.versions.${version}`;
-    if (version === hub) return [`${path}: it is the hub, which needs no conversion`];
+    if (version === hub) return [`${path}: ${version} is the hub; list only the other versions`];
     return Check(label, version) && Check(conversion, given)
       ? []
       : [`${path}: write a version with functions toHub and fromHub`];

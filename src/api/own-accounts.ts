@@ -2,5 +2,4 @@
 export const CONTROLLERS_ACCOUNT = 'gatehouse-controllers';
 export const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
 
-/** The user names of the ServiceAccounts of a namespace continue this text. */
 export const accountsIn = (namespace: string): string => `system:serviceaccount:${namespace}:`;

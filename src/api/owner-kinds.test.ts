@@ -18,13 +18,12 @@ test.each([
 });
 
 test('a Job is linked to its owner again unless that is a CronJob', () => {
-  const jobs = { group: 'batch', resource: 'jobs' };
-  expect(mayRelinkOwner(jobs, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(false);
-  expect(mayRelinkOwner(jobs, { apiVersion: 'example.com/v1', kind: 'CronJob' })).toBe(true);
-  expect(
-    mayRelinkOwner({ group: '', resource: 'secrets' }, { apiVersion: 'batch/v1', kind: 'CronJob' }),
-  ).toBe(true);
-  expect(mayRelinkOwner({ group: '', resource: 'pods' }, { apiVersion: 'batch/v1', kind: 'Job' })).toBe(
-    false,
-  );
+  const [jobs, cronJob] = [
+    { group: 'batch', resource: 'jobs' },
+    { apiVersion: 'batch/v1', kind: 'CronJob' },
+  ];
+  expect(mayRelinkOwner(jobs, cronJob)).toBe(false);
+  expect(mayRelinkOwner(jobs, { ...cronJob, apiVersion: 'example.com/v1' })).toBe(true);
+  expect(mayRelinkOwner({ group: '', resource: 'secrets' }, cronJob)).toBe(true);
+  expect(mayRelinkOwner({ group: '', resource: 'pods' }, { ...cronJob, kind: 'Job' })).toBe(false);
 });

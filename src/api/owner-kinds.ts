@@ -11,7 +11,6 @@ const ADOPTED_BY_LABELS: readonly GroupResource[] = [
   { group: 'coordination.k8s.io', resource: 'leases' },
 ];
 
-/** Whether owners of such objects may be recorded and linked. */
 export function mayRecordOwners({ group, resource }: GroupResource): boolean {
   return !ADOPTED_BY_LABELS.some((one) => one.group === group && one.resource === resource);
 }

@@ -18,7 +18,6 @@ const MAX_RECORD_LENGTH = 32_768;
 /** The fields of a reference, in their order in the annotation: equal records have equal text. */
 const FIELDS = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'] as const;
 
-/** The annotation; undefined if it would be longer than an annotation should be. */
 export function encodeOwnerRecord({ self, refs }: OwnerRecord): string | undefined {
   const text = JSON.stringify({ v: 1, self, refs }, ['v', 'self', 'refs', ...FIELDS]);
   return text.length <= MAX_RECORD_LENGTH ? text : undefined;
@@ -35,7 +34,7 @@ export function parseOwnerRecord(text: unknown): OwnerRecord | undefined {
   return refs.length > 0 ? { self: value.self, refs } : undefined;
 }
 
-/** Whether the record belongs to an object of this name: a copy with another name has no owners. */
+/** A copy with another name doesn't inherit the owners. */
 export function isRecordOf({ self }: OwnerRecord, name: string): boolean {
   return self.endsWith('*') ? name.startsWith(self.slice(0, -1)) : self === name;
 }
@@ -68,7 +67,6 @@ function isReference(value: unknown): value is OwnerReference {
   return [apiVersion, kind, name, uid].every(isNameText) && [controller, blockOwnerDeletion].every(isFlag);
 }
 
-/** In characters, a little more than the longest name in Kubernetes. */
 const MAX_NAME_LENGTH = 512;
 
 const isNameText = (value: unknown): boolean =>

@@ -36,7 +36,7 @@ const spec = object('Which objects of this namespace skip which checks, why, and
     { minProperties: 1 },
   ),
   'users?': array(
-    'Only requests of these users. Audits and sweeps, which have no user, then report the objects.',
+    'Only requests of these users. Audits and sweeps then report the objects, because they run without a user.',
     string('A user name; a trailing * matches any suffix.', { minLength: 1 }),
     { minItems: 1, maxItems: 64 },
   ),
@@ -62,7 +62,7 @@ const status = object(
 );
 
 export const policyExceptionSchema = object(
-  'Exempts objects of its namespace from checks of a policy that accepts exceptions. Users who may create it decide what the policy lets through.',
+  'Exempts objects of its namespace from checks of a policy that accepts exceptions. Users who can create PolicyExceptions can bypass checks.',
   { spec, 'status?': status },
 );
 

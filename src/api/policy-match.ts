@@ -1,7 +1,6 @@
 import type { GroupResource } from '../json/kube-object.ts';
 import { anyObject, array, mapList, object, oneOf, string } from './schema.ts';
 
-/** As in the Kubernetes API (meta/v1 LabelSelector). */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: {

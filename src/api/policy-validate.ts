@@ -5,22 +5,17 @@ import {
   boolean,
   integer,
   mapList,
+  LABEL,
   object,
   oneOf,
   string,
   type TypeOf,
 } from './schema.ts';
 
-const NAME = {
-  minLength: 1,
-  maxLength: 63,
-  pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
-} as const;
-
 const reference = object('A foreign key: the object that the field names must exist.', {
   name: string(
     'The name of the reference, for messages, metrics and reports; rules see the target as refs.<name>.',
-    { ...NAME },
+    LABEL,
   ),
   path: string(`The field that holds the name of the target. ${FIELD_PATH}`, { minLength: 1 }),
   'namespacePath?': string(
@@ -34,10 +29,10 @@ const reference = object('A foreign key: the object that the field names must ex
     resource: string('The plural of the target, e.g. `datacenters`.', { minLength: 1 }),
   }),
   'uidPath?': string(
-    'A field that holds the uid of the target, e.g. `spec.claimRef.uid`. After a restore, Gatehouse replaces the old uid of a restored target by the current one. Absent: nothing is replaced.',
+    'A field that holds the uid of the target, e.g. `spec.claimRef.uid`. After a restore, Gatehouse replaces the old uid of a restored target with the current uid. Absent: nothing is replaced.',
   ),
   'onTargetDelete?': oneOf(
-    'What the deletion of a target does while objects name it. Allow: nothing. Restrict: it is refused. Cascade: Gatehouse deletes these objects afterwards. SetNull: Gatehouse removes the name from them. SetDefault: Gatehouse writes defaultTarget into them. Default: Allow.',
+    'What happens when a target is deleted while objects reference it. Allow: nothing. Restrict: Gatehouse refuses the deletion. Cascade: Gatehouse deletes these objects afterwards. SetNull: Gatehouse removes the name from them. SetDefault: Gatehouse writes defaultTarget into them. Default: Allow.',
     ['Allow', 'Restrict', 'Cascade', 'SetNull', 'SetDefault'],
   ),
   'defaultTarget?': string('The name of the target that onTargetDelete: SetDefault writes.', {
@@ -45,13 +40,13 @@ const reference = object('A foreign key: the object that the field names must ex
     maxLength: 253,
   }),
   'guarantee?': oneOf(
-    'What happens if a write names a target while another request deletes it. BestEffort: both may succeed within some milliseconds, and the audit reports it. Serializable: never do both succeed; needs onTargetDelete: Restrict, and costs one more write for each request that adds a reference. Default: BestEffort.',
+    'What happens if a write adds a reference while another request deletes the target. BestEffort: both can succeed within a few milliseconds, and the audit reports the missing target. Serializable: they cannot both succeed. This requires onTargetDelete: Restrict, and one more write for each request that adds a reference. Default: BestEffort.',
     ['BestEffort', 'Serializable'],
   ),
 });
 
 const unique = object('Values that no two objects may share.', {
-  name: string('The name of the rule, for messages, metrics and claims.', { ...NAME }),
+  name: string('The name of the rule, for messages, metrics and claims.', LABEL),
   paths: array(
     'The fields whose combined value is unique. If one of them is absent, the object claims nothing; [*] claims each element.',
     string(FIELD_PATH, { minLength: 1 }),
@@ -61,14 +56,14 @@ const unique = object('Values that no two objects may share.', {
     'Scope of the uniqueness: all objects of the kind (Cluster), or those in the same namespace (Namespace). Default: Cluster.',
     ['Cluster', 'Namespace'],
   ),
-  'maxValues?': integer('The number of values that one object may hold under this rule. Default: 16.', {
+  'maxValues?': integer('The maximum number of values of one object. Default: 16.', {
     minimum: 1,
     maximum: 256,
   }),
 });
 
 const rule = object('A condition in CEL.', {
-  'name?': string('The name of the rule, for messages and metrics.', { ...NAME }),
+  'name?': string('The name of the rule, for messages and metrics.', LABEL),
   expression: string(
     'CEL that is true for valid objects. Variables: object, oldObject, request, namespaceObject, params, refs.<name> and variables.<name>.',
     { minLength: 1 },
@@ -77,7 +72,7 @@ const rule = object('A condition in CEL.', {
   'messageExpression?': string(
     'CEL that returns the message. If it fails or returns an empty string, message is used.',
   ),
-  'reason?': oneOf('The reason in the status of the refusal, as in ValidatingAdmissionPolicy.', [
+  'reason?': oneOf('The reason in the status of the refusal, the same as for ValidatingAdmissionPolicy.', [
     'Unauthorized',
     'Forbidden',
     'Invalid',

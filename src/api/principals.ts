@@ -7,7 +7,6 @@ export const principal = object('A restorer: exactly one of user and group.', {
 
 export type Principal = TypeOf<typeof principal>;
 
-/** The part of an admission request's `userInfo` that identifies the user. */
 export interface Requester {
   readonly username: string;
   readonly groups: readonly string[];

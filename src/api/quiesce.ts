@@ -14,7 +14,7 @@ const quiesceRule = object('Objects to pause.', {
     minLength: 1,
     maxLength: 512,
   }),
-  'value?': anything('The value while the window is open: true, false, a number or a text. Default: 0.'),
+  'value?': anything('The value while the window is open: a Boolean, a number or a string. Default: 0.'),
 });
 
 export const quiesce = array(

@@ -9,40 +9,40 @@ const values = (description: string) =>
 const path = (description: string) => string(description, { minLength: 1, maxLength: 512 });
 
 const duration = (description: string, byDefault?: string) =>
-  string(`${description} As Go writes durations, e.g. 6h or 1m30s.`, {
+  string(`${description} A Go duration, e.g. 6h or 1m30s.`, {
     pattern: '^([0-9]+(h|m|s))+$',
     ...(byDefault === undefined ? {} : { default: byDefault }),
   });
 
-const spec = object('How to tell that a backup tool restores.', {
-  watch: object('The kind whose objects say that a restore is going on. It need not be installed yet.', {
+const spec = object('How to detect that a backup tool restores.', {
+  watch: object('The kind whose objects announce a restore. It need not be installed yet.', {
     apiGroup: string('The API group.', { minLength: 1 }),
     version: string('The version.', { minLength: 1 }),
     resource: string('The plural, e.g. `restores`.', { minLength: 1 }),
   }),
   namespaces: array(
-    'Trusted namespaces: objects anywhere else open nothing. Empty: the detector is disabled. `*` only with scope SourceNamespace.',
+    'Trusted namespaces. Gatehouse ignores objects in other namespaces. Empty: the detector is disabled. `*` only with scope SourceNamespace.',
     string('A namespace, or `*`.', { minLength: 1 }),
     { maxItems: 64 },
   ),
   phasePath: path('Path of the phase in the object, e.g. `status.phase`.'),
-  activeValues: values('While one of them stands there, objects are being written.'),
-  'settlingValues?': values('The restore goes on, but writes no objects of the backup any more.'),
-  'terminalValues?': values('The restore is over. Absent: at any value that is not named.'),
-  'startPath?': path('Where the time of its start stands (RFC 3339). Absent: its creation.'),
-  'progress?': object('Where the progress stands. When all is written, a first sweep is made.', {
-    donePath: path('How many objects are written.'),
-    totalPath: path('Number of violations.'),
+  activeValues: values('The restore writes objects while the phase has one of these values.'),
+  'settlingValues?': values('The restore still runs, but has finished writing the objects of the backup.'),
+  'terminalValues?': values('The restore is over. Absent: any other value.'),
+  'startPath?': path('Path of the start time (RFC 3339). Absent: the creation time.'),
+  'progress?': object('The progress of the restore. A first sweep starts when all objects are written.', {
+    donePath: path('Path of the number of written objects.'),
+    totalPath: path('Path of the total number of objects.'),
   }),
   'namespaceMappingPath?': path(
-    'Where the object says which namespace becomes which other one: an object of texts.',
+    'Path of an object that maps namespaces of the backup to the namespaces into which they are restored. Its values are strings.',
   ),
   'attributionLabel?': object(
-    'A label that the tool puts on what it restores. Only for reports: anybody can set it.',
+    'A label that the tool sets on restored objects. Used only in reports, because any user can set it.',
     {
       key: string('e.g. `velero.io/restore-name`.', { minLength: 1 }),
       'value?': oneOf(
-        'What the label holds: the name of the source, or that name as Velero shortens it to 63 characters.',
+        'The value of the label: the name of the source, or the name that Velero shortens to 63 characters.',
         ['Name', 'VeleroName'],
         { default: 'Name' },
       ),
@@ -80,7 +80,7 @@ const status = object(
   {
     'observedGeneration?': observedGeneration,
     'conditions?': conditionsSchema(
-      '`Ready` (the spec can be used, and its kind may be read), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `Watching` (the kind is served and its objects are followed)',
+      '`Ready` (the spec is valid, and Gatehouse can read the kind), `Reconciling` (not ready; Gatehouse retries automatically), `Stalled` (not ready; a user must act), `Watching` (the kind is served, and Gatehouse watches its objects)',
     ),
     'active?': integer('Number of restores in progress.', { minimum: 0 }),
   },

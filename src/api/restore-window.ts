@@ -49,7 +49,7 @@ const RESTORE_WINDOW_RULES: readonly ValidationRule[] = [
       '!has(oldSelf.sweep) || !has(oldSelf.sweep.approved) || !oldSelf.sweep.approved || ' +
       '(has(self.sweep) && has(self.sweep.approved) && self.sweep.approved)',
     fieldPath: '.sweep.approved',
-    message: 'an approval of links cannot be taken back',
+    message: 'an approval cannot be undone',
   },
   {
     rule:
@@ -59,7 +59,7 @@ const RESTORE_WINDOW_RULES: readonly ValidationRule[] = [
       `(${RESERVED_GROUP_PREFIXES.map((prefix) => `p.group.startsWith('${prefix}')`).join(' || ')})))`,
     fieldPath: '.principals',
     message:
-      'each has either a user or a group, and names one restorer: name the user or the service accounts that restore',
+      'each must have either a user or a group that identifies one restorer: use the user or the service accounts that restore',
   },
 ];
 
@@ -80,7 +80,7 @@ const source = object('The origin of the window. Absent: a user opened it.', {
     'namespace?': string('Absent for cluster-scoped objects.'),
     name: string('Name.'),
     uid: string('The uid of the object.'),
-    'createdAt?': string('When it was created (RFC 3339): what is older was not written by this restore.'),
+    'createdAt?': string('When it was created (RFC 3339). This restore did not write older objects.'),
   }),
 });
 
@@ -122,7 +122,7 @@ const sweep = object('The sweep after the restore.', {
 });
 
 const restoreWindowSpec = object(
-  'The restore. Later, only `close`, `sweep.approved` and an earlier `expiresAt` can be written.',
+  'The restore. Only `close`, `sweep.approved` and an earlier `expiresAt` can be changed later.',
   {
     'source?': source,
     principals: array(
@@ -216,7 +216,5 @@ export const restoreWindowSchema = object(
 );
 
 export type RestoreWindowSpec = TypeOf<typeof restoreWindowSpec>;
-
 export type RestoreWindowStatus = TypeOf<typeof status>;
-
 export type RestoreWindow = KubeObjectOf<typeof restoreWindowSchema>;

@@ -1,9 +1,6 @@
 /**
- * TypeBox in the dialect of CustomResourceDefinitions (structural OpenAPI v3): one definition gives the TypeScript type and the
- * schema that the API server enforces, so the two cannot disagree.
- *
- * Fields of list items have no default here; their descriptions say what absent means. A list is one value to `kubectl apply`: with a
- * default inside it, kubectl would report an unchanged file as configured each time.
+ * TypeBox for CustomResourceDefinitions: one definition gives the TypeScript type and the schema that the API server enforces.
+ * Fields of list items must not have a default, because kubectl would report an unchanged file as configured.
  */
 import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox';
@@ -46,14 +43,13 @@ export const integer = (description: string, options: NumberOptions = {}) =>
   Type.Integer({ format: 'int32', description, ...options });
 
 type Fields = Readonly<Record<string, TSchema>>;
-/** As in TypeScript, the name of an optional field ends in `?`. */
+/** The name of an optional field ends in `?`. */
 type PropertiesOf<Given extends Fields> = {
   [Key in keyof Given as Key extends `${infer Name}?` ? Name : Key]: Key extends `${string}?`
     ? TOptional<Given[Key]>
     : Given[Key];
 };
 
-/** A rule in CEL that the API server enforces. */
 export interface ValidationRule {
   readonly rule: string;
   /** The field that a violation names, relative to the object that has the rule. */
@@ -76,7 +72,6 @@ export function object<const Given extends Fields>(
   const properties = Object.entries(fields).map(([name, schema]) =>
     name.endsWith('?') ? [name.slice(0, -1), Type.Optional(schema)] : [name, schema],
   );
-  // the same renaming as in the type
   return Type.Object(Object.fromEntries(properties) as PropertiesOf<Given>, { description, ...options });
 }
 
@@ -129,6 +124,9 @@ export const anything = (description: string) =>
 
 export const anyObject = <T extends object>(description: string) =>
   Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, description });
+
+/** A DNS label. */
+export const LABEL = { minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' } as const;
 
 export const FIELD_PATH =
   'A path such as `spec.datacenter`, `spec.disks[*].class` or `metadata.labels["example.com/rack"]`.';

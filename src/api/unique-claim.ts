@@ -34,7 +34,7 @@ const spec = object('The holder and the values.', {
     'When the last write of the holder with these values was admitted, according to the clock of the API server.',
     { format: 'date-time' },
   ),
-  'requests?': array('Admitted writes of the holder that may not be stored yet.', admitted, {
+  'requests?': array('Recently admitted writes of the holder, stored or not.', admitted, {
     maxItems: MAX_REQUESTS,
   }),
 });
@@ -44,6 +44,5 @@ export const uniqueClaimSchema = object(
   { spec },
 );
 
-/** A write of the holder that the API server may not have stored yet. */
 export type AdmittedRequest = TypeOf<typeof admitted>;
 export type UniqueClaim = KubeObjectOf<typeof uniqueClaimSchema>;

@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Ctrl+C ends the process instead. */
 export const NEVER: AbortSignal = new AbortController().signal;
 
-/** @param command appears in the user agent, and so in the audit log of the API server */
+/** @param command for the user agent, which the audit log contains */
 export async function withCluster<T>(
   flags: ClusterFlags,
   command: string,
@@ -56,7 +56,7 @@ async function reach(connection: Connection, command: string, parse: RestOptions
     ...{ server, client: createClient(rest), discovery, version },
     /** By the clock of the API server, which decides when windows and certificates expire. */
     now: serverClock.now,
-    /** How far the local clock is ahead of the API server, in milliseconds; undefined when responses have no date. */
+    /** How far the local clock is ahead of the API server, in milliseconds; undefined without dates in responses. */
     skewMs: serverClock.skewMs,
   };
 }

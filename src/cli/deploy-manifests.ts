@@ -33,7 +33,6 @@ function filesIn(folder: string): readonly string[] {
 
 const SERVED_TIMEOUT_MS = 10_000;
 
-/** The objects in the YAML files of a folder, Namespaces first. */
 export function readManifests(folder: string): readonly KubeObject[] {
   return filesIn(folder)
     .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
@@ -42,7 +41,6 @@ export function readManifests(folder: string): readonly KubeObject[] {
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** The account of `gatehouse serve`, as in `deploy/components/single`. */
 const SINGLE_ACCOUNT = 'gatehouse';
 
 /** `gatehouse serve` needs the permissions of both processes: its account is another subject of each binding. */

@@ -27,7 +27,7 @@ function comment(handlers: readonly CompiledHandler[]): string {
   const reading = handlers.filter(({ reads }) => reads.length > 0);
   const lines = reading.map(({ name, reads, namesReads }) => {
     const kinds = reads.map(groupResourceName).join(', ');
-    return `#   ${name}: ${kinds}${namesReads ? '' : ' (the kinds that it governs, because it has no reads)'}\n`;
+    return `#   ${name}: ${kinds}${namesReads ? '' : ' (the kinds that it governs, because reads is absent)'}\n`;
   });
   return `# Kinds that handlers read; the ClusterRole gatehouse-references aggregates this role:\n${lines.join('')}`;
 }
@@ -75,7 +75,7 @@ export function controllerRoles(
   return [role, binding];
 }
 
-/** The policies of deploy/components/backstop ask for it: without it, the account writes no such objects for controllers. */
+/** deploy/components/backstop requires it for writes of these kinds. */
 const mayOwn = (owns: CompiledController['owns']) => ({
   ...{ apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], verbs: ['write'] },
   resourceNames: owns.map(groupResourceName),

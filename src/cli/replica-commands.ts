@@ -54,7 +54,7 @@ type ProcessName = (typeof PROCESSES)[number];
 export function addProcesses(program: Command): void {
   addProcess(program, 'serve', 'run the webhooks and the controllers in one process', SERVE_HELP);
   addProcess(program, 'webhook', 'run one replica of the webhooks', WEBHOOK_HELP);
-  const description = 'run one replica of the controllers, of which one leads';
+  const description = 'run one replica of the controllers; one replica leads';
   addProcess(program, 'controllers', description, CONTROLLERS_HELP);
 }
 
@@ -88,7 +88,7 @@ async function start<Name extends ProcessName>(
 
 function refusalOf(name: SettingName, process: ProcessName): string {
   const users = PROCESSES.filter((one) => settingsOf(one).has(name)).map((one) => `gatehouse ${one}`);
-  return `--${name} has no effect on gatehouse ${process}, only on ${users.join(' and ')}: remove it`;
+  return `--${name} is a flag of ${users.join(' and ')}, not of gatehouse ${process}: remove it`;
 }
 
 const MANIFESTS_HELP = `
@@ -114,7 +114,7 @@ export function addManifests(program: Command): void {
     .description('print the manifests that policies and handlers need in addition to deploy/ (YAML)')
     .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .option('--vap', 'print what the API server can enforce itself, as ValidatingAdmissionPolicies')
-    .option('--map', 'with --vap: print MutatingAdmissionPolicies too, for Kubernetes 1.36 and later')
+    .option('--map', 'with --vap: also print MutatingAdmissionPolicies, for Kubernetes 1.36 and later')
     .option(
       '--target-version <version>',
       'with --vap: Kubernetes version that enforces them, e.g. 1.34 (default: the newest)',
@@ -163,7 +163,7 @@ function toOption(name: SettingName): Option {
     : new Option(`--${name} [value]`, text).preset(bare);
 }
 
-/** Each component of deploy/ that leaves out a part adds a flag of its own. */
+/** Each component of deploy/ that omits a part adds another flag. */
 const joined = (value: string, previous: string | undefined): string =>
   previous === undefined ? value : `${previous},${value}`;
 

@@ -15,7 +15,6 @@ type Processes = {
   ) => Promise<void>;
 };
 
-/** Each runs until a signal stops the process, and rejects when it cannot start or continue. */
 export const processes: Processes = {
   webhook: runWebhook,
   controllers: (config, options) => runControllers(config, { ...options, statusPage: createStatusPage }),

@@ -40,7 +40,7 @@ function ofWebhook(settings: Settings) {
     scope: get('client-ca-for'),
   });
   if (clients.ca === undefined && (clients.names.length > 0 || clients.scope === 'all'))
-    refuse('--client-names and --client-ca-for have no effect without --client-ca');
+    refuse('--client-names and --client-ca-for require --client-ca');
   return {
     port: get('port'),
     strictPolicies: get('strict-policies'),
@@ -67,7 +67,6 @@ function ofControllers(settings: Settings) {
     namespaceSuffixes: get('serving-cert-namespace-suffixes'),
     shortNames: get('serving-cert-short-names'),
     maxLifetimeMs: get('serving-cert-max-duration'),
-    /** Whether a Service may ask for its cluster IPs. */
     clusterIPs: get('serving-cert-cluster-ips'),
     renewAfter: get('serving-cert-renew-after'),
     onRemoval: get('serving-cert-on-removal'),
@@ -86,7 +85,7 @@ function ofControllers(settings: Settings) {
   for (const suffix of servingCerts.dnsSuffixes)
     if (servingCerts.namespaceSuffixes.has(suffix))
       refuse(
-        `--serving-cert-namespace-suffixes: "${suffix}" is also in --serving-cert-dns-suffixes, for all namespaces`,
+        `--serving-cert-namespace-suffixes: "${suffix}" is in --serving-cert-dns-suffixes already: remove it from one of them`,
       );
   if (ca.nameConstraints && servingCerts.clusterIPs)
     refuse(
@@ -121,7 +120,7 @@ function ofBoth(settings: Settings) {
   return { devUrl, ...ofWebhook(own), ...ofControllers(own) };
 }
 
-/** A command has the flags of the settings that its function gets, and the types keep it from using others. */
+/** A command has the flags of the settings that its function reads. */
 const COMMANDS = {
   webhook: ofWebhook,
   controllers: ofControllers,
@@ -131,7 +130,6 @@ const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS;
 
-/** What every process has in its configuration. */
 export type SharedConfig = ReturnType<typeof everywhere>;
 export type ConfigOf<Name extends CommandName> = Readonly<ReturnType<(typeof COMMANDS)[Name]>>;
 export type WebhookConfig = ConfigOf<'webhook'>;
@@ -156,7 +154,6 @@ export function settingsOf(command: CommandName): ReadonlySet<SettingName> {
 const parse = <Name extends SettingName>(name: Name, text: string | undefined): Value<Name> =>
   (text === undefined ? undefined : SETTINGS[name].parse(text)) as Value<Name>;
 
-/** The configuration of `gatehouse serve`. @throws ConfigError that names every invalid setting */
 export const resolveConfig = (flags: Source, environment: Environment, file: Source = {}): Config =>
   resolveConfigOf('serve', flags, environment, file);
 
@@ -202,6 +199,6 @@ export function resolveConfigOf<Name extends CommandName>(
 const within = (own: string, others: readonly string[]): readonly string[] | undefined =>
   others.length === 0 ? undefined : [...new Set([own, ...others])];
 
-/** The namespace of Gatehouse, for commands that have no flag for it. */
+/** Gatehouse's namespace, for commands without the flag. */
 export const ownNamespace = (environment: Environment = process.env): string =>
   resolveConfigOf('manifests', {}, environment).namespace;

@@ -33,7 +33,7 @@ test('a URL with a password is rejected, and the password is not repeated', () =
   expect(() => parseDevUrl('https://eva:hunter2@laptop:8443')).toThrow(/^(?!.*hunter2).*user or a password/);
 });
 
-test('on a laptop the port is that of the URL, and restarts are fast, unless a flag overrides it', () => {
+test('the URL sets the port, and restarts are fast, unless a flag overrides them', () => {
   const url = { 'dev-url': 'https://laptop:9443' };
   expect(resolveConfig(url, {})).toMatchObject({ port: 9443, operationsPort: 0, drainDelayMs: 1_000 });
   expect(resolveConfig({ ...url, port: '7443' }, { GATEHOUSE_DRAIN_DELAY: '3s' })).toMatchObject({

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 export interface DevUrl {
   /** `https://host:port`, without a path. */
   readonly origin: string;
-  /** A DNS name or an IP address. An IPv6 address has no brackets here. */
+  /** A DNS name or an IP address, without brackets. */
   readonly host: string;
   readonly port: number;
 }

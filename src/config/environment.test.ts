@@ -10,34 +10,28 @@ interface Service {
   readonly ports: readonly { readonly name: string; readonly port: number; readonly protocol: string }[];
 }
 
-const link = (name: string, value: string): readonly [string, string] => [name, value];
 const upper = (name: string) => name.toUpperCase().replaceAll('-', '_');
 
-/**
- * The variables of a Service, as in FromServices of Kubernetes 1.37.
- * @see https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/kubelet/envvars/envvars.go
- */
+/** FromServices of Kubernetes 1.37. @see https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/kubelet/envvars/envvars.go */
 function serviceLinks({ name, ip, ports }: Service): Readonly<Record<string, string>> {
   const prefix = upper(name);
-  const addresses = ports.map(({ port, protocol }) => ({
-    variable: `${prefix}_PORT_${port}_${protocol}`,
-    url: `${protocol.toLowerCase()}://${ip.includes(':') ? `[${ip}]` : ip}:${port}`,
-    port: String(port),
-    protocol: protocol.toLowerCase(),
-  }));
-  const links: readonly (readonly [string, string])[] = [
-    [`${prefix}_SERVICE_HOST`, ip],
-    [`${prefix}_SERVICE_PORT`, addresses[0]?.port ?? ''],
-    ...ports.map((one) => link(`${prefix}_SERVICE_PORT_${upper(one.name)}`, String(one.port))),
-    [`${prefix}_PORT`, addresses[0]?.url ?? ''],
-    ...addresses.flatMap(({ variable, url, port, protocol }) => [
-      link(variable, url),
-      link(`${variable}_PROTO`, protocol),
-      link(`${variable}_PORT`, port),
-      link(`${variable}_ADDR`, ip),
-    ]),
-  ];
-  return Object.fromEntries(links);
+  const urlOf = ({ port, protocol }: Service['ports'][number]) =>
+    `${protocol.toLowerCase()}://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+  const [first] = ports;
+  const links: Record<string, string> = {
+    [`${prefix}_SERVICE_HOST`]: ip,
+    [`${prefix}_SERVICE_PORT`]: String(first?.port),
+    [`${prefix}_PORT`]: first === undefined ? '' : urlOf(first),
+  };
+  for (const one of ports) {
+    const variable = `${prefix}_PORT_${one.port}_${one.protocol}`;
+    links[`${prefix}_SERVICE_PORT_${upper(one.name)}`] = String(one.port);
+    links[variable] = urlOf(one);
+    links[`${variable}_PROTO`] = one.protocol.toLowerCase();
+    links[`${variable}_PORT`] = String(one.port);
+    links[`${variable}_ADDR`] = ip;
+  }
+  return links;
 }
 
 const NAMES = Object.keys(SETTINGS) as readonly SettingName[];
@@ -46,7 +40,7 @@ const words = (setting: string) => ['gatehouse', ...setting.split('-')];
 const starts = (setting: string) => words(setting).map((_, i, all) => all.slice(0, i + 1).join('-'));
 const ends = (setting: string) => words(setting).map((_, i, all) => all.slice(i).join('-'));
 
-/** Other numbers than those of the defaults, too. */
+/** They include numbers that differ from the defaults. */
 const ADDRESSES = [
   { ip: '10.96.0.9', protocol: 'TCP', first: 443 },
   { ip: 'fd00::9', protocol: 'UDP', first: 30_001 },
@@ -75,21 +69,21 @@ test('the log says which variables are ignored, where they come from, and how to
   const ignored: string[] = [];
   resolveConfigOf('serve', {}, LINKS, {}, (message) => ignored.push(message));
   const why =
-    'Kubernetes sets this variable in every pod beside a Service named gatehouse; enableServiceLinks: false in the pod prevents it';
+    'Kubernetes sets this variable in every pod of a namespace with a Service named gatehouse; enableServiceLinks: false in the pod prevents it';
   expect(ignored.toSorted()).toEqual([
     `GATEHOUSE_PORT=tcp://10.96.0.9:443 is not used as --port: ${why}`,
     `GATEHOUSE_SERVICE_PORT=443 is not used as --service-port: ${why}`,
   ]);
 });
 
-test('what the user sets beside such a Service is used, or refused with the place where it works', () => {
+test('a variable of the user next to such a Service is used, or refused with an alternative', () => {
   expect(resolveConfigOf('serve', {}, { ...LINKS, GATEHOUSE_PORT: '9443' }).port).toBe(9_443);
   expect(resolveConfigOf('serve', { 'service-port': '8443' }, LINKS, { port: '9443' })).toMatchObject({
     port: 9_443,
     servicePort: 8_443,
   });
   expect(() => resolveConfigOf('serve', {}, { GATEHOUSE_SERVICE_PORT: '8443' })).toThrow(
-    'GATEHOUSE_SERVICE_PORT cannot set --service-port: Kubernetes sets this variable in every pod beside a Service named ' +
+    'GATEHOUSE_SERVICE_PORT cannot set --service-port: Kubernetes sets this variable in every pod of a namespace with a Service named ' +
       'gatehouse; use the flag, or service-port in the file of --config',
   );
 });

@@ -1,13 +1,7 @@
 /**
- * The environment variables of settings.
- *
- * Kubernetes sets variables for every Service in the namespace of a pod (service links). Their names depend only on the
- * names of Services, so one can be the name of a setting: `GATEHOUSE_PORT` for the Service `gatehouse`, and
- * `GATEHOUSE_OPERATIONS_PORT` for `gatehouse-operations`.
- *
- * Invariant: no service link changes a setting or ends a process. Of all names of service links, only `<SERVICE>_PORT` may
- * be the variable of a setting, because Kubernetes gives it a URL, which no port is. The other values look like those of a
- * user, so a setting with such a name has no variable.
+ * The environment variables of settings. Kubernetes sets variables for every Service in the pod's namespace (service links),
+ * and the Service `gatehouse` sets `GATEHOUSE_PORT`. Invariant: service links never change a setting or end a process. The
+ * value of `<SERVICE>_PORT` is a URL, so it can be ignored. Settings with the names of other service links lack a variable.
  * @see https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
  */
 import type { SettingName } from './settings.ts';
@@ -27,7 +21,7 @@ const SERVICE_LINK =
 
 const nameOf = (setting: string): string => `GATEHOUSE_${setting.toUpperCase().replaceAll('-', '_')}`;
 
-/** Undefined: the setting has no variable, because Kubernetes sets the one of this name. */
+/** Undefined: Kubernetes sets the variable with this name. */
 export function environmentName(setting: SettingName): string | undefined {
   const name = nameOf(setting);
   return SERVICE_LINK.test(name) ? undefined : name;
@@ -36,7 +30,7 @@ export function environmentName(setting: SettingName): string | undefined {
 export function readVariable(setting: SettingName, environment: Environment): Variable {
   const name = nameOf(setting);
   const value = environment[name];
-  // `kubectl set env NAME=`, and a field of the Downward API without a value, leave an empty text.
+  // `kubectl set env NAME=`, and a field of the Downward API without a value, leave an empty string.
   if (value === undefined || value === '') return { kind: 'value', value: undefined };
   const ignored = (service: string): Variable => ({
     kind: 'ignored',
@@ -53,7 +47,7 @@ export function readVariable(setting: SettingName, environment: Environment): Va
 }
 
 const originOf = (service: string): string =>
-  `Kubernetes sets this variable in every pod beside a Service named ${service.toLowerCase().replaceAll('_', '-')}`;
+  `Kubernetes sets this variable in every pod of a namespace with a Service named ${service.toLowerCase().replaceAll('_', '-')}`;
 
 export const hintAt = (value: string): string =>
   isServiceAddress(value)

@@ -1,5 +1,3 @@
-/** Sizes and durations in settings: a number and a unit. */
-
 const BYTES: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 60e3, h: 3_600e3, d: 86_400e3 };
 

@@ -23,12 +23,7 @@ import {
   yesOrNo,
 } from './values.ts';
 
-/**
- * One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY` (environment.ts), or `drain-delay` in the file.
- * @param fallback the default, as written on the command line; undefined: the setting is absent by default
- * @param parse throws an error whose message is a full sentence, when the text is not a valid value
- * @param bare the value of a flag without a value; undefined: the flag requires a value
- */
+/** @param bare the value of a flag without a value; undefined: the flag requires a value */
 const setting = <T, Default extends string | undefined>(
   description: string,
   fallback: Default,
@@ -36,7 +31,6 @@ const setting = <T, Default extends string | undefined>(
   bare?: string,
 ) => ({ description, default: fallback, bare, parse });
 
-/** A flag without a value means true. */
 const flag = (description: string) => setting(description, 'false', yesOrNo, 'true');
 
 export const SETTINGS = {
@@ -152,7 +146,7 @@ export const SETTINGS = {
     renewalPoint,
   ),
   'serving-cert-on-removal': setting(
-    'what happens to the Secret when a Service no longer requests it: retain or delete',
+    'what happens to the Secret after the Service stops requesting it: retain or delete',
     'retain',
     choice(['retain', 'delete']),
   ),

@@ -76,7 +76,7 @@ test.each([
   expect(resolve).toThrow(message);
 });
 
-test('every problem is reported at once', () => {
+test('an error lists all problems', () => {
   const environment = { ...COLLECTOR, OTEL_BSP_SCHEDULE_DELAY: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
   expect(() => resolveTracing(environment)).toThrow(/grpc[^]*OTEL_BSP_SCHEDULE_DELAY/);
 });

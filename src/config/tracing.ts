@@ -5,7 +5,7 @@ import { count } from './values.ts';
 const ENDPOINT_OF_ALL_SIGNALS = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
 const DEFAULT_URL = 'http://localhost:4318/v1/traces';
-/** Half the default of the standard: at its end, the process must not wait longer for its last spans. */
+/** Half of the standard's default: the process must not wait longer for its last spans. */
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 /** Undefined when tracing is off. @throws ConfigError that names every variable with an unsupported value */
@@ -17,7 +17,6 @@ export function resolveTracing(environment: Readonly<Record<string, string | und
   if (![ENDPOINT, ENDPOINT_OF_ALL_SIGNALS, 'OTEL_TRACES_EXPORTER'].some(isSet)) return undefined;
 
   const problems: string[] = [];
-  /** Parses the first variable that is set. */
   const read = <T>(names: readonly string[], fallback: T, parse: (text: string, name: string) => T): T => {
     const name = names.find(isSet);
     if (name === undefined) return fallback;
@@ -91,7 +90,7 @@ function samplerOf(text: string, ratio: () => number): Sampler {
       return { kind: 'ratio', ratio: ratio(), parentBased };
     default:
       throw new Error(
-        `"${text}" is not one of always_on, always_off, traceidratio, each also with the prefix parentbased_`,
+        `"${text}" is not one of always_on, always_off, traceidratio, with or without the prefix parentbased_`,
       );
   }
 }

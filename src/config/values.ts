@@ -71,10 +71,7 @@ export function dnsLabel(value: string): string {
 
 export const namespaceNames = (value: string): readonly string[] => [...new Set(listOf(value).map(dnsLabel))];
 
-/**
- * At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. Names with
- * the label `svc` are those of Services, so no Service may ask for one in a suffix.
- */
+/** With a single label, a Service could request another Service's short name `<service>.<namespace>`. */
 export function dnsSuffixes(value: string): readonly string[] {
   const suffixes = listOf(value);
   for (const suffix of suffixes) {
@@ -88,10 +85,7 @@ export function dnsSuffixes(value: string): readonly string[] {
   return suffixes;
 }
 
-/**
- * `namespace=suffix` pairs, as a map from each suffix to its namespace. A namespace may have several suffixes, but no two
- * namespaces share one: each could then get the names of the other.
- */
+/** Maps each suffix to its namespace. Two namespaces must not share a suffix: each could request the other's names. */
 export function namespaceSuffixes(value: string): ReadonlyMap<string, string> {
   const owners = new Map<string, string>();
   for (const pair of listOf(value)) {
@@ -128,7 +122,6 @@ export function caLifetime(value: string): number {
   return ms;
 }
 
-/** The same range as in the annotation of a Service. */
 export function certLifetime(value: string): number {
   const ms = parseDuration(value);
   if (ms < 3_600_000 || ms > 365 * 86_400_000)

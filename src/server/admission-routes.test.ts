@@ -6,7 +6,7 @@ const unexpected = (error: unknown) => {
   throw error;
 };
 
-/** A batch whose turns of the event loop end when the test says so. Each decision takes `decisionMs`. */
+/** A batch in an event loop that the test controls. */
 function setUp(decisionMs = 0) {
   const log: string[] = [];
   const ends: (() => void)[] = [];
@@ -58,14 +58,6 @@ describe('createBatch', () => {
     expect(log).toHaveLength(64);
     endTurn();
     expect(log).toHaveLength(66);
-  });
-
-  it('sends nothing for a decision that takes longer', () => {
-    const { batch, add, endTurn, log } = setUp();
-    batch({ decide: () => undefined, fail: unexpected });
-    add('a');
-    endTurn();
-    expect(log).toEqual(['decide a', 'send a']);
   });
 
   it('goes on with the other requests when one cannot be decided or answered', () => {

@@ -50,7 +50,7 @@ type Decide = (
 export type PathVerdict = 'known' | 'unknown' | 'unread';
 
 export interface AdmissionRoutesOptions {
-  /** Judges the token of a path; empty: the path has none. Undefined: paths have no tokens. */
+  /** The token is empty for a path without one. Undefined: paths are without tokens. */
   readonly judgePath?: ((token: string) => PathVerdict) | undefined;
   readonly mutate: Decide;
   readonly validate: Decide;
@@ -161,7 +161,7 @@ const refuseUnknownPaths =
 type UnreadReview = Pick<PendingReview, 'webhook' | 'entry' | 'started'> &
   Extract<ReadReview, { kind: 'unreadable' }>;
 
-/** Refuses a review that is too large or malformed: an HTTP error would store the object under `failurePolicy: Ignore`. */
+/** Not with an HTTP error, which would store the object under `failurePolicy: Ignore`. */
 function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOptions): Answer {
   const { webhook, entry, started, uid, problem } = unread;
   const seconds = (performance.now() - started) / 1_000;
@@ -170,7 +170,7 @@ function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOpt
   return { code: 200, body: JSON.stringify(toRefusal(uid, problem)) };
 }
 
-/** Requesters can exceed their share on purpose: under `failurePolicy: Ignore`, an HTTP error would store the object. */
+/** Requesters can exceed their share deliberately, so an HTTP error must not bypass `failurePolicy: Ignore` either. */
 function refuseOverloaded(review: PendingReview, why: Overload): Answer {
   const message = overloadMessage(why);
   return failsOpen(review.entry) ? toAnswer(review, { kind: 'retry', message }) : busy(message);
@@ -215,7 +215,7 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
   return answer;
 }
 
-/** Refuses: requesters can provoke errors, and under `failurePolicy: Ignore` an HTTP error would store the object. */
+/** Refuses the request, because requesters can provoke errors: see {@link refuseUnread}. */
 function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptions): Answer {
   const seconds = measure(review, 'error', options);
   options.log.error({ ...toLogFields(review, 'error', seconds), err }, 'admission');
@@ -255,7 +255,7 @@ const BATCH_MS = 1;
 
 export const doAtOnce = ({ decide, fail }: Work): void => attempt(() => decide()?.(), fail);
 
-/** Decides what arrives in one turn together, and then sends: sockets between decisions cost a quarter more CPU time. */
+/** Decides all reviews of one turn before it sends answers: alternating costs a quarter more CPU time. */
 export function createBatch(
   atEndOfTurn: (callback: () => void) => void = setImmediate,
   now = () => performance.now(),

@@ -1,4 +1,4 @@
-/** Responses to the API server. The body is always JSON, also for errors. */
+/** Responses to the API server, always JSON. */
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
 import type { FastifyReply, RouteGenericInterface } from 'fastify';

@@ -1,4 +1,4 @@
-/** Conversion has its own limits: a failing conversion webhook breaks every read of a kind, and has no failurePolicy. */
+/** Conversions have separate limits: a failing conversion webhook breaks every read of a kind, without a failurePolicy. */
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
 
@@ -35,7 +35,7 @@ interface ConvertRoute {
 type ConvertRequest = FastifyRequest<ConvertRoute, Server>;
 type Convert = (request: ConvertRequest, reply: Reply) => Promise<Reply>;
 
-/** Delays other work on the event loop no longer than a garbage collection does. */
+/** About as long as a garbage collection. */
 const SLICE_MS = 10;
 const MAX_CONCURRENT = 64;
 const SMALL_BODY_BYTES = 64 * 1024;
@@ -86,7 +86,7 @@ function refuseTooMuch(bodyLimit: number) {
     }
     if (isLarge && bytes.take(who, length) !== undefined) {
       conversions.giveBack(who, 1);
-      void send(reply, busy('this replica has no memory for another large list: retry later'));
+      void send(reply, busy('this replica lacks memory for another large list: retry later'));
       return;
     }
     reply.raw.once('close', () => {

@@ -34,13 +34,6 @@ test('a check that throws fails', async () => {
   expect((await get('/readyz', { stores })).statusCode).toBe(500);
 });
 
-test('/metrics is in the Prometheus format', async () => {
-  const { statusCode, type, body } = await get('/metrics');
-  expect(statusCode).toBe(200);
-  expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
-  expect(body).toContain('gatehouse_rejected_requests_total{code="404"} 1\n');
-});
-
 test('any other path is not found', async () => {
   expect((await get('/validate/x')).statusCode).toBe(404);
 });

@@ -41,7 +41,7 @@ export function buildOperationsServer(
     keepAliveTimeout: limits.idleMs,
     connectionTimeout: limits.stalledMs,
   });
-  // Clients of this port send requests at once: over the limit, the oldest unfinished request gives way.
+  // Above the limit, the oldest unfinished request is cut off.
   limitConnections(app.server, limits.connections, 0, () => undefined);
   app.removeAllContentTypeParsers(); // only the form of the status page has a body
   for (const [path, checks] of [
@@ -84,7 +84,7 @@ export function untilPassed(check: HealthCheck): HealthCheck {
   };
 }
 
-/** The format is that of the API server's own endpoints: one line per check, `[+]name ok` or `[-]name failed: why`. */
+/** The API server's format: one line per check, `[+]name ok` or `[-]name failed: why`. */
 function runChecks(checks: HealthChecks, excluded: readonly string[] = []) {
   const included = Object.entries(checks).filter(([name]) => !excluded.includes(name));
   const lines = included.map(([name, check]) => {

@@ -1,21 +1,8 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import { groupResourceName } from '../json/kube-object.ts';
+import type { Attributes, Span, Tracing } from '../tracing/tracing.ts';
 import type { PendingReview } from './admission-log.ts';
 
-type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
-
-interface ServerSpan {
-  /** Runs `work`. Spans that it starts, now or later, are children of this span. */
-  readonly run: <T>(work: () => T) => T;
-  /** @param failure one word: why there is no decision */
-  readonly end: (attributes: Attributes, failure?: string) => void;
-}
-
-export interface ServerTracing {
-  readonly server: (name: string, headers: IncomingHttpHeaders, attributes: Attributes) => ServerSpan;
-  readonly note: (attributes: Attributes) => void;
-}
+export type ServerTracing = Pick<Tracing, 'server' | 'note'>;
 
 /** @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/ */
 export const httpAttributes = (route: string): Attributes => ({
@@ -24,7 +11,7 @@ export const httpAttributes = (route: string): Attributes => ({
   'url.scheme': 'https',
 });
 
-export function endAnswered(span: ServerSpan, status: number, failure?: string): void {
+export function endAnswered(span: Span, status: number, failure?: string): void {
   span.end({ 'http.response.status_code': status }, failure ?? (status >= 500 ? String(status) : undefined));
 }
 

@@ -44,7 +44,7 @@ export const WEBHOOK_LIMITS = {
   /** A connection ends with its first response after this time, or up to twice this time: new replicas get requests. */
   lifetimeMs: 300_000,
   lingerMs: 5_000,
-  /** The API server writes a request at once. A slower client may hold the connection on purpose. */
+  /** The API server writes a request immediately. A slower client may hold the connection deliberately. */
   slowAfterMs: 5_000,
   /** For open requests when the server closes. The API server waits 30 s at most, the maximum of `timeoutSeconds`. */
   closeMs: 30_000,
@@ -64,7 +64,7 @@ export function buildWebhookServer(
     logger: false,
     https: {
       ...secureOptions(certificate, clients?.trust().ca),
-      // `clients` checks the certificate: conversions may not need one.
+      // `clients` checks the certificate, which is optional for conversions.
       ...(clients === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,

@@ -1,4 +1,4 @@
-/** Tracing with OpenTelemetry. Registers nothing globally: handlers of users may use the same packages separately. */
+/** Tracing with OpenTelemetry, without global registration: users' handlers can use the same packages separately. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -70,7 +70,7 @@ export function createExport(
   });
 }
 
-/** The active span. After its end, code that it started no longer belongs to it. */
+/** After its end, later work is not its child. */
 interface ActiveSpan {
   readonly context: Context;
   readonly span: OtelSpan;
@@ -99,7 +99,25 @@ export function createTracing(
   };
   const begin = (name: string, kind: SpanKind, attributes: Attributes, parent: Context): Span => {
     const span = tracer.startSpan(name, { kind, attributes: defined(attributes) }, parent);
-    return spanOf({ span, context: trace.setSpan(parent, span), ended: false }, propagator, active);
+    const own: ActiveSpan = { span, context: trace.setSpan(parent, span), ended: false };
+    return {
+      run: (work) => active.run(own, work),
+      get headers() {
+        const carrier: Record<string, string> = {};
+        propagator.inject(own.context, carrier, defaultTextMapSetter);
+        return carrier;
+      },
+      end: (found = {}, failure) => {
+        if (own.ended) return;
+        own.ended = true;
+        span.setAttributes(defined(found));
+        if (failure !== undefined) {
+          span.setAttribute('error.type', failure);
+          span.setStatus({ code: SpanStatusCode.ERROR });
+        }
+        span.end();
+      },
+    };
   };
 
   return {
@@ -139,31 +157,6 @@ export function createTracing(
   };
 }
 
-function spanOf(
-  own: ActiveSpan,
-  propagator: W3CTraceContextPropagator,
-  active: AsyncLocalStorage<ActiveSpan>,
-): Span {
-  return {
-    run: (work) => active.run(own, work),
-    get headers() {
-      const carrier: Record<string, string> = {};
-      propagator.inject(own.context, carrier, defaultTextMapSetter);
-      return carrier;
-    },
-    end: (found = {}, failure) => {
-      if (own.ended) return;
-      own.ended = true;
-      own.span.setAttributes(defined(found));
-      if (failure !== undefined) {
-        own.span.setAttribute('error.type', failure);
-        own.span.setStatus({ code: SpanStatusCode.ERROR });
-      }
-      own.span.end();
-    },
-  };
-}
-
 function exemplarOf(active: ActiveSpan | undefined): Exemplar | undefined {
   const found = active?.span.spanContext();
   if (found === undefined || !isSpanContextValid(found)) return undefined;
@@ -186,7 +179,6 @@ const defined = (attributes: Attributes): Record<string, string | number | boole
     Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
 
-/** A collector may be down for a while, and spans arrive all the time. */
 const LOG_EVERY_MS = 60_000;
 
 /** Logs how many spans are lost, at most once a minute, and when the exporter works again. @param now in milliseconds */

@@ -1,4 +1,4 @@
-/** Each traced folder declares the part that it uses. OpenTelemetry's SDK is loaded only when tracing is configured. */
+/** Without OpenTelemetry's SDK, which is loaded only when tracing is configured. */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -14,7 +14,7 @@ export interface Span {
 export interface Tracing {
   /** Work for an incoming request. It continues the trace in the headers. */
   readonly server: (name: string, headers: IncomingHeaders, attributes: Attributes) => Span;
-  /** A request to another service. Undefined outside a span: watches and lease renewals get no traces of their own. */
+  /** A request to another service. Undefined outside a span: watches and lease renewals are not traced. */
   readonly client: (name: string, attributes: Attributes) => Span | undefined;
   /** Internal work, as a child of the active span or as a new trace. Records the name of an error and rethrows it. */
   readonly work: <T>(name: string, attributes: Attributes, work: () => Promise<T>) => Promise<T>;

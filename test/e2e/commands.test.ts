@@ -235,7 +235,7 @@ describe('gatehouse restore', () => {
     });
 
     const refused = await restoreAs('admin', 'approve', 'drill');
-    expect(refused.stderr).toContain('"drill" needs no approval: it links lost owners without approval');
+    expect(refused.stderr).toContain('"drill" cannot be approved: it links lost owners without approval');
     expect(refused.code).toBe(1);
     const missing = await restoreAs('admin', 'status', 'nothing');
     expect(missing.stderr).toContain('RestoreWindow "nothing" does not exist');

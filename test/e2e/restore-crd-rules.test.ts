@@ -44,7 +44,7 @@ test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']
     'can withdraw an approval',
     { sweep: { requireApprovalToLink: true, approved: true } },
     { sweep: { requireApprovalToLink: true, approved: false } },
-    /spec\.sweep\.approved: .*an approval of links cannot be taken back/,
+    /spec\.sweep\.approved: .*an approval cannot be undone/,
   ],
 ])('no window %s', async (what, before, after, why) => {
   const name = what.replaceAll(' ', '-');
@@ -60,7 +60,7 @@ test.each([
   ['a user and a group in one principal', [{ user: 'jane', group: 'restorers' }]],
 ])('no window can be for %s', async (_who, principals) => {
   const opening = cluster.admin.create(RESTORE_WINDOWS, window('wide', { principals }));
-  await expect(opening).rejects.toThrow(/spec\.principals: .*each has either a user or a group/);
+  await expect(opening).rejects.toThrow(/spec\.principals: .*each must have either a user or a group/);
 });
 
 test('a window can be for the service accounts of a namespace', async () => {

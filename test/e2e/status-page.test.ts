@@ -78,7 +78,7 @@ test('a viewer without a token sees a form, and nothing of the cluster', async (
 
 test('a viewer without permission sees their user name, and the role that is missing', async () => {
   const { body } = await seen(await tokenFor(cluster, 'stranger'), 403);
-  expect(body).toContain(`system:serviceaccount:${VIEWERS}:stranger may not look`);
+  expect(body).toContain(`system:serviceaccount:${VIEWERS}:stranger lacks permission to view this page`);
   expect(body).toContain('gatehouse-status-viewer');
 });
 
@@ -93,7 +93,7 @@ test('a viewer with permission sees the content of gatehouse status, with a toke
     expect(body).toMatch(/Generation [0-9a-f]{8} · active/);
     expect(body).toContain('<th scope="row" role="rowheader">servers</th>');
     expect(body).not.toContain('PRIVATE KEY');
-    expect(body).not.toContain('no permission to read');
+    expect(body).not.toContain('permission to read');
   }
 });
 

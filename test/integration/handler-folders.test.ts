@@ -151,7 +151,7 @@ describe('gatehouse manifests', () => {
     );
     const { out } = await manifests(folder);
     expect(out).toContain(
-      '#   racks: racks.infra.example.com (the kinds that it governs, because it has no reads)\n',
+      '#   racks: racks.infra.example.com (the kinds that it governs, because reads is absent)\n',
     );
     expect(out).not.toContain('pods');
     expect(parseDocument(out).toJS()).toEqual({

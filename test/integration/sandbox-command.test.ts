@@ -147,7 +147,7 @@ describe('gatehouse sandbox', { concurrent: false }, () => {
     write('second');
     await eventually('the second refusal', async () => (await refusal()).includes('second'));
     writeFileSync(join(handlers, 'names.ts'), 'export default 1;');
-    await eventually('a complaint', () => output(program).includes('The former handlers stay: '));
+    await eventually('a complaint', () => output(program).includes('The previous handlers remain active: '));
     expect(await refusal()).toContain('second');
     await interrupt(program);
   });

@@ -40,12 +40,12 @@ test.each([
   ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
   [
     'webhook --lease-duration 5s',
-    '--lease-duration has no effect on gatehouse webhook, only on gatehouse controllers and gatehouse serve: remove it',
+    '--lease-duration is a flag of gatehouse controllers and gatehouse serve, not of gatehouse webhook: remove it',
     'gatehouse webhook',
   ],
   [
     'webhook --dev-url https://192.0.2.10:8443',
-    '--dev-url has no effect on gatehouse webhook, only on gatehouse serve: remove it',
+    '--dev-url is a flag of gatehouse serve, not of gatehouse webhook: remove it',
     'gatehouse webhook',
   ],
   ['manifests', 'nothing to print: use --handlers <folder> or -p <policies>', 'gatehouse manifests'],

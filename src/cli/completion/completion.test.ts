@@ -43,7 +43,7 @@ test('bash offers the values of a flag in all its forms, and files where any val
   expect(offered('restore', 'status', '--output', 'j')).toEqual(['json']);
   expect(offered('status', '--output', '=')).toEqual(['table', 'json']);
   expect(offered('status', '--output', '=', 'ta')).toEqual(['table']);
-  expect(offered('status', '--kubeconfig', '')).toEqual([]); // then bash completes names of files
+  expect(offered('status', '--kubeconfig', '')).toEqual([]); // then bash completes file names
 });
 
 test('zsh and fish show the descriptions, with quotes escaped', () => {

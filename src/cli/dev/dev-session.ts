@@ -174,7 +174,7 @@ async function checkReachable(
     if (result.kind === 'unread' && result.reason === 'Forbidden') {
       log.warn(
         { url },
-        'cannot check whether the API server reaches this machine: no permission to create RestoreWindows as a dry run',
+        'cannot check whether the API server reaches this machine: this user lacks permission to create RestoreWindows',
       );
       return;
     }

@@ -16,7 +16,10 @@ const addCommand = (program: Command, name: string): Command =>
 export function addDoctor(program: Command): void {
   addCommand(program, 'doctor')
     .description('find common problems of Gatehouse in a cluster; read-only')
-    .option('--service-account <name>', 'ServiceAccount of Gatehouse; by default, those of its Deployments')
+    .option(
+      '--service-account <name>',
+      'ServiceAccount of Gatehouse (default: the accounts of its Deployments)',
+    )
     .addOption(outputOption())
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: DoctorFlags) => {
@@ -34,7 +37,7 @@ Examples:
 The command uses the permissions of the kubeconfig user. A check without sufficient permissions is "unknown" and names the
 missing permission. Every check: ${docsUrl('status.md')}
 
-Exit code: 0 no problem found, 1 problems found, checks that could not be made or no connection to the cluster, 2 wrong usage.`;
+Exit code: 0 no problem found, 1 problems found, failed checks or no connection to the cluster, 2 wrong usage.`;
 
 export function addStatus(program: Command): void {
   addCommand(program, 'status')

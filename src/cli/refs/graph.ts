@@ -12,6 +12,7 @@ import {
   type ObjectRef,
   objectKey,
 } from '../../json/kube-object.ts';
+import { compareText } from '../../json/objects.ts';
 import { escapeControls, printable } from '../../json/printable.ts';
 import { paint, type Cell } from '../terminal/output.ts';
 
@@ -51,7 +52,7 @@ export function createGraph(
   const byKind = new Map(kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
   return {
     ...{ kinds, gaps },
-    /** Undefined: the kind of the object could not be read, so whether it exists is not known. */
+    /** Undefined: its kind could not be read. */
     exists: (object: ObjectRef): boolean | undefined =>
       known.has(targetKey(object)) || (gaps.some((gap) => isIn(gap, object)) ? undefined : false),
     isFormer: ({ to, uid }: Link): boolean => {
@@ -113,7 +114,6 @@ function policyLinks(
     );
 }
 
-/** Owners of kinds that are not read are left out. */
 function ownerLinks(
   from: ObjectRef,
   { metadata = {} }: KubeObject,
@@ -135,19 +135,18 @@ interface Branch {
   readonly links: readonly Link[];
   /** `missing` and `former` do not exist, and another object has the name of a former one; `unknown`: not readable. */
   readonly state: 'exists' | 'missing' | 'former' | 'unknown';
-  /** The fields name an earlier object, with another uid than the object that has the name now. */
+  /** The fields reference an earlier object with the same name and another uid. */
   readonly isFormer: boolean;
-  /** Why there is nothing below, although there may be: it is above in the tree, or the tree ends at this depth. */
+  /** Why `below` is empty: the object is above in the tree, or the tree ends at this depth. */
   readonly end: 'cycle' | 'depth' | undefined;
   readonly below: readonly Branch[];
 }
 
 type Tree = Omit<ReturnType<typeof walk>, 'cut'>;
 
-/** No more objects are shown, so that a wide graph ends. */
+/** The limit of shown objects. */
 export const MOST_BRANCHES = 10_000;
 
-/** @param depth of the tree in both directions, at least 1 */
 export function walk(graph: RefsGraph, object: ObjectRef, depth: number) {
   const budget = { left: MOST_BRANCHES };
   const inDirection = (direction: Direction) =>
@@ -159,8 +158,6 @@ export function walk(graph: RefsGraph, object: ObjectRef, depth: number) {
 
 const bySource = (left: Link, right: Link): number =>
   compareText(targetKey(left.from), targetKey(right.from)) || compareText(left.field, right.field);
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 function branches(
   graph: RefsGraph,
@@ -185,7 +182,7 @@ function branches(
     const exists = graph.exists(other);
     const named = exists === undefined ? 'unknown' : exists ? 'exists' : 'missing';
     const state = isFormer && direction === 'refersTo' ? 'former' : named;
-    // What the object with this name refers to now is no matter of the former one.
+    // The references of the object with this name do not belong to the former one.
     const hasMore = !isFormer && (direction === 'refersTo' ? graph.from(other) : graph.to(other)).length > 0;
     const end = !isFormer && above.includes(key) ? 'cycle' : depth <= 1 && hasMore ? 'depth' : undefined;
     const below =
@@ -196,7 +193,6 @@ function branches(
   });
 }
 
-/** `servers.infra.example.com shop/web` */
 const nameOf = (object: ObjectRef): string => `${groupResourceName(object)} ${objectKey(object)}`;
 
 function describeLink({ field, by, uid = '' }: Link, isFormer: boolean): string {

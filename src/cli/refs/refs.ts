@@ -97,12 +97,12 @@ function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds 
   const names = (found.length > 1 ? found : kinds).map(groupResourceName).sort().join(', ');
   if (only === undefined)
     throw new UnusableInput(`no reference connects the kind "${kindName}", only ${names}`);
-  if (found.length > 1) throw new UnusableInput(`"${kindName}" is one of ${names}: write the group, too`);
+  if (found.length > 1) throw new UnusableInput(`"${kindName}" is ambiguous: write one of ${names}`);
   const { group, resource, namespaced } = only;
   return { group, resource, name, namespace: namespaced ? namespace : undefined };
 }
 
-/** As in kubectl: the plural or the kind, alone or with the group. A full name precedes a short name of another kind. */
+/** Like kubectl: the plural or the kind, with or without the group. */
 const isNamed = ({ group, resource, kind }: ReadKind, name: string): boolean =>
   [resource, kind.toLowerCase(), `${resource}.${group}`, `${kind.toLowerCase()}.${group}`].includes(name);
 
@@ -127,7 +127,7 @@ const readClusterGraph = (flags: RefsFlags): Promise<Loaded> =>
   );
 
 interface Scope {
-  /** Read this one if the user may not read all namespaces. */
+  /** Only this one is read if the user lacks permission to read all. */
   readonly namespace: string;
   readonly notes: string[];
 }
@@ -222,7 +222,6 @@ interface Loaded {
   readonly notes: string[];
 }
 
-/** The namespace of Gatehouse decides only what policies may govern there: nothing. */
 const OWN_NAMESPACE = 'gatehouse-system';
 
 function connecting(policies: readonly CompiledPolicy[]): readonly CompiledPolicy[] {

@@ -75,7 +75,7 @@ function createMeter(limits: BackupLimits) {
 
 async function readArchive(path: string, collector: BackupCollector, limits: BackupLimits): Promise<void> {
   const meter = createMeter(limits);
-  // Counts before the parser: it keeps the extended header of an entry in memory, whatever its size.
+  // Counts before the parser, which keeps extended headers of any size in memory.
   const counted = new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
       try {
@@ -160,7 +160,6 @@ function candidates(folder: string): readonly FoundBackup[] {
   });
 }
 
-/** @throws UnusableBackup that names the path */
 function reading<T>(path: string, read: () => T): T {
   try {
     return read();
@@ -169,7 +168,7 @@ function reading<T>(path: string, read: () => T): T {
   }
 }
 
-/** A backup that is being written or deleted lacks one of its files, or is in another phase. */
+/** Empty while a backup is being written or deleted. */
 function ofVelero(folder: string, name: string): readonly FoundBackup[] {
   const path = join(folder, `${name}.tar.gz`);
   const index = join(folder, INDEX);

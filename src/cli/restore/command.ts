@@ -93,7 +93,7 @@ function addRehearse(restore: Command): void {
     )
     .option(
       '-p, --policies <paths...>',
-      'AdmissionPolicies and RestoreDetectors (default: those of the backup)',
+      'AdmissionPolicies and RestoreDetectors (default: the ones in the backup)',
     )
     .option(
       '--policies-from-cluster',
@@ -110,7 +110,7 @@ function addRehearse(restore: Command): void {
     )
     .option(
       '--target-version <version>',
-      'Kubernetes version of the target, e.g. 1.34 (default: that of --against, else the newest)',
+      'Kubernetes version of the target, e.g. 1.34 (default: the version of --against, else the newest)',
     )
     .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
     .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)');
@@ -123,17 +123,15 @@ function addRehearse(restore: Command): void {
     .option('--no-window', 'rehearse a restore for which no RestoreWindow opens')
     .addOption(reportOption())
     .action(async (path: string | undefined, flags: RehearseFlags) => {
-      const [{ rehearse: work }, { explained }] = await Promise.all([
-        import('./rehearse/rehearse.ts'),
-        import('./restore.ts'),
-      ]);
+      const { rehearse: work } = await import('./rehearse/rehearse.ts');
+      const { explained } = await import('./restore.ts');
       process.exit(await explained('rehearse', 2, () => work(path, flags)));
     });
 }
 
 const addSelection = (command: Command): Command =>
   command
-    .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list)
+    .option('--include-namespaces <names>', "namespaces to restore, in Velero's syntax (default: all)", list)
     .option('--exclude-namespaces <names>', 'namespaces not to restore', list)
     .option('--include-resources <names>', 'resources to restore, e.g. pods,servers.infra.example.com', list)
     .option('--exclude-resources <names>', 'resources not to restore', list)
@@ -143,7 +141,7 @@ const addSelection = (command: Command): Command =>
     )
     .option('--no-include-cluster-resources', 'restore no cluster-scoped objects')
     .option('-l, --selector <labels>', 'restore only objects with these labels, e.g. app=shop')
-    .option('--namespace-mappings <pairs>', 'from:to, as in Velero', list, [])
+    .option('--namespace-mappings <pairs>', "from:to, in Velero's syntax", list, [])
     .addOption(
       new Option('--existing-resource-policy <policy>', 'what Velero does with existing objects')
         .choices(['none', 'update'])

@@ -5,24 +5,7 @@ import { newWindow, WrongUsage, type OpenFlags } from './new-window.ts';
 const NOW = new Date('2026-11-21T23:44:57.250Z');
 const VELERO = 'system:serviceaccount:velero:velero';
 
-const flags = (change: Partial<OpenFlags> = {}): OpenFlags => ({
-  user: [VELERO],
-  group: [],
-  namespace: [],
-  operation: [],
-  for: '2h',
-  ...change,
-});
-
-function problemsOf(change: Partial<OpenFlags>): readonly string[] {
-  try {
-    newWindow('drill', flags(change), NOW);
-    return [];
-  } catch (error) {
-    if (error instanceof WrongUsage) return error.message.split('\n');
-    throw error;
-  }
-}
+const flags = (change: Partial<OpenFlags>): OpenFlags => ({ user: [VELERO], for: '2h', ...change });
 
 test('repeated flags are deduplicated', () => {
   const { spec } = newWindow(
@@ -47,16 +30,20 @@ test('repeated flags are deduplicated', () => {
 });
 
 test.each([
-  ['no principal is given', { user: [] }, ['name the user that restores: --user system:serviceaccount:']],
-  ['the group is all', { group: ['system:authenticated'] }, ['--group: system:authenticated is not one']],
-  ['an operation cannot be deferred', { operation: ['create'] }, ['--operation create: only CREATE, UPDATE']],
-  ['the duration is invalid', { for: 'soon' }, ['--for soon: must be a duration']],
-  ['the duration is zero', { for: '0s' }, ['--for 0s: must be a duration']],
-  ['the duration is too long', { for: '25h' }, ['--for 25h: must not exceed 24h']],
-  ['a namespace is empty', { namespace: [''] }, ['--namespace must not be empty']],
-  ['several flags are wrong', { user: [], for: '2d' }, ['name the user that restores', '--for 2d: must']],
-])('it is wrong usage when %s', (_when, change, beginnings) => {
-  const problems = problemsOf(change);
-  expect(problems).toHaveLength(beginnings.length);
-  for (const [index, beginning] of beginnings.entries()) expect(problems[index]).toContain(beginning);
+  ['no principal is given', { user: [] }, /^name the user that restores: --user system:serviceaccount:.*$/],
+  ['the group is all', { group: ['system:authenticated'] }, /^--group: system:authenticated is not one.*$/],
+  [
+    'an operation cannot be deferred',
+    { operation: ['create'] },
+    /^--operation create: only CREATE, UPDATE.*$/,
+  ],
+  ['the duration is invalid', { for: 'soon' }, /^--for soon: must be a duration.*$/],
+  ['the duration is zero', { for: '0s' }, /^--for 0s: must be a duration.*$/],
+  ['the duration is too long', { for: '25h' }, /^--for 25h: must not exceed 24h$/],
+  ['a namespace is empty', { namespace: [''] }, /^--namespace must not be empty.*$/],
+  ['several flags are wrong', { user: [], for: '2d' }, /^name the user that restores.*\n--for 2d: must.*$/],
+])('it is wrong usage when %s', (_when, change, message) => {
+  const open = () => newWindow('drill', flags(change), NOW);
+  expect(open).toThrow(WrongUsage);
+  expect(open).toThrow(message);
 });

@@ -75,7 +75,7 @@ function durationProblems(text: string): readonly string[] {
   return ms > MAX_WINDOW_MS ? [`--for ${text}: must not exceed 24h`] : [];
 }
 
-/** Flags have no index: strip `[n]`. */
+/** Strips `[n]`: flags lack an index. */
 const withoutIndex = (problem: string): string => problem.replace(/^(--\w+)\[\d+\]/, '$1');
 
 const isOperation = (text: string): text is Operation => OPERATIONS.some((one) => one === text);

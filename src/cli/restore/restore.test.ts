@@ -24,7 +24,7 @@ test.each([
   expect(hintFor(refusal(method, path, code, reason, message))).toContain(hint);
 });
 
-test('a refusal by Gatehouse gets no hint: its message says what to do', () => {
+test('a refusal by Gatehouse is shown without a hint: its message is sufficient', () => {
   const message = 'admission webhook "…" denied the request: ask for the verb "open"';
   expect(hintFor(refusal('POST', WINDOWS, 403, 'Forbidden', message))).toBeUndefined();
   expect(hintFor(new Error('no cluster'))).toBeUndefined();

@@ -105,7 +105,7 @@ export const approveWindow = (name: string, flags: ClusterFlags): Promise<ExitCo
   withCluster(flags, 'restore', async (cluster) => {
     const window = await readWindow(cluster, name);
     const obstacle = whyNothingToApprove(window);
-    if (obstacle !== undefined) throw new Error(`RestoreWindow "${name}" needs no approval: ${obstacle}`);
+    if (obstacle !== undefined) throw new Error(`RestoreWindow "${name}" cannot be approved: ${obstacle}`);
     if (window.spec.sweep?.approved !== true)
       await patch(cluster, name, { sweep: { approved: true } }, 'approve the links of');
     return await done(
@@ -261,7 +261,7 @@ export function hintFor(error: unknown): string | undefined {
   if (code === 403 && !message.includes('admission webhook'))
     return `ask for the verb "${VERBS[request.method] ?? 'get'}" on ${resourceOf(request.path)}`;
   if (code === 404 && request.path.endsWith('/restorewindows'))
-    return `this cluster has no RestoreWindows: install Gatehouse (${APPLY_MANIFESTS}), or choose another --context`;
+    return `this cluster does not serve RestoreWindows: install Gatehouse (${APPLY_MANIFESTS}), or choose another --context`;
   return undefined;
 }
 

@@ -5,12 +5,9 @@ import type { RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, RestoreWindowStatus, Violation } from '../../api/restore-window.ts';
 import { detailsOf, formatDetails, formatList } from './window-report.ts';
 
+const annotations = { 'gatehouse.dev/opened-by': 'alice' };
 const drill = (status?: RestoreWindowStatus, spec: Partial<RestoreWindow['spec']> = {}): RestoreWindow => ({
-  metadata: {
-    name: 'drill',
-    creationTimestamp: '2026-11-21T10:00:00Z',
-    annotations: { 'gatehouse.dev/opened-by': 'alice' },
-  },
+  metadata: { name: 'drill', creationTimestamp: '2026-11-21T10:00:00Z', annotations },
   spec: {
     source: { type: 'Manual' },
     principals: [{ user: 'velero' }, { group: 'restorers' }],
@@ -35,21 +32,12 @@ const swept = (total: number, items: readonly Violation[]): RestoreWindowStatus 
   openedAt: '2026-11-21T10:00:01.500Z',
   closedAt: '2026-11-21T11:00:00Z',
   closeReason: 'Manual',
-  lastSweep: {
-    startedAt: '2026-11-21T11:01:05Z',
-    finishedAt: '2026-11-21T11:01:06Z',
-    objectsScanned: 12,
-    interim: false,
-  },
+  lastSweep: { startedAt: '', finishedAt: '2026-11-21T11:01:06Z', objectsScanned: 12, interim: false },
   violations: { total, items: [...items] },
 });
 
-const conditioned = (
-  type: string,
-  reason: string,
-  message: string,
-): Pick<RestoreWindowStatus, 'conditions'> => ({
-  conditions: [{ type, status: 'False', reason, message, lastTransitionTime: '2026-11-21T10:00:00Z' }],
+const conditioned = (type: string, reason: string, message: string) => ({
+  conditions: [{ type, status: 'False' as const, reason, message, lastTransitionTime: '' }],
 });
 
 const report = (part: number, items: readonly Violation[]): RestoreReport => ({
@@ -57,7 +45,7 @@ const report = (part: number, items: readonly Violation[]): RestoreReport => ({
   spec: { window: 'drill', part, parts: 2, violations: [...items] },
 });
 
-test('closed windows that need no attention are collapsed, except the newest', () => {
+test('closed windows without violations are collapsed, except the newest', () => {
   const named = (phase: 'Completed' | 'CompletedWithViolations', n: number): RestoreWindow => {
     const openedAt = new Date(Date.UTC(2026, 10, 1, n)).toISOString();
     const one = drill({ phase, openedAt });
@@ -75,21 +63,12 @@ test('closed windows that need no attention are collapsed, except the newest', (
 });
 
 test('windows are listed with their source, newest first', () => {
+  const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', namespace: 'velero', name: 'r1', uid: 'u' };
+  const openedAt = '2026-11-21T11:00:00Z';
   const detected: RestoreWindow = {
-    metadata: { name: 'velero-0123', creationTimestamp: '2026-11-21T11:00:00Z' },
-    spec: {
-      ...drill().spec,
-      source: {
-        type: 'Detector',
-        detector: 'velero',
-        ref: { apiVersion: 'velero.io/v1', kind: 'Restore', namespace: 'velero', name: 'r1', uid: 'u' },
-      },
-    },
-    status: {
-      ...swept(2, []),
-      openedAt: '2026-11-21T11:00:00Z',
-      relink: { found: 3, linked: 3, skipped: 0, failed: 0 },
-    },
+    metadata: { name: 'velero-0123', creationTimestamp: openedAt },
+    spec: { ...drill().spec, source: { type: 'Detector', detector: 'velero', ref } },
+    status: { ...swept(2, []), openedAt, relink: { found: 3, linked: 3, skipped: 0, failed: 0 } },
   };
   expect(formatList([drill(), detected], 'table').replaceAll(/ {3,}/g, ' | ')).toBe(
     `NAME | SOURCE | PHASE | SINCE | EXPIRES | VIOLATIONS | RELINKED
@@ -124,7 +103,7 @@ VIOLATION IN      FIELD             POLICY    WHAT
 Server shop/web   spec.datacenter   servers   TargetMissing: datacenters.infra.example.com "muc1" does not exist: restore or create it, or correct the field
 
 What to do:
-  - fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the next check (after one minute at first, later after up to one hour)
+  - fix the violations: Gatehouse removes a violation from the report when its target appears, or at the next check (after one minute at first, later after up to one hour)
 `,
   );
 });
@@ -141,12 +120,9 @@ test('RestoreReports add violations that the window does not list, without dupli
   });
 });
 
-test('the violations of one object stand together', () => {
-  const items = [
-    violation('web'),
-    violation('db'),
-    violation('web', { policy: 'names', field: 'spec.slug' }),
-  ];
+test('the violations of one object are grouped', () => {
+  const slug = violation('web', { policy: 'names', field: 'spec.slug' });
+  const items = [violation('web'), violation('db'), slug];
   const text = formatDetails(detailsOf(drill(swept(3, items)), []), 'table');
   expect([...text.matchAll(/^(Server \S+)? +(spec\.\S+) +(\S+) /gm)].map(([, ...cells]) => cells)).toEqual([
     ['Server shop/web', 'spec.datacenter', 'servers'],
@@ -163,16 +139,14 @@ test('owner references are shown with their result and how to approve them', () 
     phase: 'Completed',
     relink: { found: 1, linked: 0, skipped: 1, failed: 0, items: [{ object, owner, result: 'WouldLink' }] },
   };
-  const text = formatDetails(
-    detailsOf(drill(status, { sweep: { requireApprovalToLink: true } }), []),
-    'table',
-  );
+  const shown = (sweep: NonNullable<RestoreWindow['spec']['sweep']>) =>
+    formatDetails(detailsOf(drill(status, { sweep }), []), 'table');
+  const text = shown({ requireApprovalToLink: true });
   expect(text).toContain(
     'OWNERS OF         OWNER AND RESULT\nServer shop/web   Datacenter muc1: WouldLink\n',
   );
   expect(text).toContain('gatehouse restore approve drill');
-  const approved = { sweep: { requireApprovalToLink: true, approved: true } };
-  expect(formatDetails(detailsOf(drill(status, approved), []), 'table')).not.toContain('restore approve');
+  expect(shown({ requireApprovalToLink: true, approved: true })).not.toContain('restore approve');
 });
 
 const unread = { ...swept(0, []), ...conditioned('SweepComplete', 'KindUnreadable', 'racks: 403') };

@@ -18,7 +18,6 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow) {
     name: metadata.name ?? '',
     source: ref === undefined ? type : `${detector ?? type}: ${ref.kind} ${objectKey(ref)}`,
     phase: status?.phase ?? 'Pending',
-    /** RFC 3339, like the other times. */
     since: status?.openedAt ?? metadata.creationTimestamp,
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
@@ -88,7 +87,6 @@ export function formatList(windows: readonly RestoreWindow[], format: OutputForm
   return `${formatTable(LIST_HEADINGS, rows, false)}\n${more}`;
 }
 
-/** Closed windows that need no attention are shown up to this number, newest first. */
 const MAX_CLOSED = 10;
 
 const isClosed = ({ phase }: WindowSummary): boolean => phase === 'Completed' || phase === 'Refused';
@@ -211,9 +209,7 @@ function adviceFor(window: RestoreWindow): readonly string[] {
   const advice: string[] = [];
   if (status.phase === 'Open') advice.push(whileOpen(spec, name));
   if (status.phase === 'Settling')
-    advice.push(
-      'all checks are enforced again; the final sweep starts when no admitted write can be in flight any more',
-    );
+    advice.push('all checks are enforced again; the final sweep starts when all admitted writes are stored');
   if (status.closeReason === 'Expired')
     advice.push(
       `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
@@ -226,8 +222,8 @@ function adviceFor(window: RestoreWindow): readonly string[] {
     );
   if ((status.violations?.total ?? 0) > 0)
     advice.push(
-      'fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the ' +
-        'next check (after one minute at first, later after up to one hour)',
+      'fix the violations: Gatehouse removes a violation from the report when its target appears, or at the next ' +
+        'check (after one minute at first, later after up to one hour)',
     );
   const results = (status.relink?.items ?? []).map(({ result }) => result);
   const { requireApprovalToLink = false, approved = false } = spec.sweep ?? {};

@@ -30,7 +30,6 @@ export interface Mutated {
   readonly prepared: ApiObject;
 }
 
-/** Callers record warnings elsewhere, or have no use for them. */
 export const SILENT = { warn: () => undefined, annotate: () => undefined };
 
 const GROUP = 'admissionregistration.k8s.io';

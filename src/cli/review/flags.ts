@@ -82,7 +82,6 @@ const CONFLICTS: Readonly<Record<Mode, (name: string) => string>> = {
   cluster: () => '--cluster: omit it',
 };
 
-/** The user with the groups that authentication adds. */
 export function userOf(username = 'user', groups: readonly string[] = []): UserInfo {
   const [, namespace] = /^system:serviceaccount:([^:]+):[^:]+$/.exec(username) ?? [];
   const implied = [

@@ -6,14 +6,11 @@ const values = (text: string) => parseDocuments(text, 'f.yaml').found.map(({ val
 
 describe('parseDocuments', () => {
   test('reports the line of each document and skips empty ones', () => {
-    const { found } = parseDocuments('# only a comment\n---\na: 1\n---\n\n---\n\nb: 2\n', 'f.yaml');
-    expect(found.map(({ place }) => describePlace(place))).toEqual([
-      'f.yaml:3 (document 1)',
-      'f.yaml:8 (document 3)',
-    ]);
-    expect(parseDocuments('a: 1', '-').found.map(({ place }) => describePlace(place))).toEqual([
-      'standard input:1',
-    ]);
+    const placesIn = (text: string, file: string) =>
+      parseDocuments(text, file).found.map(({ place }) => describePlace(place));
+    const text = '# only a comment\n---\na: 1\n---\n\n---\n\nb: 2\n';
+    expect(placesIn(text, 'f.yaml')).toEqual(['f.yaml:3 (document 1)', 'f.yaml:8 (document 3)']);
+    expect(placesIn('a: 1', '-')).toEqual(['standard input:1']);
   });
 
   test.each<[string, unknown]>([

@@ -109,7 +109,7 @@ export function objectsOf({ place, value, locate }: PlacedValue): Parsed<PlacedO
   if (kind === '') return problem(place, 'kind is missing');
   const items = ownValue(value, 'items');
   if (kind.endsWith('List') && isJsonArray(items)) {
-    // Items of a typed list, such as PodList, have no kind of their own.
+    // The items of a typed list, such as PodList, lack a kind.
     const type = kind === 'List' ? {} : { apiVersion, kind: kind.slice(0, -'List'.length) };
     return joined(
       items.map((item, index) =>
@@ -131,7 +131,6 @@ const problem = (place: Place, message: string): Parsed<never> => ({
   problems: [`${describePlace(place)}: ${message}`],
 });
 
-/** The input is invalid. The message has one line per problem. */
 export class UnusableInput extends Error {
   override readonly name = 'UnusableInput';
 }

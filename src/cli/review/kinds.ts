@@ -1,4 +1,4 @@
-/** The kinds of the snapshot: built-in kinds, those of Gatehouse, and those of the CRDs in the input. */
+/** The kinds of the snapshot: built-in kinds, Gatehouse's kinds, and the CRDs in the input. */
 import { validateCreate } from '../../machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
@@ -23,7 +23,7 @@ import { describePlace, type PlacedObject, refuse } from './input.ts';
 
 export type Kinds = ReturnType<typeof createKinds>;
 
-/** The transition time in the status of CRDs, which is not used here. */
+/** The unused transition time in the status of CRDs. */
 const EPOCH = '1970-01-01T00:00:00Z';
 
 /** @param storage receives the CRDs @throws UnusableInput when the API server would reject a CRD */

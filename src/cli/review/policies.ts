@@ -31,7 +31,6 @@ import { governed } from '../../runtime/policies/policy-kinds.ts';
 import type { Kinds } from './kinds.ts';
 import type { CompiledExpression } from '../../admission/policy/expressions/expression.ts';
 
-/** An object of a kind of Gatehouse, and its label in messages. */
 export interface Labelled<T> {
   readonly label: string;
   readonly object: T;
@@ -109,7 +108,6 @@ function unknownField(text: string, { schema }: ResourceType): string {
   return at?.kind === 'flaw' ? `${path ?? ''}: ${at.message}` : `${text}: correct its name, or remove it`;
 }
 
-/** The field that a message of the API server names first. */
 const fieldIn = (message: string): string => /^(?:unknown field ")?([\w.[\]-]+)/.exec(message)?.[1] ?? '';
 
 function messagesOf({ message, status }: ApiFailure): readonly string[] {
@@ -222,7 +220,6 @@ const isBuiltIn = (name: string): boolean => {
   return !group.includes('.') || group.endsWith('.k8s.io');
 };
 
-/** The match conditions that a review without an API server cannot evaluate. */
 export function conditionProblems(label: string, conditions: readonly MatchCondition[]): readonly string[] {
   return conditions.flatMap(({ expression }, index) =>
     asksAuthorizer(compileMatchCondition(expression))

@@ -30,11 +30,9 @@ export interface Identity {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespace?: string | undefined;
-  /** Empty for an object without a name. */
   readonly name: string;
 }
 
-/** e.g. `Server shop/db` */
 export function describeIdentity({ kind, namespace, name }: Identity): string {
   return `${kind} ${objectKey({ namespace, name: name === '' ? '(no name)' : name })}`;
 }

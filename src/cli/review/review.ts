@@ -188,7 +188,6 @@ function keyOf(object: JsonObject, namespace: string): string {
   return JSON.stringify([groupOf(object), textIn(object, 'kind'), place, textIn(object, 'metadata', 'name')]);
 }
 
-/** Policies and handlers that compile, when there is nothing to review. docs/review.md documents the JSON. */
 type Compiled = Pick<ReturnType<typeof createReviewer>, 'policies' | 'handlers'>;
 
 function compiledText({ policies, handlers }: Compiled): string {

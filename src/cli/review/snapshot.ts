@@ -25,7 +25,8 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
 import { openedForCluster } from '../../restore/window.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
-import { needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
+import { needsSummary, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
+import { createStore } from '../../kube/store.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';
 import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
@@ -99,7 +100,6 @@ export interface Contents {
   readonly put: (ref: ObjectRef, object: KubeObject | undefined) => void;
 }
 
-/** @param base objects that these contents overlay; it does not change */
 export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
   const kinds = new Map<string, Map<string, KubeObject | undefined>>();
   return {
@@ -135,7 +135,6 @@ export function worldOf(
     read,
     claims: NO_CLAIMS,
     governed,
-    // The contents answer at once, so an earlier look saves nothing.
     mayRestore: () => false,
     knownRestore: () => undefined,
     restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
@@ -185,33 +184,29 @@ export function createGovernedIndex(
       for (const { add } of indexes.values()) add(kind, object);
     },
     referrers: (target, some) => {
-      const found = some.flatMap(({ name }) => indexes.get(name)?.withKey(ofTarget(targetKey(target))) ?? []);
+      const found = some.flatMap(({ name }) => indexes.get(name)?.refs('targets', targetKey(target)) ?? []);
       return uniqueBy(found, targetKey);
     },
-    holders: (claim, { name }) => indexes.get(name)?.withKey(ofClaim(claim)) ?? [],
+    holders: (claim, { name }) => indexes.get(name)?.refs('claims', claim) ?? [],
   };
 }
 
-const ofTarget = (key: string): string => `target ${key}`;
-const ofClaim = (key: string): string => `claim ${key}`;
+type Summary = KubeObject & GovernedSummary & { readonly ref: ObjectRef };
 
 function indexOf(policy: CompiledPolicy, list: Contents['list']) {
-  const kinds = new Set(governed(policy).map(groupResourceName));
-  const objects = new Map<string, Map<string, ObjectRef>>();
-  const keysOf = new Map<string, readonly string[]>();
+  const kinds = governed(policy);
+  const names = new Set(kinds.map(groupResourceName));
+  const indexes = { targets: ({ targets }: Summary) => targets, claims: ({ claims }: Summary) => claims };
+  const store = createStore<Summary>({ indexes });
   const add = (kind: GroupResource, object: KubeObject): void => {
-    if (!kinds.has(groupResourceName(kind))) return;
+    if (!names.has(groupResourceName(kind))) return;
     const ref = refOf(kind, object);
-    const self = targetKey(ref);
-    for (const key of keysOf.get(self) ?? []) objects.get(key)?.delete(self);
-    const { targets, claims } = summarise([policy], kind, object);
-    const keys = [...targets.map(ofTarget), ...claims.map(ofClaim)];
-    keysOf.set(self, keys);
-    for (const key of keys)
-      objects.set(key, (objects.get(key) ?? new Map<string, ObjectRef>()).set(self, ref));
+    store.set(targetKey(ref), { ref, ...summarise([policy], kind, object) });
   };
-  for (const kind of governed(policy)) for (const object of list(kind)) add(kind, object);
-  return { add, withKey: (key: string): readonly ObjectRef[] => [...(objects.get(key)?.values() ?? [])] };
+  for (const kind of kinds) for (const object of list(kind)) add(kind, object);
+  const refs = (index: keyof typeof indexes, value: string): readonly ObjectRef[] =>
+    store.byIndex(index, value).map(({ ref }) => ref);
+  return { add, refs };
 }
 
 /** Claims are not needed: the objects themselves show who holds a value. */

@@ -55,7 +55,6 @@ import { recordDecision, type Recording } from './review-result.ts';
 
 export interface ReviewContext {
   readonly handlers: readonly LoadedHandler[];
-
   readonly ownNamespace: string;
   readonly now: Date;
   readonly assumeConverted?: (name: string) => void;
@@ -201,7 +200,6 @@ interface View {
 function createCalls(
   policies: readonly CompiledPolicy[],
   handlers: readonly CompiledHandler[],
-
   now: Date,
 ): (view: View, record: Recording) => CallWebhook {
   const set = buildPolicySet(policies);

@@ -16,10 +16,7 @@ import { type JsonValue, isJsonArray, isJsonObject, type JsonObject } from '../.
 import type { ExpressionPlace } from '../../admission/policy/expressions/explain-cel.ts';
 import { childOf, formatPath, tryParsePath } from '../../json/field-path.ts';
 
-/**
- * Also empty documents. kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types:
- * timestamps and sexagesimal numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
- */
+/** Like kubectl: YAML 1.1 without timestamps and sexagesimal numbers (sigs.k8s.io/yaml, goyaml.v2/resolve.go). */
 export function parseYamlDocuments(text: string) {
   const counter = new LineCounter();
   const lineAt = (offset: number): number => Math.max(1, counter.linePos(offset).line);
@@ -96,7 +93,7 @@ interface Spot {
 /** @param field such as `spec.validate.rules[0].expression` @param place in the expression that the field holds */
 export type Locate = (field: string, place?: ExpressionPlace) => Spot | undefined;
 
-/** Parses the text again when it is asked, because most objects have no problem. */
+/** Parses the text again on demand, because most objects are without problems. */
 export function createLocate(text: string, index: number): Locate {
   return (field, place) => {
     const { documents, spotAt } = parseYamlDocuments(text);
@@ -209,7 +206,6 @@ export function createField(source: YamlSource, value: JsonValue | undefined, pa
   };
 }
 
-/** The line of the deepest part of the path that exists in the document. */
 function lineOf({ node, lineAt }: YamlSource, path: Path): number {
   const starts = [node.contents, ...stepsTo(node, path).map(({ start }) => start)];
   const offsets = starts.flatMap((start) => (isNode(start) && start.range ? [start.range[0]] : []));

@@ -54,7 +54,7 @@ function portProblem(error: unknown, port: number): Error | undefined {
         `port ${port} is in use: choose another port with --port, or a free one with --port 0`,
       );
     case 'EACCES':
-      return new Error(`no permission to listen on port ${port}: choose a port above 1023`);
+      return new Error(`this user lacks permission to listen on port ${port}: choose a port above 1023`);
     default:
       return undefined;
   }

@@ -37,7 +37,6 @@ type Say = (text: string) => void;
 
 const READY_TIMEOUT_MS = 30_000;
 
-/** Runs until the signal, and leaves nothing behind. Rejects when the sandbox cannot start. */
 export async function sandbox(flags: SandboxFlags, signal: AbortSignal): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));
   try {
@@ -241,7 +240,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** After a change, in milliseconds. An editor writes several files at once. */
+/** After a change, in milliseconds: editors write several files. */
 const SETTLED_MS = 200;
 
 /** Until the signal: restarts the replica after each change of the folder that leaves the handlers valid. */
@@ -257,7 +256,9 @@ async function followHandlers(
     const problem = await allowReads(cluster, folder).then(() => undefined, messageOf);
     if (problem === undefined) await restart();
     const what = problem ?? `${file} was changed`;
-    say(`\nThe ${problem === undefined ? 'handlers are reloaded' : 'former handlers stay'}: ${what}`);
+    say(
+      `\nThe ${problem === undefined ? 'handlers are reloaded' : 'previous handlers remain active'}: ${what}`,
+    );
   });
 }
 

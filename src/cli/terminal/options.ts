@@ -19,7 +19,6 @@ export function namespaceName(text: string): string {
 }
 
 export type OutputFormat = 'table' | 'json' | 'yaml';
-/** For CI systems. */
 export type ReportFormat = 'table' | 'json' | 'junit';
 
 export const outputOption = (): Option => formatOption(['table', 'json', 'yaml']);

@@ -5,49 +5,35 @@ import { hasColours, paint } from './output.ts';
 export interface Progress {
   readonly what: string;
   readonly done: number;
-  /** The approximate total; undefined if unknown. */
   readonly total?: number | undefined;
 }
 
 export interface ProgressLine {
-  /** Whether the line is visible. If not, callers can skip work that is only for the line. */
+  /** If false, callers can skip work for the line. */
   readonly isShown: boolean;
   readonly show: (progress: Progress) => void;
-  /** Removes the line: before other output, and at the end. It can be shown again. */
   readonly clear: () => void;
-}
-
-interface Screen {
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-  readonly write: (text: string) => unknown;
 }
 
 const INTERVAL_MS = 100;
 const BAR_WIDTH = 24;
 const DEFAULT_COLUMNS = 80;
 
-/** Writes nothing if `screen` is not a terminal. @param options `now` is a monotonic clock in milliseconds */
-function createProgressLine(
-  screen: Screen,
-  { colours, now }: { readonly colours: boolean; readonly now: () => number },
-): ProgressLine {
+function createProgressLine(screen: typeof process.stderr): ProgressLine {
   let shownAt: number | undefined;
-  if (screen.isTTY !== true) return { isShown: false, show: () => undefined, clear: () => undefined };
   return {
-    isShown: true,
+    isShown: screen.isTTY,
     show: (progress) => {
-      const time = now();
-      if (shownAt !== undefined && time - shownAt < INTERVAL_MS) return;
-      shownAt = time;
+      const now = performance.now();
+      if (!screen.isTTY || (shownAt !== undefined && now - shownAt < INTERVAL_MS)) return;
+      shownAt = now;
       // Without the last column: many terminals wrap when it is written.
-      const width = Math.max((screen.columns ?? DEFAULT_COLUMNS) - 1, 1);
-      screen.write(`\r${formatProgress(progress, width, colours)}\u001b[K`);
+      const width = Math.max((screen.columns || DEFAULT_COLUMNS) - 1, 1);
+      screen.write(`\r${formatProgress(progress, width, hasColours(screen))}\u001b[K`);
     },
     clear: () => {
-      if (shownAt === undefined) return;
+      if (shownAt !== undefined) screen.write('\r\u001b[K');
       shownAt = undefined;
-      screen.write('\r\u001b[K');
     },
   };
 }
@@ -69,12 +55,9 @@ export function formatProgress({ what, done, total }: Progress, width: number, c
 
 const number = (value: number): string => value.toLocaleString('en');
 
-/** Removes the line at the end, also when Ctrl+C ends the process. */
+/** Removes the line at the end, even when Ctrl+C ends the process. */
 export async function withProgress<T>(work: (line: ProgressLine) => Promise<T>): Promise<T> {
-  const line = createProgressLine(process.stderr, {
-    colours: hasColours(process.stderr),
-    now: () => performance.now(),
-  });
+  const line = createProgressLine(process.stderr);
   const signals = ['SIGINT', 'SIGTERM'] as const;
   const ended = (signal: NodeJS.Signals) => {
     line.clear();

@@ -54,7 +54,7 @@ describe('the event loop is overloaded', () => {
     expect([499, 500, 499, 500].map(isFullAfter)).toEqual([false, true, false, true]);
   });
 
-  test('never while turns are short, whatever a single turn takes', () => {
+  test('never while turns are short, even if a single turn is long', () => {
     const { turns, isFullAfter } = watched();
     expect(isFullAfter(10_000)).toBe(false);
     turns(...IDLE_SECOND, 30_000);

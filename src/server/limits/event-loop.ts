@@ -2,7 +2,7 @@
 export const EVENT_LOOP_LIMITS = {
   /** The loop becomes late at this average length of its turns … */
   lateMs: 1_000,
-  /** … and is on time again below this one. A late loop accepts new work for this long in each turn. */
+  /** … and is on time again below this value. A late loop accepts new work for this long in each turn. */
   onTimeMs: 500,
   /** The period of the average. A single long turn delays no later work: the loop is late after two slow windows. */
   windowMs: 1_000,

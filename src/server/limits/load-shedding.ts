@@ -1,4 +1,4 @@
-/** Overload protection: refuses some reviews for a moment, so that the others are answered in time. */
+/** Overload protection: refuses some reviews, so that the others are answered in time. */
 import { getHeapStatistics } from 'node:v8';
 import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
@@ -24,10 +24,10 @@ type Arrival =
 
 const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
 
-/** Bodies up to this size count as a review only: they must not wait for the memory of large ones. */
+/** The memory limit does not apply to bodies up to this size, so that they do not wait for large ones. */
 export const SMALL_BODY_BYTES = 16 * 1024;
 
-/** The largest review always fits, also while another one is in memory. */
+/** Two reviews of the maximum size always fit. */
 const MIN_BODY_BYTES = 2 * MAX_REVIEW_BYTES;
 /** A parsed body takes several times the memory of its text, and the heap holds other data too. */
 const SHARE_OF_HEAP = 1 / 8;
@@ -60,7 +60,7 @@ export function createLoadShedding(
     quietUntil = now() + LOG_EVERY_MS;
     log.warn(
       { refused: Object.fromEntries(refused) },
-      'too much at once: admission reviews are to be sent again',
+      'overloaded: refused admission reviews, which the API server retries',
     );
     refused.clear();
     return why;
@@ -104,10 +104,7 @@ export function createLoadShedding(
 
 const ENVELOPE_BYTES = 4 * 1024;
 
-/**
- * Refuses a review before its body is held in memory or parsed. After an HTTP 429, the API server retries, and then applies the
- * failurePolicy. `Ignore` stores the object unchecked, so such entries get a review instead, and the client retries.
- */
+/** Refuses a review before its body is parsed. Not with a 429 if `failurePolicy: Ignore` would store the object unchecked. */
 export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: IsLast) {
   return (
     request: FastifyRequest<{ Params: { entry: string } }, Server>,
@@ -147,7 +144,7 @@ const MESSAGES = {
   reviews: 'this replica has reached its limit of concurrent admission reviews',
   entry: 'this replica has reached its limit of concurrent admission reviews for this webhook',
   requester: 'this replica has reached its limit of concurrent admission reviews for this user or namespace',
-  bodies: 'this replica has no memory for another large object',
+  bodies: 'this replica lacks memory for another large object',
   'event-loop': 'this replica is overloaded',
 } as const satisfies Record<Overload, string>;
 
@@ -161,7 +158,7 @@ interface Reservation {
 /** Undefined when there is not enough memory. @param disconnect called when a slow sender blocks others */
 type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
 
-/** A slower client may continue until another one needs the memory: a few that send nothing must not block all others. */
+/** A slower client is cut off when another one needs the memory, so that idle clients cannot block the others. */
 const SLOW_AFTER_MS = 1_000;
 
 export function createBodyBudget(limitBytes: number, now: () => number) {
@@ -225,7 +222,7 @@ const CHEAP_COST = 2_000;
 
 export function createReviewTurns(queue = createTurnQueue()) {
   return ({ request: { userInfo, namespace = '' } }: Requester, signal: AbortSignal): Turns => {
-    let costSinceTurn = Infinity; // the first evaluation waits, too
+    let costSinceTurn = Infinity; // even the first evaluation waits
     // Without --client-ca, clients can forge reviews with long names.
     const clients = () => [`user/${userInfo.username.slice(0, 256)}`, `namespace/${namespace.slice(0, 256)}`];
     return {

@@ -13,7 +13,7 @@ export function acceptBodies(app: FastifyInstance<Server>, limitBytes: number): 
   });
 }
 
-/** Discards what is over the limit: the API server may not read a response before it has sent the whole request. */
+/** Discards the rest above the limit: the API server possibly reads the response only after it has sent the request. */
 export function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
   const chunks: Buffer[] = [];
   let [kept, isComplete] = [0, true];

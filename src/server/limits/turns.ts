@@ -6,10 +6,10 @@ interface Waiting {
   readonly resume: () => void;
 }
 
-/** When all clients together have used this much, it is forgotten: a long overload must not punish earlier use, or fill the memory. */
+/** Earlier use is forgotten after this total, so that a long overload does not punish it or fill the memory. */
 const FORGET_AFTER = 20_000_000;
 
-/** In each turn, one waiting piece of work continues: that whose clients, e.g. a user and a namespace, have used the least. */
+/** Each turn resumes one waiting task: the one whose clients, e.g. a user and a namespace, have used the least. */
 export function createTurnQueue(nextTurn: (callback: () => void) => void = setImmediate) {
   const waiting: Waiting[] = [];
   const usedBy = new Map<string, number>();
@@ -75,5 +75,5 @@ export function createTimeSlices(
   };
 }
 
-/** All audits and sweeps of the process share these turns. 10 ms delay other work no longer than a garbage collection. */
+/** All audits and sweeps of the process share these turns. 10 ms is about as long as a garbage collection. */
 export const backgroundTurns: Turns = { next: createTimeSlices(10), charge: () => undefined };

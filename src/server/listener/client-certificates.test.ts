@@ -19,9 +19,9 @@ describe('a file of client CAs', () => {
   test.each([
     ['no content', '', 'there is no certificate in it (PEM)'],
     ['other content', 'ca: none', 'there is no certificate in it (PEM)'],
-    ['a truncated certificate', root + root.slice(0, 300), 'a certificate in it has no end'],
+    ['a truncated certificate', root + root.slice(0, 300), 'a certificate in it is truncated'],
     ['an invalid certificate', root.replace(/\n[^-]*\n/, '\nAAAA\n'), 'certificate 1 in it cannot be read'],
-    ['a server certificate', root + leaf, 'certificate 2 in it is not that of a CA'],
+    ['a server certificate', root + leaf, 'certificate 2 in it is not a CA certificate'],
   ])('with %s is rejected', (_what, text, why) => {
     expect(() => readClientCa(text)).toThrow(why);
   });

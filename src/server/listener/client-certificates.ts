@@ -12,7 +12,7 @@ export interface ClientTrust {
   readonly ca: string;
   /** One of these common names or DNS names is needed; empty: any certificate of these CAs. */
   readonly names: readonly string[];
-  /** kube-apiserver sends no client certificate for conversions, whatever `--admission-control-config-file` contains. */
+  /** kube-apiserver never sends a client certificate for conversions. */
   readonly scope: 'admission' | 'all';
 }
 
@@ -25,10 +25,10 @@ export function readClientCa(text: string): string {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   const begun = text.split('-----BEGIN CERTIFICATE-----').length - 1;
   if (begun === 0) throw new Error('there is no certificate in it (PEM)');
-  if (begun !== blocks.length) throw new Error('a certificate in it has no end');
+  if (begun !== blocks.length) throw new Error('a certificate in it is truncated');
   const certificates = blocks.map(parse);
   for (const [index, certificate] of certificates.entries()) {
-    if (!certificate.ca) throw new Error(`certificate ${index + 1} in it is not that of a CA`);
+    if (!certificate.ca) throw new Error(`certificate ${index + 1} in it is not a CA certificate`);
     // Node servers reject a chain without a root, even with `allowPartialTrustChain`.
     if (!certificates.some((issuer) => certificate.checkIssued(issuer)))
       throw new Error(`the issuer of certificate ${index + 1} is missing in it: add those up to the root`);
@@ -70,9 +70,9 @@ const LOG_EVERY_MS = 10_000;
 const CONVERSION_ROUTES: readonly unknown[] = ['/convert', '/convert/:definition'];
 
 /** Closes the connection: a retry over it would fail for the same reason. */
-const NO_CERTIFICATE = failure(401, 'show a client certificate: Gatehouse runs with --client-ca');
+const NO_CERTIFICATE = failure(401, 'a client certificate is required: Gatehouse runs with --client-ca');
 const RECONNECT = busy(
-  'which client certificates are taken has changed here, or yours has ended: connect again',
+  'the trusted client CAs have changed, or the client certificate has expired: connect again',
 );
 
 export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;

@@ -138,9 +138,8 @@ const STAGED_MS = 2_000;
 
 /**
  * The returned function destroys idle connections just before the server closes, and all others after `graceMs`: Node counts
- * a connection that has never carried a request as busy. A request that has arrived, but is not read, is lost with its
- * connection, so each turn of the event loop reads what has arrived, and then closes one. After two seconds, the rest are
- * closed at once: clients must not delay this.
+ * a connection without any request as busy. Destroying a connection loses requests that were not read, so each turn of the
+ * event loop reads them and then closes one connection. After two seconds, it closes the rest: clients must not delay this.
  */
 export function prepareClosing(
   server: Server,
@@ -166,9 +165,9 @@ export function prepareClosing(
 }
 
 /**
- * The API server spreads connections over the replicas, not requests: without a limit, a new replica gets no requests. The
- * limit is between one and two times `lifetimeMs`, so that connections that began together do not end together.
- * @returns whether the next response must end the connection: the API server may be writing a request on an idle one
+ * The API server distributes connections, not requests: without a limit, new replicas would stay idle. The random limit
+ * between one and two times `lifetimeMs` keeps connections that began together from ending together.
+ * @returns whether the next response must end the connection: an idle one may be receiving a request
  */
 export function limitAge(
   server: Server,

@@ -37,14 +37,6 @@ describe('the health problem of a listener', () => {
     expect(listener.problem(notAfter)).toContain('the serving certificate ended at');
     expect(listener.problem(later(2 * DAY))).toContain('the serving certificate ended at');
   });
-
-  test('ignores a rejected pair', async () => {
-    const { listener } = start();
-    const [first, second] = [await certificate(), await certificate()];
-    await listener.present(first.pair);
-    await expect(listener.present({ ...second.pair, key: first.pair.key })).rejects.toThrow();
-    expect(listener.problem(now)).toBeUndefined();
-  });
 });
 
 test('a port that is in use is named, and opened once it is free', async () => {

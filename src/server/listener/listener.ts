@@ -11,7 +11,7 @@ import {
   type WebhookServerOptions,
 } from '../webhook-server.ts';
 
-/** The port is in use, or this process may not open it: another attempt may succeed. */
+/** The port is in use, or the process lacks permission to open it. Another attempt may succeed. */
 export class PortUnavailable extends Error {}
 
 export type Listener = ReturnType<typeof createListener>;

@@ -84,13 +84,13 @@ export const METRICS = {
   issued: counter('gatehouse_issue_total', 'Attempts to issue a serving cert, by result (issued, refused, failed) and reason.', 'result', 'reason'),
   certRemaining: histogram('gatehouse_serving_leaf_not_after_seconds', 'Remaining lifetime of the serving certs: a snapshot, computed at each scrape.', REMAINING_BUCKETS),
   certGeneration: gauge('gatehouse_serving_leaf_generation', 'Serving certs by the generation of the authority that signed them; unknown: another signer.', 'generation'),
-  certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse no longer renews, by reason.', 'reason'),
+  certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse has stopped renewing, by reason.', 'reason'),
   servedCerts: gauge('gatehouse_serving_endpoints', 'Endpoints of Services with a serving cert, by what they present: current (the leaf in the Secret), stale (another one for the Service), foreign (one for other names) or unreachable.', 'state'),
   workloadRestarts: counter('gatehouse_workload_restarts_total', 'Workloads with gatehouse.dev/restart-on-renewal whose pods presented an earlier certificate, by result: restarted, refused (see the Event) or unfinished (the rollout takes longer than ten minutes).', 'result'),
   reissueWaiting: gauge('gatehouse_serving_reissue_waiting', 'Serving certs in the queue to be issued again.'),
   secretsContended: gauge('gatehouse_serving_secrets_contended', 'Serving Secrets that another client keeps changing or deleting.'),
   caBundleTargets: gauge('gatehouse_cabundle_targets', 'Objects that request a CA bundle, by kind and state.', 'kind', 'state'),
-  caBundleUnreadable: gauge('gatehouse_cabundle_unreadable_kinds', '1 for each kind of objects that Gatehouse may not list, so that they get no CA bundle.', 'kind'),
+  caBundleUnreadable: gauge('gatehouse_cabundle_unreadable_kinds', '1 for each kind that Gatehouse lacks permission to list, so that its objects do not get a CA bundle.', 'kind'),
   caBundleStale: gauge('gatehouse_cabundle_stale_seconds', 'The longest time that an object has been waiting for its CA bundle; 0 when all have it.'),
 
   // Policies and restores
@@ -101,9 +101,9 @@ export const METRICS = {
   deferred: counter('gatehouse_restore_deferred_total', 'Checks that were deferred because the requester restores a backup, or may defer them at any time, by policy.', 'policy'),
   windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', 'window', 'source'),
   windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', 'window'),
-  restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still hold.', 'window'),
+  restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still exist.', 'window'),
   rehearsalProblems: gauge('gatehouse_restore_rehearsal_problems', 'Problems that the last scheduled rehearsal of a restore found.'),
   rehearsalNewProblems: gauge('gatehouse_restore_rehearsal_new_problems', 'Problems of the last scheduled rehearsal that the one before did not have.'),
-  rehearsedAt: gauge('gatehouse_restore_rehearsal_timestamp_seconds', 'When the last scheduled rehearsal ended, or its ConfigMap was created while it has no result, in seconds since 1970.'),
+  rehearsedAt: gauge('gatehouse_restore_rehearsal_timestamp_seconds', 'When the last scheduled rehearsal ended, in seconds since 1970. Before the first result: when its ConfigMap was created.'),
   rehearsedBackupAt: gauge('gatehouse_restore_rehearsal_backup_timestamp_seconds', 'When the backup of the last scheduled rehearsal was taken, in seconds since 1970.'),
 };

@@ -1,4 +1,4 @@
-/** The metrics of one instance, in a registry of its own: tests start several instances in one process. */
+/** The metrics of one instance, in a separate registry: tests start several instances in one process. */
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
 import { METRICS } from './catalog.ts';
@@ -11,10 +11,7 @@ type AdmissionLabels = Readonly<Record<'webhook' | 'operation', string>> & { rea
 export type HandlerOutcomeLabel = Outcome | 'timeout';
 export type ConversionOutcome = 'converted' | 'failed' | 'unready' | 'error';
 
-/**
- * Of reviews in flight, all are used, or the share of this webhook entry, or of this user or namespace; the answer would be late;
- * the memory for large bodies is in use. The first match counts: what a setting explains precedes a slow process.
- */
+/** The first match counts: limits of settings precede a slow process. */
 const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies'] as const;
 export type Overload = (typeof OVERLOADS)[number];
 const CLIENT_REFUSALS = ['no-certificate', 'untrusted', 'name'] as const;

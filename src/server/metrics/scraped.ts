@@ -20,7 +20,7 @@ export interface RehearsalFigures {
 
 const ENDPOINT_STATES = ['current', 'stale', 'foreign', 'unreachable'] as const;
 
-/** What a scrape reads. Without a source, e.g. on a replica that does not lead, the metric has no series. */
+/** What a scrape reads. A metric without a source, e.g. on a replica that does not lead, is empty. */
 export interface ScrapeSources {
   readonly reviewsInFlight?: () => number;
   readonly connections?: () => number;

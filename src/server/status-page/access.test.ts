@@ -2,13 +2,9 @@ import { expect, test } from 'vitest';
 
 import { createAccessCheck, MAX_CONCURRENT, VERDICT_MS } from './access.ts';
 
-interface Subject {
-  readonly username: string;
-}
-
 interface Answers {
-  readonly authenticate: (token: string) => Promise<Subject | undefined>;
-  readonly mayView: (subject: Subject) => Promise<boolean>;
+  readonly authenticate: (token: string) => Promise<{ readonly username: string } | undefined>;
+  readonly mayView: (subject: { readonly username: string }) => Promise<boolean>;
 }
 
 function accessWith(change: Partial<Answers> = {}) {
@@ -59,7 +55,7 @@ test('an invalid token is rejected without a review', async () => {
 });
 
 test('concurrent requests with one token cause one review, and concurrent reviews are limited', async () => {
-  const answer = Promise.withResolvers<Subject>();
+  const answer = Promise.withResolvers<{ username: string }>();
   const asked: string[] = [];
   const { judge } = accessWith({
     authenticate: (token) => {

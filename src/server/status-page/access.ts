@@ -38,7 +38,7 @@ export function createAccessCheck<Subject extends { readonly username: string }>
     } catch (error) {
       onUndecided(error);
       // The client may be unauthenticated: the cause is for the log only.
-      return { kind: 'undecided', message: 'the API server did not say who may look' };
+      return { kind: 'undecided', message: 'the API server could not check the token' };
     }
   };
   const judgeAndCache = async (key: string, token: string): Promise<Verdict> => {
@@ -59,7 +59,7 @@ export function createAccessCheck<Subject extends { readonly username: string }>
     const same = inFlight.get(key);
     if (same !== undefined) return await same;
     if (inFlight.size >= MAX_CONCURRENT)
-      return { kind: 'undecided', message: 'too many tokens are being looked at' };
+      return { kind: 'undecided', message: 'too many tokens are being checked' };
     const judging = judgeAndCache(key, token);
     inFlight.set(key, judging);
     return await judging;

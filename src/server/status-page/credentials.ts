@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 
 const COOKIE = 'gatehouse-status';
 
-/** RFC 6750. Undefined: the request has no bearer token. */
+/** RFC 6750 */
 export function bearerToken({ authorization = '' }: IncomingHttpHeaders): string | undefined {
   return /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
 }
@@ -20,7 +20,7 @@ export function sessionId({ cookie = '' }: IncomingHttpHeaders): string | undefi
 export const sessionCookie = (id: string, seconds: number): string =>
   `${COOKIE}=${id}; Path=/status; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`;
 
-/** Prevents CSRF: whether this page sent the request. Browsers send Origin; other clients have no cookie to abuse. */
+/** Prevents CSRF: whether this page sent the request. Browsers send Origin; clients without it lack a cookie to abuse. */
 export function isOfSameOrigin(headers: IncomingHttpHeaders): boolean {
   const { origin, host = '' } = headers;
   const site = headers['sec-fetch-site'];

@@ -95,7 +95,6 @@ export const CONTENT_SECURITY_POLICY = [
 
 // Interpolate whole elements: whitespace that a formatter adds between the tags would change the hash.
 const STYLE = trusted(`<style>${STYLE_SHEET}</style>`);
-
 const LIVE = trusted(`<script>${LIVE_SCRIPT}</script>`);
 const COPY = trusted(`<script>${COPY_SCRIPT}</script>`);
 const GATE = trusted(
@@ -174,7 +173,9 @@ export const signInDocument = (problem: string | undefined): string =>
       <section aria-labelledby="sign-in">
         <h2 id="sign-in">Sign in with a token</h2>
         ${problem === undefined ? undefined : html`<p class="problem" role="alert">${problem}</p>`}
-        <p class="lead">A token for this page alone, good for an hour, of a service account that may look:</p>
+        <p class="lead">
+          Create a token for this page, valid for an hour, for a service account with access:
+        </p>
         <p class="command">
           <code class="mono"
             >kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --audience
@@ -187,9 +188,9 @@ export const signInDocument = (problem: string | undefined): string =>
           <button>Sign in</button>
         </form>
         <p class="nothing">
-          It may look when it is bound to the ClusterRole <span class="mono">gatehouse-status-viewer</span>.
-          The token stays in the memory of this replica for an hour at most; the browser gets a random number
-          in its place.
+          The service account needs a binding to the ClusterRole
+          <span class="mono">gatehouse-status-viewer</span>. This replica keeps the token in memory for an
+          hour at most. The browser stores only a random number.
         </p>
       </section>
     </main>`,

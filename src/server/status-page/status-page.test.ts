@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 
 import { streamEvents, createSharedView } from './status-page.ts';
 
-test('a viewer who disconnects before the first event takes no slot', async () => {
+test('a viewer who disconnects before the first event does not use a slot', async () => {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   response.destroy();
   const write = vi.spyOn(response, 'write');
@@ -13,7 +13,7 @@ test('a viewer who disconnects before the first event takes no slot', async () =
   expect(write).not.toHaveBeenCalled();
 });
 
-function viewed(tookMs = 0) {
+function viewed(tookMs: number) {
   let now = 1_000_000;
   let reads = 0;
   const read = () => {
@@ -25,19 +25,13 @@ function viewed(tookMs = 0) {
   return { view, pass: (ms: number) => (now += ms) };
 }
 
-test('all viewers within a second share one view', async () => {
-  const { view, pass } = viewed();
+test.each([
+  [0, 1_000],
+  [3_000, 27_000],
+])('a view that takes %i ms is shared by all viewers for %i ms', async (tookMs, sharedMs) => {
+  const { view, pass } = viewed(tookMs);
   expect(await Promise.all([view(), view(), view()])).toEqual([1, 1, 1]);
-  pass(999);
-  expect(await view()).toBe(1);
-  pass(1);
-  expect(await view()).toBe(2);
-});
-
-test('a slow view delays the next one accordingly', async () => {
-  const { view, pass } = viewed(3_000);
-  expect(await view()).toBe(1);
-  pass(26_999);
+  pass(sharedMs - 1);
   expect(await view()).toBe(1);
   pass(1);
   expect(await view()).toBe(2);

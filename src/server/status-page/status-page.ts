@@ -35,7 +35,6 @@ export const MAX_VIEWERS = 50;
 /** Requests in progress, open pages included. Most wait for the API server, so they must not use every connection. */
 export const MAX_REQUESTS = 100;
 const UPDATE_MS = 2_000;
-
 const MAX_FORM_BYTES = 64 * 1024;
 
 const HEADERS = {
@@ -124,7 +123,7 @@ function addRoutes(
     async (request, reply) => {
       const verdict = await judge(request);
       if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
-      if (viewers >= MAX_VIEWERS) return sendRetry(reply, 'As many pages are open as are kept up to date.');
+      if (viewers >= MAX_VIEWERS) return sendRetry(reply, 'Too many status pages are open.');
       viewers += 1;
       const seen = request.headers['last-event-id'] ?? request.query.seen;
       reply.hijack();
@@ -173,15 +172,15 @@ function refuse(
       return sendSignIn(
         reply,
         403,
-        `${verdict.username} may not look at this page: bind the ClusterRole gatehouse-status-viewer to them.`,
+        `${verdict.username} lacks permission to view this page: bind the ClusterRole gatehouse-status-viewer to this user.`,
       );
     case 'undecided':
-      return sendRetry(reply, `Nothing can be shown: ${verdict.message}.`);
+      return sendRetry(reply, `The status is unavailable: ${verdict.message}.`);
   }
 }
 
 const refuseCrossSite = (reply: FastifyReply): FastifyReply =>
-  sendSignIn(reply, 403, 'That form was not sent from this page.');
+  sendSignIn(reply, 403, 'This page did not send the form.');
 
 const sendSignIn = (reply: FastifyReply, code: number, problem?: string): FastifyReply =>
   reply.code(code).type('text/html; charset=utf-8').send(signInDocument(problem));
@@ -194,10 +193,9 @@ function sendError(error: unknown, reply: FastifyReply, { log }: StatusPageOptio
     error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
       ? error.statusCode
       : 500;
-  if (code < 500)
-    return reply.code(code).type('text/plain; charset=utf-8').send('this request is not understood\n');
-  log.warn({ err: error }, 'the status page could not be made');
-  return sendRetry(reply, 'Nothing can be shown: see the log of this replica.');
+  if (code < 500) return reply.code(code).type('text/plain; charset=utf-8').send('the request is invalid\n');
+  log.warn({ err: error }, 'could not build the status page');
+  return sendRetry(reply, 'The status is unavailable: see the log of this replica.');
 }
 
 /** The minimum pause after a read, as a multiple of its duration: reads take at most a tenth of the time. */
@@ -220,7 +218,6 @@ export function createSharedView<T>(
 }
 
 const WRITE_TIMEOUT_MS = 30_000;
-
 const RETRY_MS = 3_000;
 
 /** Ends when the viewer disconnects or loses access. Never throws. @param shown the version that the page already shows */
@@ -232,7 +229,7 @@ export async function streamEvents(
   signal: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController();
-  // Not the response: that of a pipelined request emits no event when its connection closes.
+  // Not the response: a pipelined one does not emit an event when its connection closes.
   const { socket } = response.req;
   const leave = () => gone.abort();
   socket.once('close', leave);

@@ -31,22 +31,12 @@ const bad = (change: Partial<InstallationReadings>) =>
 
 const withoutOne = new Map([...definitions].slice(1));
 const [[firstName = '', first = {}] = []] = definitions;
-const older = new Map(definitions).set(firstName, {
-  ...first,
-  spec: {
-    versions: [
-      {
-        name: 'v1alpha1',
-        served: true,
-        schema: { openAPIV3Schema: { properties: { apiVersion: {}, kind: {}, metadata: {}, spec: {} } } },
-      },
-    ],
-  },
-});
-const notServed = new Map(definitions).set(firstName, {
-  ...first,
-  spec: { versions: [{ name: 'v1', served: true }] },
-});
+const withVersion = (name: string, properties: object) => {
+  const versions = [{ name, served: true, schema: { openAPIV3Schema: { properties } } }];
+  return new Map(definitions).set(firstName, { ...first, spec: { versions } });
+};
+const older = withVersion('v1alpha1', { apiVersion: {}, kind: {}, metadata: {}, spec: {} });
+const notServed = withVersion('v1', {});
 
 const policy = (conditions: AdmissionPolicy['status'], generation = 1): AdmissionPolicy => ({
   metadata: { name: 'servers', generation },
@@ -63,21 +53,11 @@ const window = (openedAt: string, expiresAt: string): RestoreWindow => ({
   spec: { principals: [{ user: 'velero' }], expiresAt },
   status: { phase: 'Open', openedAt },
 });
-const asking: Managed['metadata'] = {
-  name: 'hook',
-  annotations: { 'gatehouse.dev/inject-cabundle': 'true' },
-};
+const annotations = { 'gatehouse.dev/inject-cabundle': 'true' };
+const fieldsV1 = { 'f:webhooks': { 'k:{"name":"x"}': { 'f:clientConfig': { 'f:caBundle': {} } } } };
 const written = (manager: string): Managed => ({
   kind: 'ValidatingWebhookConfiguration',
-  metadata: {
-    ...asking,
-    managedFields: [
-      {
-        manager,
-        fieldsV1: { 'f:webhooks': { 'k:{"name":"x"}': { 'f:clientConfig': { 'f:caBundle': {} } } } },
-      },
-    ],
-  },
+  metadata: { name: 'hook', annotations, managedFields: [{ manager, fieldsV1 }] },
 });
 /** The two Deployments, with so many ready replicas. */
 const running = ({ webhook = 2, controllers = 2 }): Deployments =>
@@ -90,28 +70,24 @@ const withDeployment = (...changed: Parameters<Map<DeploymentName, Deployment>['
 });
 const withAccount = (...changed: Parameters<typeof account>) => ({ accounts: [account(...changed)] });
 /** A pod whose container has this state. */
-const withPod = (container: object): Pick<InstallationReadings, 'pods'> => ({
-  pods: read([
-    {
-      metadata: { name: 'gatehouse-webhook-6c9-x', namespace: 'gatehouse-system' },
-      status: { containerStatuses: [container] },
-    },
-  ]),
-});
+const withPod = (container: object): Pick<InstallationReadings, 'pods'> => {
+  const metadata = { name: 'gatehouse-webhook-6c9-x', namespace: 'gatehouse-system' };
+  return { pods: read([{ metadata, status: { containerStatuses: [container] } }]) };
+};
 
 test.each([
   ['an argument', deploymentWith(['serve', '--client-ca', '/ca.crt']), []],
   ['the environment', deploymentWith(['serve'], [{ name: 'GATEHOUSE_CLIENT_CA' }]), []],
   ['another flag only', deploymentWith(['serve', '--client-ca-for=all']), ['warning']],
   ['nothing', deploymentWith(['serve']), ['warning']],
-  ['no Deployment, as in the sandbox', undefined, []],
+  ['no Deployment, like in the sandbox', undefined, []],
 ])('clients of the webhooks are verified by %s', (_what, deployment, severities) => {
   const deployments = new Map(deployment === undefined ? [] : [['gatehouse', deployment] as const]);
   const found = bad({ deployments: read(deployments) });
   expect(found.map(({ severity }) => severity)).toEqual(severities);
 });
 
-test('a healthy cluster has no findings, also with the overlay single', () => {
+test('a healthy cluster is without findings, even with the overlay single', () => {
   expect(bad({})).toEqual([]);
   const single = new Map([['gatehouse', deploymentWith(['serve', '--client-ca=/ca.crt'])] as const]);
   expect(bad({ deployments: read(single), accounts: [account('gatehouse')] })).toEqual([]);
@@ -124,11 +100,9 @@ test('a permission of the doctor that is missing for two accounts is reported on
   expect(found.map(({ check }) => check)).toEqual(['access']);
 });
 
+const unreadRacks = { group: 'x.dev', resource: 'racks', policy: 'servers', needed: false };
 const auditedOnly = withAccount('gatehouse-webhook', {
-  governed: read({
-    checked: 1,
-    missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: false }],
-  }),
+  governed: read({ checked: 1, missing: [unreadRacks] }),
 });
 const noSecrets = {
   access: read({ checked: 1, missing: [{ verb: 'get', group: '', resource: 'secrets' }] }),
@@ -141,33 +115,24 @@ const stuck = {
   reason: 'ProgressDeadlineExceeded',
   message: 'ReplicaSet "gatehouse-webhook-6c9" has timed out progressing.',
 } as const;
-const twice = {
-  kind: 'Service',
-  metadata: {
-    ...{ name: 'db', namespace: 'shop' },
-    annotations: {
-      'gatehouse.dev/serving-cert-secret-name': 'db',
-      'service.beta.openshift.io/serving-cert-secret-name': 'db',
-    },
-  },
+const twiceRequested = {
+  'gatehouse.dev/serving-cert-secret-name': 'db',
+  'service.beta.openshift.io/serving-cert-secret-name': 'db',
 };
+const twice = { kind: 'Service', metadata: { name: 'db', namespace: 'shop', annotations: twiceRequested } };
 const leaseOf = (spec: object) => ({ lease: read({ spec }) });
 const waiting = (reason: string, message: string) => ({ waiting: { reason, message } });
+const lastWords = "error: unknown option '--nonsense'\nSee gatehouse controllers --help\n";
 const unstarted = withPod({
   state: waiting('CrashLoopBackOff', 'back-off 40s restarting failed container'),
-  lastState: {
-    terminated: {
-      ...{ exitCode: 2, reason: 'Error' },
-      message: "error: unknown option '--nonsense'\nSee gatehouse controllers --help\n",
-    },
-  },
+  lastState: { terminated: { exitCode: 2, reason: 'Error', message: lastWords } },
 });
 const shop = { namespace: 'shop', workloads: ['Deployment shop/api'] };
 
 test.each<readonly [found: string, seen: string, change: Partial<InstallationReadings>]>([
   [
     'restarts: warning',
-    'may not restart Deployment shop/api',
+    'lacks permission to restart Deployment shop/api',
     { restarts: read({ checked: 2, missing: [shop] }) },
   ],
   [
@@ -175,7 +140,7 @@ test.each<readonly [found: string, seen: string, change: Partial<InstallationRea
     'runs Kubernetes v1.29.15, but Gatehouse supports 1.30 to 1.37',
     { version: { major: 1, minor: 29, gitVersion: 'v1.29.15' } },
   ],
-  ['kubernetes: unknown', 'does not say its version', { version: { major: 0, minor: 0, gitVersion: '' } }],
+  ['kubernetes: unknown', 'did not return its version', { version: { major: 0, minor: 0, gitVersion: '' } }],
   ['definitions: problem', `${firstName} does not exist`, { definitions: read(withoutOne) }],
   ['definitions: problem', 'served as v1, not as v1alpha1', { definitions: read(notServed) }],
   ['definitions: warning', 'lacks spec.match, spec.failurePolicy', { definitions: read(older) }],
@@ -198,7 +163,7 @@ test.each<readonly [found: string, seen: string, change: Partial<InstallationRea
   ],
   [
     'deployments: warning',
-    'gatehouse-webhook: the new version is not everywhere: 1 of 2 replicas have it',
+    'gatehouse-webhook: the new version is not rolled out: 1 of 2 replicas have it',
     rollout({ updatedReplicas: 1 }),
   ],
   [
@@ -223,7 +188,7 @@ test.each<readonly [found: string, seen: string, change: Partial<InstallationRea
   ],
   [
     'deployments: warning',
-    'gatehouse runs both processes next to their own Deployments',
+    'gatehouse runs both processes, and their separate Deployments exist',
     withDeployment('gatehouse', deploymentWith(['serve', '--client-ca=/ca.crt'])),
   ],
   ['leader: problem', 'gatehouse does not exist', { lease: read(undefined) }],
@@ -246,7 +211,7 @@ test.each<readonly [found: string, seen: string, change: Partial<InstallationRea
   ],
   [
     'removal: warning',
-    'ValidatingWebhookConfiguration "gatehouse" would stay if Gatehouse were removed',
+    'ValidatingWebhookConfiguration "gatehouse" would remain after Gatehouse is removed',
     { validating: read(configuration(bundle, { metadata: { name: 'gatehouse' } })) },
   ],
   ['endpoints: problem', 'Service gatehouse-system/gatehouse does not exist', { service: read(undefined) }],
@@ -255,14 +220,14 @@ test.each<readonly [found: string, seen: string, change: Partial<InstallationRea
   ['ca-bundle: problem', 'contains a stale bundle', { mutating: read(configuration('')) }],
   [
     'ca-bundle: warning',
-    'another bundle than the published one, but still a valid one',
+    'contains a different bundle than the ConfigMap, but it still verifies the certificate',
     { mutating: read(configuration(`${bundle}${foreignBundle}`)) },
   ],
-  ['ca-bundle: problem', 'has no CA bundle', { caBundle: read(undefined) }],
+  ['ca-bundle: problem', 'lacks a CA bundle', { caBundle: read(undefined) }],
   ['ca-bundle: problem', 'contains no certificate', { chain: read(undefined) }],
   [
     'rivals: warning',
-    'Service shop/db asks Gatehouse and, with service.beta.openshift.io/serving-cert-secret-name, also service-ca',
+    'Gatehouse and, with service.beta.openshift.io/serving-cert-secret-name, from service-ca',
     { managed: [read([twice])] },
   ],
   [
@@ -298,6 +263,11 @@ test('no finding for the own field manager, a ready policy and a closed window',
   ).toEqual([]);
 });
 
+const ofDeveloper = {
+  name: 'own-opening.mutate.gatehouse.dev',
+  clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
+};
+
 describe('a session of gatehouse serve --dev-url', () => {
   const untilIn = (seconds: number) => {
     const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
@@ -305,12 +275,7 @@ describe('a session of gatehouse serve --dev-url', () => {
     const live = (ms: number) =>
       read({
         metadata: withDevSession({ name: 'gatehouse' }, { ...session, expiresAt: expiresAt(ms) }),
-        webhooks: [
-          {
-            name: 'own-opening.mutate.gatehouse.dev',
-            clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
-          },
-        ],
+        webhooks: [ofDeveloper],
       });
     return bad({ mutating: live(-33), validating: live(0) });
   };
@@ -333,9 +298,7 @@ describe('a session of gatehouse serve --dev-url', () => {
 });
 
 test('entries that point to a URL without a session contain a stale bundle', () => {
-  const clientConfig = { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' };
-  const webhooks = [{ name: 'own-opening.mutate.gatehouse.dev', clientConfig }];
-  const live = read(configuration(bundle, { webhooks }));
+  const live = read(configuration(bundle, { webhooks: [ofDeveloper] }));
   expect(bad({ mutating: live }).map(({ check, severity }) => [check, severity])).toEqual([
     ['ca-bundle', 'problem'],
   ]);
@@ -393,7 +356,7 @@ test('a Service without its certificate, and a target without its bundle, are pr
   expect(bad(asking).map(({ check, seen, next }) => [check, seen, next])).toEqual([
     [
       'serving-certs',
-      'Service shop/api: it has no certificate in Secret api-tls',
+      'Service shop/api: it lacks its certificate in Secret api-tls',
       'kubectl -n shop describe service api',
     ],
     [
@@ -429,7 +392,7 @@ test('a part without read permission is unknown, and the other parts are checked
     {
       check: 'ca-bundle',
       severity: 'unknown',
-      seen: 'no permission to get secrets in the namespace gatehouse-system',
+      seen: 'this user lacks permission to get secrets in the namespace gatehouse-system',
       next: expect.stringContaining('kubectl auth can-i get secrets -n gatehouse-system') as string,
     },
     expect.objectContaining({ check: 'ca-bundle', severity: 'problem' }) as object,

@@ -34,7 +34,7 @@ export function judgeReading<T>(reading: Reading<T>, judge: (value: T) => Result
   const [where, flag] =
     namespace === undefined ? ['', ''] : [` in the namespace ${namespace}`, ` -n ${namespace}`];
   return unknown(
-    `no permission to ${verb} ${resource}${where}`,
+    `this user lacks permission to ${verb} ${resource}${where}`,
     `ask for this permission (kubectl auth can-i ${verb} ${resource}${flag}), or run the command as a user who has it`,
   );
 }

@@ -14,7 +14,6 @@ export const mono = (text: string): Html => html`<span class="mono">${text}</spa
 export const lines = (text: string): readonly Html[] =>
   text.split('\n').map((line, index) => (index === 0 ? html`${line}` : html`<br />${line}`));
 
-/** A cluster can have thousands of objects. */
 export const MAX_ROWS = 200;
 
 interface TableRow {
@@ -68,7 +67,6 @@ export function table(
     ${left === 0 ? undefined : html`<p class="more">and ${left} more: ${command('gatehouse status')}</p>`}`;
 }
 
-/** Long words without spaces are names. */
 const named = (cell: Piece): Piece =>
   typeof cell === 'string' && /\S{16}/.test(cell) ? breakable(cell) : cell;
 

@@ -29,7 +29,6 @@ export function referencesSection(policies: readonly AdmissionPolicy[]): Html {
   );
 }
 
-/** Empty columns, and so the defaults of all references, are not shown. */
 const HEADINGS = ['Reference', 'From', 'To', 'On deletion', 'Guarantee', 'Violations'];
 
 const byKinds = (a: KindReference, b: KindReference): number => (keyOf(a) < keyOf(b) ? -1 : 1);
@@ -38,14 +37,11 @@ const keyOf = ({ from, to, policy, reference }: KindReference): string =>
   [from, to, policy, reference].join(' ');
 
 const ROW = 30;
-
 const LANE = 22;
-
 const MARGIN = 14;
 
-/** Of a larger graph, the table is easier to read. */
+/** The table is easier to read than a larger graph. */
 const MOST_KINDS = 60;
-
 const MOST_LANES = 8;
 
 type Arc = ReturnType<typeof placeArcs>[number];
@@ -58,7 +54,7 @@ function referencesPicture(references: readonly KindReference[]): Html | undefin
   const left = MARGIN + lanes * LANE;
   return html`<figure>
     <figcaption id="references-caption">
-      Each arrow leads from a kind to the kind that its objects name. A number counts violations.
+      Each arrow leads from a kind to the kind that its objects reference. A number counts violations.
     </figcaption>
     <svg
       class="references"
@@ -83,7 +79,6 @@ const middle = (row: number): number => row * ROW + ROW / 2 + 4;
 
 function drawArc({ from, to, references, lane }: Arc, left: number): Html {
   const x = left - (lane + 1) * LANE + 6;
-  // The two ends of a reference to the own kind are next to each other.
   const shift = from === to ? 8 : 0;
   const [begin, end] = [middle(from) - shift, middle(to) + shift];
   const violations = references.reduce((sum, one) => sum + (one.violations ?? 0), 0);
@@ -111,7 +106,7 @@ function drawArc({ from, to, references, lane }: Arc, left: number): Html {
   > `;
 }
 
-/** A kind precedes those that it names, except in cycles. */
+/** A kind precedes its targets, except in cycles. */
 function orderKinds(references: readonly KindReference[]): readonly string[] {
   const targets = Map.groupBy(references, ({ from }) => from);
   const ordered: string[] = [];
@@ -148,7 +143,6 @@ function placeArcs(references: readonly KindReference[], kinds: readonly string[
 
 type KindReference = ReturnType<typeof referencesOf>[number];
 
-/** The references of the version in force, once for each kind that has them. */
 function referencesOf({ metadata, spec: newest, status }: AdmissionPolicy) {
   // The API server has validated status.inForce against the schema of the policy.
   const spec = (status?.inForce?.spec as AdmissionPolicySpec | undefined) ?? newest;

@@ -12,7 +12,7 @@ import {
   staleCells,
   TARGET_TONES,
   targetCells,
-  age,
+  describeLeader,
   relative,
   minute,
 } from '../status/cells.ts';
@@ -44,15 +44,8 @@ import {
   type WindowDetails,
 } from '../../restore/window-report.ts';
 
-export function leaderSection({ leader }: StatusReport, now: Date): Html {
-  const { state, holder = '', acquiredAt, renewedAt, replicas, unread } = leader;
-  const leads = {
-    Held: html`${mono(holder)} leads, for ${age(acquiredAt, now)}`,
-    Free: html`${badge('no leader', 'bad')}`,
-    Expired: html`${badge('no leader', 'bad')} ${mono(holder)} last renewed the Lease
-    ${relative(renewedAt, now)}`,
-    Unknown: undefined,
-  }[state];
+export function leaderSection(report: StatusReport, now: Date): Html {
+  const { replicas, unread } = report.leader;
   const rows = replicas.map(({ name, process, ready, leads, node, image, restarts }) => ({
     cells: [
       mono(name),
@@ -66,7 +59,7 @@ export function leaderSection({ leader }: StatusReport, now: Date): Html {
   return section(
     'leader',
     'Leader and replicas',
-    html`<p class="lead">${leads}</p>`,
+    html`<p class="lead">${pieces([describeLeader(report, now)])}</p>`,
     unreadParts(unread),
     table('Pods of Gatehouse', ['Replica', 'Process', 'State', 'Leads', 'Restarts', 'Node', 'Image'], rows),
   );
@@ -140,15 +133,13 @@ export function servingCertsSection({ servingCerts: { unread, items } }: StatusR
 }
 
 export function servedCertsSection({ servedCerts }: StatusReport, now: Date): Html | undefined {
-  const { unread, checkedAt, endpoints, items } = servedCerts;
+  const { unread, endpoints, items } = servedCerts;
   if (endpoints === undefined && unread.length === 0) return undefined;
   const rows = items.map((item) => ({ cells: pieces(staleCells(item, now)), isProblem: true }));
-  const counts =
-    endpoints === undefined ? '' : `${endpointCounts(endpoints)}, as of ${relative(checkedAt, now)}`;
   return section(
     'served-certs',
     'Certificates that servers present',
-    html`<p class="lead">${counts}</p>`,
+    html`<p class="lead">${endpointCounts(servedCerts, now)}</p>`,
     unreadParts(unread),
     table(
       'Servers that present an earlier certificate than their Secret contains',

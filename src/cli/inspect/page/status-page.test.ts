@@ -27,7 +27,7 @@ function contentOf(
   return statusContent(statusReport({ ...healthy, ...change }, REPORT_CONTEXT), windows, policies).text;
 }
 
-test('the page of a healthy cluster says so and has all parts', () => {
+test('the page of a healthy cluster has all parts', () => {
   const text = contentOf();
   expect(text).toContain('Gatehouse is healthy.');
   for (const id of ['authority', 'serving-certs', 'targets', 'policies', 'windows', 'leader']) {
@@ -41,12 +41,9 @@ test('the page of a healthy cluster says so and has all parts', () => {
 
 test('text from tenants is escaped', () => {
   const evil = `<img src=x onerror="alert('x')">`;
-  const text = contentOf({ policies: read([policy({ status: 'False', message: `${evil}\nline two` })]) }, [
-    {
-      ...restoreWindow('Open', at(HOUR)),
-      spec: { principals: [{ user: evil }], expiresAt: at(HOUR), reason: evil },
-    },
-  ]);
+  const policies = read([policy({ status: 'False', message: `${evil}\nline two` })]);
+  const spec = { principals: [{ user: evil }], expiresAt: at(HOUR), reason: evil };
+  const text = contentOf({ policies }, [{ ...restoreWindow('Open', at(HOUR)), spec }]);
   expect(text).not.toContain('<img');
   expect(text).toContain('&lt;img src=x onerror=&quot;alert(&#39;x&#39;)&quot;&gt;');
   expect(text).toMatch(/<br \/>\s*line two/);
@@ -78,11 +75,8 @@ test('one second later the page is the same, so that nothing is sent', () => {
 test('over the row limit, rows with problems come first', () => {
   const many = Array.from({ length: MAX_ROWS + 50 }, (_none, index) => {
     const name = `p${String(index).padStart(4, '0')}`;
-    const isLast = index === MAX_ROWS + 49;
-    return {
-      ...policy(isLast ? { status: 'False', message: 'broken' } : {}),
-      metadata: { name, generation: 3 },
-    };
+    const broken = index === MAX_ROWS + 49 ? { status: 'False' as const, message: 'broken' } : {};
+    return { ...policy(broken), metadata: { name, generation: 3 } };
   });
   const text = contentOf({ policies: read(many) });
   expect(text).toContain('and 50 more');
@@ -103,7 +97,7 @@ test('references between kinds are a picture, and a table with the violations of
   expect(contentOf()).toContain('No policy in force has a reference.');
 });
 
-test('references are those of the version in force', () => {
+test('references come from the version in force', () => {
   const [servers, racks] = POLICIES;
   if (servers === undefined || racks === undefined) throw new Error('the scene has policies');
   const inForce = { generation: 1, spec: racks.spec };

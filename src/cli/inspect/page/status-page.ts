@@ -15,8 +15,8 @@ import { statusReport, type StatusReport } from '../status/report/status-report.
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { breakable, command, html, type Html } from '../../../server/status-page/html.ts';
-
 import {
+  auditNote,
   relative,
   describeHandlers,
   describeRestrictions,
@@ -24,7 +24,7 @@ import {
   CERT_TONES,
   TARGET_TONES,
 } from '../status/cells.ts';
-import { adviceOn, matchesNothing, type PolicyRow } from '../status/report/policies.ts';
+import { adviceOn, type PolicyRow } from '../status/report/policies.ts';
 import type { Tone } from '../../terminal/output.ts';
 import { badge, lines, listSection, nothing, pieces } from './parts.ts';
 import * as sections from './sections.ts';
@@ -32,7 +32,6 @@ import { referencesSection } from './references-section.ts';
 import { counted } from '../../../json/counted.ts';
 
 const TIMEOUT_MS = 5_000;
-/** All visitors together read the cluster at most this often. */
 const MIN_INTERVAL_MS = 1_000;
 /** Limits log lines while the API server does not respond and visitors reload the page. */
 const WARN_INTERVAL_MS = 60_000;
@@ -164,13 +163,7 @@ function policiesSection({ admissionPolicies: { unread, items }, handlers }: Sta
       cells: [
         ...pieces(policyCells(policy)),
         violationsOf(policy, now),
-        message !== undefined
-          ? messageOf(adviceOn(name, message))
-          : matchesNothing(policy)
-            ? 'matched no existing object'
-            : policy.incomplete === undefined
-              ? ''
-              : `the audit is incomplete: ${policy.incomplete}`,
+        message !== undefined ? messageOf(adviceOn(name, message)) : auditNote(policy, now),
       ],
       isProblem: message !== undefined,
     };

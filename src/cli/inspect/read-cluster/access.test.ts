@@ -13,23 +13,13 @@ import { createCluster } from '../../../../test/support/runtime/fixtures.ts';
 const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base');
 
 test('the access reviews follow the rules of the manifests: subresources, and Roles in their namespace', () => {
-  const questions = shippedAccess(readManifests(BASE), 'elsewhere', [
-    'gatehouse-webhook',
-    'gatehouse-controllers',
-  ]);
+  const accounts = ['gatehouse-webhook', 'gatehouse-controllers'];
+  const questions = shippedAccess(readManifests(BASE), 'elsewhere', accounts);
   expect(questions).toContainEqual({ verb: 'create', group: '', resource: 'secrets' });
-  expect(questions).toContainEqual({
-    verb: 'update',
-    group: 'gatehouse.dev',
-    resource: 'restorewindows',
-    subresource: 'status',
-  });
-  expect(questions).toContainEqual({
-    verb: 'update',
-    group: 'coordination.k8s.io',
-    resource: 'leases',
-    namespace: 'elsewhere',
-  });
+  const windows = { group: 'gatehouse.dev', resource: 'restorewindows', subresource: 'status' };
+  expect(questions).toContainEqual({ verb: 'update', ...windows });
+  const leases = { group: 'coordination.k8s.io', resource: 'leases', namespace: 'elsewhere' };
+  expect(questions).toContainEqual({ verb: 'update', ...leases });
 });
 
 test('a kind of several policies is checked once, for the policy that needs it', () => {
@@ -50,7 +40,7 @@ test('a kind of several policies is checked once, for the policy that needs it',
 });
 
 test.each(['LockoutScope', 'UnknownKind', 'UnknownTarget'])(
-  'a policy that is not ready with the reason %s needs no permission',
+  'a policy with the reason %s does not need permissions',
   (reason) => {
     const conditions = [
       { type: 'Ready', status: 'False' as const, reason, message: '', lastTransitionTime: '' },
@@ -84,7 +74,7 @@ function clusterWith(permissions: readonly string[]) {
   return { add, client: { ...client, create: create as KubeClient['create'] } };
 }
 
-test('a namespace with a workload that Gatehouse may not patch is named, once', async () => {
+test('a namespace with workloads that Gatehouse lacks permission to patch is reported once', async () => {
   const may = ['get pods', 'get replicasets', 'get deployments'].map((what) => `${what} shop`);
   const { add, client } = clusterWith(may);
   add(deployments, 'shop', 'api', 'true');

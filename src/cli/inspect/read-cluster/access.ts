@@ -3,6 +3,7 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
 import { groupResourceName, type KubeObject, keyOf } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
+import { uniqueBy } from '../../../json/objects.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
@@ -35,7 +36,6 @@ const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessreviews.au
 /** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
-/** @param needs the accounts in the manifests whose permissions this account needs */
 export async function readAccess(
   client: Client,
   account: ServiceAccount,
@@ -85,7 +85,7 @@ export function shippedAccess(
     const place = binding === 'RoleBinding' ? { namespace } : {};
     return (role?.rules ?? []).flatMap(questionsOf).map((question) => ({ ...question, ...place }));
   });
-  return [...new Map(questions.map((question) => [JSON.stringify(question), question])).values()];
+  return uniqueBy(questions, (question) => JSON.stringify(question));
 }
 
 function questionsOf({
@@ -136,8 +136,8 @@ export function governedKinds(policies: readonly AdmissionPolicy[]) {
       ...references.map(({ target }) => ({ ...toGroupResource(target), policy, needed: true })),
     ];
   });
-  const neededFirst = all.toSorted((a, b) => Number(b.needed) - Number(a.needed));
-  return [...Map.groupBy(neededFirst, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
+  const neededLast = all.toSorted((a, b) => Number(a.needed) - Number(b.needed));
+  return uniqueBy(neededLast, groupResourceName);
 }
 
 const HOPELESS: readonly string[] = ['LockoutScope', 'UnknownKind', 'UnknownTarget'];

@@ -13,7 +13,6 @@ export type ProbeResult =
   | { readonly kind: 'unreachable'; readonly message: string }
   | { readonly kind: 'not-called' };
 
-/** @param now by the clock of the API server */
 export async function probeWebhook(
   client: Pick<KubeClient, 'create'>,
   namespace: string,
@@ -48,7 +47,6 @@ function probeResult(error: unknown): Reading<ProbeResult> {
   const message = messageWithCauses(error);
   if (error instanceof ApiError) {
     if (DENIED.test(message)) return read({ kind: 'reached' });
-    // Omit the request line in front of the message.
     const start = message.search(FAILED);
     if (start !== -1) return read({ kind: 'unreachable', message: message.slice(start) });
   }

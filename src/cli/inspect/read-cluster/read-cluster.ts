@@ -85,7 +85,7 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** Why a container of the pod does not run, in the kubelet's words, with its last exit and the last error of its log; undefined: it runs. */
+/** Why a container does not run, with its last exit code and the last error in its log. Undefined: it runs. */
 export function waitingFor({ status }: Pod): string | undefined {
   const { state, lastState } =
     status?.containerStatuses?.find((one) => one.state?.waiting !== undefined) ?? {};
@@ -131,8 +131,8 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
-    listIn<Secret>(list, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
-    isOff ? read<readonly KubeObject[]>([]) : listIn(list, SERVICES, namespaces, { metadataOnly: true }),
+    listIn<Secret>(reader, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
+    isOff ? read<readonly KubeObject[]>([]) : listIn(reader, SERVICES, namespaces, { metadataOnly: true }),
     readTargets(reader, scope, restrictions),
     without.includes('injection') ? undefined : readTrustBundle(reader),
     list<AdmissionPolicy>(ADMISSION_POLICIES),
@@ -140,14 +140,11 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
   ]);
   const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
-    /** As the leader noted them on the Lease. */
     restrictions,
-    /** How long a CA that all targets hold waits before it signs, in milliseconds. */
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
     /** Contains private keys: show only what {@link parseAuthority} makes public. */
     authority,
     ...{ caBundle, servedCerts },
-    /** Of Services, only their metadata. */
     ...{ lease, pods, services, targets, policies, windows },
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
@@ -156,7 +153,7 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
 }
 
 async function listIn<T extends KubeObject>(
-  list: Reader['list'],
+  { list }: Reader,
   resource: Resource,
   namespaces: Restrictions['namespaces'],
   options: Parameters<Reader['list']>[1],
@@ -183,7 +180,7 @@ const MAX_CONCURRENT_READS = 8;
 
 /** Clusters can have many large ConfigMaps and CRDs: list the metadata of all, and get only the targets. */
 function readTargets(
-  { get, list }: Reader,
+  reader: Reader,
   scope: Scope,
   { without, namespaces }: Restrictions,
 ): Promise<readonly TargetsReading[]> {
@@ -192,18 +189,15 @@ function readTargets(
   const readKind = async ([kind, resource]: (typeof kinds)[number]): Promise<TargetsReading> => {
     const ofConfigMap = resource.namespaced;
     const own = ofConfigMap ? CABUNDLE_CONFIGMAP : WEBHOOK_CONFIGURATION_NAME;
-    const places = isOff && ofConfigMap ? [scope.namespace] : placesOf(resource, namespaces);
+    const namespace = isOff && ofConfigMap ? scope.namespace : undefined;
     const fieldSelector = isOff ? `metadata.name=${own}` : undefined;
-    const all = joinReadings(
-      await Promise.all(
-        places.map((namespace) => list(resource, { namespace, fieldSelector, metadataOnly: true })),
-      ),
-    );
+    const options = { namespace, fieldSelector, metadataOnly: true };
+    const all = await listIn<KubeObject>(reader, resource, namespaces, options);
     if (all.kind === 'unread') return { kind, objects: all };
     const wanted = all.value.filter((object) => requestOf(kind, object, scope).kind !== 'none');
     const found = await mapConcurrent(wanted, MAX_CONCURRENT_READS, ({ metadata = {} }) => {
       const { namespace, name = '' } = metadata;
-      return get<RawTarget & KubeObject>(resource, { namespace, name });
+      return reader.get<RawTarget & KubeObject>(resource, { namespace, name });
     });
     const objects = mapReading(presentAmong(found), (some) =>
       some.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
@@ -251,7 +245,7 @@ async function readSource(
     );
   if (kind !== 'Certificate')
     return await readObject(kind === 'Secret' ? secrets : configMaps, { namespace, name });
-  // By a list: Gatehouse itself, which serves the status page, may only list Certificates.
+  // Gatehouse serves the status page, and it has permission to list Certificates, not to get them.
   const found = await list<Certificate>(certificates, { namespace, fieldSelector: `metadata.name=${name}` });
   const secretName = valueOf(found)?.[0]?.spec?.secretName;
   return secretName === undefined
@@ -262,7 +256,7 @@ async function readSource(
 const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
   injectionRequest(kind.kind, withOwnRequest(kind, object, scope).metadata, scope.compat);
 
-/** Gatehouse injects its own objects without an annotation: add the annotation to them. */
+/** Gatehouse injects its own objects without an annotation. */
 export function withOwnRequest<T extends KubeObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
   const { metadata = {} } = object;
   const own = kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;

@@ -5,7 +5,6 @@ import { GROUP } from '../../../api/group.ts';
 import type { PolicyException } from '../../../api/policy-exception.ts';
 import type { Condition, KubeObject, ObjectMeta } from '../../../json/kube-object.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
-
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
@@ -25,7 +24,6 @@ import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import type { Workload } from '../../../runtime/endpoints/restart-plan.ts';
 import { SERVICE_NAME_LABEL, type EndpointSlice } from '../../../runtime/endpoints/slices.ts';
-
 import { CONVERSION_POLICIES, POLICY_EXCEPTIONS, RESTORE_DETECTORS } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
 import { readAccess, readGovernedAccess, readRestartAccess } from './access.ts';
@@ -69,7 +67,6 @@ export interface LiveConfiguration extends RawTarget {
   })[];
 }
 
-/** The metadata of an object that Gatehouse or another controller may manage. */
 export interface Managed {
   readonly kind: string;
   readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
@@ -92,7 +89,6 @@ export async function readInstallation(
   const [conversions, detectors, exceptions] = await Promise.all([
     list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
     list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
-
     list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
@@ -146,21 +142,18 @@ export async function readInstallation(
     namespace,
     version: cluster.version,
     now: cluster.now(),
-    /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
     skewMs: cluster.skewMs(),
     ...{ policies, conversions, detectors, windows, exceptions, lease, deployments: running },
     definitions: mapReading(
       definitions,
       (all): ReadonlyMap<string, Definition> => new Map(all.map((one) => [one.metadata?.name ?? '', one])),
     ),
-    /** None with `--namespaces`: RoleBindings grant then what ClusterRoleBindings grant otherwise. */
+    /** Empty with `--namespaces`, because RoleBindings then grant the permissions. */
     accounts,
     controllers,
     ...{ restarts, service, slices, mutating, validating, probe },
     converted,
-    /** Services, CRDs, APIServices, webhook configurations and serving Secrets. */
     managed,
-    /** The serving certificate of Gatehouse with its intermediates, PEM. */
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;
@@ -212,7 +205,6 @@ export interface Deployment extends Workload {
 
 const WEBHOOK = 'gatehouse-webhook';
 const CONTROLLERS = 'gatehouse-controllers';
-/** The Deployment of `gatehouse serve`, which runs both processes, and its account. */
 const SINGLE = 'gatehouse';
 
 /** Each process as the accounts of deploy/base whose permissions it needs, by the name of its Deployment. */
@@ -243,7 +235,7 @@ interface ProcessAccount {
   readonly needs: readonly string[];
 }
 
-/** @param named the account that the user names, for a Gatehouse that runs elsewhere */
+/** @param named by the user, if Gatehouse runs elsewhere */
 function accountsOf(running: Reading<Deployments>, named: string | undefined): readonly ProcessAccount[] {
   if (named !== undefined) return [{ serviceAccount: named, needs: NEEDS[SINGLE] }];
   const found = valueOf(running);

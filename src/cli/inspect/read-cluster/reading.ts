@@ -1,4 +1,4 @@
-/** What a command has read of a part of the cluster, or why it could not. One failed part does not stop the others. */
+/** What was read of a part of the cluster, or why it could not be read. Other parts continue. */
 import { ApiError } from '../../../kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
@@ -43,14 +43,13 @@ export function unreadable(permission: Permission, error: unknown): Unreadable {
 export const valueOf = <T>(reading: Reading<T>): T | undefined =>
   reading.kind === 'read' ? reading.value : undefined;
 
-/** A kind that is not installed has no objects. */
 export const orEmpty = <T>(reading: Reading<readonly T[]>): Reading<readonly T[]> =>
   reading.kind === 'unread' && reading.reason === 'NotInstalled' ? read([]) : reading;
 
 export const mapReading = <T, U>(reading: Reading<T>, change: (value: T) => U): Reading<U> =>
   reading.kind === 'read' ? read(change(reading.value)) : reading;
 
-/** One failed list fails all: a part of the objects would look like all. */
+/** One failed list fails all: the result would look complete. */
 export const joinReadings = <T>(lists: readonly Reading<readonly T[]>[]): Reading<readonly T[]> =>
   lists.find(({ kind }) => kind === 'unread') ?? read(lists.flatMap((one) => valueOf(one) ?? []));
 
@@ -87,7 +86,6 @@ const permissionTo = (
 });
 
 export interface Unread {
-  /** E.g. `Secret gatehouse-system/gatehouse-authority` or `AdmissionPolicies`. */
   readonly what: string;
   readonly reason: UnreadReason;
   readonly message: string;
@@ -98,7 +96,7 @@ export const unreadOf = (what: string, reading: Reading<unknown>): readonly Unre
 
 export function describeUnread({ what, reason, message }: Unread): string {
   return {
-    Forbidden: `no permission to read ${what}: ${message}`,
+    Forbidden: `permission to read ${what} is missing: ${message}`,
     NotInstalled: `${what}: the kind is not installed; install Gatehouse with ${APPLY_MANIFESTS}`,
     Failed: `could not read ${what}: ${message}`,
   }[reason];
@@ -116,13 +114,11 @@ export const PARTS = [
 
 export interface Attention {
   readonly part: (typeof PARTS)[number];
-  /** E.g. `AdmissionPolicy servers`. */
   readonly object: string;
   readonly message: string;
   readonly command?: string | undefined;
 }
 
-/** The problems of one part; none or one of an object. */
 export type Problems = readonly Omit<Attention, 'part'>[];
 
 export interface Judged<Part> {

@@ -1,11 +1,11 @@
 /** What terminal and status page show alike: cells of the report, times, and lifetimes on a common scale. */
-import type { ServedCertsReport, StaleRow } from '../../../runtime/endpoints/report.ts';
+import type { StaleRow } from '../../../runtime/endpoints/report.ts';
 import type { GenerationRow } from './report/authority.ts';
 import type { InjectionTargetRow } from './report/injection-targets.ts';
 import type { PolicyRow, HandlerRow } from './report/policies.ts';
 import type { Cell, Tone } from '../../terminal/output.ts';
 import type { StatusReport } from './report/status-report.ts';
-import { namedPods, type ServingCertRow } from './report/serving-certs.ts';
+import { namedPods, type ServedCertsPart, type ServingCertRow } from './report/serving-certs.ts';
 
 export const describeRestrictions = ({ without, namespaces }: StatusReport): readonly string[] => [
   ...(without.length === 0 ? [] : [`Off (--without): ${without.join(', ')}`]),
@@ -67,10 +67,26 @@ export function servingCertCells(cert: ServingCertRow, now: Date): readonly Cell
   ];
 }
 
-export const endpointCounts = (endpoints: ServedCertsReport['endpoints']): string =>
-  Object.entries(endpoints)
-    .map(([state, count]) => `${count} ${state}`)
-    .join(', ');
+export function describeLeader({ leader }: StatusReport, now: Date): Cell {
+  const { state, holder = '', acquiredAt, renewedAt } = leader;
+  switch (state) {
+    case 'Held':
+      return `${holder}, for ${age(acquiredAt, now)}`;
+    case 'Free':
+      return { text: 'no leader', tone: 'bad' };
+    case 'Expired':
+      return { text: `no leader: ${holder} last renewed the Lease ${relative(renewedAt, now)}`, tone: 'bad' };
+    case 'Unknown':
+      return '';
+  }
+}
+
+/** Empty without a report of the leader. */
+export function endpointCounts({ endpoints, checkedAt }: ServedCertsPart, now: Date): string {
+  if (endpoints === undefined) return '';
+  const counts = Object.entries(endpoints).map(([state, count]) => `${count} ${state}`);
+  return `${counts.join(', ')}, as of ${relative(checkedAt, now)}`;
+}
 
 export const staleCells = (row: StaleRow, now: Date): readonly Cell[] => [
   `${row.namespace}/${row.service}`,
@@ -108,6 +124,12 @@ export const policyCells = (policy: PolicyRow): readonly Cell[] => [
   ...[policy.ready, policy.webhooksInstalled].map((is) => ({ text: is, tone: CONDITION_TONES[is] })),
   policy.enforcement,
 ];
+
+/** Why the number of violations is possibly too low; empty if it is not. */
+export function auditNote({ objects, incomplete, checkedAt }: PolicyRow, now: Date): string {
+  if (incomplete !== undefined) return `the audit is incomplete: ${incomplete}`;
+  return objects === 0 ? `matched no existing object ${relative(checkedAt, now)}` : '';
+}
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -148,7 +170,6 @@ interface Lifetime {
 export function timeScale(...times: readonly [Date, ...Date[]]) {
   const start = Math.min(...times.map(Number));
   const end = Math.max(...times.map(Number));
-  /** The position of a time on the scale: 0 at the start, 1 at the end. */
   const shareOf = (time: Date): number =>
     end === start ? 0 : Math.min(1, Math.max(0, (Number(time) - start) / (end - start)));
   return { from: new Date(start), to: new Date(end), shareOf };

@@ -18,7 +18,9 @@ import { objectKey } from '../../../json/kube-object.ts';
 import { printable } from '../../../json/printable.ts';
 import { describeUnread, type Listing } from '../read-cluster/reading.ts';
 import {
+  auditNote,
   describeHandlers,
+  describeLeader,
   describeRestrictions,
   generationCells,
   nextGeneration,
@@ -27,13 +29,10 @@ import {
   servingCertCells,
   staleCells,
   targetCells,
-  age,
   relative,
   timeLine,
 } from './cells.ts';
-import { adviceOn, matchesNothing } from './report/policies.ts';
-
-import type { LeaderPart } from './report/leader.ts';
+import { adviceOn } from './report/policies.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly namespace: string;
@@ -96,7 +95,8 @@ function verdict({ attention, healthy }: StatusReport, colours: boolean): readon
   ];
 }
 
-function leader({ leader: part }: StatusReport, style: Style): readonly string[] {
+function leader(report: StatusReport, style: Style): readonly string[] {
+  const { leader: part } = report;
   const rows = part.replicas.map(({ name, process, ready, leads, node, image, restarts }) =>
     row(
       [
@@ -108,7 +108,7 @@ function leader({ leader: part }: StatusReport, style: Style): readonly string[]
       image ?? '–',
     ),
   );
-  const title = `Leader: ${paint(describeLeader(part, style.now), style.colours)}`.trimEnd();
+  const title = `Leader: ${paint(describeLeader(report, style.now), style.colours)}`.trimEnd();
   return section(
     title,
     part,
@@ -116,19 +116,6 @@ function leader({ leader: part }: StatusReport, style: Style): readonly string[]
     rows,
     style,
   );
-}
-
-function describeLeader({ state, holder = '', acquiredAt, renewedAt }: LeaderPart, now: Date): Cell {
-  switch (state) {
-    case 'Held':
-      return `${holder}, for ${age(acquiredAt, now)}`;
-    case 'Free':
-      return { text: 'no leader', tone: 'bad' };
-    case 'Expired':
-      return { text: `no leader: ${holder} last renewed the Lease ${relative(renewedAt, now)}`, tone: 'bad' };
-    case 'Unknown':
-      return '';
-  }
 }
 
 const BAR_WIDTH = 40;
@@ -183,10 +170,9 @@ function servingCerts({ servingCerts: part }: StatusReport, style: Style): reado
 }
 
 function servedCerts({ servedCerts: part }: StatusReport, style: Style): readonly string[] {
-  const { checkedAt, endpoints, items, unread } = part;
+  const { endpoints, items, unread } = part;
   if (endpoints === undefined && unread.length === 0) return [];
-  const counts =
-    endpoints === undefined ? '' : `: ${endpointCounts(endpoints)}, as of ${relative(checkedAt, style.now)}`;
+  const counts = endpoints === undefined ? '' : `: ${endpointCounts(part, style.now)}`;
   const rows = items.map((item) => row(staleCells(item, style.now), ''));
   const headings = ['SERVICE', 'SECRET', 'STALE SINCE', 'ENDS', 'PODS', ''];
   return section(`Certificates that servers present${counts}`, part, headings, rows, style);
@@ -207,15 +193,11 @@ function admissionPolicies(
   const rows = part.items.map((policy) => {
     const { name, violations, message } = policy;
     const advice = message === undefined ? undefined : adviceOn(name, message);
-    const note = matchesNothing(policy)
-      ? [`matched no existing object ${relative(policy.checkedAt, style.now)}`]
-      : policy.incomplete === undefined
-        ? []
-        : [`the audit is incomplete: ${policy.incomplete}`];
+    const note = auditNote(policy, style.now);
     const violating: Cell =
       violations === undefined ? '–' : { text: String(violations), tone: violations === 0 ? 'good' : 'warn' };
     const command = advice?.command === undefined ? [] : [advice.command];
-    return row([...policyCells(policy), violating], ...(advice?.message.split('\n') ?? note), ...command);
+    return row([...policyCells(policy), violating], ...(advice?.message ?? note).split('\n'), ...command);
   });
   const headings = ['NAME', 'READY', 'INSTALLED', 'ENFORCEMENT', 'VIOLATIONS', ''];
   const title = `AdmissionPolicies: ${count(part)}`;
@@ -240,10 +222,7 @@ function restoreWindows({ restoreWindows: part }: StatusReport, style: Style): r
   return section(`RestoreWindows${counts}`, part, headings, rows, style);
 }
 
-const row = (cells: readonly Cell[], ...lines: readonly string[]): Row => ({
-  cells,
-  lines,
-});
+const row = (cells: readonly Cell[], ...lines: readonly string[]): Row => ({ cells, lines });
 
 /** When some objects could not be read, the number is not the total. */
 function count({ unread, items }: Listing<unknown>): string {

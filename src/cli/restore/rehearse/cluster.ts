@@ -23,7 +23,7 @@ import { note, problem, type Finding } from './findings.ts';
 import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
 export interface BackedUpObject extends PlacedObject {
-  /** Where the backup says it: its kind may not be served in the target. */
+  /** From the backup, for kinds that the target does not serve. */
   readonly resource?: GroupResource;
 }
 
@@ -50,7 +50,7 @@ export async function readEverything(cluster: UserCluster): Promise<ClusterObjec
   };
 }
 
-/** Velero leaves out what is labelled so, and what is being deleted. */
+/** Velero skips labelled objects and objects that are being deleted. */
 const isBackedUp = (object: JsonObject): boolean =>
   textIn(object, 'metadata', 'labels', EXCLUDE_FROM_BACKUP_LABEL) !== 'true' &&
   textIn(object, 'metadata', 'deletionTimestamp') === '';
@@ -66,7 +66,7 @@ const ALWAYS = [
   { group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations' },
 ];
 
-/** What decides about a restore into this cluster: the kinds of the backup, and those that policies name. */
+/** What affects a restore into this cluster: the kinds of the backup, and the kinds in policies. */
 export async function readTarget(
   cluster: UserCluster,
   backup: readonly PlacedObject[],
@@ -94,7 +94,6 @@ export async function readTarget(
   return { objects: [...first.objects, ...rest.objects], notes: [...first.notes, ...rest.notes] };
 }
 
-/** What governs restores in this cluster. @throws Error if the user may not read it */
 export async function readPolicies(cluster: UserCluster) {
   const definitions = ALWAYS.filter(({ resource }) => resource === 'customresourcedefinitions');
   const { objects, notes } = await readKinds(

@@ -43,7 +43,7 @@ type Reason =
   | 'NotPaused'
   | 'NotTried';
 
-/** Problems come first. The violations are what the RestoreWindow of this restore would report. */
+/** Problems come first. `violations`: what the RestoreWindow of this restore would report. */
 export async function findingsOf(target: Target, outcomes: readonly Outcome[], options: AfterOptions) {
   const swept = await violationsOf(target, outcomes, options);
   const backedUp = new Set(outcomes.map(({ item }) => groupResourceName(item.resource)));
@@ -106,14 +106,13 @@ function describeViolation(
   const { group, resource, namespace, name } = missing;
   const kind = groupResourceName(missing);
   const what = `${kind} ${objectKey({ namespace, name })}`;
-  if (reason === 'CrossesNamespaceMapping')
-    return `${field}: names ${what} in the namespace of the original ${by}`;
+  if (reason === 'CrossesNamespaceMapping') return `${field}: still references ${what}, not the copy ${by}`;
   const isClusterScoped = kinds.registry.stored(group, resource)?.namespaced === false;
   const hint =
     isClusterScoped && !backedUp.has(kind)
       ? `; the backup has no ${kind}: include cluster-scoped resources in the backup`
       : '';
-  return `${field}: ${what} is not there after the restore ${by}${hint}`;
+  return `${field}: ${what} does not exist after the restore ${by}${hint}`;
 }
 
 interface AfterOptions {
@@ -122,7 +121,7 @@ interface AfterOptions {
   readonly now: Date;
 }
 
-/** What the sweep of the restore would report, found by the same code: only about restored objects. */
+/** What the sweep of the restore would report about restored objects, with the code of the sweep. */
 async function violationsOf(
   target: Target,
   outcomes: readonly Outcome[],
@@ -216,7 +215,7 @@ const CONFIGURATIONS = ['mutatingwebhookconfigurations', 'validatingwebhookconfi
 
 const REGISTRATION = 'admissionregistration.k8s.io';
 
-/** Webhooks of others that refuse writes while their Service does not answer: its Pods may start later. */
+/** Other webhooks that refuse writes while their Service does not answer. */
 function foreignWebhooks({ contents }: Target): readonly Finding[] {
   return CONFIGURATIONS.flatMap((resource) =>
     contents
@@ -242,7 +241,7 @@ const WORKLOADS = ['deployments.apps', 'statefulsets.apps', 'daemonsets.apps'];
 const RBAC = 'rbac.authorization.k8s.io';
 const VERBS = new Set(['create', 'delete', 'deletecollection', '*']);
 
-/** Workloads that may act on half a cluster: their accounts write to governed kinds, and nothing pauses them. */
+/** Workloads that write to governed kinds and are not paused, so they can act on an incomplete cluster. */
 function unpausedWriters(
   outcomes: readonly Outcome[],
   policies: Target['policies'],
@@ -259,7 +258,7 @@ function unpausedWriters(
       return note(
         'NotPaused',
         `${groupResourceName(workload.resource)} ${objectKey(workload)}`,
-        `its account may create or delete ${kinds}, also while other objects are still missing: name it in spec.quiesce of the RestoreDetector`,
+        `its account can create or delete ${kinds} while other objects are still missing: add it to spec.quiesce of the RestoreDetector`,
       );
     });
 }
@@ -267,7 +266,7 @@ function unpausedWriters(
 const ofResource = (items: readonly BackupItem[], name: string): readonly BackupItem[] =>
   items.filter(({ resource }) => groupResourceName(resource) === name);
 
-/** Rules name the namespaces of the cluster, not of the backup. */
+/** Rules use the namespaces of the cluster, not of the backup. */
 const pauses = (
   rule: QuiesceRule,
   { resource, namespace, object }: BackupItem,

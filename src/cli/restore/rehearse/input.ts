@@ -30,7 +30,6 @@ export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionO
   readonly namespaceMappings: readonly string[];
   readonly existingResourcePolicy: 'none' | 'update';
   readonly veleroNamespace: string;
-  /** False: rehearse a restore for which no window opens. */
   readonly window: boolean;
   readonly output: ReportFormat;
 }
@@ -116,7 +115,6 @@ export async function readBackedUp(path: string): Promise<ClusterObjects> {
 
 const OPTIONS = { recursive: true, standardInput: () => '' };
 
-/** The files that the flags name. Without policies, those of the backup count. @throws UnusableInput */
 export function readGiven({ policies, crds, existing }: InputFlags) {
   const [own, ...others] = readInputs([policies, crds, existing], OPTIONS);
   return { policies: policies && own, existing: others.flat() };
@@ -142,7 +140,7 @@ export function toInput(
     notes: [
       ...notes,
       ...(policies === undefined && backedUp.length > 0
-        ? ['no -p: the policies and detectors of the backup are used']
+        ? ['no -p: using the policies and detectors of the backup']
         : []),
     ],
   };
@@ -173,7 +171,7 @@ export function itemOf(
   };
 }
 
-/** As Velero creates it: without the status that the backup contains. */
+/** Velero creates objects without their status. */
 export const asCreated = (placed: PlacedObject): PlacedObject => ({
   ...placed,
   object: stripped(placed.object),

@@ -16,10 +16,15 @@ import {
 } from '../../../../test/support/rehearsed-shops.ts';
 import { shippedDetector, windowOf } from './rehearsal.ts';
 
+const REFERRING = policy({ validate: REFERENCE });
+const rule = (expression: string, message = 'no') =>
+  policy({ validate: { rules: [{ expression, message }] } });
+const linesOf = async (...[scene]: Parameters<typeof rehearsed>) => (await rehearsed(scene)).lines;
+
 test('a CRD of the backup serves its objects; a reference to a later object is deferred', async () => {
   const { lines, restored } = await rehearsed({
     backup: [...CRDS, shop('a', { zone: 'red' }), object('Zone', 'red')],
-    own: [policy({ validate: REFERENCE })],
+    own: [REFERRING],
     existing: [],
   });
   expect(restored).toEqual(['a', 'red']);
@@ -28,7 +33,7 @@ test('a CRD of the backup serves its objects; a reference to a later object is d
   ]);
 });
 
-test('without a detector in the input, the shipped one counts', () => {
+test('without a detector in the input, the shipped one is used', () => {
   const file = join(import.meta.dirname, '../../../../deploy/detectors/velero/detector.yaml');
   const shipped = parse(readFileSync(file, 'utf8')) as RestoreDetector;
   const detector = { ...shipped, spec: { ...shipped.spec, namespaces: ['velero'] } };
@@ -42,7 +47,7 @@ test('without a detector in the input, the shipped one counts', () => {
 test('without a window, Velero loses an object that comes before its target', async () => {
   const { lines, restored } = await rehearsed({
     backup: [shop('a', { zone: 'red' }), object('Zone', 'red')],
-    own: [policy({ validate: REFERENCE })],
+    own: [REFERRING],
     flags: { window: false },
   });
   expect(restored).toEqual(['red']);
@@ -52,30 +57,23 @@ test('without a window, Velero loses an object that comes before its target', as
 });
 
 test('a target that the backup lacks is reported, with what to do about cluster-scoped kinds', async () => {
-  const { lines } = await rehearsed({
-    backup: [shop('a', { zone: 'red' })],
-    own: [policy({ validate: REFERENCE })],
-  });
-  expect(lines[0]).toBe(
-    'problem TargetMissing shops.shop.example.com east/a: spec.zone: zones.shop.example.com red is not there after the restore (policy shops); the backup has no zones.shop.example.com: include cluster-scoped resources in the backup',
+  const [line] = await linesOf({ backup: [shop('a', { zone: 'red' })], own: [REFERRING] });
+  expect(line).toBe(
+    'problem TargetMissing shops.shop.example.com east/a: spec.zone: zones.shop.example.com red does not exist after the restore (policy shops); the backup has no zones.shop.example.com: include cluster-scoped resources in the backup',
   );
 });
 
 test('a rule that is not deferred refuses; the second write, with managedFields, counts too', async () => {
-  const rule = (expression: string) => ({ rules: [{ expression, message: 'no' }] });
   const backup = [shop('a', { size: 9 })];
-  const refused = await rehearsed({ backup, own: [policy({ validate: rule('object.spec.size < 5') })] });
-  expect(refused.lines).toEqual(['problem Refused shops.shop.example.com east/a: no (policy shops)']);
-  const second = await rehearsed({
-    backup,
-    own: [policy({ validate: rule('request.operation == "CREATE"') })],
-  });
-  expect(second.lines).toEqual([
+  expect(await linesOf({ backup, own: [rule('object.spec.size < 5')] })).toEqual([
+    'problem Refused shops.shop.example.com east/a: no (policy shops)',
+  ]);
+  expect(await linesOf({ backup, own: [rule('request.operation == "CREATE"')] })).toEqual([
     'problem Incomplete shops.shop.example.com east/a: its managedFields are not restored: no (policy shops)',
   ]);
 });
 
-test('duplicates, also of existing objects, are reported', async () => {
+test('duplicates are reported, even of existing objects', async () => {
   const unique = policy({ validate: { unique: [{ name: 'slug', paths: ['spec.slug'], scope: 'Cluster' }] } });
   const { lines } = await rehearsed({
     backup: [shop('a', { slug: 'x' }), shop('b', { slug: 'y' })],
@@ -89,8 +87,8 @@ test('duplicates, also of existing objects, are reported', async () => {
 
 test('kinds and versions that the target does not serve are reported', async () => {
   const old = { ...shop('a'), apiVersion: `${GROUP}/v1beta1` };
-  const { lines } = await rehearsed({ backup: [old, { ...object('Cart', 'c'), metadata: { name: 'c' } }] });
-  expect(lines).toEqual([
+  const cart = { ...object('Cart', 'c'), metadata: { name: 'c' } };
+  expect(await linesOf({ backup: [old, cart] })).toEqual([
     'problem NotServed carts.shop.example.com c: shop.example.com/v1 Cart is not served: its CustomResourceDefinition is missing',
     'problem NotServed shops.shop.example.com east/a: Shop is not served in shop.example.com/v1beta1, only in shop.example.com/v1',
   ]);
@@ -108,47 +106,39 @@ test('the version of the target decides, and one that is too old is refused', as
   );
 });
 
-test('an existing object stays, or is updated if the policy of existing resources says so', async () => {
+test('an existing object is kept, or updated with --existing-resource-policy=update', async () => {
   const scene = {
     backup: [shop('a', { size: 2 }), shop('b', { size: 1 })],
     existing: [...CRDS, shop('a', { size: 1 }), shop('b', { size: 1 })],
     own: [policy({ validate: { immutable: ['spec.size'] } })],
   };
-  expect((await rehearsed(scene)).lines).toEqual([
-    'note Exists shops.shop.example.com east/a: an object with this name exists, and stays as it is',
+  expect(await linesOf(scene)).toEqual([
+    'note Exists shops.shop.example.com east/a: a different object with this name exists, and Velero keeps it',
   ]);
-  const updated = await rehearsed({ ...scene, flags: { existingResourcePolicy: 'update' } });
-  expect(updated.lines).toEqual([
+  expect(await linesOf({ ...scene, flags: { existingResourcePolicy: 'update' } })).toEqual([
     expect.stringMatching(
       /^problem Refused shops.shop.example.com east\/a: spec.size: was set and cannot be changed to 2/,
     ),
   ]);
 });
 
-test('a copy that names an object in the namespace of the original is reported', async () => {
-  const peer = {
-    references: [
-      {
-        ...{ name: 'peer', path: 'spec.peer.name', namespacePath: 'spec.peer.namespace' },
-        target: { apiGroup: GROUP, resource: 'shops' },
-      },
-    ],
-  };
+test('a copy that references an object in the namespace of the original is reported', async () => {
+  const target = { apiGroup: GROUP, resource: 'shops' };
+  const peer = { name: 'peer', path: 'spec.peer.name', namespacePath: 'spec.peer.namespace', target };
   const { lines } = await rehearsed({
     backup: [shop('a', { peer: { namespace: 'east', name: 'b' } })],
-    own: [policy({ validate: peer })],
+    own: [policy({ validate: { references: [peer] } })],
     existing: [...CRDS, shop('b')],
     flags: { namespaceMappings: ['east:copy'] },
   });
   expect(lines).toEqual([
-    'problem CrossesNamespaceMapping shops.shop.example.com copy/a: spec.peer.name: names shops.shop.example.com east/b in the namespace of the original (policy shops)',
+    'problem CrossesNamespaceMapping shops.shop.example.com copy/a: spec.peer.name: still references shops.shop.example.com east/b, not the copy (policy shops)',
   ]);
 });
 
 test('owners that no policy has recorded are lost', async () => {
   const ownerReferences = [{ apiVersion: `${GROUP}/v1`, kind: 'Shop', name: 'b', uid: 'u' }];
-  const { lines } = await rehearsed({ backup: [shop('a', {}, { ownerReferences }), shop('b')] });
-  expect(lines).toEqual([
+  expect(await linesOf({ backup: [shop('a', {}, { ownerReferences }), shop('b')] })).toEqual([
     'note OwnerNotRecorded shops.shop.example.com east/a: its owners are lost (Shop "b"): no policy with preserveOwners recorded them before the backup',
   ]);
 });
@@ -208,44 +198,28 @@ test('Namespaces are created first, without labels of Velero, and admission sees
 
 /** A CRD with two versions. The policy governs the one that the backup does not have. */
 const [shops = {}, zones = {}] = CRDS;
-const version = (name: string, storage: boolean): JsonObject => ({
-  ...{ name, served: true, storage },
-  schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-});
+const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
 const converted: JsonObject = {
   ...shops,
   spec: {
     ...objectIn(shops, 'spec'),
-    versions: [version('v1', true), version('v2', false)],
+    versions: ['v1', 'v2'].map((name) => ({ name, served: true, storage: name === 'v1', schema })),
     conversion: {
       strategy: 'Webhook',
       webhook: { conversionReviewVersions: ['v1'], clientConfig: { url: 'https://conversion.example.com/' } },
     },
   },
 };
-const small = {
-  ...policy({ validate: { rules: [{ expression: 'object.spec.area < 5', message: 'too large' }] } }),
-  metadata: { name: 'small' },
-};
-const ofV2: JsonObject = {
-  ...small,
-  spec: {
-    ...objectIn(small, 'spec'),
-    match: { apiGroups: [GROUP], apiVersions: ['v2'], resources: ['shops'] },
-  },
-};
+const ofV2 = policy({
+  match: { apiGroups: [GROUP], apiVersions: ['v2'], resources: ['shops'] },
+  validate: { rules: [{ expression: 'object.spec.area < 5', message: 'too large' }] },
+});
 const conversion: JsonObject = {
   ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'ConversionPolicy', metadata: { name: 'shops' } },
   spec: {
     target: { apiGroup: GROUP, resource: 'shops' },
     hub: 'v2',
-    versions: [
-      {
-        name: 'v1',
-        toHub: [{ move: { from: 'spec.size', to: 'spec.area' } }],
-        fromHub: [{ move: { from: 'spec.area', to: 'spec.size' } }],
-      },
-    ],
+    versions: [{ name: 'v1', toHub: [{ move: { from: 'spec.size', to: 'spec.area' } }] }],
   },
 };
 
@@ -253,30 +227,28 @@ test('a ConversionPolicy converts objects to the version that a policy governs',
   const backup = [shop('a', { size: 9 }), shop('b', { size: 3 })];
   const scene = { backup, existing: [converted, zones] };
   const { lines, notes } = await rehearsed({ ...scene, own: [ofV2, conversion] });
-  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy small)']);
+  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy shops)']);
   expect(notes).not.toContainEqual(expect.stringContaining('conversion webhook'));
 });
 
-test('without it, the fields of all versions are assumed to be alike, and a note says so', async () => {
+test('without it, all versions are assumed to have the same fields, and a note reports it', async () => {
   const backup = [shop('a', { area: 9 }), shop('b', { area: 3 })];
   const { lines, notes } = await rehearsed({ backup, existing: [converted, zones], own: [ofV2] });
-  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy small)']);
+  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy shops)']);
   expect(notes).toContain(
     'shops.shop.example.com: its conversion webhook is not called: all versions are assumed to have the same fields',
   );
 });
 
 test('a ConversionPolicy for a kind that is not restored is left out', async () => {
-  const { restored } = await rehearsed({
-    backup: [object('Zone', 'red')],
-    existing: [zones],
-    own: [conversion],
-  });
+  const scene = { backup: [object('Zone', 'red')], existing: [zones], own: [conversion] };
+  const { restored } = await rehearsed(scene);
   expect(restored).toEqual(['red']);
 });
 
 describe('workloads that may act on half a cluster', () => {
   const RBAC = 'rbac.authorization.k8s.io';
+  const DEPLOYMENTS = { apiGroup: 'apps', resource: 'deployments' };
   const operator = (name: string, labels: JsonObject): JsonObject => ({
     ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { namespace: 'east', name, labels } },
     spec: { template: { spec: { serviceAccountName: name } } },
@@ -299,24 +271,17 @@ describe('workloads that may act on half a cluster', () => {
     ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
     spec: {
       ...(shippedDetector('velero').spec as unknown as JsonObject),
-      quiesce: [
-        {
-          apiGroup: 'apps',
-          resource: 'deployments',
-          matchLabels: { app: 'maker' },
-          namespaces: [namespace],
-        },
-      ],
+      quiesce: [{ ...DEPLOYMENTS, matchLabels: { app: 'maker' }, namespaces: [namespace] }],
     },
   });
   const writersOf = async (own: readonly JsonObject[], flags: object = {}) => {
-    const { lines } = await rehearsed({ backup, own: [policy({ validate: REFERENCE }), ...own], flags });
+    const { lines } = await rehearsed({ backup, own: [REFERRING, ...own], flags });
     return lines.filter((line) => line.startsWith('note NotPaused'));
   };
 
   test('are named, unless the detector pauses them where Velero restores them', async () => {
     const named = [
-      'note NotPaused deployments.apps east/maker: its account may create or delete shops.shop.example.com, also while other objects are still missing: name it in spec.quiesce of the RestoreDetector',
+      'note NotPaused deployments.apps east/maker: its account can create or delete shops.shop.example.com while other objects are still missing: add it to spec.quiesce of the RestoreDetector',
     ];
     expect(await writersOf([])).toEqual(named);
     expect(await writersOf([pausing('west')])).toEqual(named);
@@ -330,32 +295,25 @@ describe('workloads that may act on half a cluster', () => {
       { ...binding('f', 'writes'), subjects: 'all' },
       { ...role('odd'), rules: [{ verbs: 'create' }, 'all'] },
     ];
-    const { lines } = await rehearsed({
-      backup: [...backup, ...forged],
-      own: [policy({ validate: REFERENCE })],
-    });
+    const lines = await linesOf({ backup: [...backup, ...forged], own: [REFERRING] });
     expect(lines.filter((line) => line.startsWith('note NotPaused'))).toHaveLength(1);
   });
 });
 
-test('policies and detectors that have no effect in the cluster are named', async () => {
-  const having = (type: string, found: JsonObject): JsonObject => ({
-    ...found,
-    status: {
-      conditions: [
-        {
-          ...{ type, status: 'False', reason: 'Odd', message: 'odd' },
-          lastTransitionTime: '2026-11-27T11:00:00Z',
-        },
-      ],
-    },
-  });
+test('policies and detectors that are not ready in the cluster are reported', async () => {
+  const having = (type: string, found: JsonObject): JsonObject => {
+    const condition = { type, status: 'False', reason: 'Odd', message: 'odd' };
+    return {
+      ...found,
+      status: { conditions: [{ ...condition, lastTransitionTime: '2026-11-27T11:00:00Z' }] },
+    };
+  };
   const detector = {
     ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
     spec: shippedDetector('velero').spec as unknown as JsonObject,
   };
   const { notes } = await rehearsed({
-    own: [having('Ready', policy({ validate: REFERENCE })), having('Watching', detector)],
+    own: [having('Ready', REFERRING), having('Watching', detector)],
   });
   expect(notes).toEqual([
     'AdmissionPolicy shops is not ready: kubectl describe admissionpolicy shops',

@@ -72,7 +72,7 @@ const replayed = (input: RehearsalInput, flags: RehearseFlags): Promise<Rehearsa
     }),
   );
 
-/** Into the cluster as it is now: its kinds, objects and policies, and a dry run of each new object. */
+/** Uses the kinds, objects and policies of the cluster, and a dry run of each new object. */
 async function rehearsedAgainst(
   cluster: UserCluster,
   backup: ClusterObjects,
@@ -100,7 +100,7 @@ async function rehearsedAgainst(
 
 const COMPONENT = 'deploy/components/restore-rehearsal';
 
-/** Keeps the result in a ConfigMap of Gatehouse's namespace, and reports with an Event what is worse. */
+/** Stores the result in a ConfigMap, and records an Event if it is worse than the previous one. */
 async function recordResult(
   { client, now }: Pick<UserCluster, 'client' | 'now'>,
   namespace: string,

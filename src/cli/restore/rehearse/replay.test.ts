@@ -20,24 +20,19 @@ const namespace = (name: string, labels: JsonObject = {}): JsonObject => ({
 const inVersion = (crd: JsonObject, name: string): JsonObject =>
   JSON.parse(JSON.stringify(crd).replaceAll('"v1"', JSON.stringify(name))) as JsonObject;
 
-const asDefinitionOf = (crd: JsonObject): JsonObject => ({
-  ...crd,
-  apiVersion: 'apiextensions.k8s.io/v1',
-});
-
-test('the CRD of the target stays: Velero does not replace it with the one of the backup', async () => {
-  const old = asDefinitionOf(inVersion(definition('Shop', 'Namespaced'), 'v1beta1'));
-  const { lines, restored } = await rehearsed({
-    backup: [old, { ...shop('a'), apiVersion: `${GROUP}/v1beta1` }],
-  });
+test('Velero does not replace the CRD of the target with the one of the backup', async () => {
+  const old = inVersion(definition('Shop', 'Namespaced'), 'v1beta1');
+  const apiVersion = 'apiextensions.k8s.io/v1';
+  const backup = [
+    { ...old, apiVersion },
+    { ...shop('a'), apiVersion: `${GROUP}/v1beta1` },
+  ];
+  const { lines, restored } = await rehearsed({ backup });
   expect(restored).toEqual([]);
   expect(lines).toContain(
     'problem NotServed shops.shop.example.com east/a: Shop is not served in shop.example.com/v1beta1, only in shop.example.com/v1',
   );
-  const updated = await rehearsed({
-    backup: [old, { ...shop('a'), apiVersion: `${GROUP}/v1beta1` }],
-    flags: { existingResourcePolicy: 'update' },
-  });
+  const updated = await rehearsed({ backup, flags: { existingResourcePolicy: 'update' } });
   expect(updated.restored).toEqual(['a']);
 });
 
@@ -48,8 +43,8 @@ test('an object is lost if the target serves its kind with another scope', async
   });
   expect(restored).toEqual([]);
   expect(lines).toEqual([
-    'problem NotServed shops.shop.example.com east/a: Shop is cluster-scoped in the target, and the object has a namespace',
-    'problem NotServed zones.shop.example.com red: Zone is namespaced in the target, and the object has no namespace',
+    'problem NotServed shops.shop.example.com east/a: Shop is cluster-scoped in the target, but the object has a namespace',
+    'problem NotServed zones.shop.example.com red: Zone is namespaced in the target, but the object lacks a namespace',
   ]);
 });
 
@@ -63,7 +58,7 @@ test('of two objects that are mapped to one name, the second is lost, and the vi
   expect(problems).toEqual([
     'problem Refused shops.shop.example.com copy/a: another object of the backup has this name after the mapping of namespaces: one of the two is lost',
     expect.stringMatching(
-      /^problem TargetMissing shops.shop.example.com copy\/a: spec.zone: zones.*red is not there/,
+      /^problem TargetMissing shops.shop.example.com copy\/a: spec.zone: zones.*red does not exist/,
     ),
   ]);
 });
@@ -87,12 +82,12 @@ test('violations of a Namespace are reported with its new name', async () => {
   });
   expect(lines).toContainEqual(
     expect.stringMatching(
-      /^problem TargetMissing namespaces copy: metadata.labels.zone: zones.*red is not there/,
+      /^problem TargetMissing namespaces copy: metadata.labels.zone: zones.*red does not exist/,
     ),
   );
 });
 
-test('a Namespace has the labels of the backup also if it is not selected', async () => {
+test('a Namespace has the labels of the backup even if it is not selected', async () => {
   const scoped = policy({
     match: {
       ...{ apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] },

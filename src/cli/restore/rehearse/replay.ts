@@ -95,7 +95,7 @@ export function createTarget(
 interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
   readonly minor?: number | undefined;
-  /** The Namespaces of the backup by name: Velero reads them also if they are not selected. */
+  /** By name. Velero reads them even if they are not selected. */
   readonly namespaces: ReadonlyMap<string, BackupItem>;
 }
 
@@ -109,7 +109,7 @@ export const namespacesIn = (items: readonly BackupItem[]): ReadonlyMap<string, 
 export interface Outcome {
   readonly item: BackupItem;
   readonly namespace: string | undefined;
-  /** `different`: one that differs exists, and stays. `incomplete`: the second write, of managedFields, is refused. */
+  /** `different`: Velero keeps an existing object that differs. `incomplete`: the write of managedFields is refused. */
   readonly result: 'restored' | 'refused' | 'unserved' | 'exists' | 'different' | 'incomplete';
   readonly message: string;
   readonly deferred: string;
@@ -166,7 +166,7 @@ const COLLISION = answer(
   'another object of the backup has this name after the mapping of namespaces: one of the two is lost',
 );
 
-/** Velero creates a missing Namespace without labels of its own, also if the backup does not contain it. */
+/** Velero creates missing Namespaces, even if the backup does not contain them. */
 async function writeNamespace(
   target: Target,
   from: string,
@@ -232,10 +232,10 @@ const unservedIn = ({ object }: BackupItem, { minor = 0 }: ReplayOptions): strin
 
 const otherScope = ({ kind, namespaced }: ResourceType): string =>
   namespaced
-    ? `${kind} is namespaced in the target, and the object has no namespace`
-    : `${kind} is cluster-scoped in the target, and the object has a namespace`;
+    ? `${kind} is namespaced in the target, but the object lacks a namespace`
+    : `${kind} is cluster-scoped in the target, but the object has a namespace`;
 
-/** Velero writes an object that exists only if the policy says so; if that is refused, it tries its labels alone. */
+/** Velero updates existing objects only with the policy `update`. If the update is refused, it writes only its labels. */
 async function meetExisting(
   target: Target,
   type: ResourceType,
@@ -249,7 +249,7 @@ async function meetExisting(
   if (options.existingResourcePolicy === 'none')
     return isSame
       ? answer('exists')
-      : answer('different', 'an object with this name exists, and stays as it is');
+      : answer('different', 'a different object with this name exists, and Velero keeps it');
   const patch = isSame ? labels : (mergeDiff(current, wanted) ?? labels);
   const patched = await target.write(mergeInto(existing, patch), type);
   if (patched.kind === 'refused') await target.write(mergeInto(existing, labels), type);

@@ -27,7 +27,7 @@ import type { AuditWorld, ObjectReads } from '../../../admission/policy/world.ts
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';
 
-/** The policies in files, or those of the cluster. @param versionOf of a policy in the cluster */
+/** The policies in files, or in the cluster. @param versionOf selects a version of a stored policy */
 export async function loadClusterPolicies(
   cluster: UserCluster,
   { policies: given, crds = [] }: Pick<ReviewFlags, 'policies' | 'crds'>,
@@ -44,7 +44,7 @@ export async function loadClusterPolicies(
   if (found.length + problems.length === 0)
     refuse([
       given === undefined
-        ? `${cluster.server} has no AdmissionPolicies: pass policies with -p`
+        ? `${cluster.server} does not contain AdmissionPolicies: pass policies with -p`
         : `${given.join(', ')}: no AdmissionPolicy found`,
     ]);
   const served = await resolveAll(found, cluster);

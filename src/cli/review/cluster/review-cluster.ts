@@ -66,7 +66,7 @@ async function reviewAll(
   const notes = new Set([
     ...asked
       .filter((policy) => !auditable.includes(policy))
-      .map(({ name }) => `AdmissionPolicy ${name} has no rule for existing objects`),
+      .map(({ name }) => `AdmissionPolicy ${name} lacks rules for existing objects`),
     ...coverageNotes(asked),
   ]);
   const stored = storedObjects(cluster.client, cluster.discovery);
@@ -141,7 +141,7 @@ function merged(violators: readonly Violator[]): readonly Violator[] {
   );
 }
 
-/** Counts the objects only if progress is shown. Each policy reviews its kinds, so a kind counts once per policy. */
+/** Counts the objects only if progress is shown. A kind counts once per policy. */
 async function pageCounter(
   policies: readonly CompiledPolicy[],
   { count }: Pick<StoredObjects, 'count'>,

@@ -152,7 +152,7 @@ function namedObject(source: string, field: YamlField, read: ReadFile): PlacedOb
   );
   field.report(
     only === undefined
-      ? `${file} has no ${wanted ?? 'object'}, only ${listed.join(', ')}`
+      ? `${wanted ?? 'object'} not found in ${file}, only ${listed.join(', ')}`
       : `several objects match: use ${file}#<kind>/<name> with one of ${listed.join(', ')}`,
   );
   return undefined;
@@ -195,7 +195,7 @@ function readSuites(
     const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
     const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
     if (texts.length > 0 && tests.length === 0)
-      problems.push(`${path}: the folder has no test suite, only objects`);
+      problems.push(`${path}: the folder contains only objects: add a test suite`);
     for (const { file, text } of tests) {
       const readFile = (name: string) => readObjects([name], { ...options, recursive: false });
       const parsed = parseSuite(text, file, readFile, allowHandlers);

@@ -34,7 +34,6 @@ import {
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import { counted } from '../../../../json/counted.ts';
 import { objectKey } from '../../../../json/kube-object.ts';
-
 import { authorityPart } from '../../status/report/authority.ts';
 import { injectionTargetsPart } from '../../status/report/injection-targets.ts';
 import { servingCertsPart } from '../../status/report/serving-certs.ts';
@@ -44,7 +43,7 @@ export const checkBundles = (readings: InstallationReadings): Results =>
     const { namespace, chain, mutating, validating, converted } = readings;
     const bundle = configMap?.data?.[CA_BUNDLE_KEY];
     if (bundle === undefined) {
-      const seen = `the ConfigMap ${namespace}/${CABUNDLE_CONFIGMAP} has no CA bundle`;
+      const seen = `the ConfigMap ${namespace}/${CABUNDLE_CONFIGMAP} lacks a CA bundle`;
       return problem(seen, `no leader has published the bundle yet: ${logsOf(namespace)}`);
     }
     const ofConfiguration = (kind: TargetKind) => (live: RawTarget | undefined) =>
@@ -71,7 +70,7 @@ function judgeChain(
     return ok(`the ConfigMap ${CABUNDLE_CONFIGMAP} verifies the serving certificate`);
   return problem(
     `the ConfigMap ${CABUNDLE_CONFIGMAP} does not verify the certificate in the ${name}: it has expired, or another authority has signed it`,
-    `kubectl -n ${namespace} delete secret ${SERVING_SECRET} (the leader issues a new certificate at once)`,
+    `kubectl -n ${namespace} delete secret ${SERVING_SECRET} (the leader issues a new certificate immediately)`,
   );
 }
 
@@ -95,11 +94,14 @@ function judgeTarget(
   const what = `${kind.kind} ${object.metadata?.name ?? ''}: ${someOf(stale.map(({ name }) => name))}`;
   const next = `the leader updates it within a minute; if it stays stale, see the checks leader and rivals: ${logsOf(namespace)}`;
   return isTrusted
-    ? warning(`${what} contains another bundle than the published one, but still a valid one`, next)
+    ? warning(
+        `${what} contains a different bundle than the ConfigMap, but it still verifies the certificate`,
+        next,
+      )
     : problem(`${what} contains a stale bundle: the API server does not trust Gatehouse`, next);
 }
 
-/** Annotations that ask another controller for the same fields. */
+/** Annotations that request the same fields from other controllers. */
 const RIVALS = {
   'service-ca of OpenShift':
     /^service\.(alpha|beta)\.openshift\.io\/(inject-cabundle|serving-cert-secret-name)$/,
@@ -134,13 +136,13 @@ function claims({ kind, metadata }: Managed): Results {
     if (found.length === 0) return [];
     const remove = found.map((name) => `${name}-`).join(' ');
     return warning(
-      `${kind} ${objectKey(metadata)} asks Gatehouse and, with ${someOf(found)}, also ${system}: if both run, they overwrite each other`,
+      `${kind} ${objectKey(metadata)} requests the same fields from Gatehouse and, with ${someOf(found)}, from ${system}: if both run, they overwrite each other`,
       `keep one of them: kubectl annotate ${commandPlace(kind, metadata)} ${remove}`,
     );
   });
 }
 
-/** Gatehouse injects no bundle into Secrets and Services. */
+/** Gatehouse doesn't inject bundles into Secrets and Services. */
 function writers({ kind, metadata }: Managed): Results {
   const others = (metadata.managedFields ?? [])
     .filter(({ manager = '', fieldsV1 = {} }) => !isGatehouse(manager) && holdsBundle(fieldsV1))
@@ -148,12 +150,11 @@ function writers({ kind, metadata }: Managed): Results {
   if (others.length === 0 || kind === 'Secret' || kind === 'Service') return [];
   return problem(
     `${kind} ${objectKey(metadata)}: ${someOf([...new Set(others)])} also writes caBundle`,
-    'make the other writer leave the field alone: remove its annotation, or caBundle from its manifest: ' +
+    'keep the other writer from writing the field: remove its annotation, or caBundle from its manifest: ' +
       `kubectl get ${commandPlace(kind, metadata)} -o yaml --show-managed-fields`,
   );
 }
 
-/** The field managers of Gatehouse: the API server derives the first from the user agent; the second injects. */
 const isGatehouse = (manager: string): boolean => manager === 'gatehouse' || manager === INJECTION_MANAGER;
 
 function holdsBundle(fields: FieldSet): boolean {
@@ -163,7 +164,6 @@ function holdsBundle(fields: FieldSet): boolean {
 const commandPlace = (kind: string, { namespace, name = '' }: Managed['metadata']): string =>
   `${namespace === undefined ? '' : `-n ${namespace} `}${kind.toLowerCase()} ${name}`;
 
-/** Of thousands of objects. */
 const MAX_FINDINGS = 20;
 
 const SCOPE = { compat: [] } as const;

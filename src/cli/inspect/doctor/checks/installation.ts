@@ -3,6 +3,7 @@ import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
 import type { Part } from '../../../../config/parts.ts';
 import { groupResourceName } from '../../../../json/kube-object.ts';
+import { uniqueBy } from '../../../../json/objects.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { shorten } from '../../../../json/printable.ts';
@@ -19,15 +20,14 @@ export const checkVersion = ({ version }: InstallationReadings): Results => {
   if (seen !== undefined) return problem(seen, UPGRADE);
   if (version.gitVersion === '')
     return unknown(
-      'the API server does not say its version',
-      'see that this user may get the path /version (kubectl auth can-i get /version)',
+      'the API server did not return its version',
+      'check whether this user can get the path /version (kubectl auth can-i get /version)',
     );
   return ok(
     `the API server runs Kubernetes ${shorten(version.gitVersion, 64)}${isUntested(version) ? ', which is newer than this release of Gatehouse' : ''}`,
   );
 };
 
-/** `--without` and `--namespaces`, so that the other checks are not read as statements about everything. */
 export const checkRestrictions = ({
   restrictions: { without, namespaces },
 }: InstallationReadings): Results => {
@@ -94,13 +94,11 @@ function eachAccount(
   judge: (readings: InstallationReadings['accounts'][number], account: string) => Results,
 ): Results {
   if (accounts.length === 0)
-    return ok(
-      'permissions in single namespaces are not checked: the log of Gatehouse names what it may not do',
-    );
+    return ok('permissions in single namespaces are not checked: Gatehouse logs missing permissions');
   const found = accounts.flatMap((readings) =>
     judge(readings, `ServiceAccount ${namespace}/${readings.serviceAccount}`),
   );
-  return [...new Map(found.map((result) => [result.seen, result])).values()];
+  return uniqueBy(found, ({ seen }) => seen);
 }
 
 export const checkAccess = (readings: InstallationReadings): Results =>
@@ -112,7 +110,7 @@ export const checkAccess = (readings: InstallationReadings): Results =>
           `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
           `${APPLY_MANIFESTS}; or name the account: --namespace and --service-account`,
         );
-      const seen = `the ${account} has no permission to ${someOf(grouped(missing), 8)}`;
+      const seen = `the ${account} lacks permission to ${someOf(grouped(missing), 8)}`;
       return problem(seen, APPLY_MANIFESTS);
     }),
   );

@@ -23,13 +23,13 @@ export const checkPolicies = ({
     judgeKind('AdmissionPolicy', policies, problem),
     matchingNothing(policies, now),
     judgeKind('ConversionPolicy', conversions, problem),
-    // A warning: the shipped detectors trust no namespace yet.
+    // A warning: the shipped detectors do not trust namespaces yet.
     judgeKind('RestoreDetector', detectors, warning),
-    // A warning: an expired exception is no fault of the installation.
+    // A warning: exceptions can expire in a correct installation.
     judgeKind('PolicyException', exceptions, warning),
   ].flat();
 
-/** Warnings: the objects may not exist yet, or be newer than the audit. A policy that is not ready is a problem already. */
+/** A warning, because matching objects can be created later. */
 const matchingNothing = (policies: InstallationReadings['policies'], now: Date): Results =>
   (valueOf(policies) ?? []).flatMap(({ metadata: { name = '' }, status }) => {
     const { checked, message, checkedAt } = status?.violations ?? {};

@@ -8,6 +8,7 @@ import { docsUrl } from '../../../../config/version.ts';
 import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import { waitingFor, type Pod } from '../../read-cluster/read-cluster.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
+import { leaseState, WITHOUT_DEPLOYMENT } from '../../status/report/leader.ts';
 import { WARN_SKEW_MS } from '../../../../runtime/clock-skew.ts';
 import {
   judgeReading,
@@ -22,13 +23,7 @@ import {
   type Results,
 } from '../finding.ts';
 
-const WITHOUT: Readonly<Record<DeploymentName, string>> = {
-  'gatehouse-webhook': 'governed requests are refused',
-  'gatehouse-controllers': 'no certificate is renewed, no bundle is injected, and no restore is swept',
-  gatehouse: 'governed requests are refused, and no certificate is renewed',
-};
-
-/** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */
+/** No result without a Deployment: Gatehouse possibly runs elsewhere. */
 export const checkDeployments = ({ namespace, deployments, pods }: InstallationReadings): Results =>
   judgeReading(deployments, (live) => {
     const [webhook, controllers] = ['gatehouse-webhook', 'gatehouse-controllers'] as const;
@@ -38,15 +33,18 @@ export const checkDeployments = ({ namespace, deployments, pods }: InstallationR
       separate.length === 1 && !single ? [webhook, controllers].filter((name) => !live.has(name)) : [];
     return [
       ...missing.map((name) =>
-        problem(`Deployment ${namespace}/${name} does not exist: ${WITHOUT[name]}`, APPLY_MANIFESTS),
+        problem(
+          `Deployment ${namespace}/${name} does not exist: ${WITHOUT_DEPLOYMENT[name]}`,
+          APPLY_MANIFESTS,
+        ),
       ),
       ...[...live].flatMap(([name, deployment]) => judge(namespace, name, deployment)),
       ...(valueOf(pods) ?? []).flatMap((pod) => judgePod(namespace, pod)),
       ...(single && separate.length > 0
         ? [
             warning(
-              `Deployment ${namespace}/gatehouse runs both processes next to their own Deployments`,
-              `when the own Deployments are ready, end the upgrade: ${docsUrl('installing.md')}`,
+              `Deployment ${namespace}/gatehouse runs both processes, and their separate Deployments exist`,
+              `when the separate Deployments are ready, finish the upgrade: ${docsUrl('installing.md')}`,
             ),
           ]
         : []),
@@ -63,21 +61,21 @@ function judge(
   const what = `Deployment ${namespace}/${name}`;
   if (wanted === 0)
     return problem(
-      `${what} is scaled to 0, so ${WITHOUT[name]}`,
+      `${what} is scaled to 0, so ${WITHOUT_DEPLOYMENT[name]}`,
       `kubectl -n ${namespace} scale deployment ${name} --replicas=2`,
     );
   const seen = `${what}: ${ready} of ${wanted} replicas are ready`;
   if (ready === 0)
-    return problem(`${seen}, so ${WITHOUT[name]}`, `${podsOf(namespace)}; ${logsOf(namespace)}`);
+    return problem(`${seen}, so ${WITHOUT_DEPLOYMENT[name]}`, `${podsOf(namespace)}; ${logsOf(namespace)}`);
   const progress = status.conditions?.find(({ type }) => type === 'Progressing');
   if (progress?.status === 'False')
     return problem(
       `${what}: the new version does not become ready: ${progress.message ?? progress.reason ?? ''}`,
-      `${podsOf(namespace)}; kubectl -n ${namespace} rollout undo deployment ${name} goes back to the version before`,
+      `${podsOf(namespace)}; kubectl -n ${namespace} rollout undo deployment ${name} rolls back`,
     );
   if (updated < wanted || observedGeneration < (metadata?.generation ?? 0))
     return warning(
-      `${what}: the new version is not everywhere: ${updated} of ${wanted} replicas have it`,
+      `${what}: the new version is not rolled out: ${updated} of ${wanted} replicas have it`,
       `kubectl -n ${namespace} rollout status deployment ${name}`,
     );
   return ready < wanted ? warning(seen, podsOf(namespace)) : ok(seen);
@@ -94,20 +92,20 @@ function judgePod(namespace: string, pod: Pod): Results {
       );
 }
 
-const DEFAULT_LEASE_S = 12;
-
-/** Checks that a leader renews the Lease, and that the clocks agree: windows and certificates depend on the time. */
 export const checkLeader = ({ lease, namespace, now }: InstallationReadings): Results =>
   judgeReading(lease, (live) => {
-    const { holderIdentity = '', leaseDurationSeconds = DEFAULT_LEASE_S, renewTime } = live?.spec ?? {};
+    const { holderIdentity = '', renewTime } = live?.spec ?? {};
     const name = `Lease ${namespace}/gatehouse`;
     const next = `${podsOf(namespace)}; ${logsOf(namespace)}`;
     if (live === undefined)
       return problem(`${name} does not exist: no replica has ever led in this namespace`, next);
-    if (holderIdentity === '') return problem(`no replica holds the ${name}`, next);
-    const age = renewTime === undefined ? Number.NaN : (now.getTime() - Date.parse(renewTime)) / 1_000;
-    if (age < leaseDurationSeconds) return ok(`${holderIdentity} leads`);
-    const renewed = Number.isNaN(age) ? 'has never renewed it' : `last renewed it ${Math.round(age)} s ago`;
+    const state = leaseState(live, now);
+    if (state === 'Free') return problem(`no replica holds the ${name}`, next);
+    if (state === 'Held') return ok(`${holderIdentity} leads`);
+    const renewed =
+      renewTime === undefined
+        ? 'has never renewed it'
+        : `last renewed it ${seconds(now.getTime() - Date.parse(renewTime))} ago`;
     const seen = `${holderIdentity} holds the ${name} and ${renewed}: it has stopped, cannot reach the API server, or its clock is behind`;
     return problem(seen, next);
   });
@@ -118,7 +116,7 @@ export const checkClocks = ({ skewMs, lease, now }: InstallationReadings): Resul
 function localClock(skewMs: number | undefined): Results {
   if (skewMs === undefined)
     return unknown(
-      'the responses of the API server have no date',
+      'the responses of the API server lack a date',
       'check whether a proxy removes the Date header',
     );
   if (Math.abs(skewMs) <= WARN_SKEW_MS) return ok('the clocks of this machine and the API server agree');
@@ -140,12 +138,12 @@ function leaderClock(renewTime: string | undefined, now: Date): Results {
 
 const seconds = (ms: number): string => `${Math.round(Math.abs(ms) / 1_000)} s`;
 
-/** Without the permissions, the leader does not even see the annotation, so no Event says that they are missing. */
+/** Without the permissions, the leader cannot read the annotation, so it cannot report them with an Event. */
 export const checkRestarts = ({ restarts, namespace, controllers }: InstallationReadings): Results =>
   judgeReading(restarts, ({ checked, missing }) => {
     const findings = missing.map((place) =>
       warning(
-        `the ServiceAccount ${namespace}/${controllers} may not restart ${someOf(place.workloads)} after a renewal`,
+        `the ServiceAccount ${namespace}/${controllers} lacks permission to restart ${someOf(place.workloads)} after a renewal`,
         `kubectl -n ${place.namespace} create rolebinding gatehouse-restarts --clusterrole=gatehouse-restarts ` +
           `--serviceaccount=${namespace}:${controllers}; the ClusterRole is in deploy/components/restarts`,
       ),

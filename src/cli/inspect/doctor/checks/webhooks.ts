@@ -18,7 +18,6 @@ import { valueOf } from '../../read-cluster/reading.ts';
 import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Results } from '../finding.ts';
 import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-entries.ts';
 
-/** Without webhook configurations, the API server calls no webhook. */
 export function checkConfigurations({ namespace, mutating, validating }: InstallationReadings): Results {
   const next = `find out why the leader does not write it: ${logsOf(namespace)}`;
   const judge = (kind: string) => (live: LiveConfiguration | undefined) => {
@@ -45,7 +44,7 @@ export function checkEndpoints({ namespace, service, slices }: InstallationReadi
     return judgeReading(slices, (all) => {
       const { ready, others } = countReady(all);
       const next = podsOf(namespace);
-      if (ready === 0) return problem(`the ${name} has no ready endpoints (${others} not ready)`, next);
+      if (ready === 0) return problem(`the ${name} lacks ready endpoints (${others} not ready)`, next);
       return others > 0
         ? warning(`the ${name} has ${ready} ready endpoints, ${others} not ready`, next)
         : ok(`the ${name} has ${ready} ready endpoints`);
@@ -91,7 +90,7 @@ function adviceFor(message: string, readings: InstallationReadings): string {
       'if the control plane is outside of the network of the nodes (private clusters), allow it in the firewall to connect to ' +
       `TCP port ${port} of the nodes, which is the port of the pods, not of the Service; on GKE: gcloud compute firewall-rules create ` +
       `gatehouse-webhooks --allow tcp:${port} --source-ranges <control plane CIDR> --target-tags <tag of the nodes>. ` +
-      'Check NetworkPolicies too'
+      'Also check NetworkPolicies'
     );
   }
   return `no replica responds: ${podsOf(readings.namespace)}`;
@@ -101,11 +100,11 @@ function adviceFor(message: string, readings: InstallationReadings): string {
 function targetPort({ slices, service }: InstallationReadings): number {
   const port = valueOf(slices)?.flatMap(({ ports = [] }) => ports)[0]?.port;
   const [declared] = valueOf(service)?.spec?.ports ?? [];
-  // Without endpoints, a Service says only the name of the port, which is the one of deploy/.
+  // Without endpoints, a named port of the Service is the port of deploy/.
   return port ?? (typeof declared?.targetPort === 'number' ? declared.targetPort : 8443);
 }
 
-/** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */
+/** No result without a Deployment: Gatehouse possibly runs elsewhere. */
 export const checkClients = (readings: InstallationReadings): Results =>
   judgeReading(readings.deployments, (live) => {
     const listening = [...live].filter(([name]) => name !== 'gatehouse-controllers');
@@ -181,20 +180,20 @@ function judge(state: DevSessionState, { namespace, now }: InstallationReadings)
         return warning(seen, 'the leader restores the entries: run this command again in a moment');
       return problem(
         seen,
-        `the leader restores the entries; if they stay, see the check leader and ${logsOf(namespace)}. Without a ` +
+        `the leader restores the entries; if they remain, see the check leader and ${logsOf(namespace)}. Without a ` +
           `Gatehouse in the cluster: kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME}`,
       );
     }
   }
 }
 
-/** A session that claims more time than allowed is over although it ends in the future. */
+/** A session with too long a lifetime is over although it ends in the future. */
 function isRecent(end: Date, now: Date): boolean {
   const sinceMs = now.getTime() - end.getTime();
   return sinceMs >= 0 && sinceMs < OVERDUE_MS;
 }
 
-/** The garbage collector deletes what has a gone owner; a development session may have created a configuration without one. */
+/** A development session can create a configuration without an owner, which the garbage collector then keeps. */
 export function checkRemoval({ namespace, mutating, validating, now }: InstallationReadings): Results {
   const judged = { MutatingWebhookConfiguration: mutating, ValidatingWebhookConfiguration: validating };
   const found = Object.entries(judged).flatMap(([kind, reading]) => {
@@ -203,9 +202,9 @@ export function checkRemoval({ namespace, mutating, validating, now }: Installat
   });
   if (found.length === 0) return [];
   const unowned = found.filter(({ live }) => !isOwnedByInstallation(live)).map(({ kind }) => kind);
-  if (unowned.length === 0) return ok('the webhook configurations go when Gatehouse is removed');
+  if (unowned.length === 0) return ok('the webhook configurations are deleted with Gatehouse');
   return warning(
-    `${unowned.join(' and ')} "${WEBHOOK_CONFIGURATION_NAME}" would stay if Gatehouse were removed, and reject all governed requests`,
+    `${unowned.join(' and ')} "${WEBHOOK_CONFIGURATION_NAME}" would remain after Gatehouse is removed, and reject all governed requests`,
     `apply the manifests, which include the ClusterRole ${INSTALLATION_ROLE} and the permissions for it: ${APPLY_MANIFESTS}. ` +
       `If the warning is still there after a minute: ${logsOf(namespace)}`,
   );

@@ -43,7 +43,6 @@ export interface GenerationRow {
   readonly id: string;
   /** `trusted`: read from the published bundle, which does not contain the state. */
   readonly state: GenerationState | 'trusted';
-  /** RFC 3339, like all times. */
   readonly notBefore: string;
   readonly notAfter: string;
   readonly expired: boolean;
@@ -52,7 +51,7 @@ export interface GenerationRow {
   readonly activatedAt?: string | undefined;
   /** Of a pending generation that all targets hold: when it starts to sign. */
   readonly signsAt?: string | undefined;
-  /** Of the active generation: when the next generation is due. Absent for an imported CA, which its owner replaces. */
+  /** Of the active generation: when the next one is due. Absent for an imported CA, which its owner replaces. */
   readonly rotationAt?: string | undefined;
   /** Of a retiring generation: when its root is removed. Restart before then what loads certificates only at start. */
   readonly retiresAt?: string | undefined;
@@ -71,7 +70,7 @@ export interface JudgedAuthority extends Judged<AuthorityPart> {
   readonly signers: readonly KnownSigner[];
 }
 
-/** Returns only data from certificates: no private key leaves this function. */
+/** Never returns private keys. */
 export function authorityPart(
   readings: Pick<ClusterReadings, 'authority' | 'caBundle' | 'propagationWaitMs'>,
   namespace: string,
@@ -156,7 +155,7 @@ function bundleOf(authority: Authority, now: Date): BundleState {
   }
 }
 
-/** A rotation is due at half of the lifetime. If none has started at three quarters, something is wrong. */
+/** A rotation is due at half of the lifetime, and late at three quarters. */
 function activeProblems({ generations }: Authority, object: string, now: Date): Problems {
   const active = generations.find(({ state }) => state === 'active');
   if (active === undefined) return [];
@@ -179,8 +178,8 @@ function recordProblems(authority: Authority, object: string, now: Date): Proble
   const late = lateRecord(authority, now);
   if (late === undefined) return [];
   const message =
-    `no certificates of full length are issued since ${late.toISOString()}, because the leader cannot record in it until when their root must ` +
-    'be trusted: see its events';
+    `certificates have been shortened since ${late.toISOString()}, because the leader cannot record how long clients must trust their root: ` +
+    'check its events';
   return [{ object, message }];
 }
 
@@ -194,7 +193,7 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
   });
   if (reading.kind === 'unread') return unusable();
   const text = reading.value?.data?.[CA_BUNDLE_KEY];
-  if (text === undefined) return unusable('it has no CA bundle: the leader has not published one yet');
+  if (text === undefined) return unusable('it lacks a CA bundle: the leader has not published one yet');
   try {
     const pem = parseCertificatePem(text);
     const roots = splitCertificates(pem);

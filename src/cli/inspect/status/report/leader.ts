@@ -1,46 +1,37 @@
 import type { LeaseObject } from '../../../../kube/lease/lease-record.ts';
-import { unreadOf, valueOf, type Judged, type Problems, type Unread } from '../../read-cluster/reading.ts';
+import { unreadOf, valueOf, type Problems } from '../../read-cluster/reading.ts';
 import { waitingFor, type ClusterReadings, type Pod } from '../../read-cluster/read-cluster.ts';
-
-export interface LeaderPart {
-  readonly unread: readonly Unread[];
-  readonly state: 'Held' | 'Free' | 'Expired' | 'Unknown';
-  readonly holder?: string | undefined;
-  readonly acquiredAt?: string | undefined;
-  readonly renewedAt?: string | undefined;
-  readonly transitions?: number | undefined;
-  /** The pods of Gatehouse, by name. Empty if it does not run in this cluster. */
-  readonly replicas: readonly Replica[];
-}
+import type { DeploymentName } from '../../read-cluster/read-installation.ts';
 
 type Replica = ReturnType<typeof replicaOf>;
+type LeaderState = 'Held' | 'Free' | 'Expired' | 'Unknown';
 
 export function leaderPart(
   { lease, pods }: Pick<ClusterReadings, 'lease' | 'pods'>,
   namespace: string,
   now: Date,
-): Judged<LeaderPart> {
+) {
   const what = `Lease ${namespace}/gatehouse`;
   const { holderIdentity = '', acquireTime, renewTime, leaseTransitions } = valueOf(lease)?.spec ?? {};
-  const state = lease.kind === 'unread' ? 'Unknown' : stateOf(lease.value, now);
+  const state: LeaderState = lease.kind === 'unread' ? 'Unknown' : leaseState(lease.value, now);
   const replicas = (valueOf(pods) ?? [])
     .map((pod) => replicaOf(pod, state === 'Held' ? holderIdentity : undefined))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const part: LeaderPart = {
+  const part = {
     unread: [...unreadOf(what, lease), ...unreadOf(`Pods in ${namespace}`, pods)],
     state,
     holder: holderIdentity === '' ? undefined : holderIdentity,
     ...{ acquiredAt: acquireTime, renewedAt: renewTime, transitions: leaseTransitions, replicas },
   };
   const problems = [
-    ...leaseProblems(part, what),
+    ...leaseProblems(state, part.holder ?? 'the holder', renewTime, what),
     ...missingProcesses(replicas, namespace),
     ...replicas.flatMap(replicaProblems),
   ];
   return { part, problems };
 }
 
-function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | 'Expired' {
+export function leaseState(lease: LeaseObject | undefined, now: Date): LeaderState {
   const { holderIdentity = '', renewTime, leaseDurationSeconds = 12 } = lease?.spec ?? {};
   if (holderIdentity === '') return 'Free';
   const end = new Date(renewTime ?? Number.NaN).getTime() + leaseDurationSeconds * 1_000;
@@ -64,6 +55,12 @@ function replicaOf(pod: Pod, leader: string | undefined) {
   };
 }
 
+export const WITHOUT_DEPLOYMENT: Readonly<Record<DeploymentName, string>> = {
+  'gatehouse-webhook': 'governed requests are refused',
+  'gatehouse-controllers': 'no certificate is renewed, no bundle is injected, and no restore is swept',
+  gatehouse: 'governed requests are refused, and no certificate is renewed',
+};
+
 /** A process without a pod. Without any pod, Gatehouse runs elsewhere. */
 function missingProcesses(replicas: readonly Replica[], namespace: string): Problems {
   if (replicas.length === 0 || replicas.some(({ process }) => process === 'serve')) return [];
@@ -71,16 +68,16 @@ function missingProcesses(replicas: readonly Replica[], namespace: string): Prob
     .filter((wanted) => replicas.every(({ process }) => process !== wanted))
     .map((wanted) => ({
       object: `Deployment ${namespace}/gatehouse-${wanted}`,
-      message: `no replica runs, so ${WITHOUT[wanted]}: check its events`,
+      message: `no replica runs, so ${WITHOUT_DEPLOYMENT[`gatehouse-${wanted}`]}: check its events`,
     }));
 }
 
-const WITHOUT = {
-  webhook: 'governed requests are refused',
-  controllers: 'no certificate is renewed and no bundle is injected',
-} as const;
-
-function leaseProblems({ state, holder = 'the holder', renewedAt }: LeaderPart, object: string): Problems {
+function leaseProblems(
+  state: LeaderState,
+  holder: string,
+  renewedAt: string | undefined,
+  object: string,
+): Problems {
   if (state === 'Held' || state === 'Unknown') return [];
   const since = renewedAt === undefined ? 'has never renewed it' : `has not renewed it since ${renewedAt}`;
   const message =

@@ -1,4 +1,4 @@
-/** AdmissionPolicies: whether they are in force, and the number of their violations. Handlers and what they do. */
+/** The AdmissionPolicies and handlers of the report. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
 import { unreadOf, valueOf, type Judged, type Listing, type Reading } from '../../read-cluster/reading.ts';
 import { handlerOfEntry } from '../../../../admission/handlers/compile-handler.ts';
@@ -7,7 +7,6 @@ import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 
 export type PolicyRow = ReturnType<typeof rowOf>;
 
-/** `Unknown` also if the leader has not processed the current generation yet. */
 type ConditionStatus = 'True' | 'False' | 'Unknown';
 
 export function admissionPoliciesPart(
@@ -22,7 +21,7 @@ export function admissionPoliciesPart(
   };
 }
 
-/** A message may contain a ClusterRole to apply. It cannot be copied from a table, so a command prints it. */
+/** Replaces a ClusterRole in the message, which cannot be copied from a table, with a command. */
 export function adviceOn(name: string, message: string) {
   const [first = '', ...further] = message.split('\n');
   if (!further.includes('kind: ClusterRole')) return { message };
@@ -31,10 +30,6 @@ export function adviceOn(name: string, message: string) {
     command: `kubectl get admissionpolicy ${name} -o yaml | gatehouse manifests -p - | kubectl apply -f -`,
   };
 }
-
-/** Whether the last audit found no object that the policy governs. */
-export const matchesNothing = ({ objects, incomplete, message }: PolicyRow): boolean =>
-  objects === 0 && incomplete === undefined && message === undefined;
 
 /** Conditions about `onTargetDelete`; a policy has them only while they are false. */
 const ACTIONS: readonly string[] = ['ActionsPermitted', 'DeletionsFinished'];
@@ -52,12 +47,11 @@ function rowOf(policy: AdmissionPolicy) {
     enforcement: spec.enforcement ?? 'Deny',
     ready: ready.status,
     webhooksInstalled: webhooksInstalled.status,
-    /** The number of existing objects that violate the policy; undefined before the first audit, and where it found none but could not read all. */
+    /** Undefined before the first audit, and if an incomplete audit found none. */
     violations: total === 0 && incomplete !== undefined ? undefined : total,
     objects: checked,
     checkedAt,
     incomplete,
-    /** Why the policy is not in force, or what its actions after deletions wait for. */
     message,
   };
 }

@@ -41,7 +41,6 @@ export interface ServingCertRow {
    */
   readonly state: 'Valid' | 'RenewalDue' | 'Overdue' | 'Expired' | 'UnknownSigner' | 'Unusable' | 'Missing';
   readonly dnsNames: readonly string[];
-  /** RFC 3339, like all times; undefined if unusable. */
   readonly notBefore?: string;
   readonly notAfter?: string;
   /** When the leader renews it; undefined if it expires with its authority and is renewed when that rotates. */
@@ -50,7 +49,7 @@ export interface ServingCertRow {
   readonly message?: string;
 }
 
-/** Grace period: a leader that starts, or renews thousands of certificates, needs some time. */
+/** A leader needs some time to start, or to renew thousands of certificates. */
 const OVERDUE_MS = HOUR;
 
 /** @param signers of the authority; empty: unknown, so that they are not checked */
@@ -89,7 +88,7 @@ function missingCerts(
     return PURPOSES.flatMap((purpose): readonly ServingCertRow[] => {
       const name = claimOf({ metadata }, rules, purpose)?.secretName;
       if (name === undefined || known.has(keyOf(namespace, name, service))) return [];
-      const message = 'the Service asks for it and does not have it';
+      const message = 'the Service requests it, but does not own it';
       return [{ namespace, name, service, purpose, state: 'Missing', dnsNames: [], message }];
     });
   });
@@ -168,7 +167,7 @@ function problemsOf(row: ServingCertRow): Problems {
       return [
         {
           object: `Service ${namespace}/${service}`,
-          message: `it has no certificate in Secret ${name}`,
+          message: `it lacks its certificate in Secret ${name}`,
           command: `kubectl -n ${namespace} describe service ${service}`,
         },
       ];

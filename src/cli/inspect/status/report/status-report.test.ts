@@ -38,16 +38,16 @@ const reportOf = (change: Partial<ClusterReadings> = {}, now = NOW): StatusRepor
 const problems = (report: StatusReport) =>
   report.attention.map(({ object, message }) => `${object}: ${message}`);
 
-test('a record of trust that is late needs attention, because no certificate of full length is issued', () => {
+test('a late record of trust needs attention, because certificates are shortened', () => {
   const [active] = authority.generations;
   if (active === undefined) throw new Error('the authority is empty');
   const late = { ...authority, generations: [{ ...active, trustedUntil: after(NOW, 80 * DAY) }] };
   expect(problems(reportOf({ authority: read({ data: toSecretData(late) }) }))).toEqual([
-    expect.stringContaining(`no certificates of full length are issued since ${at(-10 * DAY)}`),
+    expect.stringContaining(`certificates have been shortened since ${at(-10 * DAY)}`),
   ]);
 });
 
-test('an imported CA has no rotation time: its owner replaces it', async () => {
+test('the rotation time of an imported CA is unknown: its owner replaces it', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ECDSA-P256');
   const issuer = {
     name: commonName('Acme Root'),
@@ -86,8 +86,8 @@ test('a Service that asks for a certificate and does not have it needs attention
   ]);
   const report = reportOf({ services });
   expect(problems(report)).toEqual([
-    'Service prod/batch: it has no certificate in Secret batch-client',
-    'Service prod/web: it has no certificate in Secret db-tls',
+    'Service prod/batch: it lacks its certificate in Secret batch-client',
+    'Service prod/web: it lacks its certificate in Secret db-tls',
   ]);
   expect(report.attention[1]?.command).toBe('kubectl -n prod describe service web');
   expect(report.servingCerts.items.map(({ service, state }) => [service, state])).toEqual([
@@ -102,17 +102,12 @@ test('handlers are listed with what their webhook entries do', () => {
     webhookConfiguration('gatehouse', {
       webhooks: names.map((name) => ({ name, clientConfig: { service: {}, caBundle: base64(bundle) } })),
     });
+  const validate = ['handler-team', 'handler-quota', 'fail-5s-3fa9c2'].map(
+    (one) => `${one}.validate.gatehouse.dev`,
+  );
   const targets = [
     { kind: TARGET_KINDS.mutating, objects: read([entries('handler-team.mutate.gatehouse.dev')]) },
-    {
-      kind: TARGET_KINDS.validating,
-      objects: read([
-        entries(
-          ...['handler-team.validate.gatehouse.dev', 'handler-quota.validate.gatehouse.dev'],
-          'fail-5s-3fa9c2.validate.gatehouse.dev',
-        ),
-      ]),
-    },
+    { kind: TARGET_KINDS.validating, objects: read([entries(...validate)]) },
   ];
   expect(reportOf({ targets }).handlers).toEqual([
     { name: 'quota', mutates: false, validates: true },
@@ -228,10 +223,7 @@ test('the certificate of a client is listed with its purpose', () => {
 
 test('the renewal is at the point that the Secret names', () => {
   const secret = servingSecret('db-tls', serving);
-  const annotations = {
-    ...secret.metadata?.annotations,
-    'gatehouse.dev/serving-cert-renew-after': '90%',
-  };
+  const annotations = { ...secret.metadata?.annotations, 'gatehouse.dev/serving-cert-renew-after': '90%' };
   const moved = { ...secret, metadata: { ...secret.metadata, annotations } };
   const [usual, late] = [secret, moved].map((one) => {
     const [row] = reportOf({ servingSecrets: read([one]) }).servingCerts.items;
@@ -270,12 +262,9 @@ test('without permission to read the Secret of the authority, the report uses th
 });
 
 test('an unreadable part is named, and is neither healthy nor a problem', () => {
-  const report = reportOf({
-    authority: FORBIDDEN,
-    caBundle: FORBIDDEN,
-    servingSecrets: FORBIDDEN,
-    policies: { kind: 'unread', reason: 'NotInstalled', message: 'no such kind' },
-  });
+  const policies = { kind: 'unread', reason: 'NotInstalled', message: 'no such kind' } as const;
+  const unread = { authority: FORBIDDEN, caBundle: FORBIDDEN, servingSecrets: FORBIDDEN, policies };
+  const report = reportOf(unread);
   expect(report.attention).toEqual([]);
   expect(report.healthy).toBe(false);
   expect(report.servingCerts.unread).toMatchObject([{ reason: 'Forbidden' }]);
@@ -284,21 +273,12 @@ test('an unreadable part is named, and is neither healthy nor a problem', () => 
 });
 
 test('a bundle from another source is compared with it, if it is readable', () => {
-  const copied = {
-    metadata: {
-      ...{ namespace: 'shop', name: 'trust' },
-      annotations: { 'gatehouse.dev/inject-cabundle-from': 'prod/their-ca' },
-    },
-    data: { 'ca.crt': bundle },
-  };
+  const annotations = { 'gatehouse.dev/inject-cabundle-from': 'prod/their-ca' };
+  const copied = { metadata: { namespace: 'shop', name: 'trust', annotations }, data: { 'ca.crt': bundle } };
   const targets = [{ kind: TARGET_KINDS.configMap, objects: read([copied]) }];
-  const sourceOf = (
-    source: ClusterReadings['sources'] extends ReadonlyMap<string, infer Of> ? Of : never,
-  ) => {
-    const { items, unread } = reportOf({
-      targets,
-      sources: new Map([['Secret prod/their-ca', source]]),
-    }).injectionTargets;
+  const sourceOf = (source: ReturnType<ClusterReadings['sources']['get']> & {}) => {
+    const sources = new Map([['Secret prod/their-ca', source]]);
+    const { items, unread } = reportOf({ targets, sources }).injectionTargets;
     return [items[0]?.source, items[0]?.state, unread.length];
   };
   const consents = {
@@ -326,15 +306,11 @@ const stale = {
   ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0', 'db-1'], count: 5 },
   ...{ since: at(-HOUR), notAfter: at(DAY) },
 };
-const served = (checkedAt: string, current = 3) =>
-  read({
-    data: {
-      'report.json': JSON.stringify({
-        ...{ checkedAt, stale: current === 0 ? [] : [stale] },
-        endpoints: { current, stale: 0, foreign: 0, unreachable: 0 },
-      }),
-    },
-  });
+const served = (checkedAt: string, current = 3) => {
+  const endpoints = { current, stale: 0, foreign: 0, unreachable: 0 };
+  const report = { checkedAt, stale: current === 0 ? [] : [stale], endpoints };
+  return read({ data: { 'report.json': JSON.stringify(report) } });
+};
 
 test('servers that present an earlier certificate need attention', () => {
   const report = reportOf({ servedCerts: served(at(-HOUR / 4)) });

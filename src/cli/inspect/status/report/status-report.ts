@@ -1,6 +1,5 @@
 /** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
 import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
-
 import { authorityPart } from './authority.ts';
 import { handlersIn, admissionPoliciesPart } from './policies.ts';
 import { injectionTargetsPart } from './injection-targets.ts';
@@ -51,9 +50,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
     namespaces,
     leader: leader.part,
     authority: trust.part,
-    /** Unusable certificates first, then by `notAfter`. */
     servingCerts: judged.servingCerts.part,
-    /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
     servedCerts: judged.servedCerts.part,
     injectionTargets: judged.injectionTargets.part,
     admissionPolicies: judged.admissionPolicies.part,
