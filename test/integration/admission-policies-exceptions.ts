@@ -9,5 +9,5 @@ export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
     'status/eleven-resources',
   ].map((name) => [name, NOT_SERVED] as const),
   ['status/two-warnings-in-one-expression', 'the sandbox shows the first error of an expression'],
-  ['exemption/self-subject-rules-review', 'the sandbox lists rules in another order, and has no issuer'],
+  ['exemption/self-subject-rules-review', 'the sandbox lists rules in another order and without an issuer'],
 ]);

@@ -1,13 +1,11 @@
-/**
- * Hostile objects that users can make the API server send, through every check of a policy. None may bypass a check or
- * take long.
- */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** Hostile objects that users can make the API server send: none bypasses a check of a policy or takes long. */
+import { describe, expect, test } from 'vitest';
 
 import { parseJson } from '../../src/json/json.ts';
+import { sharedServer } from '../support/hostile-clients.ts';
 import { judgeAdmission, patched } from '../support/review-checker.ts';
 import { post, reviewOf, serverObject } from '../support/webhook-client.ts';
-import { governedBy, policy, runWebhookServer, type Running } from '../support/webhook-server.ts';
+import { policy } from '../support/webhook-server.ts';
 
 const MIB = 1024 * 1024;
 
@@ -41,11 +39,7 @@ const everything = policy('everything', {
   },
 });
 
-let server: Running;
-beforeAll(async () => {
-  server = await runWebhookServer(governedBy([everything]));
-});
-afterAll(() => server.app.close());
+const server = sharedServer(everything);
 
 async function ask(webhook: 'mutate' | 'validate', body: string) {
   const answer = await post(server, `/${webhook}/${everything.entryId}?timeout=10s`, body);
@@ -139,7 +133,7 @@ describe('keys', () => {
     expect(patch).toEqual([{ op: 'add', path: '/spec/tier', value: 'standard' }]);
   });
 
-  test('that occur twice have the last value, as in the API server', async () => {
+  test('that occur twice have the last value, the way the API server reads them', async () => {
     const twice = (first: string, second: string) => `{"datacenter":"${first}","datacenter":"${second}"}`;
     expect((await ask('validate', reviewOfSpec(twice('nowhere', 'fra1')))).allowed).toBe(true);
     expect((await ask('validate', reviewOfSpec(twice('fra1', 'nowhere')))).allowed).toBe(false);

@@ -1,12 +1,11 @@
 // suite: processes
 /** Every alert with promtool: it fires for what Prometheus scrapes from a broken installation, and not for a healthy one. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 
-import { createMetrics } from '../../src/server/metrics/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/server/metrics/metrics.ts';
 import {
   controllersPod,
   DAY,
@@ -17,6 +16,7 @@ import {
   webhookPod,
   type Scene,
 } from '../support/alert-scenes.ts';
+import { testFolder } from '../support/folder.ts';
 import { runTool } from '../support/go-programs.ts';
 
 interface Rule {
@@ -32,15 +32,9 @@ const { spec } = parse(readFileSync(FILE, 'utf8')) as {
 };
 const rules = spec.groups.flatMap((group) => group.rules);
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-alerts-'));
-  writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(spec)); // JSON is YAML
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = testFolder('alerts');
 beforeEach(() => {
+  writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(spec)); // JSON is YAML
   vi.useFakeTimers({ toFake: ['performance'] });
 });
 afterEach(() => {
@@ -48,7 +42,6 @@ afterEach(() => {
 });
 
 const MINUTES = { m: 1, h: 60, d: 24 * 60 };
-/** The duration of `for`, in minutes. */
 function minutesOf({ for: text = '0m' }: Rule): number {
   const unit = text.slice(-1) as keyof typeof MINUTES; // an unknown unit gives NaN, which promtool refuses
   return Number(text.slice(0, -1)) * MINUTES[unit];
@@ -73,48 +66,35 @@ const leader = (...args: Parameters<typeof controllersPod>) =>
   installed({ 'gatehouse-controllers-a': controllersPod(...args) });
 const replica = (...args: Parameters<typeof webhookPod>) =>
   installed({ 'gatehouse-webhook-a': webhookPod(...args) });
-const bundles = (state: string) => leader({ targets: [{ kind: 'APIService', state, count: 1 }] });
+const API_SERVICE = { kind: 'APIService' };
+const bundles = (state: string) => leader({ targets: [{ ...API_SERVICE, state, count: 1 }] });
 
 /** The scene, the labels of the alert besides its own, and other alerts that fire as well. */
 type Case = [
-  what: string,
   alert: string,
+  what: string,
   scene: () => Scene,
   labels?: Readonly<Record<string, string>>,
   others?: readonly string[],
 ];
+const idle = () => controllersPod({ leads: false });
+const onWebhook = (change: (metrics: Metrics) => void) => () => replica({}, change);
+const ended = (seconds: number, backup = seconds) => ({
+  rehearsal: { finishedAt: later(seconds), backupTakenAt: later(backup) },
+});
 const CASES: readonly Case[] = [
   [
+    'GatehouseNoLeader',
     'no replica holds the lease',
-    'GatehouseNoLeader',
-    () =>
-      installed({
-        'gatehouse-controllers-a': controllersPod({ leads: false }),
-        'gatehouse-controllers-b': controllersPod({ leads: false }),
-      }),
+    () => installed({ 'gatehouse-controllers-a': idle(), 'gatehouse-controllers-b': idle() }),
   ],
-  [
-    'nothing is scraped',
-    'GatehouseNoLeader',
-    () => ({}),
-    { name: 'gatehouse' },
-    ['GatehouseNoWebhookReplica'],
-  ],
-  [
-    'only controllers are scraped',
-    'GatehouseNoWebhookReplica',
-    () => ({ 'gatehouse-controllers-a': controllersPod() }),
-  ],
-  [
-    'the authority is gone',
-    'GatehouseAuthorityBroken',
-    () => leader({ broken: 'Missing' }),
-    { reason: 'Missing' },
-  ],
-  ['the CA ends in 29 days', 'GatehouseAuthorityEnding', () => leader({ caNotAfter: later(29 * DAY) })],
+  ['GatehouseNoLeader', 'no scrape', () => ({}), { name: 'gatehouse' }, ['GatehouseNoWebhookReplica']],
+  ['GatehouseNoWebhookReplica', 'controllers', () => ({ 'gatehouse-controllers-a': controllersPod() })],
+  ['GatehouseAuthorityBroken', 'gone', () => leader({ broken: 'Missing' }), { reason: 'Missing' }],
+  ['GatehouseAuthorityEnding', 'in 29 days', () => leader({ caNotAfter: later(29 * DAY) })],
   ...(['publishing', 'propagating'] as const).map((phase): Case => [
-    `a rotation is ${phase} for more than six hours`,
     'GatehouseRotationStuck',
+    `${phase} for more than six hours`,
     () => {
       const scene = leader({ phase });
       vi.advanceTimersByTime(6 * 3_600_000 + 1_000);
@@ -122,79 +102,64 @@ const CASES: readonly Case[] = [
     },
     { phase },
   ]),
-  ['an object waits for its bundle', 'GatehouseCABundleStale', () => leader({ staleSeconds: 601 })],
+  ['GatehouseCABundleStale', 'after ten minutes', () => leader({ staleSeconds: 601 })],
+  ['GatehouseCABundleContended', 'once', () => bundles('contended'), API_SERVICE],
+  ['GatehouseCABundleUnreadable', 'a kind', () => leader({ unreadable: [API_SERVICE] }), API_SERVICE],
+  ['GatehouseInjectionInvalid', 'once', () => bundles('invalid'), API_SERVICE],
+  ['GatehouseServingCertExpired', 'a minute ago', () => leader({ certNotAfter: later(-60) })],
   [
-    'another client removes a bundle',
-    'GatehouseCABundleContended',
-    () => bundles('contended'),
-    { kind: 'APIService' },
-  ],
-  [
-    'a kind cannot be listed',
-    'GatehouseCABundleUnreadable',
-    () => leader({ unreadable: [{ kind: 'APIService' }] }),
-    { kind: 'APIService' },
-  ],
-  ['a request is invalid', 'GatehouseInjectionInvalid', () => bundles('invalid'), { kind: 'APIService' }],
-  ['a certificate has expired', 'GatehouseServingCertExpired', () => leader({ certNotAfter: later(-60) })],
-  [
-    'a certificate is not renewed',
     'GatehouseServingCertNotRenewed',
+    'because of another owner',
     () => leader({ stopped: new Map([['SecretTaken', 1]]) }),
     { reason: 'SecretTaken' },
   ],
-  ['a server has not reloaded', 'GatehouseServingCertStale', () => leader({ stale: 1 })],
+  ['GatehouseServingCertStale', 'one server', () => leader({ stale: 1 })],
   ...(['Error', 'TrustNotRecorded'] as const).map((reason): Case => [
-    `issuing ends with ${reason}`,
     'GatehouseIssuingFails',
+    reason,
     () => leader({}, ({ issue }) => issue('failed', reason)),
   ]),
   [
-    'reviews end in errors',
     'GatehouseAdmissionErrors',
-    () =>
-      replica({}, ({ admission }) =>
-        admission({ webhook: 'validate', operation: 'CREATE', outcome: 'error' }, 1),
-      ),
+    'validating',
+    onWebhook(({ admission }) =>
+      admission({ webhook: 'validate', operation: 'CREATE', outcome: 'error' }, 1),
+    ),
     { webhook: 'validate' },
   ],
   [
-    'a replica is overloaded',
     'GatehouseReviewsRefused',
-    () => replica({}, ({ refusedReview }) => refusedReview('event-loop')),
+    'a late event loop',
+    onWebhook(({ refusedReview }) => refusedReview('event-loop')),
     { pod: 'gatehouse-webhook-a', reason: 'event-loop' },
   ],
   [
-    'a certificate cannot be read',
     'GatehouseCertificateUnusable',
-    () => replica({}, ({ certificateReadFailed }) => certificateReadFailed()),
+    'unreadable',
+    onWebhook(({ certificateReadFailed }) => certificateReadFailed()),
     { pod: 'gatehouse-webhook-a' },
   ],
   ...[31_000, -31_000].map((clockSkewMs): Case => [
-    `a clock differs by ${clockSkewMs} ms`,
     'GatehouseClockSkew',
+    `${clockSkewMs} ms`,
     () => replica({ clockSkewMs }),
     { instance: 'gatehouse-webhook-a:8080' },
   ]),
   [
-    'a rehearsal has a new problem',
     'GatehouseRestoreRehearsalWorse',
-    () => leader({ rehearsal: { finishedAt: later(-60), total: 2, added: 1, backupTakenAt: later(-3_600) } }),
+    'a new problem',
+    () => leader({ rehearsal: { ...ended(-60, -3_600).rehearsal, total: 2, added: 1 } }),
   ],
   ...[-3 * DAY, 3 * DAY].map((seconds): Case => [
-    `a rehearsal ended at ${later(seconds).toISOString()}`,
     'GatehouseRestoreNotRehearsed',
-    () => leader({ rehearsal: { finishedAt: later(seconds), backupTakenAt: later(seconds) } }),
+    `since ${later(seconds).toISOString()}`,
+    () => leader(ended(seconds)),
   ]),
-  [
-    'the rehearsed backup was old',
-    'GatehouseRehearsedBackupOld',
-    () => leader({ rehearsal: { finishedAt: later(-60), backupTakenAt: later(-3 * DAY) } }),
-  ],
+  ['GatehouseRehearsedBackupOld', 'three days', () => leader(ended(-60, -3 * DAY))],
 ];
 
 test('every alert has a scene', () => {
-  expect([...new Set(CASES.map(([, alert]) => alert))].toSorted()).toEqual(
+  expect([...new Set(CASES.map(([alert]) => alert))].toSorted()).toEqual(
     rules.map(({ alert }) => alert).toSorted(),
   );
 });
@@ -202,7 +167,7 @@ test('every alert has a scene', () => {
 /** Rates need some scrapes, in minutes. */
 const SLACK = 10;
 
-test.each<Case>(CASES)('when %s, %s fires', async (_what, alert, makeScene, labels = {}, others = []) => {
+test.each<Case>(CASES)('%s fires: %s', async (alert, _what, makeScene, labels = {}, others = []) => {
   const rule = rules.find((one) => one.alert === alert);
   if (rule === undefined) throw new Error(`there is no alert ${alert}`);
   const wait = minutesOf(rule);
@@ -244,7 +209,7 @@ test('promtool finds nothing to complain about in the rules', async () => {
 
 test('promtool finds nothing to complain about in the metrics', async () => {
   const text = await createMetrics().text();
-  // prom-client names some of its own wrongly.
+  // prom-client's own names break some of the rules.
   const own = text.split('\n').filter((line) => !line.includes('nodejs_'));
   await runTool('promtool', ['check', 'metrics'], own.join('\n'));
 });

@@ -6,7 +6,7 @@ import { isSameVerdict, ourAnswer, readMatrix } from '../support/cel/matrix.ts';
 const CASES = readMatrix(new URL('../data/cel-matrix-1.37.jsonl', import.meta.url));
 
 const PANICS = 'the API server panics and answers "internal error"; Gatehouse says what is wrong';
-/** An obsolete entry fails, too. */
+/** The test also fails for an obsolete entry. */
 const EXCEPTIONS: readonly (readonly [starts: string, why: string])[] = [
   ['[?imax]', PANICS],
   ['[?ts]', PANICS],
@@ -21,7 +21,7 @@ test('the matrix has all recorded expressions', () => {
   expect(CASES).toHaveLength(6_695);
 });
 
-test('every verdict, type and value is that of the API server', () => {
+test('every verdict, type and value equals the one of the API server', () => {
   const differing = CASES.filter((one) => !isSameVerdict(ourAnswer(one), one.kubernetes));
   const unexpected = differing
     .filter(({ expression }) => exceptionFor(expression) === undefined)
@@ -42,7 +42,6 @@ test('expressions with another verdict in the oldest Kubernetes need a newer one
   expect(older.length).toBeGreaterThan(1_000);
 });
 
-/** Expressions whose cost is not compared. */
 const COSTS_APART: readonly (readonly [pattern: RegExp, why: string])[] = [
   [
     /\.flatten\(im(ax|in)\)/,
@@ -50,7 +49,7 @@ const COSTS_APART: readonly (readonly [pattern: RegExp, why: string])[] = [
   ],
 ];
 
-test('the cost of each function is within 10 % of that of the API server', () => {
+test('the cost of each function differs from the API server by at most 10 %', () => {
   const sums = new Map<string, { ours: number; theirs: number }>();
   let exact = 0;
   let counted = 0;
@@ -75,7 +74,6 @@ test('the cost of each function is within 10 % of that of the API server', () =>
   expect(exact / counted).toBeGreaterThan(0.99);
 });
 
-/** Such as `isQuantity` in `isQuantity(x)`, and `(operators)` without any. */
 function functionsOf(expression: string): ReadonlySet<string> {
   const names = [...expression.matchAll(/([a-zA-Z]\w*)\(/g)].map(([, name = '']) => name);
   return new Set(names.length === 0 ? ['(operators)'] : names);

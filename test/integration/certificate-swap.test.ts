@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
-import { createListener, type Listener } from '../../src/server/listener/listener.ts';
+import { createListener } from '../../src/server/listener/listener.ts';
 import type { ServingCertificate } from '../../src/server/webhook-server.ts';
 import { freePort } from '../support/processes.ts';
 import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
@@ -19,11 +19,7 @@ import {
 const authority = await firstAuthority(new Date());
 const ca = caBundle(authority, new Date());
 
-async function startListener(): Promise<{
-  readonly listener: Listener;
-  readonly port: number;
-  readonly messages: () => unknown[];
-}> {
+async function startListener() {
   const port = await freePort();
   const { options, recorded } = recordingOptions(governedBy([serversPolicy]));
   const listener = createListener({ host: '127.0.0.1', port }, options);

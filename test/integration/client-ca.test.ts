@@ -1,6 +1,6 @@
 /** Which clients the webhook port accepts with `--client-ca`: with one exception, no others get as far as HTTP. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
@@ -9,10 +9,10 @@ import {
   createClientAuthenticator,
   type ClientTrust,
 } from '../../src/server/listener/client-certificates.ts';
-import { createListener, type Listener } from '../../src/server/listener/listener.ts';
+import { createListener } from '../../src/server/listener/listener.ts';
 import { createClientCa } from '../support/client-certificates.ts';
 import { eventually, freePort } from '../support/processes.ts';
-import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import { openRaw, rawPost, reviewOf, VALIDATE, type RawConnection } from '../support/webhook-client.ts';
 import {
   certificateOf,
   governedBy,
@@ -23,17 +23,12 @@ import {
 
 const ours = createClientCa('webhook clients');
 const others = createClientCa('webhook clients'); // the same name with another key
+const foreign = others.issue({ commonName: 'kube-apiserver' });
+const expired = ours.issue({ commonName: 'a', lifetimeSeconds: -1 });
+const ofServer = ours.issue({ commonName: 'a', usage: 'serverAuth' });
 const apiServer = ours.issue({ commonName: 'kube-apiserver', dnsNames: ['api.example.com'] });
 
-interface Guarded extends Endpoint {
-  readonly listener: Listener;
-  /** The reasons for refused connections, in order. */
-  readonly refusals: string[];
-  readonly lines: readonly Record<string, unknown>[];
-  readonly admissions: readonly unknown[];
-}
-
-async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
+async function start(trust: Partial<ClientTrust> = {}) {
   const now = new Date();
   const authority = await firstAuthority(now);
   const { options, recorded } = recordingOptions(governedBy([serversPolicy]));
@@ -52,25 +47,15 @@ async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
   return { port, ca: caBundle(authority, now), listener, refusals, lines, admissions };
 }
 
-/**
- * The status of a review, or of any POST to `path`; undefined if the server closed the connection without a response.
- */
-async function ask(
-  endpoint: Endpoint,
-  client: ConnectionOptions = {},
-  path = VALIDATE,
-): Promise<number | undefined> {
-  const { socket, received } = await openRaw(endpoint, client);
-  const status = await statusOf(socket, received, path);
-  socket.destroy();
+/** The status of a review, or of any POST to `path`; undefined if the server sent no response. */
+async function ask(endpoint: Endpoint, client: ConnectionOptions = {}, path = VALIDATE) {
+  const connection = await openRaw(endpoint, client);
+  const status = await statusOf(connection, path);
+  connection.socket.destroy();
   return status;
 }
 
-async function statusOf(
-  socket: TLSSocket,
-  received: (until: RegExp) => Promise<string>,
-  path = VALIDATE,
-): Promise<number | undefined> {
+async function statusOf({ socket, received }: RawConnection, path = VALIDATE): Promise<number | undefined> {
   socket.write(rawPost(path, reviewOf()));
   const [, status] = /HTTP\/1\.1 (\d+) /.exec(await received(/HTTP\/1\.1 (?!100)\d+ [^]*\r\n\r\n/)) ?? [];
   return status === undefined ? undefined : Number(status);
@@ -84,24 +69,9 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
     ['an allowed common name is accepted', { names: ['x', 'kube-apiserver'] }, apiServer, undefined],
     ['an allowed DNS name is accepted', { names: ['api.example.com'] }, apiServer, undefined],
     ['other names is refused', { names: ['example.com', 'api', 'kube-apiserver2'] }, apiServer, 'name'],
-    [
-      'a certificate of another CA and the same name is refused',
-      {},
-      others.issue({ commonName: 'kube-apiserver' }),
-      'untrusted',
-    ],
-    [
-      'an expired certificate is refused',
-      {},
-      ours.issue({ commonName: 'a', lifetimeSeconds: -1 }),
-      'untrusted',
-    ],
-    [
-      'a server certificate is refused',
-      {},
-      ours.issue({ commonName: 'a', usage: 'serverAuth' }),
-      'untrusted',
-    ],
+    ['a certificate of another CA and the same name is refused', {}, foreign, 'untrusted'],
+    ['an expired certificate is refused', {}, expired, 'untrusted'],
+    ['a server certificate is refused', {}, ofServer, 'untrusted'],
     ['a self-signed certificate is refused', {}, others, 'untrusted'],
   ])('a client with %s', async (_what, trust, client, refusal) => {
     const server = await start(trust);
@@ -124,7 +94,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
     expect(server.admissions).toEqual([]);
   });
 
-  test('a client without a certificate does not reach HTTP if conversions require one, too', async () => {
+  test('a client without a certificate does not reach HTTP if conversions also require one', async () => {
     const server = await start({ scope: 'all' });
     for (const path of ['/convert', VALIDATE])
       expect(await ask(server, by, path).catch(() => undefined)).toBeUndefined();
@@ -135,17 +105,18 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
   test('no client can resume a TLS session, with or without a certificate', async () => {
     const server = await start();
     for (const client of [apiServer, {}]) {
-      const { socket, received } = await openRaw(server, { ...by, ...client });
+      const connection = await openRaw(server, { ...by, ...client });
+      const { socket } = connection;
       const sessions: Buffer[] = [];
       socket.on('session', (session) => sessions.push(session));
-      await statusOf(socket, received);
+      await statusOf(connection);
       const early = socket.getSession();
       socket.destroy();
       const resumed = async () => {
         for (const session of [...sessions, ...(early === undefined ? [] : [early])]) {
           const again = await openRaw(server, { ...by, session });
           expect(again.socket.isSessionReused()).toBe(false);
-          expect(await statusOf(again.socket, again.received)).toBe(401);
+          expect(await statusOf(again)).toBe(401);
           again.socket.destroy();
         }
       };
@@ -168,17 +139,17 @@ test('a chain with an intermediate is accepted, whether the client or the CA fil
 test('when the CA changes, open connections must reconnect, and certificates of the old CA are refused', async () => {
   const server = await start();
   const open = await openRaw(server, apiServer);
-  expect(await statusOf(open.socket, open.received)).toBe(200);
+  expect(await statusOf(open)).toBe(200);
   await server.listener.trust({ ca: others.cert, names: [], scope: 'admission' });
   open.socket.write(rawPost(VALIDATE, reviewOf({ uid: 'late' })));
   const rest = await open.received();
   expect(rest).toMatch(/HTTP\/1\.1 429 [^]*retry-after: 1/i);
   expect(rest).not.toContain('late');
   expect(await ask(server, apiServer).catch(() => undefined)).toBeUndefined();
-  expect(await ask(server, others.issue({ commonName: 'kube-apiserver' }))).toBe(200);
+  expect(await ask(server, foreign)).toBe(200);
 });
 
-test('the client CA stays in force after a change of the serving certificate', async () => {
+test('a new serving certificate does not change the client CA', async () => {
   const server = await start();
   const now = new Date();
   const authority = await firstAuthority(now);
@@ -192,11 +163,11 @@ test('the client CA stays in force after a change of the serving certificate', a
 test('a client whose certificate expires during a connection must reconnect', async () => {
   const server = await start();
   const brief = ours.issue({ commonName: 'kube-apiserver', lifetimeSeconds: 5 });
-  const { socket, received } = await openRaw(server, brief);
-  expect(await statusOf(socket, received)).toBe(200);
+  const connection = await openRaw(server, brief);
+  expect(await statusOf(connection)).toBe(200);
   await sleep(6_000);
-  socket.write(rawPost(VALIDATE, reviewOf()));
-  expect(await received()).toMatch(/HTTP\/1\.1 429 /);
+  connection.socket.write(rawPost(VALIDATE, reviewOf()));
+  expect(await connection.received()).toMatch(/HTTP\/1\.1 429 /);
   expect(await ask(server, brief).catch(() => undefined)).toBeUndefined();
 });
 

@@ -1,22 +1,13 @@
 /** Old connections end, so that new replicas get requests, and no request fails because of it. */
-import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { judgeAdmission } from '../support/review-checker.ts';
-import { MUTATE, post, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import { keptAlive, MUTATE, post, reviewOf, VALIDATE } from '../support/webhook-client.ts';
 import { governedBy, serversPolicy, startWebhookServer } from '../support/webhook-server.ts';
-
-function keptAlive(maxSockets = Infinity): Agent {
-  const agent = new Agent({ keepAlive: true, maxSockets });
-  onTestFinished(() => {
-    agent.destroy();
-  });
-  return agent;
-}
 
 const startServer = (lifetimeMs: number) =>
   startWebhookServer(governedBy([serversPolicy]), { ...WEBHOOK_LIMITS, lifetimeMs });
@@ -45,7 +36,7 @@ test('a connection ends with its first response after the age limit, and no requ
   expect(closing).toBeGreaterThanOrEqual(4); // each of the four connections at least once
   await eventually('those connections have ended', () => ages.length >= closing);
   expect(Math.min(...ages)).toBeGreaterThanOrEqual(400);
-  // A connection ends only with a response that says so, and carries no request afterwards.
+  // Only a response with `connection: close` ends a connection, which then carries nothing more.
   expect(ages).toHaveLength(closing);
   expect(connections - closing).toBeLessThanOrEqual(4);
 });

@@ -1,7 +1,4 @@
-/**
- * Random schedules of crashes, stale reads, two leaders and a cloud that fails in the middle: the end state is always
- * the same, and the cloud never has two machines for one Machine. The real thing: test/e2e/user-controllers-crash.test.ts.
- */
+/** Random schedules of crashes, stale reads and two leaders, with a cloud that fails: the end state never differs. */
 import { join } from 'node:path';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
@@ -23,7 +20,6 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const seed = faultSeed({ GATEHOUSE_FAULT_SEED: '1', ...process.env });
 
 let cloud: Awaited<ReturnType<typeof startFakeCloud>>;
-/** What the cloud does with the next request. */
 let cloudFault: () => 'before' | 'after' | undefined | Promise<undefined> = () => undefined;
 
 beforeAll(async () => {
@@ -74,7 +70,7 @@ function harmed({ world }: Memory, leader: Leader, chance: Seeded, isCalm: () =>
 async function controllerOf(example: string): Promise<CompiledController> {
   const { controllers } = await loadModules(`deploy/examples/${example}/controllers`, ROOT);
   const [first] = controllers;
-  if (first === undefined) throw new Error(`${example} has no controller`);
+  if (first === undefined) throw new Error(`${example} lacks a controller`);
   return compileController(first.name, first.controller);
 }
 
@@ -110,7 +106,6 @@ async function runSchedule(compiled: CompiledController, object: KubeObject, cha
     await Promise.all(leaders.map(reconcile));
     check.always();
   };
-  /** Without faults, until a pass changes nothing. */
   const settle = async () => {
     calm = true;
     for (let pass = 0; pass < 10; pass += 1) {
@@ -195,7 +190,7 @@ test(`a User has what it needs after ${SCHEDULES} schedules with GATEHOUSE_FAULT
       expect(bindings).toHaveLength(1);
       expect(status).toMatchObject({ observedGeneration: memory.object()?.metadata?.generation });
     },
-    // A write of a former leader may arrive last. The garbage collector deletes what has no owner.
+    // A write of a former leader may arrive last: the garbage collector deletes objects without owners.
     gone: (memory) =>
       expect(
         (memory.cluster().namespaces ?? []).filter(({ metadata }) => metadata?.ownerReferences?.length !== 1),

@@ -16,6 +16,7 @@ import { desiredObject, ownerMark } from '../../src/controllers/owned-objects.ts
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { connect } from '../../src/runtime/context.ts';
 import {
   createClusterWorld,
@@ -25,22 +26,17 @@ import {
   type OwnWrites,
 } from '../../src/runtime/controllers/cluster-world.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
-import { ANY, definitionOf, versionOf } from '../support/definitions.ts';
+import { ANY, definitionOf, resourceOf, versionOf } from '../support/definitions.ts';
 import { eventually } from '../support/processes.ts';
 
 const crd = (resource: Resource) =>
   definitionOf(resource, { versions: [versionOf('v1', ANY, { subresources: { status: {} } })] });
-const teams = { group: 'example.com', version: 'v1', resource: 'teams' };
-const boards = { group: 'example.com', version: 'v1', resource: 'boards' };
-const teamKind = { ...teams, kind: 'Team', namespaced: true };
-const boardKind = { ...boards, kind: 'Board', namespaced: false };
-const definitions = {
-  ...{ group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
-};
+const teams = resourceOf('example.com', 'teams', 'Team');
+const boards = resourceOf('example.com', 'boards', 'Board', false);
 const team = (name: string, metadata: object = {}) => ({
   ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name, namespace: 'default', ...metadata } },
 });
-const owning = ({ group, version, resource }: typeof teams) => ({
+const owning = ({ group, version, resource }: Resource) => ({
   ...{ apiGroups: [group] as const, apiVersions: [version] as const, resources: [resource] as const },
 });
 const define = (parts: Partial<ControllerDefinition> & Pick<ControllerDefinition, 'reconcile'>) =>
@@ -55,7 +51,7 @@ const startSuite = async (
   ...more: readonly object[]
 ): Promise<ControllerSuite> => {
   const suite = await startControllerSuite(controller, {
-    manifests: [crd(teamKind), ...more],
+    manifests: [crd(teams), ...more],
   });
   ends.push(suite.stop);
   return suite;
@@ -79,7 +75,7 @@ test('what a controller receives is frozen, from a store or live', async () => {
   expect(new Set(frozen)).toEqual(new Set([true]));
 });
 
-test('an owner goes although the kind that it owns is no longer served', async () => {
+test('an owner is deleted although the kind that it owns is not served anymore', async () => {
   let passes = 0;
   const controller = define({
     owns: [owning(boards)],
@@ -89,7 +85,7 @@ test('an owner goes although the kind that it owns is no longer served', async (
       await apply({ apiVersion: 'example.com/v1', kind: 'Board', metadata: { name: 'blue' } });
     },
   });
-  const suite = await startSuite(controller, crd(boardKind));
+  const suite = await startSuite(controller, crd(boards));
   await suite.apply(team('blue'));
   await suite.settle();
   const ref = { namespace: 'default', name: 'blue' };
@@ -97,7 +93,7 @@ test('an owner goes although the kind that it owns is no longer served', async (
   const before = passes;
   const settled = suite.settle({ timeoutSeconds: 20 }).catch(() => undefined);
   await eventually('the controller runs', () => Promise.resolve(passes > before));
-  await suite.remove(definitions, { name: 'boards.example.com' });
+  await suite.remove(customResourceDefinitions, { name: 'boards.example.com' });
   await suite.remove(teams, ref);
   await eventually('the owner is gone', isGone);
   await settled;
@@ -121,15 +117,15 @@ async function startWorld(
     rmSync(folder, { recursive: true, force: true });
   });
   const { client, discovery } = context;
-  await applyManifests({ client, discovery, namespace: 'default' }, [crd(teamKind)]);
-  await eventually('Teams are served', () => client.list(teamKind));
+  await applyManifests({ client, discovery, namespace: 'default' }, [crd(teams)]);
+  await eventually('Teams are served', () => client.list(teams));
   const controller = compileController(
     'teams',
     define({ owns: [owning(teams)], reconcile: () => undefined }),
   );
   const writes = createOwnWrites();
   const enqueued: string[] = [];
-  const kinds = [teamKind, teamKind] as const;
+  const kinds = [teams, teams] as const;
   await before(client, writes);
   const watching = new AbortController();
   const enqueue = (key: string) => enqueued.push(key);
@@ -156,8 +152,8 @@ const { signal } = new AbortController();
 
 test('an applied object of the watched kind gets a pass, although the controller wrote it', async () => {
   const { enqueued } = await startWorld(async (client, writes) => {
-    const object = await client.create<KubeObject>(teamKind, team('child'));
-    writes.applied(writeKey(teams, 'default/child'), { kind: teamKind, object });
+    const object = await client.create<KubeObject>(teams, team('child'));
+    writes.applied(writeKey(teams, 'default/child'), { kind: teams, object });
   });
   expect(enqueued).toContain('default/child');
 });
@@ -165,10 +161,10 @@ test('an applied object of the watched kind gets a pass, although the controller
 test('what was applied a moment ago is pruned, although no store has it yet', async () => {
   const { controller, world, stopWatching } = await startWorld();
   stopWatching();
-  const owner = await world.apply(teamKind, team('owner'), 'test', false, signal);
+  const owner = await world.apply(teams, team('owner'), 'test', false, signal);
   const mark = ownerMark(controller, 'default/owner');
   const desired = desiredObject(team('late'), { object: owner, mark }, controller);
-  await world.apply(teamKind, desired, controller.fieldManager, false, signal);
+  await world.apply(teams, desired, controller.fieldManager, false, signal);
   const names = (await world.owned(mark)).map(({ object }) => object.metadata?.name);
   expect(names).toEqual(['late']);
 });
@@ -177,11 +173,11 @@ describe('a status that is based on an older version', () => {
   const place = { namespace: 'default', name: 'blue' };
   const patch = async (change: object) => {
     const { client, world } = await startWorld();
-    const before = await client.create<KubeObject>(teamKind, { ...team('blue'), ...{ spec: { size: 1 } } });
-    await client.patchMerge(teamKind, place, change);
-    if ('status' in change) await client.patchStatus(teamKind, place, change);
-    await world.patchStatus(teamKind, before, { address: 'a' }, signal);
-    return await client.get<KubeObject>(teamKind, place);
+    const before = await client.create<KubeObject>(teams, { ...team('blue'), ...{ spec: { size: 1 } } });
+    await client.patchMerge(teams, place, change);
+    if ('status' in change) await client.patchStatus(teams, place, change);
+    await world.patchStatus(teams, before, { address: 'a' }, signal);
+    return await client.get<KubeObject>(teams, place);
   };
 
   test('is written if only labels or annotations have changed: tools write them all the time', async () => {

@@ -40,23 +40,19 @@ const trusting = (detector: RestoreDetector): RestoreDetector => ({
 /** The schema as the API server receives it: JSON drops TypeBox's own symbols. */
 const schema = JSON.parse(JSON.stringify(restoreDetectorSchema)) as Schema;
 
-test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
-  '%s conforms to the schema and has no unknown field',
-  (_name, { spec }) => {
-    const value = parseJson(JSON.stringify({ spec }));
-    expect(validateSchema(value, schema)).toEqual([]);
-    expect(prune(value, schema).unknown).toEqual([]);
-  },
-);
+const byName = detectors.map((detector) => [detector.metadata.name, detector] as const);
 
-test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
-  '%s works as soon as it trusts a namespace, and does nothing before',
-  (_name, detector) => {
-    expect(detectorProblems(detector)).toEqual([]);
-    expect(isEnabled(detector)).toBe(false);
-    expect(isEnabled(trusting(detector))).toBe(true);
-  },
-);
+test.each(byName)('%s conforms to the schema, without unknown fields', (_name, { spec }) => {
+  const value = parseJson(JSON.stringify({ spec }));
+  expect(validateSchema(value, schema)).toEqual([]);
+  expect(prune(value, schema).unknown).toEqual([]);
+});
+
+test.each(byName)('%s works as soon as it trusts a namespace, and does nothing before', (_name, detector) => {
+  expect(detectorProblems(detector)).toEqual([]);
+  expect(isEnabled(detector)).toBe(false);
+  expect(isEnabled(trusting(detector))).toBe(true);
+});
 
 test.each(tools)('%s: its ClusterRole only lets Gatehouse read what the detectors watch', (tool) => {
   const roles = manifestsOf(tool).filter(isRole);

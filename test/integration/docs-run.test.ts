@@ -1,8 +1,5 @@
 // suite: processes
-/**
- * Every command and manifest of the README and of docs/ works as its page says. test/support/doc-pages.ts has the
- * rules.
- */
+/** Every command and manifest of the README and of docs/ works as its page says: see support/doc-pages.ts. */
 import { execFile } from 'node:child_process';
 import {
   cpSync,
@@ -17,18 +14,19 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { type Action, type Page, pages, ROOT, type Script, scriptOf } from '../support/doc-pages.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 import { isAsSaid, type Ran, runCommand, runStep, type Shell, writeProgram } from '../../scripts/run-step.ts';
+import type { Block } from '../../scripts/markdown.ts';
 import type { Step } from '../../scripts/tour-steps.ts';
 import { OWN_NAME } from '../../src/runtime/handlers/load-handlers.ts';
 import { MAIN } from '../support/main-module.ts';
 import { eventually, startProgram, tail } from '../support/processes.ts';
 
-/** In milliseconds: a page starts a sandbox and runs at most a few dozen commands. */
 const PATIENCE_MS = 300_000;
 
 describe.runIf(HAS_KUBECTL)('the commands of each page work as shown', { timeout: PATIENCE_MS }, () => {
@@ -60,6 +58,7 @@ test('TypeScript of the pages compiles against the package', { timeout: PATIENCE
   );
 });
 
+const run = promisify(execFile);
 const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
 
 const CONFIG = {
@@ -87,16 +86,11 @@ async function typeErrors(pages: readonly Page[]): Promise<string> {
     }
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(CONFIG));
-    return await new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [TSC, '-p', folder, '--pretty', 'false'],
-        { cwd: folder },
-        (error, stdout) => {
-          resolve(error === null ? '' : stdout);
-        },
-      );
-    });
+    const args = [TSC, '-p', folder, '--pretty', 'false'];
+    return await run(process.execPath, args, { cwd: folder }).then(
+      () => '',
+      (error: unknown) => (error as { readonly stdout: string }).stdout,
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -184,25 +178,16 @@ async function apply(text: string, shell: Shell): Promise<string | undefined> {
   if (first?.kind === 'Kustomization') return await succeed('kubectl kustomize page', shell);
   const ready = manifests
     .filter((manifest) => BECOME_READY.has(manifest?.kind ?? ''))
+    .map((manifest) => `${manifest?.kind} ${manifest?.metadata?.name}`)
     .map(
-      (
-        manifest,
-      ) => `kubectl wait ${manifest?.kind} ${manifest?.metadata?.name} --for=condition=Ready --timeout=30s ||
-      { kubectl get ${manifest?.kind} ${manifest?.metadata?.name} -o jsonpath='{.status.conditions}'; exit 1; }`,
+      (what) => `kubectl wait ${what} --for=condition=Ready --timeout=30s ||
+      { kubectl get ${what} -o jsonpath='{.status.conditions}'; exit 1; }`,
     );
-  return await succeed(
-    [
-      'kubectl apply --server-side --force-conflicts --validate=strict -f page/kustomization.yaml',
-      ...ready,
-    ].join('\n'),
-    shell,
-  );
+  const applying = 'kubectl apply --server-side --force-conflicts --validate=strict';
+  return await succeed([`${applying} -f page/kustomization.yaml`, ...ready].join('\n'), shell);
 }
 
-async function checkSkipped(
-  { language, text }: { readonly language: string; readonly text: string },
-  shell: Shell,
-): Promise<string | undefined> {
+async function checkSkipped({ language, text }: Block, shell: Shell): Promise<string | undefined> {
   if (language !== 'sh' && language !== 'bash') return undefined;
   const file = join(shell.cwd, 'page', 'block.sh');
   // <name> is a placeholder for a value of the reader.
@@ -215,16 +200,10 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** Startup timeout of a sandbox, in milliseconds. */
 const READY_WITHIN_MS = 60_000;
 
-interface Reader {
-  readonly shell: Shell;
-  readonly stop: () => Promise<void>;
-}
-
 /** @param flags arguments of `gatehouse sandbox` */
-async function startReader(flags: readonly string[]): Promise<Reader> {
+async function startReader(flags: readonly string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'));
   const home = join(folder, 'home');
   const bin = join(folder, 'bin');
@@ -236,13 +215,8 @@ async function startReader(flags: readonly string[]): Promise<Reader> {
   writePackage(folder);
   const env = {
     PATH: [
-      bin,
-      join(home, '.local', 'bin'),
-      dirname(process.execPath),
-      ...folderOf('kubectl'),
-      '/usr/local/bin',
-      '/usr/bin',
-      '/bin',
+      ...[bin, join(home, '.local', 'bin'), dirname(process.execPath), ...folderOf('kubectl')],
+      ...['/usr/local/bin', '/usr/bin', '/bin'],
     ].join(delimiter),
     HOME: home,
     TMPDIR: join(folder, 'tmp'),
@@ -272,7 +246,8 @@ async function startReader(flags: readonly string[]): Promise<Reader> {
     await stop();
     throw error;
   }
-  return { shell: { cwd: clone, env }, stop };
+  const shell: Shell = { cwd: clone, env };
+  return { shell, stop };
 }
 
 const folderOf = (name: string): readonly string[] =>
@@ -291,9 +266,7 @@ function writePackage(folder: string): void {
     symlinkSync(join(ROOT, 'src', name), join(path, name));
 }
 
-/**
- * Copies deploy/, because pages write into it and kustomize follows no symlinks out of a folder; links everything else.
- */
+/** Copies deploy/: pages write into it, and kustomize follows no symlinks out of a folder. Links the rest. */
 function cloneInto(clone: string): void {
   const copied = new Set(['deploy']);
   const left = new Set(['.git', 'dist', 'coverage']);

@@ -106,9 +106,7 @@ function placesIn(
 }
 
 /**
- * The problem of a fragment; undefined if it has none, or if it belongs to no kind of Gatehouse. The fragment belongs
- * to the place that knows most of its fields: at least two, or all. One match is too weak, because fields such as
- * `name` are common.
+ * The problem of a fragment at the place of a kind that knows most of its fields: at least two, or all.
  * @throws Error if the text is not YAML
  */
 function fragmentProblem(text: string): string | undefined {
@@ -162,12 +160,11 @@ function unknownFields(path: string, schema: Schema, value: unknown): readonly s
   return Object.entries(value).flatMap(([name, inner]) => {
     const field = Object.hasOwn(properties, name) ? properties[name] : undefined;
     return field === undefined
-      ? [`${path} has no field ${name}`]
+      ? [`${path} lacks the field ${name}`]
       : unknownFields(`${path}.${name}`, field, inner);
   });
 }
 
-/** Links of the page without a target in the repository. Links to other sites are out of scope. */
 function brokenLinks({ path, markdown }: Page): readonly string[] {
   const prose = proseOf(markdown).replaceAll(/`[^`\n]*`/g, '');
   const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);

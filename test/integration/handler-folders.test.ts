@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
 
 import { writeHandlers, writeModules } from '../support/handler-folder.ts';
-import { MAIN } from '../support/main-module.ts';
+import { referencesRole } from '../support/objects.ts';
+import { runGatehouse } from '../support/review-command.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -29,21 +30,8 @@ const GOOD = `export default defineHandler({
   validate(server: { spec?: { units?: number } }) {},
 });`;
 
-async function manifests(
-  folder: string,
-  ...flags: string[]
-): Promise<{ out: string; error: string; code: number }> {
-  const args = [MAIN, 'manifests', '--handlers', folder, ...flags];
-  try {
-    const { stdout } = await run(process.execPath, args, {
-      cwd: folder.startsWith('/') ? folder : folders[0],
-    });
-    return { out: stdout, error: '', code: 0 };
-  } catch (error) {
-    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number }; // documented by Node
-    return { out: stdout, error: stderr, code };
-  }
-}
+const manifests = (folder: string, cwd = folder.startsWith('/') ? folder : folders[0]) =>
+  runGatehouse(['manifests', '--handlers', folder], cwd === undefined ? {} : { cwd });
 
 describe('a folder with errors', () => {
   let lines: readonly string[];
@@ -73,9 +61,9 @@ describe('a folder with errors', () => {
         'lib/shared.ts': 'throw new Error("no handler imports it");',
       }),
     );
-    const { error, code } = await manifests(folder);
+    const { stderr, code } = await manifests(folder);
     expect(code).toBe(1);
-    lines = error
+    lines = stderr
       .replace(/^error: /, '')
       .trimEnd()
       .split('\n');
@@ -98,39 +86,36 @@ describe('a folder with errors', () => {
     expect(line.slice(path.length)).toMatch(message);
   });
 
-  test('all errors are reported at once, and nothing else', () => {
+  test('all errors are reported together, and nothing else', () => {
     expect(lines).toHaveLength(10);
   });
 
   test('a scope that would lock out the cluster is refused once all files can be loaded', async () => {
     const one = written(writeHandlers({ 'pods.ts': GOOD.replace("['infra.example.com']", "['*']") }));
-    const { error, code } = await manifests(one);
+    const { stderr, code } = await manifests(one);
     expect(code).toBe(1);
-    expect(error).toContain(`${join(one, 'pods.ts')}: match.apiGroups: "*" also covers`);
+    expect(stderr).toContain(`${join(one, 'pods.ts')}: match.apiGroups: "*" also covers`);
   });
 
   test('`serve` ends before it sends any request to the cluster', async () => {
     const args = ['serve', '--handlers', folder, '--operations-port', '0', '--kubeconfig', '/dev/null'];
-    await expect(run(process.execPath, [MAIN, ...args])).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('enum.ts:2: TypeScript enum is not supported') as string,
-    });
+    const { code, stderr } = await runGatehouse(args);
+    expect(code).toBe(1);
+    expect(stderr).toContain('enum.ts:2: TypeScript enum is not supported');
   });
 });
 
 describe('without a handler', () => {
   test.each([
-    ['no such folder', () => './nowhere', './nowhere: the folder does not exist'],
+    ['no such folder', './nowhere', './nowhere: the folder does not exist'],
     [
       'code in a URL',
-      () => 'data:text/javascript,console.error("code ran")',
+      'data:text/javascript,console.error("code ran")',
       'console.error("code ran"): it is neither a folder nor the name of a package',
     ],
-    ['no such package', () => 'missing-handlers', "missing-handlers: Cannot find package 'missing-handlers'"],
-  ])('%s is reported', async (_what, source, message) => {
-    const name = source();
-    if (name.startsWith('/')) written(name);
-    expect((await manifests(name)).error).toContain(message);
+    ['no such package', 'missing-handlers', "missing-handlers: Cannot find package 'missing-handlers'"],
+  ])('%s is reported', async (_what, name, message) => {
+    expect((await manifests(name)).stderr).toContain(message);
   });
 });
 
@@ -149,25 +134,17 @@ describe('gatehouse manifests', () => {
         'lib/heights.ts': 'export const height: number = 42;',
       }),
     );
-    const { out } = await manifests(folder);
-    expect(out).toContain(
+    const { stdout } = await manifests(folder);
+    expect(stdout).toContain(
       '#   racks: racks.infra.example.com (the kinds that it governs, because reads is absent)\n',
     );
-    expect(out).not.toContain('pods');
-    expect(parseDocument(out).toJS()).toEqual({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRole',
-      metadata: {
-        name: 'gatehouse-references-handlers',
-        labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-      },
+    expect(stdout).not.toContain('pods');
+    const verbs = ['get', 'list', 'watch'];
+    expect(parseDocument(stdout).toJS()).toEqual({
+      ...referencesRole('handlers', '', []),
       rules: [
-        { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] },
-        {
-          apiGroups: ['infra.example.com'],
-          resources: ['datacenters', 'racks'],
-          verbs: ['get', 'list', 'watch'],
-        },
+        { apiGroups: [''], resources: ['secrets'], verbs },
+        { apiGroups: ['infra.example.com'], resources: ['datacenters', 'racks'], verbs },
       ],
     });
   });
@@ -184,16 +161,10 @@ describe('gatehouse manifests', () => {
         'node_modules/nameless/index.js': handlers.replace("name: 'pods',", ''),
       }),
     );
-    const of = (name: string) =>
-      run(process.execPath, [MAIN, 'manifests', '--handlers', name], {
-        cwd: project,
-      });
-    expect((await of('our-handlers')).stdout).toContain('#   pods: nodes\n');
-    await expect(of('nameless')).rejects.toMatchObject({
-      stderr: expect.stringContaining(
-        'nameless, default export [0]: a handler in a package needs a name',
-      ) as string,
-    });
+    expect((await manifests('our-handlers', project)).stdout).toContain('#   pods: nodes\n');
+    expect((await manifests('nameless', project)).stderr).toContain(
+      'nameless, default export [0]: a handler in a package needs a name',
+    );
   });
 });
 
@@ -204,18 +175,16 @@ describe('deploy/examples/handler', () => {
     registerHooks({ resolve: (name, context, next) => name === '@gatehouse-dev/gatehouse'
       ? { url: ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}, shortCircuit: true } : next(name, context) });`;
 
+  const testsIn = async (cwd: string, ...files: readonly string[]) => {
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, '--test', ...files];
+    return (await run(process.execPath, args, { cwd })).stdout;
+  };
+
   test('passes its own tests', async () => {
-    const args = [
-      '--import',
-      `data:text/javascript,${encodeURIComponent(hook)}`,
-      '--test',
-      'handlers/*.test.ts',
-    ];
-    const { stdout } = await run(process.execPath, args, { cwd: example });
-    expect(stdout).toMatch(/pass 3\n.*fail 0\n/);
+    expect(await testsIn(example, 'handlers/*.test.ts')).toMatch(/pass 3\n.*fail 0\n/);
   });
 
-  test('has a counterpart in docs/handlers.md that passes its tests, too', async () => {
+  test('has a counterpart in docs/handlers.md that also passes its tests', async () => {
     const page = readFileSync(join(ROOT, 'docs', 'handlers.md'), 'utf8');
     const blocks = [...page.matchAll(/```ts\n\/\/ (handlers\/\S+)(.*?)```/gs)];
     const modules = blocks.map(([, file = '', code = '']): [string, string] => [file, `// ${code}`]);
@@ -227,14 +196,12 @@ describe('deploy/examples/handler', () => {
     const folder = written(
       writeModules({ ...Object.fromEntries(modules), 'package.json': '{"type":"module"}' }),
     );
-    const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, '--test'];
-    const { stdout } = await run(process.execPath, args, { cwd: folder });
-    expect(stdout).toMatch(/pass 2\n.*fail 0\n/);
+    expect(await testsIn(folder)).toMatch(/pass 2\n.*fail 0\n/);
   });
 
   test('contains the ClusterRole that `gatehouse manifests` prints', async () => {
-    const { out } = await manifests(join(example, 'handlers'));
+    const { stdout } = await manifests(join(example, 'handlers'));
     const kept = readFileSync(join(example, 'references-role.yaml'), 'utf8');
-    expect(parseDocument(kept).toJS()).toEqual(parseDocument(out).toJS());
+    expect(parseDocument(kept).toJS()).toEqual(parseDocument(stdout).toJS());
   });
 });

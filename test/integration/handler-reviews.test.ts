@@ -1,5 +1,4 @@
 /** Handlers behind the webhook server: their log, and entries that a replica does not have. */
-import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
@@ -9,7 +8,7 @@ import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry
 import { defineHandler } from '../../src/index.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { post, reviewOf, type ReviewFields } from '../support/webhook-client.ts';
-import { everyDatacenter, startWebhookServer } from '../support/webhook-server.ts';
+import { everyDatacenter, recordingLog, startWebhookServer } from '../support/webhook-server.ts';
 
 const handler = defineHandler({
   match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
@@ -20,11 +19,7 @@ const handler = defineHandler({
 });
 
 async function serving() {
-  const lines: Record<string, unknown>[] = [];
-  const log = pino(
-    { base: null, level: 'debug', formatters: { level: (label) => ({ level: label }) } },
-    { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) }, // pino writes objects
-  );
+  const { log, lines } = recordingLog();
   const metrics = createMetrics();
   const stopping = new AbortController();
   onTestFinished(() => {
@@ -33,24 +28,16 @@ async function serving() {
   const nobody = undefined as never; // a handler that reads no objects never uses a client
   const handlers = startHandlers(
     {
-      ...{ metrics, log, config: resolveConfig({}, {}) },
-      ...{
-        client: nobody,
-        discovery: nobody,
-        rollbacks: { add: () => undefined, tell: () => undefined },
-        exact: { client: nobody, rest: nobody },
-        namespaces: undefined,
-      },
+      ...{ metrics, log, config: resolveConfig({}, {}), namespaces: undefined },
+      ...{ client: nobody, discovery: nobody, exact: { client: nobody, rest: nobody } },
+      rollbacks: { add: () => undefined, tell: () => undefined },
     },
     { controllers: [], handlers: [{ name: 'servers', origin: 'servers.ts', handler }] },
     stopping.signal,
   );
   const registry = createPolicyRegistry(() => performance.now());
-  const running = await startWebhookServer({
-    ...createAdmission(registry, everyDatacenter, handlers),
-    metrics,
-    log,
-  });
+  const admission = createAdmission(registry, everyDatacenter, handlers);
+  const running = await startWebhookServer({ ...admission, metrics, log });
   const ask = (path: string, fields: ReviewFields = {}) =>
     post(running, `${path}?timeout=7s`, reviewOf(fields));
   return { ask, lines };
@@ -61,10 +48,7 @@ test('the logger of a handler has fields of the request', async () => {
   expect((await ask('/validate/handler-servers', { uid: 'one' })).body).toContain('"allowed":true');
   expect(lines).toContainEqual(
     expect.objectContaining({
-      level: 'info',
-      handler: 'servers',
-      uid: 'one',
-      msg: 'looked at',
+      ...{ level: 'info', handler: 'servers', uid: 'one', msg: 'looked at' },
       fields: { peers: 3, uid: 'forged' },
     }),
   );

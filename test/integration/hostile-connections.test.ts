@@ -4,30 +4,17 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED } from '../../src/admission/review/decision.ts';
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 import { bytesInUse } from '../support/heap.ts';
-import { connectionsOf, expectLife, open, openPlain, say } from '../support/hostile-clients.ts';
+import { connectionsOf, expectLife, open, openPlain, say, sharedServer } from '../support/hostile-clients.ts';
 import { eventually } from '../support/processes.ts';
 import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
-import {
-  governedBy,
-  runWebhookServer,
-  serversPolicy,
-  startWebhookServer,
-  type Running,
-} from '../support/webhook-server.ts';
+import { governedBy, serversPolicy, startWebhookServer } from '../support/webhook-server.ts';
 
-let server: Running;
-beforeAll(async () => {
-  server = await runWebhookServer(governedBy([serversPolicy]));
-});
-afterAll(() => server.app.close());
-afterEach(async () => {
-  await expectLife(server);
-});
+const server = sharedServer(serversPolicy);
 
 describe('more connections than the limit', () => {
   const crowded = (connections: number, deps = governedBy([serversPolicy])) =>
@@ -90,7 +77,7 @@ describe('more connections than the limit', () => {
 });
 
 describe('TLS', () => {
-  test('a client that renegotiates is disconnected at once', async () => {
+  test('a client that renegotiates is immediately disconnected', async () => {
     const { socket, received } = await open(server, { maxVersion: 'TLSv1.2' });
     const outcome = new Promise<unknown>((resolve) => {
       socket.once('error', resolve);
@@ -163,7 +150,7 @@ describe('clients that vanish', () => {
     const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
     onTestFinished(() => void child.kill('SIGKILL'));
     await new Promise((resolve) => child.stdout.once('data', resolve));
-    child.kill('SIGSTOP'); // its kernel still acknowledges packets, unlike that of a machine without power
+    child.kill('SIGSTOP'); // its kernel still acknowledges packets; a machine without power does not
     await eventually('it is disconnected', async () => (await connectionsOf(running)) === 0);
   });
 

@@ -1,53 +1,17 @@
-/**
- * Hostile data that any client in the cluster network can send to the webhook port. The server must still answer the
- * next review.
- */
+/** Hostile data that any client in the cluster network can send to the webhook port. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
-import { judgeAdmission, patched } from '../support/review-checker.ts';
-import {
-  MUTATE,
-  openRaw,
-  post,
-  rawHead,
-  rawPost,
-  reviewOf,
-  serverObject,
-  VALIDATE,
-} from '../support/webhook-client.ts';
-import {
-  ENTRY,
-  governedBy,
-  runWebhookServer,
-  serversPolicy,
-  startWebhookServer,
-  type Running,
-} from '../support/webhook-server.ts';
+import { expectLife, sharedServer } from '../support/hostile-clients.ts';
+import { openRaw, post, rawHead, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import { ENTRY, governedBy, serversPolicy, startWebhookServer } from '../support/webhook-server.ts';
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 
 const MIB = 1024 * 1024;
 
-let server: Running;
-beforeAll(async () => {
-  server = await runWebhookServer(governedBy([serversPolicy]));
-});
-afterAll(() => server.app.close());
-
-afterEach(async () => {
-  await expectLife(server);
-});
-
-async function expectLife(running: Running): Promise<void> {
-  const body = reviewOf();
-  const answer = await post(running, MUTATE, body);
-  expect(answer.status).toBe(200);
-  expect(patched(serverObject(), judgeAdmission('mutate', body, answer.body).patch)).toEqual(
-    serverObject({ tier: 'standard' }),
-  );
-}
+const server = sharedServer(serversPolicy);
 
 describe('a body that is not a review is refused with a message', () => {
   const without = (key: string) => reviewOf().replace(`"${key}"`, `"${key}X"`);
@@ -152,7 +116,7 @@ describe('size', () => {
     socket.destroy();
   });
 
-  test('a chunked review over the limit is refused in the same way, and the rest takes no memory', async () => {
+  test('a chunked review over the limit is also refused, and the server does not buffer the rest', async () => {
     const before = server.recorded.rejected.length;
     const [start, rest] = [Buffer.from(reviewOf().slice(0, -2)), Buffer.alloc(MIB, ' ')];
     const chunks = [start, ...Array.from({ length: 100 }, () => rest)];

@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer, OPERATIONS_LIMITS } from '../../src/server/operations-server.ts';
 import { MAX_REQUESTS, MAX_VIEWERS } from '../../src/server/status-page/status-page.ts';
+import { connectionsOf } from '../support/hostile-clients.ts';
 import { eventually } from '../support/processes.ts';
 import { runStatusPage } from '../support/status-scene.ts';
 
@@ -18,15 +19,16 @@ async function start(limits = OPERATIONS_LIMITS, metrics = createMetrics()) {
 
 type App = Awaited<ReturnType<typeof start>>;
 
-const portOf = (app: App): number => (app.server.address() as AddressInfo).port;
+async function startPage() {
+  const scene = await runStatusPage();
+  onTestFinished(() => scene.app.close());
+  return scene;
+}
 
-const connectionsOf = ({ server }: App): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.getConnections((error, count) => {
-      if (error === null) resolve(count);
-      else reject(error);
-    });
-  });
+const as = (path: string, token: string) =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
+
+const portOf = (app: App): number => (app.server.address() as AddressInfo).port;
 
 /** Opens a connection, sends `bytes`, and reads nothing unless `reads`. */
 async function open(app: App, bytes: string, reads = true) {
@@ -71,23 +73,18 @@ describe('strangers hold connections', () => {
       `POST /status/login HTTP/1.1\r\nhost: x\r\n${FORM}content-length: 9\r\n\r\nt`,
     ],
   ])('%s: their number is limited, and probes are answered', async (_how, bytes) => {
-    const { app } = await runStatusPage();
-    onTestFinished(() => app.close());
+    const { app } = await startPage();
     for (let round = 0; round < 4; round++) {
       await openMany(app, 200, bytes);
       await sleep(100); // the server has read everything
       await expectProbe(app);
-      expect(await connectionsOf(app)).toBeLessThanOrEqual(300);
+      expect(await connectionsOf({ app })).toBeLessThanOrEqual(300);
     }
   });
 
   test('and open status pages still receive events', async () => {
-    const { app } = await runStatusPage();
-    onTestFinished(() => app.close());
-    const { heard } = await open(
-      app,
-      'GET /status/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer alice\r\n\r\n',
-    );
+    const { app } = await startPage();
+    const { heard } = await open(app, as('/status/events', 'alice'));
     await openMany(app, 600, '');
     await openMany(app, 600, 'GET /healthz HTTP/1.1\r\nhost: gatehouse\r\n\r\n');
     const before = heard.text.split('event: checked').length;
@@ -96,9 +93,8 @@ describe('strangers hold connections', () => {
   });
 
   test('with requests that the API server does not answer: more than the limit get a 503, and probes a 200', async () => {
-    const { app, url } = await runStatusPage();
-    onTestFinished(() => app.close());
-    await openMany(app, 400, 'GET /status HTTP/1.1\r\nhost: x\r\nauthorization: Bearer stalled\r\n\r\n');
+    const { app, url } = await startPage();
+    await openMany(app, 400, as('/status', 'stalled'));
     await expectProbe(app);
     const another = await fetch(url, { headers: { authorization: 'Bearer stalled' } });
     expect([another.status, another.headers.get('retry-after')]).toEqual([503, '10']);
@@ -109,10 +105,7 @@ describe('strangers hold connections', () => {
 });
 
 test('clients that pipeline requests to the status page and hang up leave room for others', async () => {
-  const { app, url } = await runStatusPage();
-  onTestFinished(() => app.close());
-  const as = (path: string, token: string) =>
-    `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
+  const { app, url } = await startPage();
   // The first stream blocks the connection, so the other responses are never sent.
   for (const others of [
     as('/status', 'bob').repeat(2 * MAX_REQUESTS),
@@ -157,19 +150,15 @@ describe('a client', () => {
     const app = await start(hasty, { ...createMetrics(), text });
     const pipelined = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000);
     await open(app, pipelined, false);
-    await eventually('the end', async () => (await connectionsOf(app)) === 0);
+    await eventually('the end', async () => (await connectionsOf({ app })) === 0);
     expect(rendered).toBeLessThan(20);
   });
 
   test('that sends a large body to a path that takes none is refused before the body is read', async () => {
     const app = await start();
-    const post = (path: string, length: number) =>
-      open(
-        app,
-        `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n{`,
-      );
+    const headers = 'host: x\r\ncontent-type: application/json\r\ncontent-length: 900000';
     for (const path of ['/healthz', '/nothing']) {
-      const { heard } = await post(path, 900_000);
+      const { heard } = await open(app, `POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n{`);
       // Not 408: that would be the answer to a body that does not arrive.
       await eventually('a refusal', () => /^HTTP\/1\.1 4(?!08)\d\d /.test(heard.text));
     }

@@ -2,9 +2,9 @@
 /** Every state that Gatehouse writes into an object, judged by kstatus and by the health checks for Argo CD. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import type { CONVERSION_REASONS } from '../../src/admission/conversion/converter.ts';
+import { CONVERSION_REASONS } from '../../src/admission/conversion/converter.ts';
 import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
-import type { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
+import { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import { customResourceDefinitions } from '../../src/api/crds.ts';
 import type { ConversionPolicy } from '../../src/api/conversion-policy.ts';
@@ -35,7 +35,7 @@ import {
 } from '../../src/runtime/restores/restore-detectors.ts';
 import { updateStatus } from '../../src/runtime/restores/window-status.ts';
 import { argoHealth, healthChecks } from '../support/argocd-health.ts';
-import { compileSpec } from '../support/admission/policy.ts';
+import { policyOf } from '../support/admission/policy.ts';
 import { kstatus, type KStatus } from '../support/kstatus.ts';
 import {
   compiled,
@@ -54,6 +54,17 @@ interface State {
   readonly expected: KStatus;
   readonly object: KubeObject;
 }
+
+type Named = readonly [what: string, expected: KStatus, object: Promise<KubeObject>];
+
+const statesOf = (kind: string, all: readonly Named[]): Promise<readonly State[]> =>
+  Promise.all(
+    all.map(async ([what, expected, object]) => ({
+      what: `${kind} ${what}`,
+      expected,
+      object: await object,
+    })),
+  );
 
 async function after<T extends KubeObject>(
   { kind, ...resource }: Resource,
@@ -101,56 +112,31 @@ const policyAfter = (
 };
 
 /** Problems that other objects end are `InProgress`: a tool that waits for the policy should wait on. */
-const REJECTIONS: Readonly<Record<(typeof REJECTION_REASONS)[number], KStatus>> = {
-  LockoutScope: 'Failed',
-  Unsupported: 'Failed',
-  InvalidPath: 'Failed',
-  InvalidExpression: 'Failed',
-  InvalidSchema: 'Failed',
-  InvalidPolicy: 'Failed',
-  UnknownField: 'Failed',
-  UnknownTarget: 'InProgress',
-};
 const POLICY_PROBLEMS: Readonly<Record<string, KStatus>> = {
-  ...REJECTIONS,
-  DiscoveryFailed: 'InProgress',
-  Forbidden: 'InProgress',
-  ReadsNotReviewed: 'Failed',
-  UnknownKind: 'InProgress',
-  WebhooksRefused: 'Failed',
+  ...Object.fromEntries(REJECTION_REASONS.map((reason) => [reason, 'Failed'])),
+  ...{ UnknownTarget: 'InProgress', DiscoveryFailed: 'InProgress', Forbidden: 'InProgress' },
+  ...{ UnknownKind: 'InProgress', ReadsNotReviewed: 'Failed', WebhooksRefused: 'Failed' },
 };
 
 async function policyStates(): Promise<readonly State[]> {
-  const states: State[] = [];
-  const add = async (what: string, expected: KStatus, object: Promise<KubeObject>) =>
-    void states.push({ what: `an AdmissionPolicy ${what}`, expected, object: await object });
-  await add('in force', 'Current', policyAfter({}));
-  await add(
-    'in force, with every shortcoming',
-    'Current',
-    policyAfter({ unserved: 'racks' }, { shortcoming: 'x' }),
-  );
-  await add('whose webhooks are not installed', 'InProgress', policyAfter({}, { installed: false }));
-  for (const [reason, expected] of Object.entries(POLICY_PROBLEMS)) {
+  const problems = Object.entries(POLICY_PROBLEMS).flatMap(([reason, expected]): Named[] => {
     const problem = problemOf(reason);
-    await add(`with the problem ${reason}`, expected, policyAfter({ inForce: undefined, problem }));
-    await add(`with the problem ${reason} and an older version in force`, expected, policyAfter({ problem }));
-  }
-  return states;
+    return [
+      [`with the problem ${reason}`, expected, policyAfter({ inForce: undefined, problem })],
+      [`with the problem ${reason} and an older version in force`, expected, policyAfter({ problem })],
+    ];
+  });
+  return await statesOf('an AdmissionPolicy', [
+    ['in force', 'Current', policyAfter({})],
+    ['in force, with every shortcoming', 'Current', policyAfter({ unserved: 'racks' }, { shortcoming: 'x' })],
+    ['whose webhooks are not installed', 'InProgress', policyAfter({}, { installed: false })],
+    ...problems,
+  ]);
 }
 
-const CONVERSIONS: Readonly<
-  Record<(typeof CONVERSION_REASONS)[number] | 'Conflict' | 'UnknownTarget', KStatus>
-> = {
-  InvalidPath: 'Failed',
-  InvalidExpression: 'Failed',
-  InvalidPolicy: 'Failed',
-  UnknownField: 'Failed',
-  TypeChange: 'Failed',
-  UnknownVersion: 'InProgress',
-  MissingVersion: 'InProgress',
-  Conflict: 'Failed',
-  UnknownTarget: 'InProgress',
+const CONVERSIONS: Readonly<Record<string, KStatus>> = {
+  ...Object.fromEntries([...CONVERSION_REASONS, 'Conflict'].map((reason) => [reason, 'Failed'])),
+  ...{ UnknownVersion: 'InProgress', MissingVersion: 'InProgress', UnknownTarget: 'InProgress' },
 };
 
 async function conversionStates(): Promise<readonly State[]> {
@@ -169,15 +155,14 @@ async function conversionStates(): Promise<readonly State[]> {
       const service = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
       return createConversionStatusReconciler(client, { get }, { get: () => state }, service, now);
     });
-  return [
-    { what: 'a ConversionPolicy in force', expected: 'Current', object: await written(undefined) },
-    ...(await Promise.all(
-      Object.entries(CONVERSIONS).map(async ([reason, expected]) => ({
-        what: `a ConversionPolicy with the problem ${reason}`,
-        ...{ expected, object: await written(problemOf(reason)) },
-      })),
-    )),
-  ];
+  return await statesOf('a ConversionPolicy', [
+    ['in force', 'Current', written(undefined)],
+    ...Object.entries(CONVERSIONS).map(([reason, expected]): Named => [
+      `with the problem ${reason}`,
+      expected,
+      written(problemOf(reason)),
+    ]),
+  ]);
 }
 
 type VoidReason = Extract<GrantState, { readonly kind: 'void' }>['reason'];
@@ -193,30 +178,28 @@ const EXCEPTIONS: Readonly<
 };
 
 const exceptionStates = (): Promise<readonly State[]> =>
-  Promise.all(
-    Object.entries(EXCEPTIONS).map(async ([reason, [expected, change, accepts]]) => {
-      const policyExceptions = accepts ?? 'Accept';
-      const result = compileSpec({ policyExceptions });
-      if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
-      const state: PolicyState = { inForce: result.policy, problem: undefined, generation: 1 };
+  statesOf(
+    'a PolicyException',
+    Object.entries(EXCEPTIONS).map(([reason, [expected, change, accepts]]): Named => {
+      const inForce = policyOf({ policyExceptions: accepts ?? 'Accept' });
+      const state: PolicyState = { inForce, problem: undefined, generation: 1 };
       const get = (name: string) => (name === 'servers' ? state : undefined);
       const spec = {
-        policy: 'servers',
-        objects: { names: ['db'] },
-        reason: 'old',
-        expiresAt: '2027-12-01T00:00:00Z',
+        ...{ policy: 'servers', objects: { names: ['db'] }, reason: 'old' },
+        ...{ expiresAt: '2027-12-01T00:00:00Z', ...change },
       };
-      const object = await after<PolicyException>(
+      const object = after<PolicyException>(
         POLICY_EXCEPTIONS,
-        { metadata: { namespace: 'shop', name: 'legacy', generation: 1 }, spec: { ...spec, ...change } },
+        { metadata: { namespace: 'shop', name: 'legacy', generation: 1 }, spec },
         ({ client }, read) =>
           createExceptionStatusReconciler(client, { get: read }, { get }, now, () => undefined),
       );
-      return { what: `a PolicyException with the reason ${reason}`, expected, object };
+      return [`with the reason ${reason}`, expected, object];
     }),
   );
 
 async function detectorStates(): Promise<readonly State[]> {
+  const everybody = [{ group: 'system:authenticated' }];
   const following: Followed = { kind: 'following', objects: [], outside: [] };
   const written = (followed: Followed, change: Partial<RestoreDetector['spec']> = {}) => {
     const spec: RestoreDetector['spec'] = {
@@ -236,25 +219,15 @@ async function detectorStates(): Promise<readonly State[]> {
         ),
     );
   };
-  const all: readonly (readonly [string, KStatus, Promise<KubeObject>])[] = [
+  return await statesOf('a RestoreDetector', [
     ['that follows its kind', 'Current', written(following)],
     ['with a namespace left out', 'Current', written({ ...following, outside: ['velero'] })],
     ['whose kind is not served', 'Current', written({ kind: 'not-served' })],
     ['that trusts no namespace', 'Current', written(following, { namespaces: [] })],
     ['that lists its kind', 'InProgress', written({ kind: 'listing' })],
-    ['that may not read its kind', 'InProgress', written({ kind: 'forbidden' })],
-    [
-      'with an invalid spec',
-      'Failed',
-      written(following, { principals: [{ group: 'system:authenticated' }] }),
-    ],
-  ];
-  return Promise.all(
-    all.map(async ([what, expected, object]) => ({
-      what: `a RestoreDetector ${what}`,
-      ...{ expected, object: await object },
-    })),
-  );
+    ['that lacks permission to read its kind', 'InProgress', written({ kind: 'forbidden' })],
+    ['with an invalid spec', 'Failed', written(following, { principals: everybody })],
+  ]);
 }
 
 const PHASES: Readonly<Record<NonNullable<RestoreWindowStatus['phase']>, KStatus>> = {
@@ -265,44 +238,44 @@ const PHASES: Readonly<Record<NonNullable<RestoreWindowStatus['phase']>, KStatus
   Refused: 'Failed',
 };
 
+function windowIn(phase: string): Promise<KubeObject> {
+  const spec = { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' };
+  return after<RestoreWindow>(
+    RESTORE_WINDOWS,
+    { metadata: { name: 'drill', generation: 1 }, spec },
+    ({ client }, get) =>
+      async (_name, signal) => {
+        const window = get();
+        const change = { phase: phase as keyof typeof PHASES }; // a key of the record
+        if (window !== undefined) await updateStatus(window, change, [], { client, now }, signal);
+        return { kind: 'await-change' };
+      },
+  );
+}
+
 const windowStates = (): Promise<readonly State[]> =>
-  Promise.all(
-    Object.entries(PHASES).map(async ([phase, expected]) => ({
-      what: `a RestoreWindow in the phase ${phase}`,
-      expected,
-      object: await after<RestoreWindow>(
-        RESTORE_WINDOWS,
-        {
-          metadata: { name: 'drill', generation: 1 },
-          spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
-        },
-        ({ client }, get) =>
-          async (_name, signal) => {
-            const window = get();
-            const change = { phase: phase as keyof typeof PHASES }; // a key of the record
-            if (window !== undefined) await updateStatus(window, change, [], { client, now }, signal);
-            return { kind: 'await-change' };
-          },
-      ),
-    })),
+  statesOf(
+    'a RestoreWindow',
+    Object.entries(PHASES).map(([phase, expected]) => [`in the phase ${phase}`, expected, windowIn(phase)]),
   );
 
 function controllerStates(): readonly State[] {
-  const named = (status: 'True' | 'False', type = 'Ready') => ({
-    type,
-    status,
-    reason: 'Said',
-    message: 'x',
-  });
-  const unready = (why: Unready['why']) => ({ why, reason: 'Said', message: 'x' });
+  const said = { reason: 'Said', message: 'x' };
+  const named = (status: 'True' | 'False', type = 'Ready') => ({ type, status, ...said });
+  const unready = (why: Unready['why']) => ({ why, ...said });
   const all: readonly (readonly [string, KStatus, ReturnType<typeof named>[], Unready?])[] = [
     ['that is done', 'Current', []],
     ['whose author says that it is ready', 'Current', [named('True')]],
     ['whose author says that it is not ready', 'InProgress', [named('False')]],
     ['whose author says that a part is not ready', 'InProgress', [named('False', 'Disks')]],
     ['that waits', 'InProgress', [], unready('Reconciling')],
-    ['that cannot go on', 'Failed', [], unready('Stalled')],
-    ['that cannot go on, whatever its author says', 'Failed', [named('True')], unready('Stalled')],
+    ['that cannot continue', 'Failed', [], unready('Stalled')],
+    [
+      'that cannot continue, although its author says that it is ready',
+      'Failed',
+      [named('True')],
+      unready('Stalled'),
+    ],
   ];
   return all.map(([what, expected, conditions, reason]) => {
     const object = {
@@ -311,11 +284,8 @@ function controllerStates(): readonly State[] {
       metadata: { name: 'web', generation: 3 },
     };
     const status = desiredStatus(object, { conditions, fields: {} }, reason, NOW);
-    return {
-      what: `an object of a user's controller ${what}`,
-      expected,
-      object: { ...object, status } as KubeObject,
-    };
+    const state = { expected, object: { ...object, status } as KubeObject };
+    return { what: `an object of a user's controller ${what}`, ...state };
   });
 }
 
@@ -350,7 +320,7 @@ const firstOf = (kind: string) => written.filter(({ object }) => object.kind ===
 const STATES: readonly State[] = [
   ...written,
   ...[...healthChecks().keys(), 'Machine'].flatMap(firstOf).flatMap(({ object }) => around(object)),
-  // They have no status.
+  // Kinds without a status.
   ...['RestoreReport', 'UniqueClaim'].map((kind) => ({
     what: `a ${kind}`,
     expected: 'Current' as const,
@@ -358,10 +328,10 @@ const STATES: readonly State[] = [
   })),
 ];
 
-/** Argo CD shows by itself what is being deleted. */
+/** Undefined: Argo CD shows deletions without a script. */
 const HEALTH = { Current: 'Healthy', InProgress: 'Progressing', Failed: 'Degraded', Terminating: undefined };
 
-test('the message for Argo CD is that of the condition Ready', async () => {
+test('Argo CD shows the message of the condition Ready', async () => {
   const object = {
     ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy' },
     metadata: { name: 'servers', generation: 2 },

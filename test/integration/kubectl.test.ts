@@ -1,8 +1,5 @@
 // suite: processes
-/**
- * The real kubectl against the sandbox: what its commands print depends on discovery, OpenAPI, Tables and several requests together. The answers
- * to single requests are cases of test/conformance.
- */
+/** The real kubectl against the sandbox: what it prints depends on discovery, OpenAPI, Tables and several requests. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -14,7 +11,6 @@ import { startSandboxPlane } from '../support/sandbox-plane.ts';
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const AGE = expect.stringMatching(/^\d+[sm]/) as string;
 
-/** As a user writes it. */
 const manifest =
   (apiVersion: string, kind: string) =>
   (name: string, content: object, meta: object = {}) => ({
@@ -59,6 +55,7 @@ describe.runIf(HAS_KUBECTL)('kubectl', () => {
 
   describe('get', () => {
     const seen: Told = { namespace: 'seen' };
+    const robot = { kind: 'ServiceAccount', name: 'robot', namespace: 'seen' };
 
     beforeAll(async () => {
       await says('create namespace seen');
@@ -69,10 +66,7 @@ describe.runIf(HAS_KUBECTL)('kubectl', () => {
         manifest('v1', 'Pod')('shop-1', { spec: { containers: [{ name: 'main', image: 'shop:1' }] } }),
         manifest('rbac.authorization.k8s.io/v1', 'RoleBinding')('readers', {
           roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
-          subjects: [
-            { kind: 'User', name: 'bob' },
-            { kind: 'ServiceAccount', name: 'robot', namespace: 'seen' },
-          ],
+          subjects: [{ kind: 'User', name: 'bob' }, robot],
         }),
       ];
       await says('create -f -', { ...seen, stdin });
@@ -106,8 +100,8 @@ describe.runIf(HAS_KUBECTL)('kubectl', () => {
 
     test.concurrent('all of a category, and kinds and objects that do not exist', async () => {
       expect(await says('get all -o name', seen)).toBe('pod/shop-1\ndeployment.apps/shop\n');
-      expect(await refuses('get nonsense')).toBe(
-        'error: the server doesn\'t have a resource type "nonsense"\n',
+      expect(await refuses('get nonsense')).toContain(
+        'the server doesn\'t have a resource type "nonsense"\n',
       );
       expect(await refuses('get server nope', seen)).toBe(
         'Error from server (NotFound): servers.infra.example.com "nope" not found\n',
@@ -135,17 +129,14 @@ describe.runIf(HAS_KUBECTL)('kubectl', () => {
     const spec = (what: string) =>
       says(`get ${what} -o jsonpath={.spec}`).then((text) => JSON.parse(text) as unknown);
 
-    test.concurrent(
-      'creates, keeps and changes objects, and removes what is no longer declared',
-      async () => {
-        const declared = datacenter('fra1', { spec: { location: 'Frankfurt', capacity: 12 } });
-        expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 created\n');
-        expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 unchanged\n');
-        const less = datacenter('fra1', { spec: { location: 'Berlin' } });
-        expect(await apply(less)).toBe('datacenter.infra.example.com/fra1 configured\n');
-        expect(await spec('dc/fra1')).toEqual({ location: 'Berlin' });
-      },
-    );
+    test.concurrent('creates, keeps and changes objects, and removes undeclared fields', async () => {
+      const declared = datacenter('fra1', { spec: { location: 'Frankfurt', capacity: 12 } });
+      expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 created\n');
+      expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 unchanged\n');
+      const less = datacenter('fra1', { spec: { location: 'Berlin' } });
+      expect(await apply(less)).toBe('datacenter.infra.example.com/fra1 configured\n');
+      expect(await spec('dc/fra1')).toEqual({ location: 'Berlin' });
+    });
 
     test.concurrent('merges the lists of built-in kinds by their keys', async () => {
       expect(await apply(service(80, 81))).toBe('service/web created\n');

@@ -79,8 +79,3 @@ test.each(
   const expected = mistake.says.map((says) => `not enforced: ${says.replace(/ \(its Custom.*\)$/, '')}`);
   expect(warnings.map((text) => text.replace(/ \(line \d+, column \d+\)/, ''))).toEqual(expected);
 });
-
-test('there are at least fifty, and no two are the same', () => {
-  expect(MISTAKES.length).toBeGreaterThanOrEqual(50);
-  expect(new Set(MISTAKES.map(({ mistake }) => mistake)).size).toBe(MISTAKES.length);
-});

@@ -3,8 +3,8 @@ const NULLS = 'the sandbox drops a null of a patch as it drops one in a request'
 
 /** Cases that the sandbox answers differently, each with the reason. */
 export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
-  ['mutating_apply/pod-container-without-key', 'the sandbox has no default for the name of a container'],
-  ['mutating_apply/pod-int-field', 'the sandbox has no admission plugin for priorities'],
+  ['mutating_apply/pod-container-without-key', 'the sandbox does not default the name of a container'],
+  ['mutating_apply/pod-int-field', 'the sandbox lacks the admission plugin for priorities'],
   ['mutating_apply/pod-double-for-int', WORDING],
   ['mutating_json_patch/crd-add-null', NULLS],
   ['mutating_json_patch/add-int-to-string-map', WORDING],

@@ -22,7 +22,6 @@ import { eventually, startProgram, tail } from '../support/processes.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
-/** In milliseconds: the compiler and npm on a busy machine. */
 const PATIENCE_MS = 600_000;
 
 const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -41,34 +40,21 @@ const npm = async (cwd: string, ...args: readonly string[]): Promise<string> =>
 beforeAll(async () => {
   // A copy, because `prepack` deletes dist/, which other tests may read.
   const source = join(work, 'source');
-  for (const path of [
-    'src',
-    'deploy',
-    'demo',
-    'docs',
-    'CHANGELOG.md',
-    'scripts/clean.ts',
-    'scripts/explain-node.js',
-    'package.json',
-    'README.md',
-    'LICENSE',
-  ])
-    cpSync(join(ROOT, path), join(source, path), { recursive: true });
-  for (const path of ['tsconfig.json', 'tsconfig.build.json']) cpSync(join(ROOT, path), join(source, path));
+  const files =
+    'src deploy demo docs scripts/clean.ts scripts/explain-node.js package.json README.md CHANGELOG.md LICENSE tsconfig.json tsconfig.build.json';
+  for (const path of files.split(' ')) cpSync(join(ROOT, path), join(source, path), { recursive: true });
   const manifest = readFileSync(join(source, 'package.json'), 'utf8');
   // `npm run check:types` checks the same files, and takes most of the time of a build.
   writeFileSync(join(source, 'package.json'), manifest.replace(' -p tsconfig.build.json', '$& --noCheck'));
   symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'));
-  const [{ filename = '', files = [] } = {}] = JSON.parse(
-    await npm(source, 'pack', '--json', '--silent'),
-  ) as {
-    readonly filename?: string;
-    readonly files?: readonly { readonly path: string }[];
+  const [result] = JSON.parse(await npm(source, 'pack', '--json', '--silent')) as {
+    readonly filename: string;
+    readonly files: readonly { readonly path: string }[];
   }[]; // documented by npm
-  packed = files.map(({ path }) => path);
+  packed = result?.files.map(({ path }) => path) ?? [];
 
   mkdirSync(home);
-  await npm(home, 'install', '--ignore-scripts', join(source, filename));
+  await npm(home, 'install', '--ignore-scripts', join(source, result?.filename ?? ''));
   for (const tool of ['typescript', '@types/node']) {
     const link = join(home, 'node_modules', tool);
     rmSync(link, { recursive: true, force: true });
@@ -82,18 +68,14 @@ afterAll(() => {
   rmSync(work, { recursive: true, force: true });
 }, PATIENCE_MS);
 
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-}
-
-/** Runs a command as a user would, with this Node first in PATH. */
-async function shell(node: string, command: string, cwd = home): Promise<Ran> {
-  const path = [
-    dirname(node),
-    ...(process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules')),
-  ];
-  const env = { PATH: path.join(delimiter), HOME: process.env.HOME, LANG: 'C.UTF-8', TMPDIR: work };
+async function shell(node: string, command: string, cwd = home) {
+  const others = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
+  const env = {
+    PATH: [dirname(node), ...others].join(delimiter),
+    HOME: process.env.HOME,
+    LANG: 'C.UTF-8',
+    TMPDIR: work,
+  };
   try {
     const { stdout, stderr } = await run('bash', ['-c', command], { cwd, env });
     return { code: 0, out: stdout + stderr };
@@ -104,17 +86,9 @@ async function shell(node: string, command: string, cwd = home): Promise<Ran> {
 }
 
 test('the package contains the program, its types, manifests and documentation, and neither sources nor tests', () => {
-  for (const path of [
-    'dist/main.js',
-    'dist/index.js',
-    'dist/index.d.ts',
-    'deploy/install.yaml',
-    'docs/status.md',
-    'demo/policies/velero.yaml',
-    'LICENSE',
-    'README.md',
-  ])
-    expect(packed).toContain(path);
+  const some =
+    'dist/main.js dist/index.js dist/index.d.ts deploy/install.yaml docs/status.md demo/policies/velero.yaml LICENSE README.md';
+  for (const path of some.split(' ')) expect(packed).toContain(path);
   expect(
     packed.filter(
       (path) => !/^(dist|deploy|docs|demo)\/|^(LICENSE|(README|CHANGELOG)\.md|package\.json)$/.test(path),
@@ -123,7 +97,6 @@ test('the package contains the program, its types, manifests and documentation, 
   expect(packed.filter((path) => /^dist\/.*(\.test\.|\.map$)/.test(path))).toEqual([]);
 });
 
-/** The interpreter of another Node release, from npm; undefined with a reason if npm cannot get it. */
 async function otherNode(major: number): Promise<string | undefined> {
   const name = `node-${process.platform}-${process.arch}`;
   const folder = join(work, `node-${major}`);
@@ -138,7 +111,7 @@ async function otherNode(major: number): Promise<string | undefined> {
 }
 
 /** The oldest that `engines` permits is tried every night: it runs the same commands. */
-if (!isNightly) console.log('only with Node 24; npm run test:nightly tries Node 22, too');
+if (!isNightly) console.log('only with Node 24; npm run test:nightly also tries Node 22');
 
 describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_MS }, (major) => {
   let found: string | undefined;
@@ -147,7 +120,7 @@ describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_M
     found = major === 24 ? process.execPath : await otherNode(major);
   }, PATIENCE_MS);
 
-  const usable = (skip: (note: string) => never): string => found ?? skip(`npm has no Node ${major} here`);
+  const usable = (skip: (note: string) => never): string => found ?? skip(`npm lacks Node ${major} here`);
 
   test('npx runs the commands', async ({ skip }) => {
     const node = usable(skip);
@@ -181,21 +154,8 @@ describe.each(isNightly ? [24, 22] : [24])('with Node %i', { timeout: PATIENCE_M
     const name = `handlers-${major}`;
     const project = join(home, name);
     expect(await shell(node, `npx --no gatehouse -- init ${name}`)).toMatchObject({ code: 0 });
-    expect(readdirSync(project).sort()).toEqual(
-      [
-        '.gitignore',
-        'Dockerfile',
-        'datacenter-crd.yaml',
-        'handlers',
-        'objects',
-        'package.json',
-        'references-role.yaml',
-        'server-crd.yaml',
-        'server-policy.yaml',
-        'tests',
-        'tsconfig.json',
-        'user-crd.yaml',
-      ].sort(),
+    expect(readdirSync(project).sort().join(' ')).toBe(
+      '.gitignore Dockerfile datacenter-crd.yaml handlers objects package.json references-role.yaml server-crd.yaml server-policy.yaml tests tsconfig.json user-crd.yaml',
     );
     const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<
       string,

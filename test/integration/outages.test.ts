@@ -1,8 +1,7 @@
 /** The API server is away when a process starts, or while one runs that logs everything. test/cluster/diagnosis.test.ts restarts a real one. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +15,7 @@ import { AWAIT_CHANGE, startController } from '../../src/runtime/controller.ts';
 import { createLog } from '../../src/runtime/log.ts';
 import { watch } from '../../src/runtime/watch.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
+import { testFolder } from '../support/folder.ts';
 import { sendJson } from '../support/kube/fake-api-server.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -71,11 +71,9 @@ function createFakeServer() {
   };
 }
 
+const folder = testFolder('outage');
+
 function logTo(level: string) {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-outage-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
   const file = join(folder, 'log');
   return {
     log: createLog(level, 'one', file),
@@ -122,7 +120,7 @@ async function startProcess(url: string, log: ReturnType<typeof createLog>) {
   });
 }
 
-test('a process that starts before the API server says so once', async () => {
+test('a process that starts before the API server logs one warning', async () => {
   const server = createFakeServer();
   await server.start(); // for a free port
   await server.stop();

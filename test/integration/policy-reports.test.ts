@@ -14,10 +14,10 @@ import { policyOf } from '../support/admission/policy.ts';
 import { connectCluster, createNamespace, established, type Cluster } from '../support/cluster.ts';
 import { grant } from '../support/objects.ts';
 import { OPEN_REPORTS_CRDS, POLICY_REPORTS, POLICY_REPORTS_CRDS, REPORTS } from '../support/report-crds.ts';
+import { silent } from '../support/runtime/fixtures.ts';
 import { startSandboxPlane } from '../support/sandbox-plane.ts';
 
 let cluster: Cluster;
-/** Offset of the clock that discovery and the reconciler use, in milliseconds. */
 let offset: number;
 let clock: Clock;
 let findings: Map<string, PolicyFindings>;
@@ -37,12 +37,7 @@ beforeEach(async () => {
   pending = [];
   warnings = [];
   for (const name of ['a', 'b']) await createNamespace(cluster, name);
-  const log = {
-    info: () => undefined,
-    debug: () => undefined,
-    error: () => undefined,
-    warn: (_fields: object, message: string) => warnings.push(message),
-  };
+  const log = { ...silent, warn: (_fields: object, message: string) => warnings.push(message) };
   const options = {
     discovery: createDiscovery(cluster.adminRest, clock),
     namespaces: undefined,
@@ -85,7 +80,7 @@ function audited(name: string, bad: readonly string[], problem?: string): void {
   const collected = collectFindings({ name, enforcement: 'Deny' }, 10_000);
   for (const key of bad) {
     const [of = '', namespace] = key.split('/').toReversed();
-    const metadata = { name: of, ...(namespace === undefined ? {} : { namespace }) };
+    const metadata = { name: of, ...(namespace && { namespace }) };
     const object = { apiVersion: 'infra.example.com/v1', kind: 'Server', metadata };
     collected.add(object, [{ policy, reason: 'FieldValueInvalid', field: '', message: `${of} is bad` }]);
   }
@@ -120,7 +115,7 @@ test('a kind that disappears between discovery and write fails the reconcile, an
   expect(await messages(POLICY_REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
 });
 
-test('where neither is served, it says so once and waits', async () => {
+test('where neither is served, it warns once and waits', async () => {
   audited('servers', ['a/x']);
   const again = await reconcile();
   expect(again).toMatchObject({ kind: 'requeue' });
@@ -132,7 +127,7 @@ test('where neither is served, it says so once and waits', async () => {
   expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
 });
 
-test('reports of others stay as they are', async () => {
+test('reports of others remain unchanged', async () => {
   await install(OPEN_REPORTS_CRDS);
   const empty = { results: [], summary: { pass: 7 } };
   const labels = { 'app.kubernetes.io/managed-by': 'gatehouse' };
@@ -192,10 +187,8 @@ test('one refused report does not keep the others from being written', async () 
 
 test('without permission, it names the role to apply, and gives up after ten refused writes', async () => {
   await install(OPEN_REPORTS_CRDS);
-  audited(
-    'servers',
-    Array.from({ length: 20 }, (_, n) => `team-${n}/x`),
-  );
+  const bad = Array.from({ length: 20 }, (_, n) => `team-${n}/x`);
+  audited('servers', bad);
   const advice = 'Permit it (deploy/components/policy-reports/role.yaml)';
   await expect(reconcile('reader')).rejects.toThrow(advice);
   const rules = [{ apiGroups: GROUPS, resources: ['*'], verbs: ['get', 'list'] }];
@@ -209,10 +202,8 @@ test('10,000 violations in 60 namespaces: at most 2 MB in total and 20 writes a 
   await install(OPEN_REPORTS_CRDS);
   const names = Array.from({ length: 60 }, (_, n) => `team-${n}`);
   for (const name of names) await createNamespace(cluster, name);
-  audited(
-    'servers',
-    Array.from({ length: 10_000 }, (_, n) => `team-${n % 60}/server-${n}`),
-  );
+  const bad = Array.from({ length: 10_000 }, (_, n) => `team-${n % 60}/server-${n}`);
+  audited('servers', bad);
   const seen = writes().length;
   await reconcile();
   const times = writes()

@@ -1,7 +1,6 @@
 // suite: processes
 /** Progress output of slow commands: shown on a terminal, and hidden from programs. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
@@ -16,6 +15,7 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
+import { testFolder } from '../support/folder.ts';
 import { server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { runReview } from '../support/review-command.ts';
@@ -29,10 +29,9 @@ const isOfRestore = ({ userAgent, objectRef }: AuditEvent): boolean =>
 
 describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
   let cluster: Cluster;
-  let folder: string;
+  const folder = testFolder('progress');
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'gatehouse-progress-'));
     vi.stubEnv('GATEHOUSE_TEST_API', 'sandbox'); // this test covers only the command, so any API server will do
     cluster = await startCluster();
     await cluster.applyFolder('base/crds');
@@ -45,7 +44,6 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
   afterAll(async () => {
     await cluster.stop();
     vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const gatehouse = (...args: readonly string[]) =>

@@ -1,7 +1,4 @@
-/**
- * Recorded requests of kube-apiserver 1.37 to webhooks: Gatehouse answers them, and the API server's rules judge the
- * answers.
- */
+/** Recorded requests of kube-apiserver 1.37: Gatehouse answers them, and the API server's rules judge the answers. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { compiled, definitionOf } from '../support/admission/conversion.ts';
 import { noConversions } from '../support/server/conversion.ts';
 import { judgeAdmission, judgeConversion, patched, type Webhook } from '../support/review-checker.ts';
+import type { RecordedReview } from '../support/reviews/recorder.ts';
 import { post } from '../support/webhook-client.ts';
 import {
   ENTRY,
@@ -18,14 +16,6 @@ import {
   serversPolicy,
   type Running,
 } from '../support/webhook-server.ts';
-
-interface RecordedRequest {
-  readonly step: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The raw body. */
-  readonly body: string;
-}
 
 interface Review {
   readonly request: {
@@ -40,7 +30,7 @@ interface Review {
 const recorded = readFileSync(join(import.meta.dirname, '../data/admission-reviews-1.37.jsonl'), 'utf8')
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as RecordedRequest); // a file of this repository
+  .map((line) => JSON.parse(line) as RecordedReview); // a file of this repository
 const admissions = recorded.filter(({ path }) => !path.startsWith('/convert'));
 const conversions = recorded.filter(({ path }) => path.startsWith('/convert'));
 
@@ -49,14 +39,8 @@ const others = policy('others', {
   match: {
     apiGroups: ['', 'apiextensions.k8s.io', 'infra.example.com'],
     resources: [
-      'namespaces',
-      'configmaps',
-      'serviceaccounts',
-      'serviceaccounts/*',
-      'pods',
-      'pods/*',
-      'customresourcedefinitions',
-      'servers/scale',
+      ...['namespaces', 'configmaps', 'serviceaccounts', 'serviceaccounts/*', 'pods', 'pods/*'],
+      ...['customresourcedefinitions', 'servers/scale'],
     ],
     operations: ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'],
   },
@@ -74,18 +58,17 @@ beforeAll(async () => {
 });
 afterAll(() => server.app.close());
 
-const webhookOf = ({ path }: RecordedRequest): Webhook =>
-  path.startsWith('/mutate') ? 'mutate' : 'validate';
-const titled = (requests: readonly RecordedRequest[]) =>
+const webhookOf = ({ path }: RecordedReview): Webhook => (path.startsWith('/mutate') ? 'mutate' : 'validate');
+const titled = (requests: readonly RecordedReview[]) =>
   requests.map((request, index) => [`${index + 1} ${request.path} ${request.step}`, request] as const);
 
 /** Each policy has its own entry, because they name different groups. */
-function entryOf({ body }: RecordedRequest): string {
+function entryOf({ body }: RecordedReview): string {
   const { resource, subResource } = (JSON.parse(body) as Review).request;
   return resource.resource === 'servers' && subResource !== 'scale' ? ENTRY : others.entryId;
 }
 
-async function replay(request: RecordedRequest) {
+async function replay(request: RecordedReview) {
   const { body } = request;
   const path = request.path.replace(/^\/(mutate|validate)/, (webhook) => `${webhook}/${entryOf(request)}`);
   const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) };

@@ -22,13 +22,8 @@ describe('a decision to retry', () => {
     expect(status).toBe(503);
     expect(headers['retry-after']).toBe('1');
     expect(headers['content-type']).toMatch(/^application\/json/);
-    expect(JSON.parse(body)).toEqual({
-      apiVersion: 'v1',
-      kind: 'Status',
-      status: 'Failure',
-      code: 503,
-      message: 'could not find out',
-    });
+    const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', code: 503 };
+    expect(JSON.parse(body)).toEqual({ ...failure, message: 'could not find out' });
     expect(running.recorded.admissions).toEqual([{ webhook, operation: 'CREATE', outcome: 'retry' }]);
     expect(running.recorded.rejected).toEqual([]);
   });
@@ -145,13 +140,12 @@ describe('the log', () => {
     validate: { immutable: ['data.password'] },
   });
   const secret = (password: string) => ({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: 's', namespace: 'store' },
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'store' } },
     data: { password },
   });
   const server = serverObject({ note: canary, serial: canary });
 
+  const ALLOW = { level: 'debug', operation: 'CREATE', outcome: 'allow' };
   const about = {
     allowed: reviewOf({ object: server }),
     denied: reviewOf({ object: serverObject({ note: canary, datacenter: 'nowhere' }) }),
@@ -165,18 +159,8 @@ describe('the log', () => {
   });
 
   test.each([
-    [
-      'a patch',
-      MUTATE,
-      about.allowed,
-      { level: 'debug', webhook: 'mutate', operation: 'CREATE', outcome: 'allow', patched: ['/spec/tier'] },
-    ],
-    [
-      'a permission',
-      VALIDATE,
-      about.allowed,
-      { level: 'debug', webhook: 'validate', operation: 'CREATE', outcome: 'allow', user: 'jane' },
-    ],
+    ['a patch', MUTATE, about.allowed, { ...ALLOW, webhook: 'mutate', patched: ['/spec/tier'] }],
+    ['a permission', VALIDATE, about.allowed, { ...ALLOW, webhook: 'validate', user: 'jane' }],
     ['a denial', VALIDATE, about.denied, { operation: 'CREATE', outcome: 'deny', reason: 'Forbidden' }],
     ['a patch to a Secret', MUTATE, ofSecret, { level: 'debug', operation: 'UPDATE', resource: 'secrets' }],
     ['a denial about a Secret', VALIDATE, ofSecret, { operation: 'UPDATE', outcome: 'deny' }],
@@ -185,20 +169,13 @@ describe('the log', () => {
     const running = await startWebhookServer(governedBy([serversPolicy, secrets]));
     const { status } = await post(running, path.replace(ENTRY, entry), body);
     expect(status).toBe(200);
-    expect(running.recorded.lines).toMatchObject([
-      {
-        level: 'info',
-        msg: 'admission',
-        uid: 'a-uid',
-        entry,
-        ms: expect.any(Number) as number,
-        ...expected,
-      },
-    ]);
+    const common = { level: 'info', msg: 'admission', uid: 'a-uid', entry };
+    const ms = expect.any(Number) as number;
+    expect(running.recorded.lines).toMatchObject([{ ...common, ms, ...expected }]);
     expect(JSON.stringify(running.recorded.lines)).not.toContain(canary);
   });
 
-  test('has no line for a request that is not a review', async () => {
+  test('ignores a request that is not a review', async () => {
     const running = await startWebhookServer(governedBy([serversPolicy]));
     await post(running, VALIDATE, `{"${canary}":`);
     await post(running, `/${canary}`, '{}');

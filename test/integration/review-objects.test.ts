@@ -1,8 +1,6 @@
 /** `gatehouse review` judges objects exactly like a cluster that contains the same manifests. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
 
 import type { ReviewFlags } from '../../src/cli/review/flags.ts';
@@ -10,6 +8,7 @@ import { UnusableInput } from '../../src/cli/review/input.ts';
 import { reviewObjects } from '../../src/cli/review/review.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { testFolder } from '../support/folder.ts';
 import { writeFiles } from '../support/review-command.ts';
 
 const GROUP = 'infra.example.com';
@@ -21,15 +20,7 @@ const datacenter = {
   target: { apiGroup: GROUP, resource: 'datacenters' },
 };
 
-let folder: string;
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = testFolder('review');
 
 const crd = (kind: string, namespaced: boolean, spec: object): object =>
   definitionOf(
@@ -64,16 +55,15 @@ const object = (kind: string, metadata: object, spec: object = {}, version = 'v1
 });
 const server = (name: string, spec: object, metadata: object = {}) =>
   object('Server', { name, namespace: 'shop', ...metadata }, spec);
-const policy = (spec: Omit<AdmissionPolicySpec, 'match'> & { match?: object }, name = 'servers'): object => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name },
-  spec: { match, ...spec },
+const ofGatehouse = (kind: string, name: string, spec: object, metadata: object = {}): object => ({
+  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind, metadata: { name, ...metadata }, spec },
 });
+const policy = (
+  spec: Omit<AdmissionPolicySpec, 'match' | 'validate'> & { match?: object; validate?: object },
+  name = 'servers',
+) => ofGatehouse('AdmissionPolicy', name, { match, ...spec });
 const namespace = (name: string, labels: object): object => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name, labels },
+  ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } },
 });
 
 interface Inputs {
@@ -114,30 +104,31 @@ async function review({ policies, objects, old, existing = [], crds = CRDS, flag
   };
 }
 
+/** The verdicts on objects under one policy on Servers. */
+const verdictsOn = async (
+  spec: Parameters<typeof policy>[0],
+  objects: Inputs['objects'],
+  more: Partial<Inputs> = {},
+) => (await review({ policies: [policy(spec)], objects, ...more })).verdicts;
+const REFERENCE = { validate: { references: [datacenter] } };
+const rules = (...all: readonly object[]) => ({ validate: { rules: all } }) as { readonly validate: object };
+
 test('objects under review can refer to each other, and to existing objects', async () => {
-  const { verdicts } = await review({
-    policies: [policy({ validate: { references: [datacenter] } })],
-    existing: [object('Datacenter', { name: 'muc1' })],
-    objects: [
-      server('a', { datacenter: 'muc1' }),
-      server('b', { datacenter: 'fra1' }),
-      server('c', { datacenter: 'ber1' }),
-      object('Datacenter', { name: 'fra1' }),
-    ],
+  const servers = ['muc1', 'fra1', 'ber1'].map((name) => server(name, { datacenter: name }));
+  const existing = [object('Datacenter', { name: 'muc1' })];
+  const verdicts = await verdictsOn(REFERENCE, [...servers, object('Datacenter', { name: 'fra1' })], {
+    existing,
   });
   expect(verdicts).toEqual(['allowed', 'allowed', 'denied', 'unchecked']);
 });
 
 test('an object that is being created does not exist yet, so it cannot refer to itself', async () => {
   const peer = { name: 'peer', path: 'spec.serial', target: { apiGroup: GROUP, resource: 'servers' } };
-  const { verdicts } = await review({
-    policies: [policy({ validate: { references: [peer] } })],
-    objects: [server('a', { serial: 'a' }), server('b', { serial: 'a' })],
-  });
-  expect(verdicts).toEqual(['denied', 'allowed']);
+  const objects = ['a', 'b'].map((name) => server(name, { serial: 'a' }));
+  expect(await verdictsOn({ validate: { references: [peer] } }, objects)).toEqual(['denied', 'allowed']);
 });
 
-test('rules see the defaults of the definition and the changes of policies, also in referenced objects', async () => {
+test('rules see the defaults of the definition and the changes of policies, even in referenced objects', async () => {
   const { outcomes } = await review({
     policies: [
       policy({
@@ -145,10 +136,8 @@ test('rules see the defaults of the definition and the changes of policies, also
         validate: {
           references: [datacenter],
           rules: [
-            {
-              expression:
-                "object.spec.tier == 'standard' && object.spec.serial == object.metadata.name + '-1'",
-            },
+            { expression: "object.spec.tier == 'standard'" },
+            { expression: "object.spec.serial == object.metadata.name + '-1'" },
             { expression: 'object.spec.units <= refs.datacenter.spec.capacity', message: 'too small' },
           ],
         },
@@ -176,14 +165,9 @@ test('rules see the defaults of the definition and the changes of policies, also
 });
 
 test('a violation of the definition is denied with the message of the API server, and an unknown field causes a warning', async () => {
+  const condition = "object.metadata.name == 'c'";
   const { outcomes } = await review({
-    policies: [
-      policy({
-        mutations: [
-          { name: 'many', expression: "{'spec': {'units': 500}}", condition: "object.metadata.name == 'c'" },
-        ],
-      }),
-    ],
+    policies: [policy({ mutations: [{ name: 'many', expression: "{'spec': {'units': 500}}", condition }] })],
     objects: [server('a', { units: 'two' }), server('b', { colour: 'red' }), server('c', {})],
   });
   expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'warned', 'denied']);
@@ -197,6 +181,7 @@ test('a violation of the definition is denied with the message of the API server
 });
 
 test('with --old, an object in both sets is updated, and the others are created', async () => {
+  const fra1 = { datacenter: 'fra1' };
   const { outcomes } = await review({
     policies: [
       policy({
@@ -206,12 +191,8 @@ test('with --old, an object in both sets is updated, and the others are created'
         },
       }),
     ],
-    old: [server('a', { datacenter: 'fra1' }), server('b', { datacenter: 'fra1' })],
-    objects: [
-      server('a', { datacenter: 'muc1' }),
-      server('b', { datacenter: 'fra1', units: 1 }),
-      server('c', {}),
-    ],
+    old: ['a', 'b'].map((name) => server(name, fra1)),
+    objects: [server('a', { datacenter: 'muc1' }), server('b', { ...fra1, units: 1 }), server('c', {})],
   });
   expect(outcomes.map(({ messages }) => messages.join())).toEqual([
     expect.stringContaining('cannot be changed to "muc1"'),
@@ -236,12 +217,9 @@ test('a unique value can occur in only one of all the objects in the input', asy
   const { outcomes } = await review({
     policies: [policy({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })],
     existing: [server('old', { serial: 's1' })],
-    objects: [
-      server('a', { serial: 's1' }),
-      server('b', { serial: 's2' }),
-      server('c', { serial: 's2' }),
-      server('d', { serial: 's3' }),
-    ],
+    objects: Object.entries({ a: 's1', b: 's2', c: 's2', d: 's3' }).map(([name, serial]) =>
+      server(name, { serial }),
+    ),
   });
   expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'denied', 'denied', 'allowed']);
   expect(outcomes.map(({ messages }) => messages[0]).slice(0, 2)).toEqual([
@@ -251,32 +229,20 @@ test('a unique value can occur in only one of all the objects in the input', asy
 });
 
 test('selectors match labels of Namespaces in the input, or else the name of the Namespace', async () => {
-  const rules = [{ expression: 'false', message: 'no' }];
+  const refusing = (name: string, selector: 'namespaceSelector' | 'objectSelector', matchLabels: object) =>
+    policy({ match: { ...match, [selector]: { matchLabels } }, ...rules({ expression: 'false' }) }, name);
+  const labels = { app: 'web' };
   const { verdicts } = await review({
     policies: [
-      policy(
-        { match: { ...match, namespaceSelector: { matchLabels: { tier: 'gold' } } }, validate: { rules } },
-        'by-label',
-      ),
-      policy(
-        {
-          match: { ...match, namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'named' } } },
-          validate: { rules },
-        },
-        'by-name',
-      ),
-      policy(
-        { match: { ...match, objectSelector: { matchLabels: { app: 'web' } } }, validate: { rules } },
-        'by-object',
-      ),
+      refusing('by-label', 'namespaceSelector', { tier: 'gold' }),
+      refusing('by-name', 'namespaceSelector', { 'kubernetes.io/metadata.name': 'named' }),
+      refusing('by-object', 'objectSelector', labels),
     ],
     existing: [namespace('golden', { tier: 'gold' })],
     objects: [
-      server('a', {}, { namespace: 'golden' }),
-      server('b', {}, { namespace: 'named' }),
-      server('c', {}, { namespace: 'other' }),
-      server('d', {}, { namespace: 'other', labels: { app: 'web' } }),
-      server('e', {}, { namespace: 'gatehouse-system', labels: { app: 'web' } }),
+      ...['golden', 'named', 'other'].map((name) => server(name, {}, { namespace: name })),
+      server('d', {}, { namespace: 'other', labels }),
+      server('e', {}, { namespace: 'gatehouse-system', labels }),
     ],
   });
   expect(verdicts).toEqual(['denied', 'denied', 'unchecked', 'denied', 'unchecked']);
@@ -285,12 +251,7 @@ test('selectors match labels of Namespaces in the input, or else the name of the
 test('a rule that only an API server can evaluate is left out, with a note', async () => {
   const may = "authorizer.group('').resource('pods').check('get').allowed()";
   const { notes, verdicts } = await review({
-    policies: [
-      policy({
-        match,
-        validate: { rules: [{ name: 'may', expression: may }, { expression: 'object.spec.units < 9' }] },
-      }),
-    ],
+    policies: [policy(rules({ name: 'may', expression: may }, { expression: 'object.spec.units < 9' }))],
     objects: [server('a', { units: 1 }), server('b', { units: 10 })],
   });
   expect(verdicts).toEqual(['allowed', 'denied']);
@@ -318,32 +279,20 @@ test('a policy for one version judges objects of the others, as the API server c
 
 test('a ConversionPolicy in the input converts objects if the definition calls a webhook', async () => {
   const definition = crd('Server', true, { tier: STRING, level: STRING }) as { spec: object };
-  const webhook = {
-    clientConfig: { url: 'https://gatehouse.example.com' },
-    conversionReviewVersions: ['v1'],
-  };
+  const clientConfig = { url: 'https://gatehouse.example.com' };
+  const webhook = { clientConfig, conversionReviewVersions: ['v1'] };
   const crds = [
     { ...definition, spec: { ...definition.spec, conversion: { strategy: 'Webhook', webhook } } },
   ];
-  const conversion = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'ConversionPolicy',
-    metadata: { name: 'servers' },
-    spec: {
-      target: { apiGroup: GROUP, resource: 'servers' },
-      hub: 'v1',
-      versions: [
-        {
-          name: 'v1beta1',
-          toHub: [{ move: { from: 'spec.level', to: 'spec.tier' } }],
-          fromHub: [{ move: { from: 'spec.tier', to: 'spec.level' } }],
-        },
-      ],
-    },
-  };
+  const toHub = [{ move: { from: 'spec.level', to: 'spec.tier' } }];
+  const fromHub = [{ move: { from: 'spec.tier', to: 'spec.level' } }];
+  const conversion = ofGatehouse('ConversionPolicy', 'servers', {
+    ...{ target: { apiGroup: GROUP, resource: 'servers' }, hub: 'v1' },
+    versions: [{ name: 'v1beta1', toHub, fromHub }],
+  });
   const gold = policy({
     match: { ...match, apiVersions: ['v1'] },
-    validate: { rules: [{ expression: "object.spec.tier == 'gold'", message: 'only gold' }] },
+    ...rules({ expression: "object.spec.tier == 'gold'", message: 'only gold' }),
   });
   const objects = ['gold', 'lead'].map((level, n) =>
     object('Server', { name: `s${n}`, namespace: 'shop' }, { level }, 'v1beta1'),
@@ -369,8 +318,7 @@ test('a version that the definition does not serve is denied', async () => {
 });
 
 test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
-  const rules = [{ expression: 'object.spec.id == 9007199254740993' }];
-  const policies = [policy({ validate: { rules } })];
+  const policies = [policy(rules({ expression: 'object.spec.id == 9007199254740993' }))];
   const text = `apiVersion: ${GROUP}/v1\nkind: Server\nmetadata: { name: a, namespace: shop }\nspec: { id: 9007199254740993 }\n`;
   const { outcomes } = await review({ policies, objects: text });
   expect(outcomes[0]).toMatchObject({ verdict: 'allowed', object: { spec: { id: 9007199254740993n } } });
@@ -378,17 +326,11 @@ test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
   expect((await review({ policies, objects: json })).verdicts).toEqual(['denied']);
 });
 
-test('built-in kinds need no definition, and have the defaults of the API server', async () => {
-  const rules = [
-    {
-      expression: "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')",
-      message: 'pin it',
-    },
-  ];
+test('built-in kinds do not need a definition, and have the defaults of the API server', async () => {
+  const expression = "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')";
+  const pulled = { containers: [{ imagePullPolicy: 'Never' }] };
   const deployment = (name: string, image: string) => ({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, namespace: 'shop' },
+    ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name, namespace: 'shop' } },
     spec: {
       selector: { matchLabels: { app: name } },
       template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image }] } },
@@ -398,17 +340,13 @@ test('built-in kinds need no definition, and have the defaults of the API server
     policies: [
       policy({
         match: { apiGroups: ['apps'], resources: ['deployments', 'statefulsets'] },
-        validate: { rules },
+        ...rules({ expression }),
       }),
     ],
     objects: [
       deployment('a', 'registry.example.com/a:1'),
       deployment('b', 'registry.example.com/b:latest'),
-      {
-        ...deployment('c', 'c'),
-        kind: 'StatefulSet',
-        spec: { template: { spec: { containers: [{ imagePullPolicy: 'Never' }] } } },
-      },
+      { ...deployment('c', 'c'), kind: 'StatefulSet', ...{ spec: { template: { spec: pulled } } } },
     ],
   });
   expect(verdicts).toEqual(['allowed', 'denied', 'allowed']);
@@ -417,38 +355,28 @@ test('built-in kinds need no definition, and have the defaults of the API server
 
 test('a definition that no API server would accept is reported with its position', async () => {
   const broken = crd('Server', true, { datacenter: { type: 'text' } });
-  await expect(
-    review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
-  ).rejects.toThrow(
+  const refusal = verdictsOn({}, [server('a', {})], { crds: [broken] }).catch((error: unknown) => error);
+  expect(await refusal).toBeInstanceOf(UnusableInput);
+  expect(String(await refusal)).toMatch(
     /existing\.yaml:1: CustomResourceDefinition\.apiextensions\.k8s\.io "servers\.infra\.example\.com" is invalid: .*datacenter/,
   );
-  await expect(
-    review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
-  ).rejects.toThrow(UnusableInput);
 });
 
 test('--user and --group set the user who writes, and the groups of all users are added automatically', async () => {
-  const rules = [
+  const groups = "['admins', 'system:serviceaccounts:ci', 'system:authenticated']";
+  const spec = rules(
     { expression: "request.userInfo.username == 'system:serviceaccount:ci:deployer'" },
-    {
-      expression:
-        "['admins', 'system:serviceaccounts:ci', 'system:authenticated'].all(g, g in request.userInfo.groups)",
-    },
-  ];
-  const policies = [policy({ validate: { rules } })];
+    { expression: `${groups}.all(g, g in request.userInfo.groups)` },
+  );
   const flags = { user: 'system:serviceaccount:ci:deployer', group: ['admins'] };
-  expect((await review({ policies, objects: [server('a', {})], flags })).verdicts).toEqual(['allowed']);
-  expect((await review({ policies, objects: [server('a', {})] })).verdicts).toEqual(['denied']);
+  expect(await verdictsOn(spec, [server('a', {})], { flags })).toEqual(['allowed']);
+  expect(await verdictsOn(spec, [server('a', {})])).toEqual(['denied']);
 });
 
 test('while a RestoreWindow in the input is open, reference checks of its restorer are deferred', async () => {
-  const window = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'RestoreWindow',
-    metadata: { name: 'drill' },
-    spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
-  };
-  const policies = [policy({ validate: { references: [datacenter] } })];
+  const spec = { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' };
+  const window = ofGatehouse('RestoreWindow', 'drill', spec);
+  const policies = [policy(REFERENCE)];
   const objects = [server('a', { datacenter: 'gone' })];
   const restored = await review({ policies, objects, existing: [window], flags: { user: 'velero' } });
   expect(restored.outcomes[0]).toMatchObject({
@@ -459,16 +387,12 @@ test('while a RestoreWindow in the input is open, reference checks of its restor
 });
 
 test('PolicyExceptions in the input apply until they expire, in their namespace, if the policy accepts them', async () => {
-  const exception = (expiresAt: string, metadata: object = { namespace: 'shop' }) => ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'PolicyException',
-    metadata: { name: 'old', ...metadata },
-    spec: { policy: 'servers', objects: { names: ['s'] }, reason: 'old', expiresAt },
-  });
+  const spec = { policy: 'servers', objects: { names: ['s'] }, reason: 'old' };
+  const exception = (expiresAt: string, metadata: object = { namespace: 'shop' }) =>
+    ofGatehouse('PolicyException', 'old', { ...spec, expiresAt }, metadata);
   const verdictsWith = async (policyExceptions: 'Accept' | 'Refuse', ...exceptions: readonly object[]) => {
-    const validate = { references: [datacenter] };
     const objects = ['s', 't'].map((name) => server(name, { datacenter: 'nowhere' }));
-    const policies = [policy({ validate, policyExceptions }), ...exceptions];
+    const policies = [policy({ ...REFERENCE, policyExceptions }), ...exceptions];
     return (await review({ policies, objects, flags: { namespace: 'other' } })).verdicts;
   };
   const later = '2026-11-21T12:00:01Z';
@@ -482,7 +406,7 @@ test('PolicyExceptions in the input apply until they expire, in their namespace,
 
 test('an object that cannot exist in such a cluster is omitted, with a note', async () => {
   const { verdicts, notes } = await review({
-    policies: [policy({ validate: { references: [datacenter] } })],
+    policies: [policy(REFERENCE)],
     existing: [
       object('Datacenter', { name: 'fra1' }, { capacity: 'many' }),
       object('Datacenter', { name: 'muc1' }, {}, 'v3'),

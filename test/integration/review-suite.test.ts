@@ -1,23 +1,14 @@
 /** Suites of `gatehouse review --suite`: discovery, execution and reports. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { formatJunit } from '../../src/cli/review/report/junit.ts';
 import { suitesJson, suitesJunit } from '../../src/cli/review/report/objects.ts';
 import { runSuites } from '../../src/cli/review/suite/suite.ts';
+import { testFolder } from '../support/folder.ts';
 import { writeFiles } from '../support/review-command.ts';
 
-let folder: string;
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = testFolder('review');
 
 async function run(path: string, recursive = false) {
   return await runSuites(
@@ -46,7 +37,7 @@ spec:
 const pod = (name: string) =>
   `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop }, spec: { containers: [{ name: c, image: c }] } }`;
 
-test('suites in a folder run, whatever other files it has: users, operations, warnings and annotations', async () => {
+test('suites in a folder with other files run: users, operations, warnings and annotations', async () => {
   writeFiles(folder, {
     'policy.yaml': POLICY,
     'pods.yaml': `${pod('a')}\n---\n${pod('b')}`,

@@ -1,32 +1,31 @@
 // suite: processes
 /** `gatehouse review` as a command: its output, its exit code, and its messages for invalid input. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
+import { testFolder } from '../support/folder.ts';
 import { runReview, writeFiles } from '../support/review-command.ts';
 
-let folder: string;
+const folder = testFolder('review');
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+/** Seven lines, with one line of its spec. */
+const policy = (name: string, spec: string, match = 'apiGroups: [infra.example.com], resources: [servers]') =>
+  `apiVersion: gatehouse.dev/v1alpha1
+kind: AdmissionPolicy
+metadata: { name: ${name} }
+spec:
+  match: { ${match} }
+${spec}
+---
+`;
 
 const BER1 =
   'spec.datacenter: Datacenter "ber1" not found; create it or fix the name (reference datacenter) (policy servers)';
 
 test('the table of the examples shows what is denied, why, and what no policy checks', async () => {
-  const { code, stdout, stderr } = await runReview([
-    '-p',
-    'deploy/examples',
-    '-f',
-    'deploy/examples/objects',
-  ]);
+  const { code, stdout, stderr } = await runReview(
+    '-p deploy/examples -f deploy/examples/objects'.split(' '),
+  );
   expect(stdout.split('\n')).toEqual([
     'OBJECT            DECISION    POLICIES   MESSAGE',
     `Server shop/db    denied      servers    ${BER1}`,
@@ -51,17 +50,10 @@ test('the JSON of the examples has the form that docs/review.md documents', asyn
       {
         object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 'db' },
         source: { file: 'deploy/examples/objects/db.yaml', line: 2 },
-        operation: 'CREATE',
-        decision: 'denied',
-        policies: ['servers'],
-        handlers: [],
-        message: BER1,
-        code: 403,
-        reason: 'Forbidden',
+        ...{ operation: 'CREATE', decision: 'denied', policies: ['servers'], handlers: [] },
+        ...{ message: BER1, code: 403, reason: 'Forbidden' },
         causes: [{ field: 'spec.datacenter', message: BER1.slice(17, BER1.lastIndexOf(' (policy')) }],
-        warnings: [],
-        auditAnnotations: {},
-        patch: [],
+        ...{ warnings: [], auditAnnotations: {}, patch: [] },
       },
     ],
   });
@@ -82,21 +74,13 @@ test('objects from the standard input can refer to each other, and --show-patch 
   expect(code).toBe(0);
 });
 
-test('all errors in the input are reported at once, with file, document and line', async () => {
+test('all errors in the input are reported together, with file, document and line', async () => {
   writeFiles(folder, {
-    'p/policies.yaml': [
-      'apiVersion: gatehouse.dev/v1alpha1',
-      'kind: AdmissionPolicy',
-      'metadata: { name: one }',
-      'spec:',
-      '  match: { apiGroups: [a.example.com], resources: [things] }',
-      '---',
-      'apiVersion: a.example.com/v1',
-      'metadata: { name: nameless }',
-      '---',
-      'key: [1, 2',
-      'other: 3',
-    ].join('\n'),
+    'p/policies.yaml': `${policy('one', '')}apiVersion: a.example.com/v1
+metadata: { name: nameless }
+---
+key: [1, 2
+other: 3`,
     'f/text.json': '"just a text"',
     'f/list.yaml': 'apiVersion: v1\nkind: List\nitems:\n  - { kind: Thing }\n',
     'empty/notes.txt': 'nothing to read',
@@ -107,8 +91,8 @@ test('all errors in the input are reported at once, with file, document and line
     'error: f/list.yaml:1 (item 1): apiVersion is missing: not a Kubernetes object',
     'error: f/text.json:1: not a Kubernetes object: apiVersion and kind are required',
     'error: gone.yaml: no such file or folder',
-    'error: p/policies.yaml:11 (document 3): Flow sequence in block collection must be sufficiently indented and end with a ]',
-    'error: p/policies.yaml:7 (document 2): kind is missing',
+    'error: p/policies.yaml:12 (document 3): Flow sequence in block collection must be sufficiently indented and end with a ]',
+    'error: p/policies.yaml:8 (document 2): kind is missing',
     'error: empty: the folder has no .yaml, .yml or .json file (use --recursive to read subfolders)',
     '',
   ]);
@@ -117,20 +101,10 @@ test('all errors in the input are reported at once, with file, document and line
 });
 
 test('policies that cannot be enforced are reported with the reason for each, and nothing is judged', async () => {
-  const policy = (name: string, ...spec: string[]) => [
-    'apiVersion: gatehouse.dev/v1alpha1',
-    'kind: AdmissionPolicy',
-    `metadata: { name: ${name} }`,
-    'spec:',
-    '  match: { apiGroups: [infra.example.com], resources: [servers] }',
-    ...spec,
-    '---',
-  ];
   writeFiles(folder, {
-    'policies.yaml': [
-      ...policy('typo', '  validat: { immutable: [spec.tier] }'),
-      ...policy('cel', '  validate: { rules: [{ expression: "object.spec.units <" }] }'),
-    ].join('\n'),
+    'policies.yaml':
+      policy('typo', '  validat: { immutable: [spec.tier] }') +
+      policy('cel', '  validate: { rules: [{ expression: "object.spec.units <" }] }'),
   });
   const at = (document: number, column: number, message: string) =>
     `error: policies.yaml:${7 * document - 1}:${column} (document ${document}): AdmissionPolicy ${message}`;
@@ -155,16 +129,7 @@ test('policies are compiled if there is nothing to review', async () => {
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '1 policy compiles\n', stderr: '' });
   writeFiles(folder, {
     'policies.yaml': ['pods', 'configmaps', 'secrets']
-      .map((resource) =>
-        [
-          'apiVersion: gatehouse.dev/v1alpha1',
-          'kind: AdmissionPolicy',
-          `metadata: { name: ${resource} }`,
-          `spec: { match: { apiGroups: [""], resources: [${resource}] } }`,
-          '---',
-          '',
-        ].join('\n'),
-      )
+      .map((resource) => policy(resource, '', `apiGroups: [""], resources: [${resource}]`))
       .join(''),
   });
   const several = await runReview(['-p', join(folder, 'policies.yaml')]);
@@ -193,25 +158,20 @@ test.each<[string, readonly string[], string]>([
 
 test('a failed test shows the expected and the actual result', async () => {
   writeFiles(folder, {
-    'policy.yaml': [
-      'apiVersion: gatehouse.dev/v1alpha1',
-      'kind: AdmissionPolicy',
-      'metadata: { name: units }',
-      'spec:',
-      '  match: { apiGroups: [infra.example.com], resources: [servers] }',
-      '  defaults: [{ path: spec.tier, value: standard }]',
-      '  validate: { rules: [{ expression: object.spec.units < 5, message: too many, fieldPath: spec.units }] }',
-    ].join('\n'),
-    'suite.yaml': [
-      'policies: [policy.yaml]',
-      'tests:',
-      '  - name: nine are too many',
-      '    object: &nine { apiVersion: infra.example.com/v1, kind: Server, metadata: { name: a }, spec: { units: 9 } }',
-      '    expect: { decision: allow }',
-      '  - name: the tier is gold',
-      '    object: { <<: *nine, spec: { units: 1 } }',
-      '    expect: { decision: allow, object: { spec: { tier: gold, units: 1 } } }',
-    ].join('\n'),
+    'policy.yaml': policy(
+      'units',
+      `  defaults: [{ path: spec.tier, value: standard }]
+  validate: { rules: [{ expression: object.spec.units < 5, message: too many, fieldPath: spec.units }] }`,
+    ),
+    'suite.yaml': `policies: [policy.yaml]
+tests:
+  - name: nine are too many
+    object: &nine { apiVersion: infra.example.com/v1, kind: Server, metadata: { name: a }, spec: { units: 9 } }
+    expect: { decision: allow }
+  - name: the tier is gold
+    object: { <<: *nine, spec: { units: 1 } }
+    expect: { decision: allow, object: { spec: { tier: gold, units: 1 } } }
+`,
   });
   const { code, stdout, stderr } = await runReview(['--suite', 'suite.yaml'], { cwd: folder });
   expect(stdout.split('\n')).toEqual([
@@ -286,7 +246,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
   expect(broken.code).toBe(2);
 });
 
-test('a suite tests handlers, too, from a folder next to it, and runs no code without --allow-handlers', async () => {
+test('a suite also tests handlers, from a folder next to it, and does not run code without --allow-handlers', async () => {
   writeFiles(folder, {
     'handlers/team.ts': `
       import { defineHandler } from '@gatehouse-dev/gatehouse';
@@ -295,13 +255,12 @@ test('a suite tests handlers, too, from a folder next to it, and runs no code wi
         match: { apiGroups: [''], resources: ['configmaps'] },
         mutate(object) { object.metadata.labels = { team: 'none', ...object.metadata.labels }; },
       });`,
-    'tests/suite.yaml': [
-      'handlers: ../handlers',
-      'tests:',
-      '  - name: everything has a team',
-      '    object: { apiVersion: v1, kind: ConfigMap, metadata: { name: a } }',
-      '    expect: { decision: allow, object: { metadata: { labels: { team: none } } } }',
-    ].join('\n'),
+    'tests/suite.yaml': `handlers: ../handlers
+tests:
+  - name: everything has a team
+    object: { apiVersion: v1, kind: ConfigMap, metadata: { name: a } }
+    expect: { decision: allow, object: { metadata: { labels: { team: none } } } }
+`,
   });
   const refused = await runReview(['--suite', 'tests'], { cwd: folder });
   expect(refused).toEqual({

@@ -54,21 +54,11 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     const headings = await page.getByRole('heading', { level: 2 }).allTextContents();
     expect(headings.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
       ...['2 problems need attention', 'Certificate authority', 'Serving certificates 3'],
-      ...['Certificates that servers present'],
-      ...[
-        'Injection targets 4',
-        'Admission policies 2',
-        'References between kinds 4',
-        'Restore windows 2',
-        'Leader and replicas',
-      ],
+      ...['Certificates that servers present', 'Injection targets 4', 'Admission policies 2'],
+      ...['References between kinds 4', 'Restore windows 2', 'Leader and replicas'],
     ]);
-    expect(
-      await page
-        .getByRole('img', { name: /^Lifetimes of the generations/ })
-        .locator('g text.name')
-        .count(),
-    ).toBe(6);
+    const lifetimes = page.getByRole('img', { name: /^Lifetimes of the generations/ });
+    expect(await lifetimes.locator('g text.name').count()).toBe(6);
     expect(await page.evaluate('document.cookie')).toBe('');
     const [cookie] = await context.cookies();
     expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/status' });
@@ -110,7 +100,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  test('an injected script or style has no effect', async () => {
+  test('an injected script or style does not run', async () => {
     const { page, faults } = await signIn();
     await page.evaluate(`{
       const script = document.createElement('script');
@@ -121,12 +111,9 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(faults.join()).toContain('Content Security Policy');
   });
 
+  const widths = [1280, 800, 400];
   test.each(
-    (['light', 'dark'] as const).flatMap((scheme) => [
-      [scheme, 1280],
-      [scheme, 800],
-      [scheme, 400],
-    ]) satisfies readonly (readonly ['light' | 'dark', number])[] as readonly ['light' | 'dark', number][],
+    (['light', 'dark'] as const).flatMap((scheme) => widths.map((width) => [scheme, width] as const)),
   )('%s, %d pixels wide: the page fits and is legible', async (colorScheme, width) => {
     const { page, faults } = await signIn({ colorScheme, viewport: { width, height: 900 } });
     await isLive(page);
@@ -144,7 +131,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
 });
 
 async function violationsIn(page: Page): Promise<readonly string[]> {
-  // As a debugger does it: the page itself forbids scripts of others.
+  // Through the debugger, because the page forbids scripts of others.
   const session = await page.context().newCDPSession(page);
   await session.send('Runtime.evaluate', { expression: axe.source });
   await session.detach();

@@ -1,7 +1,4 @@
-/**
- * Which errors end a process that runs handlers, and which do not. It runs as a child process with Node's own error
- * handling.
- */
+/** Which errors end a process that runs handlers. It is a child process with Node's own error handling. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,10 +7,7 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const MODULE = join(import.meta.dirname, '..', '..', 'src', 'runtime', 'handlers', 'stray-errors.ts');
 
-/**
- * Runs `body` in a child process that survives stray errors of handlers in the folder `/handlers`, and prints each
- * error as JSON.
- */
+/** Runs `body` in a child process that survives stray errors of handlers, and prints each error as JSON. */
 async function processWith(body: string): Promise<{ out: string; code: number; error: string }> {
   const script = `
     import { setTimeout as sleep } from 'node:timers/promises';

@@ -2,27 +2,21 @@
 /** Mistakes on the command line, in the terminal and in the version of Node, with the message that the user sees. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
+import { testFolder } from '../support/folder.ts';
+import { actionsRole, admissionPolicy, referencesRole } from '../support/objects.ts';
 import { runGatehouse } from '../support/review-command.ts';
+import { listen } from '../support/tls.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-let folder: string;
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-usage-'));
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = testFolder('usage');
 
 test.each([
   ['nope', "unknown command 'nope'", 'gatehouse'],
@@ -70,10 +64,8 @@ async function withApiServer(
 ): Promise<void> {
   const server = createServer((_request, response) => {
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  });
+  const url = `http://127.0.0.1:${await listen(server)}`;
   const kubeconfig = join(folder, 'kubeconfig');
   const context = { name: 'c', context: { cluster: 'c', user: 'u' } };
   // Gatehouse sends no credentials over plain HTTP; the answer is the same.
@@ -179,57 +171,28 @@ test('after npm ci, an older Node is explained once', async () => {
 
 test('the ClusterRole of a policy is printed as YAML that can be applied as it is', async () => {
   const file = join(folder, 'policy.yaml');
-  const role = {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: 'gatehouse-references-servers',
-      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-    },
-    rules: [
-      {
-        apiGroups: ['infra.example.com'],
-        resources: ['datacenters', 'servers'],
-        verbs: ['get', 'list', 'watch'],
-      },
-    ],
-  };
-  const policy = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'servers' },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], resources: ['servers', 'servers/status'] },
-      validate: {
-        references: [
-          {
-            ...{ name: 'datacenter', path: 'spec.datacenter' },
-            target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-          },
-        ],
-      },
-    },
-  };
-  writeFileSync(file, JSON.stringify(policy));
+  const role = referencesRole('servers', 'infra.example.com', ['datacenters', 'servers']);
+  const target = { apiGroup: 'infra.example.com', resource: 'datacenters' };
+  const reference = { name: 'datacenter', path: 'spec.datacenter', target };
+  const policyWith = (change: object) =>
+    JSON.stringify(
+      admissionPolicy('servers', {
+        match: { apiGroups: ['infra.example.com'], resources: ['servers', 'servers/status'] },
+        validate: { references: [{ ...reference, ...change }] },
+      }),
+    );
+  const policy = policyWith({});
+  writeFileSync(file, policy);
   const printed = await runGatehouse(['manifests', '-p', file]);
   expect([printed.code, printed.stderr, parse(printed.stdout)]).toEqual([0, '', role]);
-  const piped = await runGatehouse(['manifests', '-p', '-'], { standardInput: JSON.stringify(policy) });
+  const piped = await runGatehouse(['manifests', '-p', '-'], { standardInput: policy });
   expect(piped.stdout).toBe(printed.stdout);
 
-  const [reference] = policy.spec.validate.references;
-  const references = [{ ...reference, onTargetDelete: 'Cascade' }];
-  const cascading = { ...policy, spec: { ...policy.spec, validate: { references } } };
-  const both = await runGatehouse(['manifests', '-p', '-'], { standardInput: JSON.stringify(cascading) });
+  const standardInput = policyWith({ onTargetDelete: 'Cascade' });
+  const both = await runGatehouse(['manifests', '-p', '-'], { standardInput });
   expect(parseAllDocuments(both.stdout).map((document) => document.toJS() as unknown)).toEqual([
     role,
-    {
-      ...role,
-      metadata: {
-        name: 'gatehouse-actions-servers',
-        labels: { 'gatehouse.dev/aggregate-to-actions': 'true' },
-      },
-      rules: [{ apiGroups: ['infra.example.com'], resources: ['servers'], verbs: ['delete'] }],
-    },
+    actionsRole('servers', 'infra.example.com', ['servers'], ['delete']),
   ]);
 
   const missing = await runGatehouse(['manifests', '-p', join(folder, 'none.yaml')]);

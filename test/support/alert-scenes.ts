@@ -55,12 +55,8 @@ export function controllersPod(health: Health = {}, eachMinute?: (metrics: Metri
 }
 
 function lead(metrics: Metrics, health: Health): void {
-  const {
-    phase = 'steady',
-    broken,
-    caNotAfter = later(5 * 365 * DAY),
-    certNotAfter = later(60 * DAY),
-  } = health;
+  const { phase = 'steady', broken, caNotAfter = later(5 * 365 * DAY) } = health;
+  const { certNotAfter = later(60 * DAY) } = health;
   const { stopped = new Map(), stale = 0, staleSeconds = 0, unreadable = [] } = health;
   const { targets = [{ kind: 'ConfigMap', state: 'injected', count: 3 }] } = health;
   const { rehearsal = { finishedAt: later(-3_600), total: 1, added: 0, backupTakenAt: later(-7_200) } } =
@@ -84,7 +80,6 @@ function lead(metrics: Metrics, health: Health): void {
   });
 }
 
-/** As in a healthy installation with two Deployments, with the changes. */
 export const installed = (changes: Scene = {}): Scene => ({
   'gatehouse-webhook-a': webhookPod(),
   'gatehouse-webhook-b': webhookPod(),

@@ -2,14 +2,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as tlsRequest, type Agent } from 'node:https';
 
-/** A request that changes an object. */
 export interface Write {
   readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** `secrets gatehouse-system/gatehouse-authority`, as in `gatehouse-audit.ts`. */
   readonly target: string;
-  /** The object or patch in the request. */
   readonly body: unknown;
-  /** The replica that sent the request. */
   readonly sender: string;
 }
 
@@ -19,7 +16,6 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** Forwards the request and waits for the head of the response. */
 export function ask(
   server: string,
   agent: Agent,
@@ -39,7 +35,7 @@ export function ask(
   });
 }
 
-/** Copies head and body as they arrive: watches have no end. */
+/** Copies head and body as they arrive, because watches do not end. */
 export function pass(from: IncomingMessage, to: ServerResponse): Promise<void> {
   to.writeHead(from.statusCode ?? 502, without(from.headers, ['connection', 'keep-alive']));
   to.flushHeaders();
@@ -91,7 +87,6 @@ function nameIn(body: unknown): string {
   return String(metadata.name);
 }
 
-/** Undefined if the body is empty or is not JSON. */
 export function parseBody(text: string): unknown {
   if (text === '') return undefined;
   try {

@@ -32,17 +32,9 @@ import { listen } from './tls.ts';
 
 export type { Fault, Interception } from './faults/request-faults.ts';
 
-interface Own {
-  readonly code: number;
-  readonly body: object;
-}
-
 /** Answers or delays a request instead of forwarding it. Undefined: the proxy forwards it. */
-export type OwnAnswer = (
-  method: string,
-  path: string,
-  body: unknown,
-) => Own | undefined | Promise<Own | undefined>;
+type Own = { readonly code: number; readonly body: object } | undefined;
+export type OwnAnswer = (method: string, path: string, body: unknown) => Own | Promise<Own>;
 
 export interface ApiProxy {
   readonly kubeconfig: (user: User) => string;
@@ -59,7 +51,6 @@ export interface ApiProxy {
   readonly stop: () => Promise<void>;
 }
 
-/** A request other than a watch. */
 interface Asked {
   readonly method: string;
   readonly path: string;
@@ -109,7 +100,6 @@ export async function startApiProxy(
   };
 }
 
-/** @param name the name of their folder, inside the folder of the control plane */
 function kubeconfigsThrough({ server, ca, folder, token }: Endpoint, name: string): (user: User) => string {
   const own = join(folder, `through-${name}`);
   mkdirSync(own, { recursive: true });
@@ -117,7 +107,6 @@ function kubeconfigsThrough({ server, ca, folder, token }: Endpoint, name: strin
   return (user) => paths[user];
 }
 
-/** Handles every request other than a watch. */
 function createRequests(forward: Forward) {
   const listeners = new Set<(write: Write) => void>();
   const pending = new Set<Pending>();
@@ -133,17 +122,8 @@ function createRequests(forward: Forward) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    delayWrites: (ms) => {
-      delay = ms;
-    },
-    disturb: (chosen) => {
-      choose = chosen;
-    },
-  };
-  const meet = (write: Write): Pending | undefined => {
-    const met = [...pending].find(({ matches }) => matches(write));
-    if (met !== undefined) pending.delete(met);
-    return met;
+    delayWrites: (ms) => void (delay = ms),
+    disturb: (chosen) => void (choose = chosen),
   };
   const handle = async (asked: Asked, exchange: Exchange): Promise<void> => {
     const { write } = asked;
@@ -151,12 +131,10 @@ function createRequests(forward: Forward) {
       for (const listener of listeners) listener(write);
       const ms = delay();
       if (ms > 0) await sleep(ms);
-      const met = meet(write);
+      const met = [...pending].find(({ matches }) => matches(write));
       if (met !== undefined) {
-        const onMet = () => {
-          met.onMet(write);
-        };
-        await harm({ ...met, onMet }, exchange, forward);
+        pending.delete(met);
+        await harm({ ...met, onMet: () => met.onMet(write) }, exchange, forward);
         return;
       }
     }
@@ -169,16 +147,7 @@ function createRequests(forward: Forward) {
 
 const NEVER = new Promise<never>(() => undefined);
 
-interface RunningServer {
-  readonly port: number;
-  readonly ca: string;
-  /** @throws Error if the proxy failed without a fault from a test */
-  readonly stop: () => Promise<void>;
-}
-
-async function startServer(
-  handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
-): Promise<RunningServer> {
+async function startServer(handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>) {
   const { ca, cert, key } = await createSandboxTls(new Date());
   const sockets = new Set<TLSSocket>();
   const failures: unknown[] = [];

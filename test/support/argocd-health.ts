@@ -9,7 +9,6 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 const PATCH = join(import.meta.dirname, '..', '..', 'deploy', 'argocd', 'argocd-cm.yaml');
 const PREFIX = 'resource.customizations.health.gatehouse.dev_';
 
-/** The scripts by kind. */
 export function healthChecks(): ReadonlyMap<string, string> {
   const { data } = parse(readFileSync(PATCH, 'utf8')) as { data: Record<string, string> }; // its keys are checked below
   return new Map(
@@ -20,10 +19,9 @@ export function healthChecks(): ReadonlyMap<string, string> {
   );
 }
 
-/** `Healthy`, `Progressing` or `Degraded`, and the message. */
 export async function argoHealth(object: KubeObject): Promise<{ status: string; message: string }> {
   const script = healthChecks().get(object.kind ?? '');
-  if (script === undefined) throw new Error(`deploy/argocd has no health check for ${object.kind ?? ''}`);
+  if (script === undefined) throw new Error(`deploy/argocd lacks a health check for ${object.kind ?? ''}`);
   const lua = await new LuaFactory().createEngine();
   try {
     const run = `local obj = ${luaOf(object)}\nlocal check = function()\n${script}\nend\nlocal hs = check()\nreturn hs.status .. "\\n" .. hs.message`;
@@ -34,7 +32,7 @@ export async function argoHealth(object: KubeObject): Promise<{ status: string; 
   }
 }
 
-/** A Lua expression. Argo CD hands tables to the script, too. */
+/** A Lua expression: Argo CD also hands tables to the script. */
 function luaOf(value: unknown): string {
   if (value === undefined || value === null) return 'nil';
   if (Array.isArray(value)) return `{${value.map(luaOf).join(',')}}`;

@@ -7,7 +7,6 @@ import type { Cluster } from './cluster.ts';
 
 const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'backstop');
 
-/** Whether the API server has MutatingAdmissionPolicies. */
 export const hasMutatingPolicies = ({ plane }: Pick<Cluster, 'plane'>): boolean => plane.version.minor >= 36;
 
 interface Policy extends KubeObject {

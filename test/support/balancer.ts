@@ -1,21 +1,11 @@
 /** A TCP balancer on loopback: one address for several replicas, as a Service provides. */
 import { connect, createServer, type Socket } from 'node:net';
 
-export interface Balancer {
-  readonly port: number;
-  /** Ports for new connections, round robin. The balancer skips a backend that refuses. */
-  readonly setBackends: (ports: readonly number[]) => void;
-  /** Number of connections that clients have opened so far. */
-  readonly accepted: () => number;
-  /**
-   * Ends every `nth` connection, newest first, and waits until the clients have closed their side. Returns the number
-   * ended. Requests in flight on them are lost: the caller must ensure that none are in flight.
-   */
-  readonly cut: (nth: number) => Promise<number>;
-  readonly stop: () => Promise<void>;
-}
+import { listen } from './tls.ts';
 
-export async function startBalancer(): Promise<Balancer> {
+export type Balancer = Awaited<ReturnType<typeof startBalancer>>;
+
+export async function startBalancer() {
   let backends: readonly number[] = [];
   let next = 0;
   let accepted = 0;
@@ -53,16 +43,13 @@ export async function startBalancer(): Promise<Balancer> {
     client.once('close', () => clients.delete(client));
     forward(client, backends.length);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
   return {
-    port: address.port,
-    setBackends: (ports) => {
-      backends = ports;
-    },
+    port: await listen(server),
+    /** Ports for new connections, round robin. The balancer skips a backend that refuses. */
+    setBackends: (ports: readonly number[]) => void (backends = ports),
     accepted: () => accepted,
-    cut: async (nth) => {
+    /** Ends every `nth` connection, newest first, and waits for the clients. No request may be in flight. */
+    cut: async (nth: number) => {
       const chosen = [...clients].toReversed().filter((_client, index) => index % nth === 0);
       await Promise.all(chosen.map(hangUp));
       return chosen.length;

@@ -4,7 +4,6 @@ import { chromium, type Browser } from 'playwright-core';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** The path of Chromium; logs a warning and is undefined if the machine has none. */
 export const CHROMIUM = ((): string | undefined => {
   const found = [process.env.CHROMIUM ?? '', ...PLACES].find((path) => path !== '' && existsSync(path));
   if (found === undefined)

@@ -1,7 +1,4 @@
-/**
- * Vitest's global setup: Gatehouse as one bundle for the processes that suites start. Loading its 1,600 modules costs a
- * second of CPU for each process, three times as much as loading the bundle.
- */
+/** Vitest's global setup: Gatehouse as one bundle. Loading its modules takes a process three times as much CPU. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -28,7 +25,7 @@ export async function setup(): Promise<() => void> {
 
 const SOURCES = dirname(MAIN_OF_SOURCES);
 
-/** Modules find the manifests from the folder of their source, and the SDK from their URL: it is part of the bundle. */
+/** Modules find the manifests from the folder of their source, and the SDK from their URL in the bundle. */
 const keepPaths = (folder: string): Plugin => ({
   name: 'keep-paths',
   transform: (code, id) => {

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface ClientCertificate {
-  /** PEM, the leaf first. */
   readonly cert: string;
   readonly key: string;
 }
@@ -13,7 +12,6 @@ export interface ClientCertificate {
 interface CertificateOrder {
   readonly commonName: string;
   readonly dnsNames?: readonly string[];
-  /** Default: clientAuth. */
   readonly usage?: 'clientAuth' | 'serverAuth';
   /** In seconds; the certificate becomes valid before now. Default: a day. */
   readonly lifetimeSeconds?: number;
@@ -21,7 +19,6 @@ interface CertificateOrder {
 
 export interface ClientCa extends ClientCertificate {
   readonly issue: (order: CertificateOrder) => ClientCertificate;
-  /** An intermediate CA, signed by this one. */
   readonly intermediate: (commonName: string) => ClientCa;
 }
 

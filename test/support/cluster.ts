@@ -22,6 +22,7 @@ import {
 } from './control-plane.ts';
 import { applyBackstop } from './backstop.ts';
 import { stopReplicas } from './gatehouse.ts';
+import { grant } from './objects.ts';
 import { eventually } from './processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -41,7 +42,7 @@ export const ROLE_BINDINGS: Resource = {
   ...{ resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
 };
 
-/** How long a test waits for one answer or one state on a slow machine; the API server itself ends a request after this time. */
+/** How long a test waits for one answer or state: the API server's own limit. */
 const PATIENCE_MS = 60_000;
 
 export interface Cluster {
@@ -50,7 +51,7 @@ export interface Cluster {
   readonly adminRest: Rest;
   readonly as: (user: User) => Promise<KubeClient>;
   readonly impersonate: (who: Impersonation) => KubeClient;
-  /** Server-side apply, like a user with kubectl. Resolves when the API server authorizes by the roles and bindings among them. */
+  /** Server-side apply. Resolves when the API server authorizes by the roles and bindings among them. */
   readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
   /** Applies every YAML file in a folder of `deploy/`. Bindings also apply to the account of `gatehouse serve`. */
   readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
@@ -62,7 +63,7 @@ export interface Cluster {
     accept?: (object: T) => boolean,
     timeoutMs?: number,
   ) => Promise<T>;
-  /** Stops the replicas of Gatehouse too. */
+  /** Also stops the replicas of Gatehouse. */
   readonly stop: () => Promise<void>;
 }
 
@@ -125,38 +126,27 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   };
 }
 
-/**
- * Waits until the API server authorizes by every role and binding that was written or deleted before. It has a watch of each kind,
- * whose events arrive in order: it has seen the last object of a kind after all others.
- */
+/** Waits until the API server authorizes by every role and binding written so far. Events of a kind arrive in order. */
 export async function untilAuthorized({ admin, apply }: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
   const name = `written-last-${randomUUID()}`;
   const user = { username: name, uid: '', groups: [], extra: {} };
   const question = { verb: 'get', group: 'example.com', resource: name };
+  const rules = [{ apiGroups: ['example.com'], resources: [name], verbs: ['get'] }];
   const pairs = [
-    { prefix: 'Cluster', roles: clusterRoles, bindings: CLUSTER_ROLE_BINDINGS, ref: { name } },
-    { prefix: '', roles: ROLES, bindings: ROLE_BINDINGS, ref: { name, namespace: 'kube-system' } },
+    { roles: clusterRoles, bindings: CLUSTER_ROLE_BINDINGS, namespace: undefined },
+    { roles: ROLES, bindings: ROLE_BINDINGS, namespace: 'kube-system' },
   ];
-  for (const { prefix, roles, bindings, ref } of pairs) {
-    const common = { apiVersion: `${RBAC}/v1`, metadata: ref };
-    const rules = [{ apiGroups: ['example.com'], resources: [name], verbs: ['get'] }];
-    const roleRef = { apiGroup: RBAC, kind: `${prefix}Role`, name };
-    const subjects = [{ apiGroup: RBAC, kind: 'User', name }];
-    await apply(
-      { ...common, kind: `${prefix}Role`, ...{ rules } },
-      { ...common, kind: `${prefix}RoleBinding`, ...{ roleRef, subjects } },
+  for (const { roles, bindings, namespace } of pairs) {
+    await apply(...grant(name, [name], rules, namespace));
+    await eventually(`the API server has seen the last ${bindings.kind}`, () =>
+      mayUser(admin, user, { ...question, namespace }),
     );
-    await eventually(`the API server has seen the last ${prefix}RoleBinding`, () =>
-      mayUser(admin, user, { ...question, namespace: 'namespace' in ref ? ref.namespace : undefined }),
-    );
-    await admin.delete(bindings, ref);
-    await admin.delete(roles, ref);
+    await admin.delete(bindings, { name, namespace });
+    await admin.delete(roles, { name, namespace });
   }
 }
 
-/**
- * A cluster with the CRDs, RBAC and namespace of Gatehouse. The Service of Gatehouse leads to `port` on this machine.
- */
+/** A cluster with the CRDs, RBAC and namespace of Gatehouse, whose Service leads to `port` on this machine. */
 export async function startClusterFor(port: number, options: ControlPlaneOptions = {}): Promise<Cluster> {
   const cluster = await startCluster({ ...options, contents: 'gatehouse' });
   try {

@@ -1,5 +1,6 @@
 /** Plain HTTPS requests to an API server, for use before a client exists. */
 import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
 
 export interface KubeVersion {
   readonly major: number;
@@ -9,20 +10,8 @@ export interface KubeVersion {
 
 export async function readVersion(server: string, ca: string, token: string): Promise<KubeVersion> {
   const { body } = await get(`${server}/version`, ca, token);
-  const version: unknown = JSON.parse(body);
-  if (
-    typeof version !== 'object' ||
-    version === null ||
-    !('minor' in version && 'major' in version && 'gitVersion' in version)
-  ) {
-    throw new Error(`not a version: ${body}`);
-  }
-  const number = (value: unknown) => Number.parseInt(String(value), 10);
-  return {
-    major: number(version.major),
-    minor: number(version.minor),
-    gitVersion: String(version.gitVersion),
-  };
+  const { major, minor, gitVersion } = JSON.parse(body) as Readonly<Record<keyof KubeVersion, string>>;
+  return { major: Number.parseInt(major, 10), minor: Number.parseInt(minor, 10), gitVersion };
 }
 
 export function get(
@@ -33,18 +22,10 @@ export function get(
   return new Promise((resolve, reject) => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     // The self-signed certificates name the machine, not always the address that we dial.
-    const call = request(
-      url,
-      { ca, headers, agent: false, timeout: 5_000, checkServerIdentity: () => undefined },
-      (response) => {
-        let body = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => (body += chunk));
-        response.on('end', () => {
-          resolve({ status: response.statusCode ?? 0, body });
-        });
-      },
-    );
+    const options = { ca, headers, agent: false, timeout: 5_000, checkServerIdentity: () => undefined };
+    const call = request(url, options, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+    });
     call.on('timeout', () => call.destroy(new Error('timed out')));
     call.on('error', reject);
     call.end();

@@ -1,7 +1,4 @@
-/**
- * Control planes that test files share, one file at a time. Vitest's main process starts them and resets each one to
- * its initial state after a test file has used it. Workers borrow them over HTTP.
- */
+/** Control planes that test files share, one file at a time. Vitest's main process starts and resets them. */
 import { mkdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -9,22 +6,18 @@ import { join } from 'node:path';
 
 import { get } from './control-plane-http.ts';
 import { caOf, launchPlane, stopPlane, type Plane, type Site } from './control-plane-site.ts';
-import { restoreEtcdSnapshot, takeEtcdSnapshot, type EtcdSnapshot } from './etcd-reset.ts';
+import { restoreEtcdSnapshot, takeIdleSnapshot, type EtcdSnapshot } from './etcd-reset.ts';
 import { eventually, freePort } from './processes.ts';
 
-/** Environment variable with the address of the pool; workers inherit it. */
 const ADDRESS = 'GATEHOUSE_CONTROL_PLANES';
 
 /** Initial content of a cluster: nothing, or the CRDs, the RBAC and the namespace of Gatehouse. */
 export type Contents = 'empty' | 'gatehouse';
 
-/** JSON: the description of a plane that a worker receives. */
 export interface Borrowed {
   readonly site: Site;
   readonly server: string;
-  /** Folder for logs and kubeconfigs of this test file. */
   readonly folder: string;
-  /** Size of the audit log at the time of borrowing, in bytes. */
   readonly auditedBefore: number;
 }
 
@@ -49,15 +42,10 @@ async function post(url: string, body: string): Promise<string> {
 
 interface Pooled {
   readonly plane: Plane;
-  readonly snapshots: Readonly<Record<Contents, EtcdSnapshot>>;
-  readonly groups: Readonly<Record<Contents, string>>;
+  readonly states: Readonly<Record<Contents, { readonly snapshot: EtcdSnapshot; readonly groups: string }>>;
 }
 
-/**
- * @param assets the folder of etcd and kube-apiserver
- * @param install installs Gatehouse's CRDs, RBAC and namespace into a new plane
- * @returns a function that stops the pool
- */
+/** @param assets the folder of etcd and kube-apiserver. @returns a function that stops the pool */
 export async function startPool(
   assets: string,
   install: (plane: Plane) => Promise<void>,
@@ -74,11 +62,7 @@ export async function startPool(
       const empty = await describe(plane);
       await install(plane);
       const gatehouse = await describe(plane);
-      const pooled = {
-        plane,
-        snapshots: { empty: empty.snapshot, gatehouse: gatehouse.snapshot },
-        groups: { empty: empty.groups, gatehouse: gatehouse.groups },
-      };
+      const pooled: Pooled = { plane, states: { empty, gatehouse } };
       all.add(pooled);
       return pooled;
     } catch (error) {
@@ -143,19 +127,11 @@ export async function startPool(
   };
 }
 
-async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot; readonly groups: string }> {
-  let before = '';
-  // Wait until the servers have nothing more to write: what comes after the snapshot would come after each reset, too.
-  const snapshot = await eventually(
-    'an idle control plane',
-    async () => {
-      const found = await takeEtcdSnapshot(plane.servers.etcd.url);
-      const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
-      if (now === before && hasOwnObjects(found) && (await hasAggregatedRoles(plane))) return found;
-      before = now;
-      return undefined;
-    },
-    { everyMs: 300, timeoutMs: 60_000 },
+async function describe(plane: Plane): Promise<Pooled['states'][Contents]> {
+  const snapshot = await takeIdleSnapshot(
+    plane.servers.etcd.url,
+    300,
+    async (found) => hasOwnObjects(found) && (await hasAggregatedRoles(plane)),
   );
   return { snapshot, groups: await readGroups(plane) };
 }
@@ -190,14 +166,14 @@ interface Role {
 }
 
 /** Resolves when etcd has its original content, and the API server serves the same groups as before. */
-async function reset({ plane, snapshots, groups }: Pooled, to: Contents): Promise<void> {
+async function reset({ plane, states }: Pooled, to: Contents): Promise<void> {
+  const { snapshot, groups } = states[to];
   let last: readonly string[] = [];
   await eventually(
     `a control plane reset to ${to}`,
     async () => {
-      last = await restoreEtcdSnapshot(plane.servers.etcd.url, snapshots[to]);
-      if (last.length > 0) return false;
-      return (await readGroups(plane)) === groups[to];
+      last = await restoreEtcdSnapshot(plane.servers.etcd.url, snapshot);
+      return last.length === 0 && (await readGroups(plane)) === groups;
     },
     { everyMs: 100, timeoutMs: 60_000 },
   ).catch((error: unknown) => {
@@ -205,7 +181,6 @@ async function reset({ plane, snapshots, groups }: Pooled, to: Contents): Promis
   });
 }
 
-/** The names of the API groups, and of Gatehouse's resources, as the API server serves them. */
 async function readGroups({ site, servers }: Plane): Promise<string> {
   const bodies = await Promise.all(
     ['/apis', '/apis/gatehouse.dev/v1alpha1'].map(async (path) => {

@@ -1,7 +1,4 @@
-/**
- * Vitest's global setup: the pool of control planes. The first build of the servers takes minutes, longer than the
- * timeout of a file.
- */
+/** Vitest's global setup: the pool of control planes. The first build of the servers takes minutes. */
 import { delimiter } from 'node:path';
 
 import { connectCluster, installGatehouse } from './cluster.ts';

@@ -8,65 +8,51 @@ import { get } from './control-plane-http.ts';
 import { writeKubeconfig, writeTokens, type PerUser } from './control-plane-users.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
-/** JSON, so that one process can start the servers and another can use them. */
+/** JSON: one process starts the servers, and another one uses them. */
 export interface Site {
   readonly folder: string;
   readonly tokens: PerUser;
-  readonly ports: {
-    readonly etcd: number;
-    readonly etcdPeer: number;
-    readonly apiServer: number;
-    readonly controllerManager: number;
-  };
+  readonly ports: Readonly<Record<'etcd' | 'etcdPeer' | 'apiServer' | 'controllerManager', number>>;
 }
 
-/** Creates a folder with all files that the servers read when they start. */
 async function createSite(): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
   mkdirSync(join(folder, 'certificates'));
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
-  const [etcd, etcdPeer, apiServer, controllerManager] = await Promise.all([
-    freePort(),
-    freePort(),
-    freePort(),
-    freePort(),
-  ]);
-  return { folder, tokens: writeTokens(folder), ports: { etcd, etcdPeer, apiServer, controllerManager } };
+  const ports = {
+    ...{ etcd: await freePort(), etcdPeer: await freePort() },
+    ...{ apiServer: await freePort(), controllerManager: await freePort() },
+  };
+  return { folder, tokens: writeTokens(folder), ports };
 }
 
 export const serviceAccountKeyOf = (folder: string): string => join(folder, 'service-account.key');
 
-/** PEM that verifies the API server, once it has started. */
 export const caOf = ({ folder }: Pick<Site, 'folder'>): string =>
   readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
 
-const AUDIT_POLICY = {
+export const AUDIT_POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
   omitStages: ['RequestReceived', 'ResponseStarted'],
   rules: [{ level: 'Metadata' }],
 };
 
-/** The running servers of one control plane. */
 export interface Plane {
   readonly site: Site;
   readonly servers: Servers;
 }
 
 export interface PlaneFlags {
-  /** Values of kube-apiserver's `--enable-admission-plugins`. */
   readonly admissionPlugins?: readonly string[];
-  /** Additional arguments of kube-apiserver. */
   readonly apiServerFlags?: readonly string[];
-  /** Controllers that the test plays itself, as in kube-controller-manager's `--controllers`. */
+  /** Controllers that the test replaces: see kube-controller-manager's `--controllers`. */
   readonly withoutControllers?: readonly string[];
-  /** The only controllers that run. Default: all. */
   readonly onlyControllers?: readonly string[];
 }
 
-/** Resolves when all servers are ready. */
 export async function launchPlane(assets: string, flags: PlaneFlags = {}): Promise<Plane> {
   const site = await createSite();
   const servers = serversOf(site, assets, flags);
@@ -92,7 +78,7 @@ export async function stopPlane({ site, servers }: Plane): Promise<void> {
 /** With the default of 100, garbage collection takes a sixth of the CPU time of a suite. */
 const GOGC = '400';
 
-/** A server of the control plane. Its arguments stay the same across restarts. */
+/** A server of the control plane, with the same arguments after each restart. */
 export interface Launchable {
   readonly launch: () => void;
   readonly whenReady: () => Promise<void>;
@@ -128,27 +114,16 @@ export interface Servers {
   readonly controllerManager: Launchable;
 }
 
-/** @param assets the folder of the programs */
-function serversOf(
-  site: Site,
-  assets: string,
-  {
-    admissionPlugins = [],
-    apiServerFlags = [],
-    withoutControllers = [],
-    onlyControllers = ['*'],
-  }: PlaneFlags,
-): Servers {
+function serversOf(site: Site, assets: string, flags: PlaneFlags): Servers {
+  const { admissionPlugins = [], apiServerFlags = [] } = flags;
+  const { withoutControllers = [], onlyControllers = ['*'] } = flags;
   const etcd = etcdOf(site, assets);
   const plugins =
     admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
   const apiServer = apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]);
   const controllers = [...onlyControllers, ...withoutControllers.map((name) => `-${name}`)];
-  return {
-    etcd,
-    apiServer,
-    controllerManager: controllerManagerOf(site, assets, apiServer.server, controllers),
-  };
+  const controllerManager = controllerManagerOf(site, assets, apiServer.server, controllers);
+  return { etcd, apiServer, controllerManager };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
@@ -202,14 +177,12 @@ function apiServerOf(
       '--audit-log-maxsize=100000', // MiB; a test file reads from where it began, so nothing may rotate
     ],
     join(folder, 'kube-apiserver.log'),
-    async () => {
-      return (await get(`${server}/readyz`, caOf({ folder }))).status === 200;
-    },
+    async () => (await get(`${server}/readyz`, caOf({ folder }))).status === 200,
   );
   return { ...apiServer, server };
 }
 
-/** Each controller has an account of its own, as in a cluster. */
+/** Each controller has a separate account. */
 function controllerManagerOf(
   { folder, tokens, ports }: Site,
   assets: string,
@@ -250,11 +223,11 @@ function controllerManagerOf(
   };
 }
 
-/** @throws Error with the last log lines if the program ends, or does not become ready within a minute */
-async function ready(
+/** @throws Error with the last log lines if the program ends, or is not ready within a minute */
+export async function ready(
   name: string,
   program: Pick<Program, 'logFile' | 'isRunning'>,
-  probe: () => Promise<boolean>,
+  probe: () => Promise<boolean> | boolean,
 ): Promise<void> {
   try {
     await eventually(`${name} is ready`, async () => {

@@ -30,7 +30,6 @@ export type User = keyof typeof USERS;
 
 const ALL: readonly User[] = ['admin', 'gatehouse', 'webhook', 'controllers', 'alice', 'controllerManager'];
 
-/** Whether a process of Gatehouse has made a request. */
 export const isGatehouse = (username: string): boolean =>
   [USERS.gatehouse, USERS.webhook, USERS.controllers].some(({ name }) => name === username);
 

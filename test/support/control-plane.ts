@@ -21,16 +21,11 @@ export { GATEHOUSE_GROUP, USERS, type User } from './control-plane-users.ts';
 
 export interface ControlPlane {
   readonly server: string;
-  /** PEM that verifies the API server. */
   readonly ca: string;
-  /** Folder for logs and kubeconfigs of this test file. */
   readonly folder: string;
-  /** Initial content of the cluster. */
   readonly contents: Contents;
-  /** `1.30`, `1.37` and so on. */
   readonly version: KubeVersion;
   readonly token: (user: User) => string;
-  /** The path of a kubeconfig for this user. */
   readonly kubeconfig: (user: User) => string;
   /** Every finished request of this test file so far, oldest first. */
   readonly auditLog: () => readonly AuditEvent[];
@@ -39,19 +34,15 @@ export interface ControlPlane {
   readonly stop: () => Promise<void>;
 }
 
-/** Stops and restarts the servers as the same members on the same ports. */
 export interface ControlPlaneProcesses {
   readonly stop: () => Promise<void>;
   readonly stopApiServer: () => Promise<void>;
-  /** Stops etcd; the API server keeps running without its store. */
-  readonly stopEtcd: () => Promise<void>;
   /** Starts every stopped server. Resolves when the API server is ready. */
   readonly start: () => Promise<void>;
   /** Like `start`, without waiting: the API server serves requests before its startup hooks have finished. */
   readonly launch: () => void;
   /** Starts only etcd, while the API server is stopped. Returns its client URL. */
   readonly startEtcd: () => Promise<string>;
-  /** Data folder of etcd: a test can copy it and restore it while etcd is stopped. */
   readonly dataFolder: string;
 }
 
@@ -76,7 +67,6 @@ export interface AuditEvent {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** The sandbox has neither plugins nor flags. */
 export interface ControlPlaneOptions extends PlaneFlags {
   /** Whether the file stops or restarts the servers. Otherwise it may share them with other test files. */
   readonly own?: boolean;
@@ -87,14 +77,12 @@ export interface ControlPlaneOptions extends PlaneFlags {
 /** Selects the API server that tests use: a vitest project sets the variable. Default: a real one. */
 export const testsSandbox = () => process.env.GATEHOUSE_TEST_API === 'sandbox';
 
-/** A control plane for a test file: the sandbox, or etcd and kube-apiserver. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   if (!testsSandbox()) return await startRealControlPlane(options);
   const { startSandboxPlane } = await import('./sandbox-plane.ts');
   return await startSandboxPlane();
 }
 
-/** A running control plane; either the pool or this file started it. */
 interface Running {
   readonly site: Site;
   readonly server: string;
@@ -105,11 +93,8 @@ interface Running {
   readonly release: () => Promise<void>;
 }
 
-async function startRealControlPlane({
-  own = false,
-  contents = 'empty',
-  ...flags
-}: ControlPlaneOptions): Promise<ControlPlane> {
+async function startRealControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const { own = false, contents = 'empty', ...flags } = options;
   const assets = await controlPlanePrograms();
   const isPlain = Object.keys(flags).length === 0;
   const shared = isPlain && !own ? await borrow(contents) : undefined;
@@ -120,34 +105,20 @@ async function startRealControlPlane({
   });
 }
 
-/** The information that clients need about running servers. */
-async function describePlane({
-  site,
-  server,
-  folder,
-  contents,
-  auditedBefore,
-  processes,
-  release,
-}: Running): Promise<ControlPlane> {
+async function describePlane(running: Running): Promise<ControlPlane> {
+  const { site, server, folder, contents, auditedBefore, processes, release } = running;
   const ca = caOf(site);
   const { tokens } = site;
   const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
   return {
-    server,
-    ca,
-    folder,
-    contents,
+    ...{ server, ca, folder, contents, processes, stop: release },
     version: await readVersion(server, ca, tokens.admin),
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],
     auditLog: () => readAuditLog(join(site.folder, 'audit.log'), auditedBefore),
-    processes,
-    stop: release,
   };
 }
 
-/** For clients of a plane that the caller stops. */
 export async function controlPlaneOn(plane: Plane): Promise<ControlPlane> {
   return await describePlane({ ...runningOn(plane), release: () => Promise.resolve() });
 }
@@ -185,7 +156,6 @@ function processesOf(
       await etcd.stop();
     },
     stopApiServer: apiServer.stop,
-    stopEtcd: etcd.stop,
     start: async () => {
       for (const one of all) {
         if (one.isRunning()) continue;
@@ -205,17 +175,10 @@ function processesOf(
   };
 }
 
-function readAuditLog(path: string, from: number): readonly AuditEvent[] {
-  return readFileSync(path)
+/** The API server may still be writing the last line. */
+export const readAuditLog = (path: string, from = 0): readonly AuditEvent[] =>
+  readFileSync(path)
     .subarray(from)
     .toString()
     .split('\n')
-    .filter((line) => line !== '')
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line) as AuditEvent];
-      } catch {
-        return []; // the API server may still be writing the last line
-      }
-    });
-}
+    .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as AuditEvent] : []));

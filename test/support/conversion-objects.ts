@@ -7,15 +7,11 @@ import type { Resource } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
 import { established, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { resourceOf } from './definitions.ts';
 import { isTrue, type Conditioned } from './objects.ts';
 
-export const databases = (version: string): Resource => ({
-  group: 'infra.example.com',
-  version,
-  resource: 'databases',
-  kind: 'Database',
-  namespaced: true,
-});
+export const databases = (version: string): Resource =>
+  resourceOf('infra.example.com', 'databases', 'Database', true, version);
 
 export interface CustomObject extends KubeObject {
   readonly spec?: Record<string, unknown>;
@@ -34,16 +30,12 @@ interface Crd extends KubeObject {
   readonly status?: { readonly storedVersions?: readonly string[] };
 }
 
-/**
- * Applies the conversion example, with Gatehouse on `port`. Resolves when the policy is in force and the CRD is
- * established.
- */
+/** Applies the conversion example, with Gatehouse on `port`. Resolves when the policy is in force. */
 export async function convertExamples(cluster: Cluster, port: number): Promise<void> {
   await cluster.apply(await defineExamples(cluster, port));
   await seeConverting(cluster, 'databases');
 }
 
-/** Applies the CRD of the conversion example, with Gatehouse on `port`. Returns the policy. */
 export async function defineExamples(cluster: Cluster, port: number): Promise<KubeObject> {
   const manifests = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion'));
   const [definition] = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition') as Crd[]; // our own file
@@ -69,7 +61,6 @@ export const seeConverting = (cluster: Cluster, policy: string): Promise<Conditi
     (object) => isTrue('Ready')(object) && isTrue('Installed')(object),
   );
 
-/** Makes `version` the storage version. Resolves when the API server reports it. */
 export async function storeIn(cluster: Cluster, definition: string, version: string): Promise<void> {
   const live = await cluster.admin.get<Crd>(customResourceDefinitions, { name: definition });
   const versions = (live?.spec.versions ?? []).map((one) => ({ ...one, storage: one.name === version }));
@@ -82,7 +73,6 @@ export async function storeIn(cluster: Cluster, definition: string, version: str
   );
 }
 
-/** The error message of the API server. */
 export async function failureOf(attempt: () => Promise<unknown>): Promise<string> {
   try {
     await attempt();

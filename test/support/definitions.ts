@@ -2,10 +2,17 @@
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 
+export const resourceOf = (
+  group: string,
+  resource: string,
+  kind: string,
+  namespaced = true,
+  version = 'v1',
+): Resource => ({ group, version, resource, kind, namespaced });
+
 /** The schema of an object that keeps every field. */
 export const ANY = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-/** The schema of an object with these fields in its spec. */
 export const withSpec = (properties: object, others: object = {}) => ({
   type: 'object',
   properties: { spec: { type: 'object', properties }, ...others },
@@ -17,7 +24,7 @@ export const versionOf = (name: string, schema: object = ANY, more: object = {})
   ...more,
 });
 
-/** @param more fields of the spec; by default, the only version is that of the resource */
+/** @param more fields of the spec. Default: the resource's version */
 export const definitionOf = (
   { group, version, resource, kind, namespaced }: Resource,
   more: object = {},

@@ -1,6 +1,6 @@
 /**
- * Preloaded into a replica: connections to 198.18.0.0/16 (RFC 2544) go to 127.18.0.0/16. API servers refuse loopback
- * addresses in EndpointSlices, and so does Gatehouse.
+ * Preloaded into a replica: connections to 198.18.0.0/16 (RFC 2544) go to 127.18.0.0/16, because API servers
+ * refuse loopback addresses in EndpointSlices.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import net, { type NetConnectOpts } from 'node:net';

@@ -1,18 +1,15 @@
 /**
  * The pages that tests check, and the parts of them that tests run. The language of a code block selects the check:
  *
- * - `console`: commands after `$ `, run in order with the rules of scripts/tour-steps.ts. The test repeats a read-only
- *   command for some seconds until its output matches the page.
+ * - `console`: commands after `$ `, run in order with the rules of scripts/tour-steps.ts.
  * - `yaml`: whole manifests. The test applies them, and policies must become ready. With a file name in the first line
- *   (`# policies/servers.yaml`, optionally followed by a dash and text), the test only writes the file, for commands of
- *   the page.
+ *   (`# policies/servers.yaml – text`), the test only writes the file, for commands of the page.
  * - `yaml fragment`: a part of a manifest or an output. It must parse; fields of Gatehouse's kinds must exist.
  * - `ts`: compiled with the other `ts` blocks of the page, as the file in its first line (`// handlers/servers.ts`).
  * - `json`: must parse.
  * - `sh`, `bash`: only with the note `not run`.
  *
- * Notes are HTML comments, which readers do not see:
- *
+ * Notes are HTML comments:
  * - `<!-- not run: why -->` before a block: the test only parses the block.
  * - `<!-- before: commands -->`: the test runs them at this place of the page; they must succeed.
  * - `<!-- sandbox: npm start -- flags -->`: starts the sandbox of the page. Default: `npm start -- --no-tour`.
@@ -37,7 +34,6 @@ export type Action =
   | { readonly kind: 'step'; readonly line: number; readonly step: Step }
   | { readonly kind: 'write'; readonly line: number; readonly file: string; readonly text: string }
   | { readonly kind: 'apply'; readonly line: number; readonly text: string }
-  /** A violation of the rules above. */
   | { readonly kind: 'complain'; readonly line: number; readonly complaint: string }
   | { readonly kind: 'skip'; readonly line: number; readonly block: Block; readonly reason: string };
 
@@ -89,6 +85,8 @@ const noted = ({ key, text, line }: Extract<Part, { readonly kind: 'note' }>): A
     ? { kind: 'prepare', line, command: text }
     : { kind: 'complain', line, complaint: `a note "${key}" means nothing: see test/support/doc-pages.ts` };
 
+const NOT_RUN = 'make it a console block with what it prints, or say why not: <!-- not run: … -->';
+
 function actionsOf(block: Block): readonly Action[] {
   const { language, marks, text, line } = block;
   switch (language) {
@@ -107,13 +105,7 @@ function actionsOf(block: Block): readonly Action[] {
     }
     case 'sh':
     case 'bash':
-      return [
-        {
-          kind: 'complain',
-          line,
-          complaint: 'make it a console block with what it prints, or say why not: <!-- not run: … -->',
-        },
-      ];
+      return [{ kind: 'complain', line, complaint: NOT_RUN }];
     default:
       return [];
   }

@@ -1,8 +1,6 @@
-/**
- * Resets a control plane to an earlier state, key by key in etcd. The API server learns of each change through its
- * watches, like any other change. No webhook is called, and no finalizer delays a deletion.
- */
+/** Resets a control plane in etcd, key by key. The API server learns of each change through its watches. */
 import { callEtcd } from './etcd.ts';
+import { eventually } from './processes.ts';
 
 interface Stored {
   readonly value: string;
@@ -10,7 +8,6 @@ interface Stored {
   revision: string;
 }
 
-/** Every object at one moment, by its key (base64). */
 export type EtcdSnapshot = ReadonlyMap<string, Stored>;
 
 /** Every key of the API server: `/registry/` up to, not including, `/registry0`. */
@@ -24,26 +21,40 @@ interface KeyValue {
   readonly value?: string;
 }
 
-/** @param url the client URL of etcd */
-export async function takeEtcdSnapshot(url: string): Promise<EtcdSnapshot> {
+async function takeEtcdSnapshot(url: string): Promise<EtcdSnapshot> {
   const snapshot = new Map<string, Stored>();
   for (const { key, value = '', mod_revision: revision } of await range(url))
     snapshot.set(key, { value, revision });
   return snapshot;
 }
 
-/**
- * One pass. Controllers inside the API server react to it, so the caller may need several passes.
- *
- * @param url the client URL of etcd
- * @returns the keys that differed
- */
+/** Waits until the servers have written everything: later writes would also come after each reset. */
+export async function takeIdleSnapshot(
+  url: string,
+  everyMs: number,
+  isComplete: (snapshot: EtcdSnapshot) => boolean | Promise<boolean> = () => true,
+): Promise<EtcdSnapshot> {
+  let before = '';
+  return await eventually(
+    'an idle control plane',
+    async () => {
+      const found = await takeEtcdSnapshot(url);
+      const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
+      if (now === before && (await isComplete(found))) return found;
+      before = now;
+      return undefined;
+    },
+    { everyMs },
+  );
+}
+
+/** One pass. The caller may need several, because the API server reacts. @returns the keys that differed */
 export async function restoreEtcdSnapshot(url: string, snapshot: EtcdSnapshot): Promise<readonly string[]> {
   const found = new Map((await range(url, true)).map(({ key, mod_revision: revision }) => [key, revision]));
   const added = [...found.keys()].filter((key) => !snapshot.has(key));
   const changed = [...snapshot].filter(([key, { revision }]) => found.get(key) !== revision);
 
-  // Custom resources go before their definitions: afterwards, the API server no longer watches them.
+  // Custom resources first: the API server stops watching them when their definitions are gone.
   const [definitions, objects] = split(added, isDefinition);
   for (const keys of [objects, definitions])
     await eachAlone(keys, (key) => callEtcd(url, 'kv/deleterange', { key }));
@@ -62,10 +73,7 @@ async function range(url: string, keysOnly = false): Promise<readonly KeyValue[]
   return kvs;
 }
 
-/**
- * Each write has a revision of its own, as those of the API server have. A client whose watch ends between two events of one
- * revision goes on behind the revision, and misses the second.
- */
+/** Each write gets its own revision: a watch that ends between two events of one revision misses the second. */
 async function eachAlone<T>(all: readonly T[], write: (one: T) => Promise<unknown>): Promise<void> {
   for (let from = 0; from < all.length; from += AT_A_TIME)
     await Promise.all(all.slice(from, from + AT_A_TIME).map(write));

@@ -1,12 +1,8 @@
-/**
- * Maintenance of etcd while the API server is stopped: snapshots, and a higher revision as after `etcdutl
- * --bump-revision`.
- */
+/** Maintenance of etcd while the API server is stopped. */
 import { cpSync, rmSync } from 'node:fs';
 
 import type { ControlPlaneProcesses } from './control-plane.ts';
 
-/** Copies the data folder of a stopped member: the copy is a snapshot. */
 export function takeSnapshot({ dataFolder }: ControlPlaneProcesses, to: string): void {
   cpSync(dataFolder, to, { recursive: true });
 }
@@ -19,10 +15,7 @@ export function restoreSnapshot({ dataFolder }: ControlPlaneProcesses, from: str
 const AT_A_TIME = 100;
 const KEY = Buffer.from('/gatehouse-test/bump').toString('base64');
 
-/**
- * Writes until the revision is `by` higher, then compacts everything before: a watch from an earlier revision fails.
- * @param url the client URL of etcd
- */
+/** Writes until the revision is `by` higher, then compacts: a watch from an earlier revision fails. */
 export async function bumpRevision(url: string, by: number): Promise<void> {
   for (let written = 0; written < by; written += AT_A_TIME)
     await Promise.all(
@@ -38,7 +31,6 @@ interface EtcdResponse {
   readonly header: { readonly revision: string };
 }
 
-/** Calls etcd's JSON gateway. */
 export async function callEtcd<Extra = unknown>(
   url: string,
   path: string,

@@ -2,13 +2,11 @@
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 import { isGatehouse } from './control-plane-users.ts';
 
-/** Gatehouse writes these all the time by design, and they hold no state. */
+/** Gatehouse writes these continuously by design. */
 const NOT_COUNTED = new Set(['leases', 'events', 'selfsubjectaccessreviews', 'selfsubjectreviews']);
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
-/**
- * Gatehouse's successful writes, without leases, Events and access reviews. `replica`: only the writes of this replica.
- */
+/** Gatehouse's successful writes, without leases, Events and access reviews. @param replica only its writes */
 export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string): readonly AuditEvent[] {
   return plane.auditLog().filter(({ user, verb, objectRef, responseStatus, userAgent }) => {
     const code = responseStatus?.code ?? 0;
@@ -29,7 +27,6 @@ export function target({ objectRef }: AuditEvent): string {
   return `${[resource, subresource].filter(Boolean).join('/')} ${[namespace, name].filter(Boolean).join('/')}`;
 }
 
-/** Number of writes for each object. */
 export function countByTarget(events: readonly AuditEvent[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const event of events) counts[target(event)] = (counts[target(event)] ?? 0) + 1;

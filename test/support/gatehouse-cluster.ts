@@ -11,7 +11,7 @@ import {
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
-import { startBalancer, type Balancer } from './balancer.ts';
+import { startBalancer } from './balancer.ts';
 import {
   ADMISSION_POLICIES,
   applyExamples,
@@ -38,20 +38,15 @@ import { eventually, freePort } from './processes.ts';
 import type { Endpoint } from './webhook-server.ts';
 
 interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings' | 'arrangement'> {
-  /** Prepares the cluster before the replica starts. */
   readonly prepare?: (cluster: Cluster) => Promise<unknown>;
 }
 
 /** Resolves when the replica `one` is ready. The Service of Gatehouse leads to the port of the replica. */
-export async function startGatehouse({
-  settings = {},
-  arrangement,
-  prepare = () => Promise.resolve(),
-  ...options
-}: GatehouseOptions = {}): Promise<{ readonly cluster: Cluster; readonly replica: Replica }> {
+export async function startGatehouse(given: GatehouseOptions = {}) {
+  const { settings = {}, arrangement, prepare, ...options } = given;
   const port = await freePort();
   const cluster = await startClusterFor(port, options);
-  await prepare(cluster);
+  await prepare?.(cluster);
   const replica = await startReplica(cluster.plane, { name: 'one', port, settings, arrangement });
   await replica.whenReady();
   await untilReviewed(cluster);
@@ -62,11 +57,7 @@ export async function startGatehouse({
 export async function startReplicas(
   names: readonly string[],
   { settings = {}, own = false }: Pick<GatehouseOptions, 'settings' | 'own'> = {},
-): Promise<{
-  readonly balancer: Balancer;
-  readonly cluster: Cluster;
-  readonly replicas: readonly Replica[];
-}> {
+) {
   const balancer = await startBalancer();
   const cluster = await startClusterFor(balancer.port, { own });
   const replicas = await Promise.all(
@@ -77,10 +68,7 @@ export async function startReplicas(
   return { balancer, cluster, replicas };
 }
 
-/**
- * Waits until the API server asks Gatehouse about AdmissionPolicies. It learns of a new webhook configuration through its own
- * watch. A policy that is written earlier counts as not reviewed.
- */
+/** Waits until the API server asks Gatehouse about AdmissionPolicies: an earlier one counts as not reviewed. */
 export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<void> {
   const target = { apiGroup: '', resource: 'namespaces' };
   const policy = admissionPolicy('reads-namespaces', {
@@ -93,10 +81,7 @@ export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<
   });
 }
 
-/**
- * Applies the examples, with the datacenter `fra1` and the namespace `shop`. Resolves when the API server calls the
- * webhook for Servers.
- */
+/** Applies the examples, with `fra1` and the namespace `shop`. Resolves when the API server calls the webhook. */
 export async function enforceExamples(cluster: Cluster): Promise<void> {
   await untilReviewed(cluster);
   await applyExamples(cluster);
@@ -117,9 +102,7 @@ export const seeInForce = (cluster: Cluster, policy: string): Promise<Conditione
     (object) => isTrue('Ready')(object) && isTrue('WebhooksInstalled')(object),
   );
 
-/**
- * Waits until the API server refuses `attempt` with a message that contains `why`. `attempt` must leave nothing behind.
- */
+/** Waits until the API server refuses `attempt`, which leaves nothing behind, with a message that contains `why`. */
 export const untilRefused = (what: string, why: string, attempt: () => Promise<unknown>): Promise<true> =>
   eventually(`${what} is refused`, () =>
     attempt().then(
@@ -131,7 +114,6 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
     ),
   );
 
-/** The warnings in the API server's response to a create request. */
 export async function warningsOf({ plane }: Cluster, path: string, object: KubeObject): Promise<string> {
   return await new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
@@ -155,30 +137,20 @@ export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
   throw new Error('it was not refused');
 }
 
-/** Waits until the API server enforces every policy that was written before. It takes them over once a second, in any case together. */
+/** Waits until the API server enforces every policy written so far: it takes all of them over once a second. */
 export async function untilPoliciesEnforced({
   admin,
   apply,
 }: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
   const name = `written-last-${randomUUID()}`; // the API server may still enforce the one of an earlier call
-  const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name } };
-  const resourceRules = [
-    { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
-  ];
+  const native = (kind: string, spec: object): KubeObject & { readonly spec: object } => ({
+    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name }, spec },
+  });
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] };
+  const validations = [{ expression: `object.metadata.name != '${name}'` }];
   await apply(
-    {
-      ...{ ...policy, kind: 'ValidatingAdmissionPolicy' },
-      ...{
-        spec: {
-          matchConstraints: { resourceRules },
-          validations: [{ expression: `object.metadata.name != '${name}'` }],
-        },
-      },
-    },
-    {
-      ...{ ...policy, kind: 'ValidatingAdmissionPolicyBinding' },
-      ...{ spec: { policyName: name, validationActions: ['Deny'] } },
-    },
+    native('ValidatingAdmissionPolicy', { matchConstraints: { resourceRules: [rule] }, validations }),
+    native('ValidatingAdmissionPolicyBinding', { policyName: name, validationActions: ['Deny'] }),
   );
   await untilRefused('what the last policy forbids', name, () =>
     admin.create(configMaps, { metadata: { name, namespace: 'default' } }, { dryRun: true }),
@@ -187,7 +159,6 @@ export async function untilPoliciesEnforced({
   await admin.delete(validatingAdmissionPolicyBindings, { name });
 }
 
-/** The webhook port of a replica, with the CA that has signed its certificate. */
 export async function endpointOf({ admin }: Cluster, { port }: Replica): Promise<Endpoint> {
   const serving = await eventually('our Secret', () => admin.get<SecretObject>(secrets, SERVING));
   return { port, ca: text(serving, 'ca.crt'), servername: `gatehouse.${SYSTEM_NAMESPACE}.svc` };

@@ -13,10 +13,8 @@ export interface Replica {
   readonly program: Program;
   readonly port: number;
   readonly operationsPort: number;
-  /** Of each process. */
-  readonly operationsPorts: readonly number[];
   readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
-  /** Of all processes; those of the one that may lead come first. */
+  /** Of all processes. The process that can lead comes first. */
   readonly metrics: () => Promise<string>;
   /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
   readonly whenReady: (timeoutMs?: number) => Promise<void>;
@@ -27,30 +25,19 @@ export type Arrangement = 'split' | 'single';
 
 export interface ReplicaOptions {
   readonly name: string;
-  /**
-   * Default: `single`, because one process starts faster. `both`: `single` in the sandbox and `split` with a real API server, or
-   * GATEHOUSE_ARRANGEMENT.
-   */
+  /** Default: `single`, which starts faster. `both`: `single` in the sandbox, otherwise `split`. */
   readonly arrangement?: Arrangement | 'both' | undefined;
   /** Starts only this process of the arrangement `split`. */
   readonly only?: keyof typeof PROCESSES;
-  /** Webhook port. Default: any free port. */
   readonly port?: number;
-  /**
-   * Port in the webhook configurations. Default: the replica's own port. Tests with a balancer set the port of the
-   * balancer.
-   */
+  /** Port in the webhook configurations, for example of a balancer. Default: the replica's port. */
   readonly servicePort?: number;
   readonly settings?: Partial<Record<SettingName, string>>;
-  /** Default: {@link MAIN}. */
   readonly main?: string;
-  /** Arguments of Node. */
   readonly nodeArgs?: readonly string[];
-  /** In addition to the environment of the tests. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The user of each process. */
 const PROCESSES = { webhook: 'webhook', controllers: 'controllers', serve: 'gatehouse' } as const;
 
 type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
@@ -58,7 +45,6 @@ type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
 /** By the folder of their plane. */
 const started = new Map<string, Replica[]>();
 
-/** Stops every replica that was started for this plane. */
 export async function stopReplicas({ folder }: Pick<Plane, 'folder'>): Promise<void> {
   await Promise.all((started.get(folder) ?? []).map(({ program }) => program.stop(15_000)));
 }
@@ -80,7 +66,6 @@ export async function startReplica(plane: Plane, options: ReplicaOptions): Promi
 export const isLeading = async (replica: Replica): Promise<boolean> =>
   /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
 
-/** How a suite runs now. */
 export function arrangementOf(arrangement: ReplicaOptions['arrangement'] = 'single'): Arrangement {
   if (arrangement !== 'both') return arrangement;
   const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? (testsSandbox() ? 'single' : 'split');
@@ -135,7 +120,6 @@ function combine(name: string, port: number, processes: readonly Process[]): Rep
     program,
     port,
     operationsPort: processes[0]?.operationsPort ?? 0,
-    operationsPorts: processes.map((one) => one.operationsPort),
     readyz: () => get('/readyz?verbose'),
     metrics: async () => (await get('/metrics')).text,
     whenReady: async (timeoutMs = 60_000) => {

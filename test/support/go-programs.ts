@@ -10,11 +10,7 @@ type Programs = 'newest' | 'oldest' | 'node' | 'velero' | 'tools' | 'cel-newest'
 
 const folders = new Map<string, Promise<string>>();
 
-/**
- * The folder of programs. Without Go's cache, the first call builds for minutes, and shows its progress.
- *
- * @throws Error with the script's advice if the programs cannot be built
- */
+/** The folder of programs. Without Go's cache, the first call builds for minutes. @throws Error with advice */
 export function programFolder(name: Programs): Promise<string> {
   const folder = folders.get(name) ?? build(name);
   folders.set(name, folder);
@@ -37,7 +33,6 @@ function releaseUnderTest(): 'newest' | 'oldest' {
   return release;
 }
 
-/** The folder with etcd, kube-apiserver and kube-controller-manager of the Kubernetes release under test. */
 export const controlPlanePrograms = async (): Promise<string> => await programFolder(releaseUnderTest());
 
 /** The version of the newest Kubernetes, as its API server says it: the recordings in test/data are of this one. */
@@ -70,11 +65,7 @@ async function outputOf(
   return { printed, complaints, code };
 }
 
-/**
- * Runs one of the `tools` with this standard input. Returns what it prints.
- *
- * @throws Error with all that the program has printed, if it fails
- */
+/** Runs one of the `tools`. @returns what it prints. @throws Error with all that it has printed, if it fails */
 export async function runTool(name: string, args: readonly string[], input = ''): Promise<string> {
   const program = join(await programFolder('tools'), name);
   const { code, printed, complaints } = await outputOf(program, args, { input });

@@ -1,14 +1,8 @@
-/**
- * The permissions that deploy/ grants to Gatehouse, one at a time, and the permissions that it used according to the
- * audit log.
- */
+/** The permissions that deploy/ grants to Gatehouse, and those that it used according to the audit log. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { AuditEvent } from './control-plane.ts';
 
-/**
- * `update gatehouse.dev/restorewindows/status`; a rule with resourceNames adds one: ` named gatehouse-serving`; a Role adds
- * its namespace: ` in gatehouse-system`.
- */
+/** `update gatehouse.dev/restorewindows/status`, then ` named gatehouse-serving`, then ` in gatehouse-system`. */
 export type Permission = string;
 
 export interface Rule {
@@ -18,7 +12,6 @@ export interface Rule {
   readonly verbs?: readonly string[];
 }
 
-/** A ClusterRole, or a Role with its namespace. */
 export interface GrantingRole extends KubeObject {
   readonly rules?: readonly Rule[];
 }
@@ -28,7 +21,6 @@ interface Binding extends KubeObject {
   readonly subjects?: readonly { readonly name: string }[];
 }
 
-/** Documentation of one permission. */
 export interface Purpose {
   readonly permission: Permission;
   readonly request: ExpectedRequest;
@@ -78,10 +70,7 @@ export const aggregated = (manifests: readonly KubeObject[]): readonly GrantingR
 export const permissionsOf = ({ rules = [], metadata }: GrantingRole): readonly Permission[] =>
   rules.flatMap((rule) => expand(rule, metadata?.namespace));
 
-/**
- * The rows of the table in docs/reference/permissions.md that gives the purpose of each permission of an account, such as `update
- * leases.coordination.k8s.io`.
- */
+/** The rows of the table in docs/reference/permissions.md that gives the purpose of each permission. */
 export function purposesIn(page: string, account: string): readonly Purpose[] {
   const section = page.split(/^#+ /m).find((one) => one.startsWith(`The account \`${account}\`\n`)) ?? '';
   const granted =
@@ -125,7 +114,7 @@ export function wasMade(
 const queryOf = ({ requestURI }: AuditEvent): URLSearchParams =>
   new URLSearchParams(requestURI.replace(/^[^?]*\??/, ''));
 
-/** The name that the authorizer sees: also that of a list or watch of one object. */
+/** The name that the authorizer sees, even for a list or watch of one object. */
 const nameOf = (event: AuditEvent): string | undefined =>
   event.objectRef?.name ?? /^metadata\.name=([^,]+)$/.exec(queryOf(event).get('fieldSelector') ?? '')?.[1];
 
@@ -141,10 +130,7 @@ const expand = (
     ),
   );
 
-/**
- * Permissions that a user's authorized requests needed. Each request counts for a ClusterRole and for its namespace, if it
- * has one; with and without the name of its object.
- */
+/** Permissions that a user's authorized requests needed: with and without namespace and name. */
 export function permissionsUsed(events: readonly AuditEvent[], username: string): ReadonlySet<Permission> {
   const used = new Set<Permission>();
   for (const event of events) {

@@ -12,7 +12,6 @@ export function writeHandlers(modules: Readonly<Record<string, string>>): string
   );
 }
 
-/** Writes a folder of files; the keys are relative paths. */
 export function writeModules(modules: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
   for (const [file, source] of Object.entries(modules)) {

@@ -12,18 +12,14 @@ const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehous
 const NAMESPACE = 'gatehouse-system';
 
 export interface ChartOptions {
-  /** Default: gatehouse-system. */
   readonly namespace?: string;
-  /** Values, as in a values file. */
   readonly values?: object;
   /** Values files, applied before `values`. */
   readonly files?: readonly string[];
 }
 
 export interface RenderOptions extends ChartOptions {
-  /** A version such as 1.20.2. */
   readonly kubeVersion?: string;
-  /** API versions of the cluster, such as gatehouse.dev/v1alpha1/RestoreDetector. */
   readonly apiVersions?: readonly string[];
 }
 
@@ -40,10 +36,7 @@ export async function renderChart(options: RenderOptions = {}): Promise<readonly
     .filter((object) => object !== null);
 }
 
-/**
- * The notes that Helm prints after an installation.
- * @param kubeconfig of the cluster that Helm asks what it serves; undefined: it serves the built-in kinds
- */
+/** The notes that Helm prints. @param kubeconfig of the cluster that Helm asks; undefined: it serves built-in kinds */
 export async function chartNotes(options: ChartOptions = {}, kubeconfig?: string): Promise<string> {
   const flags =
     kubeconfig === undefined
@@ -53,12 +46,7 @@ export async function chartNotes(options: ChartOptions = {}, kubeconfig?: string
   return printed.slice(printed.lastIndexOf('\nNOTES:\n'));
 }
 
-/**
- * Installs, upgrades, rolls back or removes the release `gatehouse` in a cluster: `change` has Helm's words after `helm`, without the
- * release and the chart.
- *
- * @throws Error with Helm's message, for example about conflicts
- */
+/** Changes the release `gatehouse`: `change` has Helm's words. @throws Error with Helm's message */
 export async function changeRelease(
   change: readonly string[],
   kubeconfig: string,
@@ -70,7 +58,6 @@ export async function changeRelease(
   return await (takesChart ? helm(words, options) : runTool('helm', [...words, '--namespace', NAMESPACE]));
 }
 
-/** @throws Error with Helm's findings */
 export async function lintChart(options: ChartOptions = {}): Promise<void> {
   await helm(['lint', '--strict', CHART], options);
 }

@@ -10,10 +10,12 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { createNamespace, type Cluster } from './cluster.ts';
+import { versionOf } from './definitions.ts';
 import { startGatehouse } from './gatehouse-cluster.ts';
-import type { Replica, ReplicaOptions } from './gatehouse.ts';
+import type { ReplicaOptions } from './gatehouse.ts';
 import type { EventObject } from './objects.ts';
+import { BUNDLE } from './own-objects.ts';
 import { eventually } from './processes.ts';
 
 /** An untyped JSON tree: tests read fields of five different kinds. */
@@ -47,21 +49,10 @@ export const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
 const service = { namespace: SHOP, name: 'hook', path: '/hook', port: 443 };
 
 export const entry = (name: string, clientConfig: ClientConfig = { service }): WebhookEntry => {
+  const rule = { apiGroups: ['none.example.com'], apiVersions: ['v1'], operations: ['CREATE'] };
   const whole = {
-    name,
-    clientConfig,
-    rules: [
-      {
-        apiGroups: ['none.example.com'],
-        apiVersions: ['v1'],
-        operations: ['CREATE'],
-        resources: ['things'],
-        scope: '*',
-      },
-    ],
-    failurePolicy: 'Ignore',
-    sideEffects: 'None',
-    admissionReviewVersions: ['v1'],
+    ...{ name, clientConfig, rules: [{ ...rule, resources: ['things'], scope: '*' }] },
+    ...{ failurePolicy: 'Ignore', sideEffects: 'None', admissionReviewVersions: ['v1'] },
   };
   return whole;
 };
@@ -73,7 +64,6 @@ export interface Kind {
   readonly ref: (name: string) => NamedRef;
   /** The PEM values that the injector keeps up to date. */
   readonly bundles: (object: Carrier) => readonly (string | undefined)[];
-  /** A copy of the object with this PEM in every slot. */
   readonly withBundle: (object: Carrier, pem: string) => Carrier;
 }
 
@@ -109,14 +99,8 @@ export const crdOf = (
   annotations: Readonly<Record<string, string>> = ASKS,
   group = 'example.com',
 ): Carrier => {
-  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
-  const spec = {
-    group,
-    scope: 'Namespaced',
-    names: { plural: name, singular: name, kind: name, listKind: `${name}list` },
-    conversion: how,
-    versions: [{ name: 'v1', served: true, storage: true, schema }],
-  };
+  const names = { plural: name, singular: name, kind: name, listKind: `${name}list` };
+  const spec = { group, scope: 'Namespaced', names, conversion: how, versions: [versionOf('v1')] };
   return { metadata: { name: `${name}.${group}`, annotations }, spec };
 };
 
@@ -147,13 +131,9 @@ export const KINDS: Readonly<Record<KindName, Kind>> = {
     resource: apiServices,
     ref: (name) => ({ name: `v1.${name}.example.com` }),
     make: (name, annotations = ASKS) => {
-      const reached = { namespace: SHOP, name: 'hook', port: 443 };
       const spec = {
-        group: `${name}.example.com`,
-        version: 'v1',
-        service: reached,
-        groupPriorityMinimum: 100,
-        versionPriority: 10,
+        ...{ group: `${name}.example.com`, version: 'v1', groupPriorityMinimum: 100, versionPriority: 10 },
+        service: { namespace: SHOP, name: 'hook', port: 443 },
       };
       return { metadata: { name: `v1.${name}.example.com`, annotations }, spec };
     },
@@ -173,22 +153,12 @@ export const KINDS: Readonly<Record<KindName, Kind>> = {
 };
 
 /** A cluster with a replica and the namespace of the objects. `bundle` is the PEM that all targets must hold. */
-export async function startInjecting(settings: ReplicaOptions['settings'] = {}): Promise<{
-  readonly cluster: Cluster;
-  readonly replica: Replica;
-  readonly bundle: string;
-}> {
+export async function startInjecting(settings: ReplicaOptions['settings'] = {}) {
   const started = await startGatehouse({ settings, prepare: (cluster) => createNamespace(cluster, SHOP) });
-  return { ...started, bundle: await publishedBundle(started.cluster) };
+  const { data = {} } = await started.cluster.see<Carrier>('the published bundle', configMaps, BUNDLE);
+  return { ...started, bundle: data['ca.crt'] ?? '' };
 }
 
-async function publishedBundle(cluster: Cluster): Promise<string> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
-  const { data = {} } = await cluster.see<Carrier>('the published bundle', configMaps, ref);
-  return data['ca.crt'] ?? '';
-}
-
-/** Waits until every slot of an object has this PEM. */
 export const seeBundle = (
   cluster: Cluster,
   kind: Kind,
@@ -247,12 +217,9 @@ export async function seeEvent(
   );
 }
 
-/** The fieldsV1 sets of one manager. */
 export function managedBy(object: KubeObject, manager: string): readonly unknown[] {
-  const { metadata } = object as {
-    readonly metadata?: { readonly managedFields?: readonly { manager: string; fieldsV1: unknown }[] };
+  const { managedFields = [] } = (object.metadata ?? {}) as {
+    readonly managedFields?: readonly { readonly manager: string; readonly fieldsV1: unknown }[];
   };
-  return (metadata?.managedFields ?? [])
-    .filter((one) => one.manager === manager)
-    .map(({ fieldsV1 }) => fieldsV1);
+  return managedFields.flatMap((one) => (one.manager === manager ? [one.fieldsV1] : []));
 }

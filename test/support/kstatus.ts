@@ -4,7 +4,6 @@ import { runTool } from './go-programs.ts';
 
 export type KStatus = 'Current' | 'Failed' | 'InProgress' | 'Terminating';
 
-/** The status of each object, in their order. */
 export async function kstatus(objects: readonly KubeObject[]): Promise<readonly KStatus[]> {
   const lines = objects.map((object) => JSON.stringify(object));
   const printed = await runTool('kstatus', [], lines.join('\n'));

@@ -9,7 +9,6 @@ import { stringifyJson } from '../../src/json/json.ts';
 import { asOlder } from '../../scripts/run-step.ts';
 import type { ControlPlane, User } from './control-plane.ts';
 
-/** Whether this machine has kubectl; logs a warning if it does not. */
 export const HAS_KUBECTL = ((): boolean => {
   try {
     execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
@@ -24,10 +23,8 @@ export const HAS_KUBECTL = ((): boolean => {
 export type Manifest = object | readonly object[];
 
 export interface Told {
-  /** The user whose kubeconfig kubectl uses; default: admin. */
   readonly user?: User;
   readonly namespace?: string;
-  /** Input for `-f -`. */
   readonly stdin?: Manifest;
   /** A shell script that replaces the user's editor; `$1` is the file. */
   readonly editor?: string;
@@ -39,22 +36,18 @@ export interface Kubectl {
   readonly says: (command: string, told?: Told) => Promise<string>;
   /** The complete output of a command that must fail. @throws Error if it succeeds */
   readonly refuses: (command: string, told?: Told) => Promise<string>;
-  /** Starts a command that runs until `stop`. */
   readonly watches: (command: string, told?: Told) => Watching;
-  /** Stops all running commands, and removes all files. */
   readonly stop: () => void;
 }
 
-/** A running `kubectl --watch`. */
 export interface Watching {
   /** The first `count` lines of its output, once they have arrived. @throws Error if they do not arrive */
   readonly lines: (count: number) => Promise<string>;
 }
 
-/** Timeout of a command, and of the expected lines of a watch, in milliseconds. */
 const PATIENCE_MS = 60_000;
 
-/** kubectl gets its own home folder, so that it reads no other configuration or discovery cache. */
+/** kubectl gets a separate home folder, without other configuration or a discovery cache. */
 export function createKubectl(plane: ControlPlane): Kubectl {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-kubectl-'));
   for (const folder of ['editors', 'tmp']) mkdirSync(join(home, folder));
@@ -83,14 +76,10 @@ export function createKubectl(plane: ControlPlane): Kubectl {
 
   const run = (command: string, told: Told = {}) => {
     const { stdin } = told;
-    return new Promise<Ended>((resolve) => {
-      const child = execFile(
-        'kubectl',
-        argumentsOf(command, told),
-        { env: environmentOf(told), timeout: PATIENCE_MS },
-        (error, stdout, stderr) => {
-          resolve({ failed: error !== null, said: asOlder(stdout + stderr) });
-        },
+    const options = { env: environmentOf(told), timeout: PATIENCE_MS };
+    return new Promise<{ readonly failed: boolean; readonly said: string }>((resolve) => {
+      const child = execFile('kubectl', argumentsOf(command, told), options, (error, stdout, stderr) =>
+        resolve({ failed: error !== null, said: asOlder(stdout + stderr) }),
       );
       child.stdin?.end(stdin === undefined ? '' : manifestText(stdin));
     });
@@ -141,11 +130,6 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: A
 const wordsOf = (command: string): readonly string[] =>
   (command.match(/(?:[^\s']|'[^']*')+/g) ?? []).map((word) => word.replaceAll("'", ''));
 
-interface Ended {
-  readonly failed: boolean;
-  readonly said: string;
-}
-
 const manifestText = (manifest: Manifest): string =>
   stringifyJson(
     Array.isArray(manifest) ? { apiVersion: 'v1', kind: 'List', items: manifest as unknown[] } : manifest,
@@ -155,7 +139,6 @@ const manifestText = (manifest: Manifest): string =>
 export const cells = (said: string): readonly (readonly string[])[] =>
   linesOf(said).map((line) => line.split(/ {2,}/));
 
-/** The lines of the output, without padding. */
 const linesOf = (said: string): readonly string[] =>
   said
     .split('\n')

@@ -6,12 +6,10 @@ import { startReplica, type Replica } from './gatehouse.ts';
 import { eventually, freePort, tail } from './processes.ts';
 
 interface LaptopOptions {
-  /** Name of the developer, for the note in the cluster. */
   readonly name: string;
   readonly handlers: string;
   /** Host in the URL for the API server. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default: any free port. */
   readonly port?: number;
 }
 
@@ -35,11 +33,9 @@ export const sendConfigMap = ({ admin }: Pick<Cluster, 'admin'>, handler: string
     { dryRun: true },
   );
 
-/** Waits until the API server refuses such a ConfigMap with a message that contains `why`. */
 export const untilHandlerSays = (cluster: Pick<Cluster, 'admin'>, handler: string, why: string) =>
   untilRefused(`a ConfigMap for ${handler}`, why, () => sendConfigMap(cluster, handler));
 
-/** Waits until the laptop refuses a ConfigMap with these words. Throws if the laptop has ended. */
 export const untilLaptopSays = (
   laptop: Replica,
   cluster: Pick<Cluster, 'admin'>,

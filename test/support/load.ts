@@ -10,7 +10,6 @@ export interface Load {
   readonly sent: () => number;
   /** Pauses new requests, and runs `work` when none is in flight. */
   readonly between: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Stops sending, and waits for requests in flight. */
   readonly stop: () => Promise<LoadResult>;
 }
 
@@ -22,10 +21,7 @@ export interface LoadResult {
 
 export interface LoadOptions {
   readonly perSecond: number;
-  /**
-   * Maximum number of requests in flight: the machine then determines the rate, and requests do not pile up behind a
-   * slow response. Default: no limit; each request is sent even if earlier ones are unanswered.
-   */
+  /** Maximum number of requests in flight: the machine then determines the rate. Default: no limit. */
   readonly lanes?: number;
   readonly request: (n: number) => Promise<unknown>;
 }
@@ -82,7 +78,7 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
   };
 }
 
-/** Dry runs of Servers, each sent once: a retry would hide the failures that a test looks for. @param lanes connections */
+/** Dry runs of Servers, each sent once: a retry would hide failures. @param lanes connections */
 export function createAdmitter({ plane }: Cluster, lanes: number) {
   const pool = new Pool(plane.server, { connections: lanes, connect: { ca: plane.ca } });
   return {

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 
 export const MAIN_OF_SOURCES = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** Environment variable with the path of the bundle; workers inherit it. */
 export const MAIN_VARIABLE = 'GATEHOUSE_MAIN';
 
 /** The module that starts Gatehouse: a bundle if the project of the suite makes one, otherwise the sources. */

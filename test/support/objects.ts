@@ -70,7 +70,6 @@ export const admissionPolicy = <Spec extends object>(name: string, spec: Spec): 
   spec,
 });
 
-/** A policy on Servers; `spec` extends it. */
 export const serversPolicy = (name: string, spec: object): Policy =>
   admissionPolicy(name, {
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
@@ -118,28 +117,17 @@ export function grant(
   ];
 }
 
-/** Lets Gatehouse read a kind that a policy references. */
-export function referencesRole(name: string, apiGroup: string, resources: readonly string[]): KubeObject {
-  return {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: `gatehouse-references-${name}`,
-      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-    },
-    rules: [{ apiGroups: [apiGroup], resources, verbs: ['get', 'list', 'watch'] }],
-  } as KubeObject;
-}
+const aggregatedRole =
+  (to: 'references' | 'actions', usual: readonly string[]) =>
+  (name: string, apiGroup: string, resources: readonly string[], verbs = usual): KubeObject =>
+    ({
+      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
+      metadata: { name: `gatehouse-${to}-${name}`, labels: { [`gatehouse.dev/aggregate-to-${to}`]: 'true' } },
+      rules: [{ apiGroups: [apiGroup], resources, verbs }],
+    }) as KubeObject;
 
-/** Lets the leader delete and change a kind after the deletion of a target. */
-export function actionsRole(name: string, apiGroup: string, resources: readonly string[]): KubeObject {
-  return {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: `gatehouse-actions-${name}`,
-      labels: { 'gatehouse.dev/aggregate-to-actions': 'true' },
-    },
-    rules: [{ apiGroups: [apiGroup], resources, verbs: ['delete', 'patch'] }],
-  } as KubeObject;
-}
+/** Lets Gatehouse read a kind that a policy references. */
+export const referencesRole = aggregatedRole('references', ['get', 'list', 'watch']);
+
+/** Lets the leader delete and change a kind after a target has been deleted. */
+export const actionsRole = aggregatedRole('actions', ['delete', 'patch']);

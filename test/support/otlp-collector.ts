@@ -1,10 +1,9 @@
-/**
- * A collector of traces: OTLP over HTTP. It decodes with its own tables, so that it reports the bytes on the wire.
- * @see https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto
- */
+/** A collector of traces (OTLP over HTTP) that decodes the bytes on the wire with its own tables. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { PbfReader } from 'pbf';
+
+import { listen } from './tls.ts';
 
 type AttributeValue = string | number | boolean;
 
@@ -17,15 +16,12 @@ export interface CollectedSpan {
   readonly kind: 'unspecified' | 'internal' | 'server' | 'client';
   readonly attributes: Readonly<Record<string, AttributeValue>>;
   readonly failed: boolean;
-  /** Attributes of the process that created the span. */
   readonly resource: Readonly<Record<string, AttributeValue>>;
 }
 
 export interface Collector {
-  /** Value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly endpoint: string;
   readonly spans: () => readonly CollectedSpan[];
-  /** Content types of all POST requests to the path of traces. */
   readonly contentTypes: () => ReadonlySet<string | undefined>;
   readonly close: () => Promise<void>;
 }
@@ -34,23 +30,18 @@ export async function startCollector(): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const contentTypes = new Set<string | undefined>();
   const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request
-      .on('data', (chunk: Buffer) => chunks.push(chunk))
-      .on('end', () => {
-        if (request.method !== 'POST' || request.url !== '/v1/traces') {
-          response.writeHead(404).end();
-          return;
-        }
-        contentTypes.add(request.headers['content-type']);
-        spans.push(...decodeSpans(Buffer.concat(chunks)));
-        response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
-      });
+    void buffer(request).then((bytes) => {
+      if (request.method !== 'POST' || request.url !== '/v1/traces') {
+        response.writeHead(404).end();
+        return;
+      }
+      contentTypes.add(request.headers['content-type']);
+      spans.push(...decodeSpans(bytes));
+      response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+    });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as AddressInfo; // it listens on TCP
   return {
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: `http://127.0.0.1:${await listen(server)}`,
     spans: () => spans,
     contentTypes: () => contentTypes,
     close: async () => {

@@ -1,6 +1,4 @@
-/**
- * A private lease: every client of this proxy that asks for the lease becomes leader, although another replica leads.
- */
+/** A private lease: every client of this proxy becomes leader, although another replica leads. */
 import type { OwnAnswer } from './api-proxy.ts';
 
 const LEASES = /^\/apis\/coordination\.k8s\.io\/v1\/namespaces\/[^/]+\/leases(\/|$)/;

@@ -4,7 +4,6 @@ import { clusterRoles } from '../../src/kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject, OwnerReference } from '../../src/json/kube-object.ts';
 import type { Cluster } from './cluster.ts';
 import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
@@ -22,31 +21,10 @@ export interface SweptWindow extends Conditioned {
   readonly status?: RestoreWindowStatus & NonNullable<Conditioned['status']>;
 }
 
-export interface OwnerScene {
-  readonly restorer: KubeClient;
-  /** May do everything, and is not a restorer. */
-  readonly alice: KubeClient;
-  readonly place: (name: string) => { readonly namespace: string; readonly name: string };
-  readonly find: (name: string) => Promise<Server | undefined>;
-  /** A reference to the current Datacenter of that name. */
-  readonly ownerNamed: (name: string, flags?: OwnerFlags) => Promise<OwnerReference>;
-  readonly create: (name: string, owners: readonly OwnerReference[], dryRun?: boolean) => Promise<Server>;
-  /** A backup of a Server that has an owner of that name; both objects are already deleted. */
-  readonly backUp: (name: string, owner: string, flags?: OwnerFlags) => Promise<Server>;
-  readonly open: (name: string, sweep?: RestoreWindow['spec']['sweep']) => Promise<void>;
-  /** Closes the window, and waits for the report of the last sweep. */
-  readonly close: (name: string) => Promise<SweptWindow>;
-  readonly untilGone: (name: string) => Promise<void>;
-}
+export type OwnerScene = Awaited<ReturnType<typeof createOwnerScene>>;
 
-/**
- * Resolves when Gatehouse records owners.
- * @param finalizers whether Gatehouse may set blockOwnerDeletion on API servers that check this permission
- */
-export async function createOwnerScene(
-  cluster: Cluster,
-  { finalizers }: { readonly finalizers: boolean } = { finalizers: true },
-): Promise<OwnerScene> {
+/** Resolves when Gatehouse records owners. @param finalizers whether Gatehouse may set blockOwnerDeletion */
+export async function createOwnerScene(cluster: Cluster, { finalizers } = { finalizers: true }) {
   const { admin } = cluster;
   await enforceExamples(cluster);
   await cluster.applyFolder('examples/owners');
@@ -54,13 +32,13 @@ export async function createOwnerScene(
   await cluster.apply(clusterAdmin('test-restorer', RESTORER.user), clusterAdmin('test-alice', 'alice'));
   await seeInForce(cluster, 'server-owners');
   const place = (name: string) => ({ namespace: 'shop', name });
-  const find: OwnerScene['find'] = (name) => admin.get<Server>(SERVERS, place(name));
-  const ownerNamed: OwnerScene['ownerNamed'] = async (name, flags = {}) => {
+  const find = (name: string) => admin.get<Server>(SERVERS, place(name));
+  const ownerNamed = async (name: string, flags: OwnerFlags = {}): Promise<OwnerReference> => {
     const owner = await admin.get(DATACENTERS, { name });
     const uid = owner?.metadata?.uid ?? '';
     return { apiVersion: 'infra.example.com/v1', kind: 'Datacenter', name, uid, ...flags };
   };
-  const create: OwnerScene['create'] = (name, ownerReferences, dryRun = false) =>
+  const create = (name: string, ownerReferences: readonly OwnerReference[], dryRun = false) =>
     admin.create(SERVERS, server('shop', name, 'fra1', { ownerReferences }), { dryRun });
   await eventually('owners are recorded', async () => {
     const probe = await create('probe', [await ownerNamed('fra1')], true);
@@ -69,19 +47,18 @@ export async function createOwnerScene(
 
   return {
     restorer: cluster.impersonate(RESTORER),
+    /** May do everything, and is not a restorer. */
     alice: await cluster.as('alice'),
-    place,
-    find,
-    ownerNamed,
-    create,
-    backUp: async (name, owner, flags) => {
+    ...{ place, find, ownerNamed, create },
+    /** A backup of a Server that has an owner of that name; both objects are already deleted. */
+    backUp: async (name: string, owner: string, flags?: OwnerFlags) => {
       await admin.create(DATACENTERS, datacenter(owner));
       const stored = await create(name, [await ownerNamed(owner, flags)]);
       await admin.delete(SERVERS, place(name));
       await admin.delete(DATACENTERS, { name: owner });
       return backupOf(stored);
     },
-    open: async (name, sweep = {}) => {
+    open: async (name: string, sweep: RestoreWindow['spec']['sweep'] = {}) => {
       const spec = {
         principals: [{ user: RESTORER.user }],
         expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
@@ -91,11 +68,12 @@ export async function createOwnerScene(
       await admin.create(RESTORE_WINDOWS, window);
       await seeWindow(cluster, name, 'Open');
     },
-    close: async (name) => {
+    /** Closes the window, and waits for the report of the last sweep. */
+    close: async (name: string) => {
       await admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
       return await seeWindow(cluster, name, 'Completed');
     },
-    untilGone: async (name) => {
+    untilGone: async (name: string) => {
       const isGone = async () => (await find(name)) === undefined;
       // The garbage collector looks for new kinds every 30 seconds.
       await eventually(`${name} is gone`, isGone);

@@ -18,7 +18,7 @@ export interface PlainAnswer {
   /** 0: no answer; the text says why. */
   readonly code: number;
   readonly text: string;
-  /** The text as JSON. If it is no JSON, an object with the text as its message. */
+  /** The text as JSON; otherwise an object with the text as its message. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -27,13 +27,7 @@ export type PlainClient = ReturnType<typeof createPlainClient>;
 /** Longer than the request timeout of the API server, in milliseconds. */
 const TIMEOUT_MS = 70_000;
 
-export function createPlainClient(
-  plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
-  connections: number,
-): {
-  readonly ask: (request: PlainRequest) => Promise<PlainAnswer>;
-  readonly stop: () => Promise<void>;
-} {
+export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>, connections: number) {
   const pool = new Pool(plane.server, {
     connections,
     allowH2: false,
@@ -43,7 +37,8 @@ export function createPlainClient(
     bodyTimeout: TIMEOUT_MS,
   });
   return {
-    ask: async ({ method, path, body, contentType = 'application/json', as }) => {
+    ask: async (asked: PlainRequest): Promise<PlainAnswer> => {
+      const { method, path, body, contentType = 'application/json', as } = asked;
       try {
         const response = await pool.request({
           method,

@@ -21,7 +21,6 @@ export interface LibraryPolicy {
   readonly checks: readonly NativeCheck[];
 }
 
-/** The policies in a folder, with who can enforce each check. */
 export function compileFolder(folder: string): readonly LibraryPolicy[] {
   const objects = readObjects([folder], { recursive: false, standardInput: () => '' });
   const kinds = createKinds(objects, createStorage());
@@ -32,7 +31,6 @@ export function compileFolder(folder: string): readonly LibraryPolicy[] {
   }));
 }
 
-/** One case of a suite. */
 export interface LibraryCase {
   readonly name: string;
   readonly object: KubeObject;
@@ -41,7 +39,6 @@ export interface LibraryCase {
   readonly expect: { readonly decision: 'allow' | 'deny' | 'unchecked'; readonly message?: string };
 }
 
-/** All cases of the suites. */
 export const libraryCases = (): readonly LibraryCase[] =>
   readdirSync(SUITES)
     .filter((name) => name.endsWith('.yaml'))

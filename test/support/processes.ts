@@ -6,15 +6,14 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The pipe closes whenever the test process dies, even by SIGKILL; then the shell kills the child too. `exec` keeps the
- * child's pid equal to the shell's, so a signal to it reaches the program and not a wrapper.
+ * The pipe closes when the test process dies, even by SIGKILL; then the shell kills the child. `exec` keeps the
+ * child's pid equal to the shell's, so a signal reaches the program.
  */
 const tether = (target: '$$' | '-- -$$') =>
   `(exec 3<&0; cat <&3 >/dev/null; kill -KILL ${target} 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null`;
 
 export interface Program {
   readonly pid: number;
-  /** File for stdout and stderr. */
   readonly logFile: string;
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   readonly isRunning: () => boolean;
@@ -76,9 +75,9 @@ function waitForExit(child: ChildProcess): Program['exited'] {
   });
 }
 
-/** Below the ports that Linux gives to outgoing connections (ip_local_port_range): none of them can take one of these. */
+/** Below ip_local_port_range, so Linux doesn't use these ports for outgoing connections. */
 const PORTS = { from: 18_000, to: 32_000 };
-/** The program that got a port may not have opened it yet. */
+/** The program that got a port possibly has not opened it yet. */
 const given = new Set<number>();
 
 /** A TCP port on 127.0.0.1 that was free a moment ago. */
@@ -106,7 +105,6 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** The last lines of a log, for an error message. */
 export function tail(logFile: string, lines = 20): string {
   return readFileSync(logFile, 'utf8').split('\n').slice(-lines).join('\n');
 }

@@ -17,9 +17,7 @@ import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce.ts
 
 export const DEPLOYMENTS = { group: 'apps', resource: 'deployments' };
 export const SCALE: QuiesceRule = {
-  apiGroup: 'apps',
-  resource: 'deployments',
-  matchLabels: { pause: 'yes' },
+  ...{ apiGroup: 'apps', resource: 'deployments', matchLabels: { pause: 'yes' } },
 };
 
 type Stored = KubeObject & { readonly spec?: JsonObject };
@@ -68,11 +66,9 @@ export function createQuiesceCluster(): QuiesceCluster {
     },
     patch: (ref, operations) => {
       const object = objects.get(keyOf(ref, ref))?.object;
+      const { uid, resourceVersion } = object?.metadata ?? {};
       const fits = operations.every(
-        (one) =>
-          one.op !== 'test' ||
-          one.value ===
-            (one.path.endsWith('uid') ? object?.metadata?.uid : object?.metadata?.resourceVersion),
+        (one) => one.op !== 'test' || one.value === (one.path.endsWith('uid') ? uid : resourceVersion),
       );
       if (object === undefined || !fits)
         return Promise.resolve({ kind: 'changed', message: 'it has changed' });
@@ -123,10 +119,8 @@ export function openWindow(
   cluster.windows.set(name, {
     metadata: { name, creationTimestamp: '2026-11-21T11:59:00Z' },
     spec: {
-      principals: [{ user: 'velero' }],
-      expiresAt: '2026-11-21T18:00:00Z',
-      quiesce: [...rules],
-      ...spec,
+      ...{ principals: [{ user: 'velero' }], expiresAt: '2026-11-21T18:00:00Z' },
+      ...{ quiesce: [...rules], ...spec },
     },
     status: { phase: 'Open', openedAt: '2026-11-21T12:00:00Z' },
   });

@@ -28,7 +28,6 @@ export interface RecordedUser {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What exists before the request: objects, and other requests. */
 export type Setup = readonly (Manifest | { readonly request: RecordedRequest })[];
 
 export const readRecorded = (file: string): readonly unknown[] =>
@@ -40,15 +39,12 @@ export const readRecorded = (file: string): readonly unknown[] =>
 export type Send = (request: RecordedRequest, user?: RecordedUser) => Promise<RawAnswer>;
 
 const TOKEN = 'admin';
-/** Who made the requests that name no user. */
+/** The user of requests without a user. */
 export const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 let tls: ReturnType<typeof createSandboxTls> | undefined;
 
-export async function startRecorded(): Promise<{
-  readonly send: Send;
-  readonly events: readonly AuditEvent[];
-}> {
+export async function startRecorded() {
   tls ??= createSandboxTls(new Date());
   const events: AuditEvent[] = [];
   const sandbox = await startSandbox({

@@ -2,29 +2,18 @@
 import type { JsonObject } from '../../src/json/json.ts';
 import type { RehearseFlags, RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
 import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearsal.ts';
+import { definitionOf, resourceOf } from './definitions.ts';
 
 export const GROUP = 'shop.example.com';
 
-export const definition = (
-  kind: string,
-  scope: 'Cluster' | 'Namespaced',
-  more: JsonObject = {},
-): JsonObject => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${kind.toLowerCase()}s.${GROUP}`, ...more },
-  spec: {
-    ...{ group: GROUP, scope, names: { kind, plural: `${kind.toLowerCase()}s` } },
-    versions: [
-      {
-        ...{ name: 'v1', served: true, storage: true },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-  // As a backup contains it.
-  status: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: ['v1'] },
-});
+export function definition(kind: string, scope: 'Cluster' | 'Namespaced', more: JsonObject = {}): JsonObject {
+  const plain = definitionOf(resourceOf(GROUP, `${kind.toLowerCase()}s`, kind, scope === 'Namespaced'));
+  return {
+    ...(plain as unknown as JsonObject), // our own object
+    metadata: { name: `${kind.toLowerCase()}s.${GROUP}`, ...more },
+    status: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: ['v1'] },
+  };
+}
 export const CRDS = [definition('Shop', 'Namespaced'), definition('Zone', 'Cluster')];
 
 export const object = (

@@ -1,17 +1,8 @@
-/**
- * Random backups: cycles, chains of one kind, references across namespaces, dangling
- * references, and objects that admission refuses also during a restore.
- */
+/** Random backups: cycles, chains, references across namespaces, dangling references, and refused objects. */
 import { application, REFUSED_SLUG, zone, type ApplicationSpec } from './restore-kinds.ts';
 import type { RestoreSpec } from './real-velero/runs.ts';
 import { asReturned } from './restore-scene.ts';
 import type { Seeded } from './seeded.ts';
-import type { BackupObject } from './velero-objects.ts';
-
-export interface Graph {
-  readonly backup: readonly BackupObject[];
-  readonly spec: RestoreSpec;
-}
 
 interface Ref {
   readonly namespace: string;
@@ -21,7 +12,7 @@ interface Ref {
 /** Share of the objects that the backup leaves out. */
 const LEFT_OUT = 0.15;
 
-export function randomGraph(name: string, seeded: Seeded): Graph {
+export function randomGraph(name: string, seeded: Seeded) {
   const namespaces = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-n${index}`);
   const zones = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-z${index}`);
   const refs: readonly Ref[] = Array.from({ length: 2 + seeded.below(9) }, (_, index) => ({
@@ -37,13 +28,11 @@ export function randomGraph(name: string, seeded: Seeded): Graph {
     : {};
   const included = seeded.chance(0.2) ? [seeded.pick(namespaces)] : undefined;
   const backup = seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT)));
-  return {
-    backup,
-    spec: {
-      ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),
-      ...(included === undefined ? {} : { includedNamespaces: included }),
-    },
+  const spec: RestoreSpec = {
+    ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),
+    ...(included && { includedNamespaces: included }),
   };
+  return { backup, spec };
 }
 
 function specOf(

@@ -1,27 +1,17 @@
 /** Kinds whose alphabetical order is wrong for a backup tool: `applications` reference `zones`, and one another. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { ANY, definitionOf, versionOf, withSpec } from './definitions.ts';
-import { admissionPolicy } from './objects.ts';
+import { ANY, definitionOf, resourceOf, versionOf, withSpec } from './definitions.ts';
+import { admissionPolicy, referencesRole } from './objects.ts';
 
 const GROUP = 'restore.example.com';
 
-const kind = (resource: string, name: string, namespaced: boolean): Resource => ({
-  group: GROUP,
-  version: 'v1',
-  resource,
-  kind: name,
-  namespaced,
-});
-
-export const APPLICATIONS = kind('applications', 'Application', true);
-export const ZONES = kind('zones', 'Zone', false);
+export const APPLICATIONS = resourceOf(GROUP, 'applications', 'Application');
+export const ZONES = resourceOf(GROUP, 'zones', 'Zone', false);
 
 export interface ApplicationSpec {
   readonly zone?: string;
-  /** Name of another Application in the same namespace. */
   readonly parent?: string;
-  /** An Application in any namespace. */
   readonly peer?: { readonly namespace: string; readonly name: string; readonly uid?: string };
   /** Immutable. */
   readonly slug?: string;
@@ -57,17 +47,6 @@ const definition = (kind: Resource, spec: object) =>
     versions: [versionOf('v1', withSpec(spec, { status: ANY }), { subresources: { status: {} } })],
   });
 
-const role: KubeObject & { readonly rules: readonly object[] } = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: {
-    name: 'gatehouse-references-restore',
-    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-  },
-  rules: [{ apiGroups: [GROUP], resources: ['applications', 'zones'], verbs: ['get', 'list', 'watch'] }],
-};
-
-/** The CRDs, and the ClusterRole that lets Gatehouse read their objects. */
 export const kindManifests: readonly KubeObject[] = [
   definition(ZONES, {}),
   definition(APPLICATIONS, {
@@ -76,13 +55,18 @@ export const kindManifests: readonly KubeObject[] = [
     peer: { type: 'object', properties: { namespace: text, name: text, uid: text } },
     slug: text,
   }),
-  role,
+  referencesRole('restore', GROUP, ['applications', 'zones']),
 ];
 
 /** `slugPolicy` refuses this value, also during a restore. */
 export const REFUSED_SLUG = 'refused';
+const UNRESERVED = `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLUG}'`;
 
 const target = (resource: string) => ({ apiGroup: GROUP, resource });
+const peer = {
+  ...{ name: 'peer', path: 'spec.peer.name', namespacePath: 'spec.peer.namespace' },
+  target: target('applications'),
+};
 
 export const applicationPolicy: KubeObject & {
   readonly spec: { readonly match: object; readonly validate: object };
@@ -93,19 +77,13 @@ export const applicationPolicy: KubeObject & {
     references: [
       { name: 'zone', path: 'spec.zone', target: target('zones') },
       { name: 'parent', path: 'spec.parent', target: target('applications') },
-      {
-        name: 'peer',
-        path: 'spec.peer.name',
-        namespacePath: 'spec.peer.namespace',
-        target: target('applications'),
-      },
+      peer,
     ],
   },
 });
 
 const governed = { match: applicationPolicy.spec.match };
 
-/** Records the owners of Applications. */
 export const ownersPolicy: KubeObject & {
   readonly metadata: { readonly name: string };
   readonly spec: object;
@@ -115,43 +93,17 @@ export const ownersPolicy: KubeObject & {
   spec: { ...governed, owners: { preserve: true } },
 };
 
-/** Corrects the uid of a peer. */
 export const uidsPolicy: typeof ownersPolicy = {
   ...applicationPolicy,
   metadata: { name: 'application-uids' },
-  spec: {
-    ...governed,
-    validate: {
-      references: [
-        {
-          ...{ name: 'peer', path: 'spec.peer.name', target: target('applications') },
-          ...{ namespacePath: 'spec.peer.namespace', uidPath: 'spec.peer.uid' },
-        },
-      ],
-    },
-  },
+  spec: { ...governed, validate: { references: [{ ...peer, uidPath: 'spec.peer.uid' }] } },
 };
 
-/** Lets Gatehouse write owners and uids. */
-export const relinkRole: typeof role = {
-  ...role,
-  metadata: { ...role.metadata, name: 'gatehouse-relink-restore' },
-  rules: [{ apiGroups: [GROUP], resources: ['applications'], verbs: ['patch'] }],
-};
+export const relinkRole = referencesRole('relink-restore', GROUP, ['applications'], ['patch']);
 
 /** Without it, a sweep finds everything that admission would refuse, so restorers pass while no replica answers. */
 export const slugPolicy: typeof applicationPolicy = {
   ...applicationPolicy,
   metadata: { name: 'slugs' },
-  spec: {
-    match: applicationPolicy.spec.match,
-    validate: {
-      rules: [
-        {
-          expression: `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLUG}'`,
-          message: 'this slug is reserved',
-        },
-      ],
-    },
-  },
+  spec: { ...governed, validate: { rules: [{ expression: UNRESERVED, message: 'this slug is reserved' }] } },
 };

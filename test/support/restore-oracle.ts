@@ -6,9 +6,7 @@ import { APPLICATIONS, ZONES, type Application } from './restore-kinds.ts';
 /** One violation as a line: `east/cart spec.zone TargetMissing zones/red`. */
 export type Line = string;
 
-/**
- * Dangling references of Applications in these namespaces, and references from a copied namespace to an original one.
- */
+/** Dangling references in these namespaces, and references from a copied namespace to an original one. */
 export async function brokenIn(
   client: KubeClient,
   among: ReadonlySet<string>,

@@ -62,6 +62,7 @@ const isDetector = (manifest: KubeObject): manifest is RestoreDetector => manife
 /** An object as a cluster returns it later: with every field that a restore must strip. */
 export function asReturned(object: KubeObject & { readonly status?: object }): BackupObject {
   const { namespace = '', name = '' } = object.metadata ?? {};
+  const time = '2026-11-01T08:00:00Z';
   const digest = createHash('sha256')
     .update(`${object.kind ?? ''} ${namespace}/${name}`)
     .digest('hex');
@@ -70,17 +71,11 @@ export function asReturned(object: KubeObject & { readonly status?: object }): B
     metadata: {
       ...object.metadata,
       uid: `${digest.slice(0, 8)}-${digest.slice(8, 12)}-4${digest.slice(12, 15)}-8${digest.slice(15, 18)}-${digest.slice(18, 30)}`,
-      resourceVersion: '4711',
-      generation: 3,
-      creationTimestamp: '2026-11-01T08:00:00Z',
+      ...{ resourceVersion: '4711', generation: 3, creationTimestamp: time },
       managedFields: [
         {
-          manager: 'kubectl',
-          operation: 'Apply',
-          apiVersion: object.apiVersion,
-          time: '2026-11-01T08:00:00Z',
-          fieldsType: 'FieldsV1',
-          fieldsV1: { 'f:spec': {} },
+          ...{ manager: 'kubectl', operation: 'Apply', apiVersion: object.apiVersion, time },
+          ...{ fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': {} } },
         },
       ],
     },
@@ -111,7 +106,6 @@ export async function windowNameOf(cluster: Cluster, restore: string, namespace 
   return `velero-${createHash('sha256').update(uid).digest('hex').slice(0, 12)}`;
 }
 
-/** The window of a Restore, once `accept` returns true for it. */
 export async function seeWindowOf(
   cluster: Cluster,
   restore: string,
@@ -123,7 +117,6 @@ export async function seeWindowOf(
   return await cluster.see<RestoreWindow>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
 }
 
-/** The report on a finished Restore. */
 export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreWindow> =>
   seeWindowOf(
     cluster,
@@ -146,10 +139,7 @@ export const untilDetectorIsProcessed = (cluster: Cluster): Promise<RestoreDetec
       status?.conditions?.find(({ type }) => type === 'Watching')?.observedGeneration === metadata.generation,
   );
 
-/**
- * Waits until the replicas know the detector. Users who install a detector must also wait. A real Velero leaves the
- * Restore alone, because it has not begun it.
- */
+/** Waits until the replicas know the detector. A real Velero leaves this Restore alone: it has not begun it. */
 export async function untilDetectorCounts(cluster: Cluster): Promise<void> {
   const ref = { namespace: 'velero', name: `warm-up-${Date.now()}` };
   const begun: KubeObject & { readonly spec: object; readonly status: object } = {

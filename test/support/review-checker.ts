@@ -1,7 +1,6 @@
 /**
- * Validates responses of webhooks by the API server's rules. It follows the documentation and sources of the API
- * server, not Gatehouse's: k8s.io/apiserver pkg/admission/plugin/webhook/request (VerifyAdmissionResponse), and
- * pkg/apiserver/conversion of k8s.io/apiextensions-apiserver.
+ * Validates responses by the API server's rules, from its documentation and sources: VerifyAdmissionResponse in
+ * k8s.io/apiserver, and pkg/apiserver/conversion of k8s.io/apiextensions-apiserver.
  */
 type Fields = Record<string, unknown>;
 
@@ -11,26 +10,20 @@ export interface PatchStep {
   readonly value?: unknown;
 }
 
-export interface Verdict {
-  readonly allowed: boolean;
-  readonly message: string | undefined;
-  readonly patch: readonly PatchStep[];
-}
-
 export type Webhook = 'mutate' | 'validate';
 
 /** The verdict of an AdmissionReview response. @throws Error that names the violated rule */
-export function judgeAdmission(webhook: Webhook, questionText: string, answerText: string): Verdict {
+export function judgeAdmission(webhook: Webhook, questionText: string, answerText: string) {
   const question = fieldsOf(JSON.parse(questionText), 'question');
   const request = fieldsOf(question.request, 'request');
   const answer = fieldsOf(JSON.parse(answerText), 'answer');
   onlyKeys(answer, ['apiVersion', 'kind', 'response']);
-  rule('apiVersion is that of the question', answer.apiVersion === question.apiVersion);
+  rule('apiVersion equals the question', answer.apiVersion === question.apiVersion);
   rule('kind is AdmissionReview', answer.kind === 'AdmissionReview');
 
   const response = fieldsOf(answer.response, 'response');
   onlyKeys(response, ['uid', 'allowed', 'status', 'patch', 'patchType', 'warnings', 'auditAnnotations']);
-  rule('uid is that of the request', response.uid === request.uid);
+  rule('uid equals the request', response.uid === request.uid);
   rule('allowed is a boolean', typeof response.allowed === 'boolean');
   const allowed = response.allowed === true;
   if (!allowed) judgeStatus(fieldsOf(response.status, 'status of a denial'));
@@ -50,14 +43,11 @@ function patchOf(webhook: Webhook, request: Fields, response: Fields): readonly 
   rule('a denial sends no patch', response.allowed === true);
   rule('no patch where there is no object', request.object !== null && request.operation !== 'DELETE');
   rule('patchType is JSONPatch', response.patchType === 'JSONPatch');
-  rule(
-    'patch is base64',
-    typeof response.patch === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(response.patch),
-  );
-  const steps: unknown = JSON.parse(Buffer.from(String(response.patch), 'base64').toString('utf8'));
+  const { patch } = response;
+  rule('patch is base64', typeof patch === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(patch));
+  const steps: unknown = JSON.parse(Buffer.from(String(patch), 'base64').toString('utf8'));
   rule('patch is a list', Array.isArray(steps));
   return (steps as readonly unknown[]).map((step): PatchStep => {
-    // a list, by the previous rule
     const { op, path, ...rest } = fieldsOf(step, 'patch operation');
     rule('op and path are strings', typeof op === 'string' && typeof path === 'string');
     rule('add and replace carry a value', op === 'remove' || 'value' in rest);
@@ -74,45 +64,40 @@ function judgeStatus({ status, code, message, reason, details }: Fields): void {
   const { causes = [] } = fieldsOf(details, 'details');
   rule('causes is a list', Array.isArray(causes));
   for (const cause of causes as readonly unknown[]) {
-    // a list, by the previous rule
     const fields = fieldsOf(cause, 'cause');
     onlyKeys(fields, ['field', 'reason', 'message']);
-    rule(
-      'causes are texts',
-      Object.values(fields).every((value) => typeof value === 'string'),
-    );
+    rule('causes are texts', areTexts(fields));
   }
 }
 
 function judgeWarnings(warnings: unknown = []): void {
   rule('warnings is a list', Array.isArray(warnings));
   for (const warning of warnings as readonly unknown[]) {
-    // a list, by the previous rule
     rule('a warning is a text', typeof warning === 'string');
-    rule('a warning has no control characters', !/\p{Cc}/u.test(String(warning)));
+    rule('a warning is free of control characters', !/\p{Cc}/u.test(String(warning)));
     rule('a warning has at most 256 characters', Array.from(String(warning)).length <= 256);
   }
 }
 
 function judgeAuditAnnotations(annotations: unknown = {}): void {
   for (const [key, value] of Object.entries(fieldsOf(annotations, 'auditAnnotations'))) {
-    rule('an audit key has no slash', /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(key));
+    rule(
+      'an audit key is a name without a slash',
+      /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(key),
+    );
     rule('an audit annotation is a text', typeof value === 'string');
   }
 }
 
-/**
- * The error message of a ConversionReview response; undefined if it succeeded. @throws Error that names the violated
- * rule
- */
+/** The error message of a ConversionReview response; undefined: it succeeded. @throws Error with the broken rule */
 export function judgeConversion(questionText: string, answerText: string): string | undefined {
   const question = fieldsOf(JSON.parse(questionText), 'question');
   const request = fieldsOf(question.request, 'request');
   const answer = fieldsOf(JSON.parse(answerText), 'answer');
-  rule('apiVersion is that of the question', answer.apiVersion === question.apiVersion);
+  rule('apiVersion equals the question', answer.apiVersion === question.apiVersion);
   rule('kind is ConversionReview', answer.kind === 'ConversionReview');
   const response = fieldsOf(answer.response, 'response');
-  rule('uid is that of the request', response.uid === request.uid);
+  rule('uid equals the request', response.uid === request.uid);
   const { status, message } = fieldsOf(response.result, 'result');
   rule('status is Success or Failed', status === 'Success' || status === 'Failed');
   if (status === 'Failed') {
@@ -135,13 +120,11 @@ function judgeConverted(object: Fields, converted: Fields, desired: unknown): vo
   for (const field of ['name', 'namespace', 'uid'])
     rule(`metadata.${field} stays`, after[field] === before[field]);
   for (const map of ['labels', 'annotations']) {
-    const marks = Object.values(fieldsOf(after[map] ?? {}, map));
-    rule(
-      `${map} are texts`,
-      marks.every((mark) => typeof mark === 'string'),
-    );
+    rule(`${map} are texts`, areTexts(fieldsOf(after[map] ?? {}, map)));
   }
 }
+
+const areTexts = (fields: Fields) => Object.values(fields).every((value) => typeof value === 'string');
 
 /** RFC 6902, as strict as the API server's library: missing parents and indices beyond the end are errors. */
 export function patched(document: unknown, steps: readonly PatchStep[]): unknown {

@@ -14,7 +14,6 @@ export interface Ran {
 }
 
 export interface RunOptions {
-  /** Default: the root of the repository. */
   readonly cwd?: string;
   readonly standardInput?: string;
 }
@@ -40,7 +39,6 @@ export async function runGatehouse(
   return { code, ...output };
 }
 
-/** Writes files; the keys are paths relative to the folder. */
 export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     const path = join(folder, name);

@@ -18,9 +18,7 @@ import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
 
-/**
- * Each step follows at once. The tests delete the lease of a killed leader, so the lease keeps its default duration.
- */
+/** Without waiting times. The tests delete the lease of a killed leader, so its duration is the default. */
 export const QUICK = {
   'ca-propagation-wait': '1ms',
   'retry-period': '200ms',
@@ -42,8 +40,8 @@ const WRITES_AFTER_EXPIRY = [
 ] as const;
 
 /**
- * Every write of a rotation; writes on one line come in any order. A server-side apply also takes ownership of other
- * fields, such as the names of webhooks. A later write gives these fields up again; nothing waits for that write.
+ * Every write of a rotation; writes on one line come in any order. A server-side apply also takes ownership of
+ * fields that a later write gives up again; nothing waits for that write.
  */
 export const ROTATION_WRITES = [...WRITES_BEFORE_EXPIRY, ...WRITES_AFTER_EXPIRY] as const;
 
@@ -61,10 +59,7 @@ const NAMES: Readonly<Record<string, string>> = {
   'secrets shop/db-tls': 'db',
 };
 
-/**
- * The name of a write in a rotation away from the generation `old`; undefined if the rotation does not need it.
- * `events`: so far.
- */
+/** The name of a write in a rotation away from `old`; undefined if the rotation does not need it. */
 export function nameOfWrite(
   { target, body }: Write,
   old: string,
@@ -90,13 +85,11 @@ export function nameOfWrite(
 const isKept = (id: string, events: readonly TrustEvent[]): boolean =>
   standingOf(events).authority.generations.some((generation) => generation.id === id);
 
-/** Whether a Secret has this chain and this bundle already. */
 function isStanding(target: string, chain: string, bundle: string, events: readonly TrustEvent[]): boolean {
   const { chains, bundles } = standingOf(events);
   return chains.get(target) === chain && bundles.get(target) === bundle;
 }
 
-/** Whether a webhook configuration has this bundle already. */
 const isPublished = (target: string, bundle: string, events: readonly TrustEvent[]): boolean =>
   [...standingOf(events).bundles].some(
     ([place, standing]) => place.startsWith(`${target} `) && standing === bundle,
@@ -135,32 +128,20 @@ export async function startRotationScene(port: number): Promise<Cluster> {
   return cluster;
 }
 
-/** Waits until a replica has installed every object that a rotation changes. */
-export async function untilInstalled(cluster: Cluster): Promise<void> {
-  await cluster.see<Conditioned>(
-    'the policy is installed',
-    ADMISSION_POLICIES,
-    { name: 'selectors' },
-    isTrue('WebhooksInstalled'),
-  );
-  await cluster.see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
+export async function untilInstalled({ see }: Cluster): Promise<void> {
+  const isInstalled = isTrue('WebhooksInstalled');
+  await see<Conditioned>('the policy is installed', ADMISSION_POLICIES, { name: 'selectors' }, isInstalled);
+  await see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
   const isFilled = (object: Carrier) =>
     KINDS.validatingwebhook.bundles(object).every((one) => one !== undefined);
-  await cluster.see<Carrier>(
-    'the bundle of the third party',
-    validatingWebhookConfigurations,
-    { name: 'theirs' },
-    isFilled,
-  );
+  await see<Carrier>('their bundle', validatingWebhookConfigurations, { name: 'theirs' }, isFilled);
 }
 
-/** Requests a rotation, as a user does. */
 export async function askForRotation(cluster: Cluster, reason: string): Promise<void> {
   const annotations = { 'gatehouse.dev/rotate': reason };
   await cluster.admin.patchMerge<SecretObject>(secrets, AUTHORITY, { metadata: { annotations } });
 }
 
-/** The current content of each place. */
 export function standingOf(events: readonly TrustEvent[]) {
   const bundles = new Map<string, string>();
   const chains = new Map<string, string>();
@@ -174,7 +155,6 @@ export function standingOf(events: readonly TrustEvent[]) {
   return { authority, bundles, chains };
 }
 
-/** The ID of the signing generation; one always exists. */
 export function activeId(events: readonly TrustEvent[]): string {
   const { authority } = standingOf(events);
   const active = authority.generations.find(({ state }) => state === 'active');
@@ -182,10 +162,7 @@ export function activeId(events: readonly TrustEvent[]): string {
   return active.id;
 }
 
-/**
- * Waits until a rotation away from `old` has finished: one generation, and everything derived from it. Returns its ID.
- * The last cert of `old` counts as expired once every cert is replaced.
- */
+/** Waits for the end of a rotation away from `old`, whose last cert expires once every cert is replaced. */
 export async function untilRotated(
   cluster: Pick<Cluster, 'admin'>,
   { events }: Pick<TrustHistory, 'events'>,

@@ -10,7 +10,6 @@ import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/discovery/di
 import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 
-/** The version that the sandbox reports. */
 const VERSION = {
   major: Number(REPORTED.major),
   minor: Number(REPORTED.minor),
@@ -31,9 +30,7 @@ export async function startSandboxPlane(): Promise<ControlPlane> {
         return [token, { username: name, uid: `${user}-uid`, groups }];
       }),
     ),
-    audit: (event) => {
-      events.push(event);
-    },
+    audit: (event) => void events.push(event),
     onError: (error) => {
       faults.push(error);
       console.error('fault of the sandbox:', error);
@@ -42,15 +39,10 @@ export async function startSandboxPlane(): Promise<ControlPlane> {
   const server = `https://localhost:${sandbox.port}`;
   const kubeconfigs = writeKubeconfigs(folder, server, tls.ca, tokens);
   return {
-    server,
-    ca: tls.ca,
-    folder,
-    contents: 'empty',
-    version: VERSION,
+    ...{ server, ca: tls.ca, folder, contents: 'empty', version: VERSION, processes: undefined },
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],
     auditLog: () => events,
-    processes: undefined,
     stop: async () => {
       await sandbox.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -1,11 +1,9 @@
 /** Reproducible random numbers: the seed that a test prints gives the same numbers again. */
 export interface Seeded {
-  /** A number in [0, 1). */
   readonly next: () => number;
   /** An integer from 0 to `end` - 1. */
   readonly below: (end: number) => number;
   readonly chance: (share: number) => boolean;
-  /** @throws Error if `items` is empty */
   readonly pick: <T>(items: readonly T[]) => T;
   readonly shuffle: <T>(items: readonly T[]) => readonly T[];
 }

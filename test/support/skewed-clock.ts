@@ -1,7 +1,4 @@
-/**
- * A wrong wall clock for a separate process: preloaded with `--import`, this module shifts `Date`. Monotonic clocks and
- * timers stay correct, as on a machine whose user has set the clock.
- */
+/** A wrong wall clock for a separate process: with `--import`, this module shifts `Date`, but no timers. */
 
 const VARIABLE = 'GATEHOUSE_TEST_CLOCK_SKEW_MS';
 

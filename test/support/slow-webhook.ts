@@ -1,26 +1,16 @@
-/**
- * A slow third-party validating webhook: the API server stores an object long after the other webhooks have allowed it.
- */
+/** A slow third-party webhook: the API server stores an object long after the others have allowed it. */
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 
 import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { isJsonObject } from '../../src/json/json.ts';
 import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { entry, type Carrier } from './injection-objects.ts';
 import { listen } from './tls.ts';
 
-export interface SlowWebhook {
-  /** Resolves on the first request. */
-  readonly asked: Promise<void>;
-  /** Releases all requests. */
-  readonly release: () => void;
-  readonly stop: () => Promise<void>;
-}
-
 /** The API server calls it for creates of Applications with the label `slow`. */
-export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook> {
+export async function startSlowWebhook(client: KubeClient) {
   const { ca, cert, key } = await createSandboxTls(new Date());
   const asked = Promise.withResolvers<undefined>();
   const released = Promise.withResolvers<undefined>();
@@ -31,22 +21,15 @@ export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook>
       await released.promise;
       const uid = isJsonObject(review) && isJsonObject(review.request) ? review.request.uid : undefined;
       response.setHeader('content-type', 'application/json');
-      response.end(
-        JSON.stringify({
-          apiVersion: 'admission.k8s.io/v1',
-          kind: 'AdmissionReview',
-          response: { uid, allowed: true },
-        }),
-      );
+      const answer = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
+      response.end(JSON.stringify({ ...answer, response: { uid, allowed: true } }));
     })();
   });
   const port = await listen(server);
   await client.create(validatingWebhookConfigurations, configuration(port, ca));
   return {
     asked: asked.promise,
-    release: () => {
-      released.resolve(undefined);
-    },
+    release: () => released.resolve(undefined),
     stop: async () => {
       await client.delete(validatingWebhookConfigurations, { name: 'slow' });
       server.closeAllConnections();
@@ -55,30 +38,20 @@ export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook>
   };
 }
 
-const configuration = (port: number, ca: string): KubeObject & { readonly webhooks: readonly object[] } => ({
-  apiVersion: 'admissionregistration.k8s.io/v1',
-  kind: 'ValidatingWebhookConfiguration',
+const configuration = (port: number, ca: string): Carrier => ({
   metadata: { name: 'slow' },
   webhooks: [
     {
-      name: 'slow.example.com',
-      clientConfig: {
+      ...entry('slow.example.com', {
         url: `https://localhost:${port}/`,
         caBundle: Buffer.from(ca).toString('base64'),
-      },
-      rules: [
-        {
-          apiGroups: ['restore.example.com'],
-          apiVersions: ['v1'],
-          resources: ['applications'],
-          operations: ['CREATE'],
-        },
-      ],
-      objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] },
-      sideEffects: 'None',
-      timeoutSeconds: 30,
-      failurePolicy: 'Fail',
-      admissionReviewVersions: ['v1'],
+      }),
+      ...{ rules: [CREATES], objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] } },
+      ...{ timeoutSeconds: 30, failurePolicy: 'Fail' },
     },
   ],
 });
+const CREATES = {
+  ...{ apiGroups: ['restore.example.com'], apiVersions: ['v1'] },
+  ...{ resources: ['applications'], operations: ['CREATE'] },
+};

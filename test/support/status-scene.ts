@@ -46,13 +46,8 @@ export const SCENE: StatusReport = {
     renewedAt: day(0),
     transitions: 3,
     replicas: ['x2x4z', 'k8kqp'].map((end, index) => ({
-      ...{
-        name: `gatehouse-7d4b9-${end}`,
-        process: 'serve' as const,
-        ready: true,
-        leads: index === 0,
-        node: `node-${end}`,
-      },
+      ...{ name: `gatehouse-7d4b9-${end}`, process: 'serve' as const, ready: true },
+      ...{ leads: index === 0, node: `node-${end}` },
       ...{ image: 'gatehouse:0.1.0', restarts: index, waiting: undefined },
     })),
   },
@@ -133,24 +128,16 @@ export const WINDOWS: readonly RestoreWindow[] = [
     metadata: { name: 'drill-2026-02', creationTimestamp: day(-20) },
     spec: { principals: [{ user: 'alice' }], expiresAt: day(-19.9) },
     status: {
-      ...{
-        phase: 'CompletedWithViolations',
-        openedAt: day(-20),
-        closedAt: day(-19.95),
-        closeReason: 'Manual',
-      },
+      ...{ phase: 'CompletedWithViolations', closeReason: 'Manual' },
+      ...{ openedAt: day(-20), closedAt: day(-19.95) },
       lastSweep: {
         ...{ startedAt: day(-0.02), finishedAt: day(-0.02), objectsScanned: 48_210, interim: false },
       },
       violations: {
         total: 2,
         items: ['web-1', 'web-2'].map((name) => ({
-          ...{
-            policy: 'servers',
-            reference: 'datacenter',
-            field: 'spec.datacenter',
-            reason: 'TargetMissing',
-          },
+          ...{ policy: 'servers', reference: 'datacenter', field: 'spec.datacenter' },
+          reason: 'TargetMissing',
           object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name },
           target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra7' },
         })),
@@ -189,9 +176,8 @@ export const POLICIES: readonly AdmissionPolicy[] = [
 ];
 
 /**
- * A token is a user name: `alice` may view the page, `invalid` is an invalid token, `broken` fails the token review, and
- * the review of `stalled` never ends.
- * Others may not view it.
+ * A token is a user name: `alice` may view the page, `invalid` is no token, `broken` fails the token review,
+ * the review of `stalled` never ends, and others lack permission.
  */
 export async function runStatusPage() {
   let report = SCENE;

@@ -1,23 +1,16 @@
 /** Service accounts with and without permission to view the status page of a replica. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
+import { resourceOf } from './definitions.ts';
 import type { Replica } from './gatehouse.ts';
 
 export const VIEWERS = 'status-viewers';
 
-export const serviceAccounts: Resource = {
-  group: '',
-  version: 'v1',
-  resource: 'serviceaccounts',
-  kind: 'ServiceAccount',
-  namespaced: true,
-};
+export const serviceAccounts = resourceOf('', 'serviceaccounts', 'ServiceAccount');
 
 export const createAccount = (cluster: Cluster, name: string): Promise<KubeObject> =>
   cluster.admin.create(serviceAccounts, { metadata: { namespace: VIEWERS, name } });
 
-/** Binds the role of `deploy/components/status-page` for viewers. */
 export async function letLook(cluster: Cluster, name: string): Promise<void> {
   const apiGroup = 'rbac.authorization.k8s.io';
   await cluster.apply({

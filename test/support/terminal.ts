@@ -1,7 +1,6 @@
 /** Runs commands in a pseudo-terminal, which `script` of util-linux provides. */
 import { execFileSync, spawn } from 'node:child_process';
 
-/** Whether this machine has `script`; logs a warning if it does not. */
 export const HAS_TERMINAL = ((): boolean => {
   try {
     return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
@@ -11,16 +10,11 @@ export const HAS_TERMINAL = ((): boolean => {
   }
 })();
 
-export interface Shown {
-  readonly code: number | null;
-  readonly screen: string;
-}
-
-/** Runs a shell command with a terminal. @param env in addition to that of the tests; undefined removes a variable */
+/** Runs a shell command with a terminal. @param env added to the tests' environment; undefined removes a variable */
 export async function atTerminal(
   line: string,
   { columns = 100, env = {} }: { readonly columns?: number; readonly env?: NodeJS.ProcessEnv } = {},
-): Promise<Shown> {
+) {
   const command = `stty cols ${columns} rows 24; ${line}`;
   const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
     env: { ...process.env, SHELL: '/bin/sh', TERM: 'xterm', ...env },

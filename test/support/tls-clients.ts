@@ -10,20 +10,15 @@ import { promisify } from 'node:util';
 import { isInstalled, peerCommand } from './tls-peers.ts';
 
 const run = promisify(execFile);
-/** For a busy machine. */
 const TIMEOUT_MS = 20_000;
 
 export interface TlsClient {
   readonly name: string;
-  /**
-   * One handshake without resumption, then up to this many requests over the connection. Returns the number of responses:
-   * `s_client` only handshakes, and `s_server` closes after one response. Rejects if the client refuses the server.
-   */
+  /** One handshake without resumption, then up to this many requests. @returns the number of responses */
   readonly exchange: (host: string, port: number, requests: number) => Promise<number>;
   readonly stop: () => Promise<unknown>;
 }
 
-/** One client of each installed stack. `folder`: for their files. */
 export async function startTlsClients(
   bundle: string,
   serverName: string,
@@ -34,13 +29,12 @@ export async function startTlsClients(
   const running = (['python', 'java'] as const)
     .filter(isInstalled)
     .map((language) => runningClient(language, bundleFile, serverName, folder));
-  const clients = [
+  return [
     nodeClient(bundle, serverName),
     ...(await Promise.all(running)),
     ...(isInstalled('openssl') ? [opensslClient(bundleFile, serverName)] : []),
     ...(isInstalled('curl') ? [curlClient(bundleFile, serverName)] : []),
   ];
-  return clients;
 }
 
 function nodeClient(bundle: string, servername: string): TlsClient {
@@ -61,7 +55,7 @@ function nodeClient(bundle: string, servername: string): TlsClient {
         };
         const socket = connect(options, next);
         socket.on('data', (part: Buffer) => {
-          // The head of a response without a body arrives at once. A server of HTTP/1.0 closes the connection.
+          // A response without a body arrives as one chunk. A server of HTTP/1.0 closes the connection.
           const [, minor] = /^HTTP\/1\.([01]) 2/.exec(part.toString('latin1')) ?? [];
           if (minor === undefined)
             return void socket.destroy(new Error(`no response, but ${part.toString()}`));
@@ -85,7 +79,7 @@ async function runningClient(
   folder: string,
 ): Promise<TlsClient> {
   const [command, ...args] = peerCommand(language, folder);
-  // It ends at the end of its input, also if this process dies.
+  // It ends with its input, even if this process dies.
   const child = spawn(command, [...args, 'connect', bundleFile, serverName], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -131,16 +125,9 @@ function opensslClient(bundleFile: string, serverName: string): TlsClient {
   };
 }
 
-/** As {@link opensslClient}. */
 function curlClient(bundleFile: string, serverName: string): TlsClient {
-  const quiet = [
-    '--silent',
-    '--show-error',
-    '--output',
-    '/dev/null',
-    '--max-time',
-    String(TIMEOUT_MS / 1_000),
-  ];
+  const limit = ['--max-time', String(TIMEOUT_MS / 1_000)];
+  const quiet = ['--silent', '--show-error', '--output', '/dev/null', ...limit];
   return {
     name: 'curl',
     exchange: async (host, port) => {

@@ -15,7 +15,7 @@ export interface KeyPair {
 
 export interface TlsEndpoint {
   readonly pod: string;
-  /** As in the EndpointSlice. The server listens on the loopback address to which replicas are diverted. */
+  /** The address in the EndpointSlice. The server listens on the loopback address to which replicas are diverted. */
   readonly address: string;
   readonly stop: () => Promise<unknown>;
 }
@@ -83,9 +83,7 @@ export async function programServer(
 }
 
 interface Place {
-  /** With the files of the server. */
   readonly own: string;
-  /** That servers share. */
   readonly folder: string;
   readonly host: string;
   readonly port: number;
@@ -154,7 +152,6 @@ export function sliceOf(
   return slice;
 }
 
-/** The counts in the metric. */
 export function servedStates(metrics: string): Readonly<Record<string, number>> {
   const lines = metrics.matchAll(/^gatehouse_serving_endpoints\{state="(\w+)"\} (\d+)$/gm);
   return Object.fromEntries([...lines].map(([, state = '', count]) => [state, Number(count)]));

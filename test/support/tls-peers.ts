@@ -24,10 +24,7 @@ export function isInstalled(program: PeerProgram): boolean {
 
 const SOURCES = join(import.meta.dirname, 'tls-peers');
 
-/**
- * The command of a peer that is written in this language.
- * @param folder for compiled code
- */
+/** The command of a peer that is written in this language. @param folder for compiled code */
 export function peerCommand(language: 'python' | 'java', folder: string): readonly [string, ...string[]] {
   if (language === 'python') return ['python3', join(SOURCES, 'peer.py')];
   if (!existsSync(join(folder, 'Peer.class')))

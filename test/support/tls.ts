@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, createServer, type Server } from 'node:tls';
+import type { Server } from 'node:net';
+import { connect, createServer } from 'node:tls';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -15,38 +16,20 @@ export async function opensslVerify(chain: string, ca: string, host: string): Pr
     const [caFile, chainFile] = [join(folder, 'ca.pem'), join(folder, 'chain.pem')];
     writeFileSync(caFile, ca);
     writeFileSync(chainFile, chain);
-    const args = [
-      'verify',
-      '-x509_strict',
-      '-purpose',
-      'sslserver',
-      '-verify_hostname',
-      host,
-      '-CAfile',
-      caFile,
-      '-untrusted',
-      chainFile,
-      chainFile,
-    ];
-    return (await run('openssl', args)).stdout.trim();
+    const strict = ['verify', '-x509_strict', '-purpose', 'sslserver', '-verify_hostname', host];
+    const files = ['-CAfile', caFile, '-untrusted', chainFile, chainFile];
+    return (await run('openssl', [...strict, ...files])).stdout.trim();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/**
- * Serves this chain and key, and connects as a client that trusts `ca` and asks for `host`. Throws the client's error.
- */
-export async function handshake(
-  chain: string,
-  key: string,
-  ca: string,
-  host: string,
-): Promise<{ readonly authorized: boolean }> {
+/** Serves this chain and key to a client that trusts `ca` and asks for `host`. Throws the client's error. */
+export async function handshake(chain: string, key: string, ca: string, host: string) {
   const server = createServer({ cert: chain, key }, (socket) => socket.end());
   const port = await listen(server);
   try {
-    return await new Promise((resolve, reject) => {
+    return await new Promise<{ readonly authorized: boolean }>((resolve, reject) => {
       const socket = connect({ host: '127.0.0.1', port, ca, servername: host }, () => {
         resolve({ authorized: socket.authorized });
         socket.end();
@@ -58,7 +41,6 @@ export async function handshake(
   }
 }
 
-/** The serial number of the certificate that the server on this port presents to a new connection. */
 export function presentedSerial(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
@@ -84,14 +66,8 @@ export async function opensslClient(chain: string, key: string, ca: string, host
   try {
     const caFile = join(folder, 'ca.pem');
     writeFileSync(caFile, ca);
-    const to = [
-      '-connect',
-      `127.0.0.1:${await listen(server)}`,
-      '-servername',
-      host,
-      '-verify_hostname',
-      host,
-    ];
+    const names = ['-servername', host, '-verify_hostname', host];
+    const to = ['-connect', `127.0.0.1:${await listen(server)}`, ...names];
     const trust = ['-CAfile', caFile, '-no-CApath', '-no-CAstore', '-verify_return_error'];
     const client = run('openssl', ['s_client', ...to, ...trust]);
     client.child.stdin?.end();

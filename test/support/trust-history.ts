@@ -1,7 +1,4 @@
-/**
- * All bundles and chains that were served or published during a rotation of the CA, in the order in which the API
- * server stored them.
- */
+/** All bundles and chains during a rotation of the CA, in the order in which the API server stored them. */
 import type { X509Certificate } from 'node:crypto';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -18,7 +15,6 @@ import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import type { WebhookConfigurationObject } from './objects.ts';
 
-/** One change, with its resourceVersion. */
 export type TrustEvent =
   | { readonly kind: 'authority'; readonly version: number; readonly authority: Authority }
   /** A bundle that clients may have read. */
@@ -58,7 +54,7 @@ const RESOURCES: readonly Resource[] = [
   validatingWebhookConfigurations,
 ];
 
-/** Records the current state and every change from now on. Reads directly from the API server, as an administrator. */
+/** Records the state and every change from now on, read from the API server as an administrator. */
 export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustHistory> {
   const stopped = new AbortController();
   let events: readonly TrustEvent[] = [];
@@ -106,7 +102,6 @@ export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustH
   };
 }
 
-/** The place of an event, and the content that it sets. */
 function placeAndContent(event: TrustEvent): readonly [string, string] {
   switch (event.kind) {
     case 'authority':
@@ -151,10 +146,7 @@ export function leafOf(chain: string): X509Certificate {
   return leaf;
 }
 
-/**
- * The ID of the generation whose key signed a certificate; for a root, its own generation. The issuer name contains the
- * ID.
- */
+/** The ID of the generation whose key signed a certificate: the issuer name contains it. */
 export const issuerId = (certificate: X509Certificate): string =>
   /CN=gatehouse-serving-ca-([0-9a-f]{8})$/m.exec(certificate.issuer)?.[1] ?? 'unknown';
 

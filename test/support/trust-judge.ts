@@ -1,7 +1,4 @@
-/**
- * Checks that trust never broke in a history: it makes a real TLS handshake for every pair of served chain and
- * published bundle.
- */
+/** Checks that trust never broke: a real TLS handshake for every pair of served chain and published bundle. */
 import { createHash } from 'node:crypto';
 
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
@@ -15,19 +12,8 @@ interface Served {
   readonly signer: string;
 }
 
-export interface TrustJudge {
-  /**
-   * Replays the new events since the last call. After each event, it checks all chains and bundles so far: a client
-   * with the root of a kept generation must trust every chain of a kept generation.
-   * @throws Error that names the first pair that fails
-   */
-  readonly judge: (events: readonly TrustEvent[]) => Promise<void>;
-  /** The number of pairs that were tested by a handshake. */
-  readonly pairs: () => number;
-}
-
 /** @param askOpenssl whether to also run `openssl verify`, which starts a process for each pair */
-export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => boolean }): TrustJudge {
+export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => boolean }) {
   const chains = new Map<string, Served>();
   const bundles = new Map<string, readonly string[]>();
   /** The IDs of the roots that each target holds now. */
@@ -92,7 +78,8 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
   };
 
   return {
-    judge: async (events) => {
+    /** Replays new events. After each one, a client with a kept root must trust every chain of a kept generation. */
+    judge: async (events: readonly TrustEvent[]): Promise<void> => {
       for (const event of events) {
         if (played.has(event)) continue;
         played.add(event);
@@ -104,7 +91,7 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
     pairs: () => judged.size,
   };
 
-  /** A removed generation does not come back, so its pairs need no more checks. */
+  /** A removed generation does not come back: its pairs are judged. */
   function forgetGone(): void {
     for (const [chain, { signer }] of chains) if (!kept.has(signer)) chains.delete(chain);
     for (const [bundle, roots] of bundles) if (!roots.some((id) => kept.has(id))) bundles.delete(bundle);

@@ -8,7 +8,7 @@ import { splitCertificates } from '../../src/pki/x509/pem.ts';
 /** Whether each path from the leaf of this chain to a root of the bundle permits the names of the leaf. */
 export function permitsOnAllPaths(chain: string, bundle: string, at: Date): boolean {
   const [leaf, ...others] = splitCertificates(chain);
-  if (leaf === undefined) throw new Error('the chain has no leaf');
+  if (leaf === undefined) throw new Error('the chain is empty');
   const names = certificateFields(leaf).dnsNames;
   const roots = splitCertificates(bundle);
   if ([...others, ...roots].every((ca) => certificateFields(ca).nameConstraints === undefined)) return true;
@@ -17,7 +17,6 @@ export function permitsOnAllPaths(chain: string, bundle: string, at: Date): bool
   );
 }
 
-/** The CAs above `certificate`, for each path. */
 function pathsTo(
   roots: readonly X509Certificate[],
   certificate: X509Certificate,

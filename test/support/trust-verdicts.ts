@@ -8,16 +8,14 @@ import { duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { connect, createSecureContext, createServer, TLSSocket } from 'node:tls';
 import { splitCertificates, toCertificatePem } from '../../src/pki/x509/pem.ts';
+import { listen } from './tls.ts';
 
-/** A server's chain and key, as clients see them. */
 interface Presented {
   readonly chain: string;
   readonly privateKey: string;
 }
 
-/**
- * `ok`, or the code of the client's error. Both ends run in this process, so that a test can judge thousands of pairs.
- */
+/** `ok`, or the code of the client's error. Both ends run in this process: a test can judge thousands of pairs. */
 export async function nodeVerdict(server: Presented, bundle: string, name: string): Promise<string> {
   const [near, far] = duplexPair();
   const secureContext = createSecureContext({ cert: server.chain, key: server.privateKey });
@@ -44,10 +42,7 @@ interface ForeignStack {
   readonly name: string;
   /** The reason why the stack is unavailable, for the test log; undefined if it is available. */
   readonly missing: string | undefined;
-  /**
-   * Whether a client with the bundle trusts the server, for each case. One call takes all cases, because some stacks
-   * start slowly.
-   */
+  /** Whether a client with the bundle trusts the server, for each case: some stacks start slowly. */
   readonly judge: (cases: readonly Case[], hostName: string) => Promise<readonly boolean[]>;
 }
 
@@ -69,7 +64,6 @@ async function inFolder<Result>(
   }
 }
 
-/** Runs `openssl verify` in its strict mode, at the time `at` if given, otherwise now. */
 export function opensslTrusts(
   { chain }: Pick<Presented, 'chain'>,
   bundle: string,
@@ -98,7 +92,6 @@ export function opensslTrusts(
   }
 }
 
-/** Starts a listening server for each case, for clients in other processes. */
 async function withListeners<Result>(
   cases: readonly Case[],
   use: (ports: readonly number[]) => Promise<Result>,
@@ -108,18 +101,10 @@ async function withListeners<Result>(
       socket.on('error', () => undefined);
       socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n');
     });
-    server.on('tlsClientError', () => undefined);
-    server.listen(0, '127.0.0.1');
-    return server;
+    return server.on('tlsClientError', () => undefined);
   });
-  await Promise.all(servers.map((server) => once(server, 'listening')));
   try {
-    const ports = servers.map((server) => {
-      const address = server.address();
-      if (address === null || typeof address === 'string') throw new Error('the server has no port');
-      return address.port;
-    });
-    return await use(ports);
+    return await use(await Promise.all(servers.map(listen)));
   } finally {
     for (const server of servers) server.close();
   }
@@ -177,7 +162,6 @@ const verdictsOf = (output: string): readonly boolean[] =>
     .split('\n')
     .map((line) => line.trim() === 'ok');
 
-/** One file for each bundle and each chain. */
 const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
   Object.fromEntries(
     cases.flatMap(({ server, bundle }, index) => [
@@ -188,7 +172,7 @@ const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
 
 const absent = (command: string): string => `there is no ${command} on the PATH`;
 
-/** Says so once in each file whose tests need it. */
+/** Logs it once in each file whose tests need it. */
 function found(command: string, isFound: boolean): boolean {
   if (!isFound) console.warn(`skipped the tests with ${command}: ${absent(command)}`);
   return isFound;
@@ -196,7 +180,6 @@ function found(command: string, isFound: boolean): boolean {
 export const hasOpenssl = found('openssl', runs('openssl', 'version'));
 export const hasJava = found('java', runs('java', '-version') && runs('javac', '-version'));
 
-/** TLS stacks other than Node's, with a check whether this machine has them. */
 export const FOREIGN_STACKS: readonly ForeignStack[] = [
   {
     name: 'openssl',
@@ -223,20 +206,10 @@ export const FOREIGN_STACKS: readonly ForeignStack[] = [
         inFolder(filesOf(cases), (path) =>
           Promise.all(
             ports.map(async (port, index) => {
-              const quiet = [
-                '--silent',
-                '--output',
-                '/dev/null',
-                '--write-out',
-                '%{ssl_verify_result} %{http_code}',
-              ];
-              const to = [
-                '--noproxy',
-                '*',
-                '--resolve',
-                `${name}:${port}:127.0.0.1`,
-                `https://${name}:${port}/`,
-              ];
+              const format = '%{ssl_verify_result} %{http_code}';
+              const quiet = ['--silent', '--output', '/dev/null', '--write-out', format];
+              const host = ['--noproxy', '*', '--resolve', `${name}:${port}:127.0.0.1`];
+              const to = [...host, `https://${name}:${port}/`];
               const said = await outputOf('curl', [...quiet, '--cacert', path(`b${index}.pem`), ...to]);
               return said === '0 204';
             }),

@@ -8,22 +8,16 @@ import { parseAllDocuments } from 'yaml';
 
 import { startFakeCloud } from '../../deploy/examples/machines/fake-cloud.ts';
 import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { established, startClusterFor, type Cluster } from './cluster.ts';
+import { resourceOf } from './definitions.ts';
 import { MAIN } from './main-module.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
 const run = promisify(execFile);
 
-export const USERS: Resource = {
-  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
-};
-export const MACHINES: Resource = {
-  ...{ group: 'cloud.example.com', version: 'v1', resource: 'machines', kind: 'Machine', namespaced: true },
-};
-export const QUOTAS: Resource = {
-  ...{ group: '', version: 'v1', resource: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
-};
+export const USERS = resourceOf('people.example.com', 'users', 'User', false);
+export const MACHINES = resourceOf('cloud.example.com', 'machines', 'Machine');
+export const QUOTAS = resourceOf('', 'resourcequotas', 'ResourceQuota');
 
 export type Reconciled = KubeObject & {
   readonly status?: {
@@ -72,7 +66,6 @@ export async function startControllerScene(
   };
 }
 
-/** Applies the permissions that `gatehouse manifests` prints. */
 async function allow(cluster: Cluster, folder: string): Promise<void> {
   const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', folder]);
   await cluster.apply(...parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject));

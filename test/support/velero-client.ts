@@ -10,7 +10,6 @@ interface Identity {
   readonly userAgent: string;
 }
 
-/** Velero, as `velero install` sets it up. */
 export const VELERO: Identity = {
   user: 'system:serviceaccount:velero:velero',
   groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
@@ -21,7 +20,6 @@ export type Json = Readonly<Record<string, unknown>>;
 
 export interface Answer {
   readonly code: number;
-  /** The object, or the Status of a refusal. */
   readonly body: Json;
 }
 
@@ -30,13 +28,11 @@ type Method = 'GET' | 'POST' | 'PATCH';
 export interface Sent {
   readonly method: Method;
   readonly path: string;
-  /** Response time. */
   readonly milliseconds: number;
 }
 
 export interface ToolClient {
   readonly send: (method: Method, path: string, body?: object) => Promise<Answer>;
-  /** All requests so far in order, including repeats. */
   readonly sent: () => readonly Sent[];
   readonly stop: () => Promise<void>;
 }
@@ -97,6 +93,5 @@ export function createToolClient(
 
 export const isRefusal = ({ code }: Answer): boolean => code >= 400;
 
-/** The server's message, for a list of errors. */
 export const sayOf = ({ code, body }: Answer): string =>
   `${code} ${typeof body.message === 'string' ? body.message : ''}`;

@@ -1,14 +1,7 @@
 /** The kind in which Velero stores its restores, with the fields that are needed to follow them. */
-import type { Resource } from '../../src/kube/object.ts';
-import { definitionOf } from './definitions.ts';
+import { definitionOf, resourceOf } from './definitions.ts';
 
-export const RESTORES: Resource = {
-  group: 'velero.io',
-  version: 'v1',
-  resource: 'restores',
-  kind: 'Restore',
-  namespaced: true,
-};
+export const RESTORES = resourceOf('velero.io', 'restores', 'Restore');
 
-/** Like Velero's own CRD, it has no status subresource: a user who may write a Restore may write its phase. */
+/** Like Velero's own CRD, without a status subresource: users who write a Restore may write its phase. */
 export const restoreDefinition = definitionOf(RESTORES);

@@ -7,22 +7,15 @@ export type BackupObject = KubeObject & {
   readonly status?: unknown;
 };
 
-/** Checks an object that a cluster returned. @throws Error if it has no name */
+/** Checks an object that a cluster returned. @throws Error without a name */
 export function backupObject(object: KubeObject): BackupObject {
   if (object.metadata?.name === undefined) throw new Error('an object in a backup must have a name');
   return object as BackupObject; // just checked; the API server gives managedFields as a list
 }
 
 const STRIPPED = new Set([
-  'generateName',
-  'selfLink',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'ownerReferences',
+  ...['generateName', 'selfLink', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'],
+  ...['deletionTimestamp', 'deletionGracePeriodSeconds', 'ownerReferences'],
 ]);
 
 /** Removes the fields that belonged to the deleted object. Keeps labels, annotations, finalizers and managedFields. */

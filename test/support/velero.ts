@@ -1,7 +1,6 @@
 /**
- * Velero from the API server's point of view, for suites that stop it between two writes or let it meet a failure: the same requests, in
- * the same order, by the same identity. It creates custom resources that do not exist. test/velero runs the real one.
- * @see https://github.com/velero-io/velero/blob/main/pkg/restore/restore.go
+ * Velero from the API server's point of view, for suites that stop it between two writes: the same requests in the
+ * same order. See pkg/restore/restore.go of Velero. test/velero runs the real one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -26,11 +25,9 @@ export interface RestoreResult {
   readonly errors: readonly string[];
 }
 
-/** A restore that a test runs step by step. */
 export interface RestoreRun {
   /** Writes all objects and the progress, while the phase is InProgress. */
   readonly write: () => Promise<void>;
-  /** Sets the phase Finalizing, and then the final phase. */
   readonly finish: () => Promise<RestoreResult>;
   /** Sets the phase Failed, as Velero does after a restart. */
   readonly fail: () => Promise<void>;
@@ -39,7 +36,6 @@ export interface RestoreRun {
 export interface Velero {
   /** Creates a Restore that is InProgress; no object is written yet. */
   readonly begin: (options: RestoreOptions) => Promise<RestoreRun>;
-  /** Runs a restore from beginning to end. */
   readonly restore: (options: RestoreOptions) => Promise<RestoreResult>;
   readonly client: ToolClient;
   readonly stop: () => Promise<void>;
@@ -52,7 +48,7 @@ const LEAD_MS = 200;
 const PROGRESS_MS = 1_000;
 const FINALIZER = 'restores.velero.io/external-resources-finalizer';
 
-/** Installs what `velero install` installs: the kind, the namespace, and a service account that may do everything. */
+/** Installs what `velero install` installs: kind, namespace, and an all-powerful service account. */
 export async function installVelero(cluster: Cluster): Promise<void> {
   await cluster.apply(
     restoreDefinition,
@@ -145,7 +141,7 @@ interface Item {
   readonly object: BackupObject;
 }
 
-/** Discovers the resource of each kind. Velero restores the kinds in the order of the alphabet. */
+/** Discovers the resource of each kind, in alphabetical order, as Velero does. */
 async function inOrder(client: ToolClient, objects: readonly BackupObject[]): Promise<readonly Item[]> {
   const items: Item[] = [];
   for (const [key, ofKind] of Map.groupBy(objects, ({ apiVersion, kind }) => `${apiVersion} ${kind}`)) {
@@ -163,7 +159,7 @@ async function inOrder(client: ToolClient, objects: readonly BackupObject[]): Pr
   );
 }
 
-/** Creates the object, and then writes its original managedFields. @returns the errors that Velero adds to the restore */
+/** Creates the object, then writes its managedFields. @returns the errors that Velero adds to the restore */
 async function writeItem(
   client: ToolClient,
   restore: string,

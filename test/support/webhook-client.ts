@@ -1,8 +1,9 @@
 /** Talks to a webhook server like the API server does: one review per HTTPS request. */
 import { once } from 'node:events';
-import { request, type Agent, type RequestOptions } from 'node:https';
+import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { onTestFinished } from 'vitest';
 
 import { ENTRY, SERVER_NAME, type Endpoint } from './webhook-server.ts';
 
@@ -54,6 +55,13 @@ export async function post(
   });
 }
 
+/** An agent that keeps its connections until the end of the test. */
+export function keptAlive(maxSockets = Infinity): Agent {
+  const agent = new Agent({ keepAlive: true, maxSockets });
+  onTestFinished(() => agent.destroy());
+  return agent;
+}
+
 /** Writes until the server has answered or hung up: the server does not read the rest. */
 async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<void> {
   const over = new AbortController();
@@ -69,7 +77,6 @@ async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<
   sent.end();
 }
 
-/** A connection on which the test writes raw bytes. */
 export interface RawConnection {
   readonly socket: TLSSocket;
   /** All bytes received, once the server has closed or the bytes match `until`. */
@@ -102,12 +109,10 @@ export async function openRaw(
   };
 }
 
-/** The bytes of a POST, as the API server sends it. */
 export function rawPost(path: string, body: string, headers: readonly string[] = []): string {
   return rawHead(path, [`content-length: ${Buffer.byteLength(body)}`, ...headers]) + body;
 }
 
-/** The head of such a request, without the body. */
 export function rawHead(path: string, headers: readonly string[]): string {
   const all = ['host: gatehouse', 'content-type: application/json', ...headers];
   return `POST ${path} HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n`;
@@ -122,7 +127,6 @@ export interface ReviewFields {
   readonly oldObject?: unknown;
 }
 
-/** A review about a Server, as text. */
 export function reviewOf(fields: ReviewFields = {}): string {
   const object = serverObject();
   return JSON.stringify({

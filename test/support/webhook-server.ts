@@ -4,8 +4,8 @@ import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
-import { emptyWorld } from './admission/policy.ts';
+import type { CompiledPolicy } from '../../src/admission/policy/compile.ts';
+import { emptyWorld, KINDS, policyOf } from './admission/policy.ts';
 import type { RequestWorld } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
@@ -13,7 +13,6 @@ import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, serverOf } from './pki/fixtures.ts';
 import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
-import type { Log } from '../../src/log.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { loadSheddingOf } from './server/load-shedding.ts';
 import {
@@ -26,35 +25,23 @@ import {
 
 export { SERVER_NAME } from './pki/fixtures.ts';
 
-/** Address of a server, and the CA bundle for its clients. */
 export interface Endpoint {
   readonly port: number;
   readonly ca: string;
-  /** Default: the name in the certificates of the tests. */
   readonly servername?: string;
 }
 
 interface Recorded {
   readonly lines: Record<string, unknown>[];
-  readonly admissions: {
-    readonly webhook: string;
-    readonly operation: string;
-    readonly outcome: Outcome;
-  }[];
+  readonly admissions: { readonly webhook: string; readonly operation: string; readonly outcome: Outcome }[];
   /** The HTTP statuses of requests that were not reviews. */
   readonly rejected: number[];
 }
 
-interface RecordedOptions {
-  readonly options: WebhookServerOptions;
-  readonly recorded: Recorded;
-}
-
-/** Options that record what the server reports, and a log in the product's format. */
-export function recordingOptions(changed: Partial<WebhookServerOptions> = {}): RecordedOptions {
+export function recordingOptions(changed: Partial<WebhookServerOptions> = {}) {
   const { log, lines } = recordingLog();
-  const admissions: { webhook: string; operation: string; outcome: Outcome }[] = [];
-  const rejected: number[] = [];
+  const recorded: Recorded = { lines, admissions: [], rejected: [] };
+  const { admissions, rejected } = recorded;
   const options: WebhookServerOptions = {
     ...governedBy([]),
     isDraining: () => false,
@@ -71,10 +58,10 @@ export function recordingOptions(changed: Partial<WebhookServerOptions> = {}): R
     },
     ...changed,
   };
-  return { options, recorded: { lines, admissions, rejected } };
+  return { options, recorded };
 }
 
-export function recordingLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
+export function recordingLog() {
   const lines: Record<string, unknown>[] = [];
   const destination = {
     write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>), // pino writes objects
@@ -120,29 +107,7 @@ export async function runWebhookServer(
   return { port, ca: caBundle(authority, now), app, recorded };
 }
 
-/** The kinds of the examples, and whether they are namespaced. */
-const KINDS: Readonly<Record<string, { readonly kind: string; readonly namespaced: boolean }>> = {
-  'servers.infra.example.com': { kind: 'Server', namespaced: true },
-  'datacenters.infra.example.com': { kind: 'Datacenter', namespaced: false },
-};
-
-/** @throws Error that lists the problems of the policy */
-export function policy(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
-  const result = compilePolicy(
-    {
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'AdmissionPolicy',
-      metadata: { name, generation: 1 },
-      spec,
-    },
-    {
-      ownNamespace: 'gatehouse-system',
-      resolve: ({ group, resource }) => KINDS[`${resource}.${group}`],
-    },
-  );
-  if (result.kind === 'rejected') throw new Error(`${name}: ${JSON.stringify(result.problems)}`);
-  return result.policy;
-}
+export const policy = (name: string, spec: AdmissionPolicySpec): CompiledPolicy => policyOf(spec, name);
 
 /** Sets a default tier on Servers. The datacenter and the units are immutable, and the datacenter must exist. */
 export const serversPolicy = policy('servers', {
@@ -173,7 +138,7 @@ export const everyDatacenter: RequestWorld = {
   find: ({ name, group, resource }) =>
     name === 'nowhere'
       ? undefined
-      : { apiVersion: `${group}/v1`, kind: KINDS[`${resource}.${group}`]?.kind ?? '', metadata: { name } },
+      : { apiVersion: `${group}/v1`, kind: KINDS[resource] ?? 'Server', metadata: { name } },
   confirm: (ref) => Promise.resolve(everyDatacenter.find(ref)),
   read: (ref) => Promise.resolve(everyDatacenter.find(ref)),
 };

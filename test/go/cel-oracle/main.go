@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -34,7 +33,6 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
 type question struct {
@@ -44,8 +42,6 @@ type question struct {
 	CheckOnly  bool              `json:"checkOnly"`
 	// The type that the expression must have.
 	Result string `json:"result"`
-	// The environment of expressions that are stored already, which has all functions. Otherwise that of new ones.
-	Stored    bool                `json:"stored"`
 	Schema    *v1.JSONSchemaProps `json:"schema"`
 	Object    json.RawMessage     `json:"object"`
 	OldObject json.RawMessage     `json:"oldObject"`
@@ -57,8 +53,6 @@ type answer struct {
 	Result       tagged  `json:"result,omitempty"`
 	Error        string  `json:"error,omitempty"`
 	Cost         *uint64 `json:"cost,omitempty"`
-	// The most that the expression, or all rules of the schema together, may cost.
-	Estimate *uint64 `json:"estimate,omitempty"`
 	// The problems that the rules found.
 	Causes []cause `json:"causes,omitempty"`
 }
@@ -106,9 +100,6 @@ func answerTo(line []byte, environments *environment.EnvSet) (result answer) {
 
 func evaluate(asked question, environments *environment.EnvSet) (result answer) {
 	base := environments.NewExpressionsEnv()
-	if asked.Stored {
-		base = environments.StoredExpressionsEnv()
-	}
 	options := patches()
 	for name, text := range asked.Variables {
 		options = append(options, cel.Variable(name, typeOf(text)))
@@ -124,9 +115,6 @@ func evaluate(asked question, environments *environment.EnvSet) (result answer) 
 	result.Type = ast.OutputType().String()
 	if asked.Result != "" && result.Type != asked.Result {
 		return answer{CompileError: fmt.Sprintf("must evaluate to %s but got %s", asked.Result, result.Type)}
-	}
-	if estimate, err := env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: unknownSizes{}}); err == nil {
-		result.Estimate = &estimate.Max
 	}
 	if asked.CheckOnly {
 		return result
@@ -151,13 +139,6 @@ func evaluate(asked question, environments *environment.EnvSet) (result answer) 
 	return result
 }
 
-type unknownSizes struct{}
-
-func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
-func (unknownSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
-	return nil
-}
-
 func checkRules(asked question, environments *environment.EnvSet) (result answer) {
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(asked.Schema, internal, nil); err != nil {
@@ -171,14 +152,11 @@ func checkRules(asked question, environments *environment.EnvSet) (result answer
 	if err != nil {
 		panic(err)
 	}
-	var estimate uint64
 	for _, rule := range compiled {
 		if rule.Error != nil {
 			return answer{CompileError: rule.Error.Detail}
 		}
-		estimate += rule.MaxCost
 	}
-	result.Estimate = &estimate
 	validator := rules.NewValidator(structural, true, celconfig.PerCallLimit)
 	if validator == nil {
 		return result

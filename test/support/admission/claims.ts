@@ -11,16 +11,12 @@ export interface ClaimsInMemory extends Claims {
   readonly missingNamespaces: Set<string>;
   /** Every call, in order, e.g. `create serial-3fa9…`. */
   readonly asked: string[];
-  /** Runs `run` before every later call of the verb. */
   readonly before: (verb: Verb, run: (name: string) => void) => void;
 }
 
 type Verb = 'read' | 'create' | 'replace' | 'remove';
 
-/**
- * The UniqueClaims of an API server.
- * @param send carries a call to the API server: it may delay it, or fail
- */
+/** @param send carries a call to the API server: it may delay it, or fail */
 export function claimsOf(
   stored: Map<string, UniqueClaim>,
   send: (verb: Verb, name: string) => Promise<void>,

@@ -3,6 +3,7 @@ import type { ConversionPolicy, ConversionPolicySpec } from '../../../src/api/co
 import type { JsonObject } from '../../../src/json/json.ts';
 import { compileConversion, type CompiledConversion } from '../../../src/admission/conversion/compile.ts';
 import { readDefinition, type Definition } from '../../../src/admission/conversion/definition.ts';
+import { definitionOf as crdOf, resourceOf } from '../definitions.ts';
 
 export const GROUP = 'infra.example.com';
 
@@ -40,7 +41,7 @@ export const v2Schema = objectOf({
   status: objectOf({ state: text, observed: integer }),
 });
 
-/** As v1, but `spec.count` instead of replicas, and no disks. */
+/** Like v1, but with `spec.count` instead of replicas, and without disks. */
 export const v3Schema = objectOf({
   spec: objectOf({ endpoint: text, count: integer, extra: anything, note: text }),
   status: objectOf({ phase: text }),
@@ -54,24 +55,11 @@ export interface VersionFields {
 }
 
 export function crd(versions: readonly VersionFields[], spec: object = {}, status: object = {}): object {
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `servers.${GROUP}` },
-    spec: {
-      group: GROUP,
-      scope: 'Namespaced',
-      names: { kind: 'Server', plural: 'servers', singular: 'server', listKind: 'ServerList' },
-      versions: versions.map(({ name, schema, served = true, storage = name === 'v2' }) => ({
-        name,
-        served,
-        storage,
-        ...(schema === undefined ? {} : { schema: { openAPIV3Schema: schema } }),
-      })),
-      ...spec,
-    },
-    status,
-  };
+  const all = versions.map(({ name, schema, served = true, storage = name === 'v2' }) => ({
+    ...{ name, served, storage },
+    ...(schema === undefined ? {} : { schema: { openAPIV3Schema: schema } }),
+  }));
+  return { ...crdOf(resourceOf(GROUP, 'servers', 'Server'), { versions: all, ...spec }), status };
 }
 
 export function definitionOf(...fields: Parameters<typeof crd>): Definition {
@@ -82,48 +70,26 @@ export function definitionOf(...fields: Parameters<typeof crd>): Definition {
 
 export const threeVersions = (spec: object = {}): Definition =>
   definitionOf(
-    [
-      { name: 'v1', schema: v1Schema },
-      { name: 'v2', schema: v2Schema },
-      { name: 'v3', schema: v3Schema },
-    ],
+    [v1Schema, v2Schema, v3Schema].map((schema, index) => ({ name: `v${index + 1}`, schema })),
     spec,
   );
 
 const HAS_ENDPOINT = 'has(object.spec) && has(object.spec.endpoint)';
 const HAS_ADDRESS = 'has(object.spec) && has(object.spec.address) && has(object.spec.address.host)';
 
+const HAS_PORT = `${HAS_ENDPOINT} && object.spec.endpoint.matches("^[^:]*:[0-9]{1,9}$")`;
+const JOINED =
+  'object.spec.address.host + (has(object.spec.address.port) ? ":" + string(object.spec.address.port) : "")';
+const set = (path: string, when: string, expression: string) => ({ set: { path, when, expression } });
+
 const address = [
-  {
-    set: {
-      path: 'spec.address.host',
-      when: HAS_ENDPOINT,
-      expression: 'object.spec.endpoint.split(":")[0]',
-    },
-  },
-  {
-    set: {
-      path: 'spec.address.port',
-      when: `${HAS_ENDPOINT} && object.spec.endpoint.matches("^[^:]*:[0-9]{1,9}$")`,
-      expression: 'int(object.spec.endpoint.split(":")[1])',
-    },
-  },
+  set('spec.address.host', HAS_ENDPOINT, 'object.spec.endpoint.split(":")[0]'),
+  set('spec.address.port', HAS_PORT, 'int(object.spec.endpoint.split(":")[1])'),
   { remove: { path: 'spec.endpoint' } },
 ];
+const endpoint = [set('spec.endpoint', HAS_ADDRESS, JOINED), { remove: { path: 'spec.address' } }];
+const GIGABYTES = 'has(item.size) && item.size.matches("^[0-9]{1,9}Gi$")';
 
-const endpoint = [
-  {
-    set: {
-      path: 'spec.endpoint',
-      when: HAS_ADDRESS,
-      expression:
-        'object.spec.address.host + (has(object.spec.address.port) ? ":" + string(object.spec.address.port) : "")',
-    },
-  },
-  { remove: { path: 'spec.address' } },
-];
-
-/** One policy that uses every kind of conversion step. */
 export const serversSpec: ConversionPolicySpec = {
   target: { apiGroup: GROUP, resource: 'servers' },
   hub: 'v2',
@@ -135,26 +101,14 @@ export const serversSpec: ConversionPolicySpec = {
         { move: { from: 'spec.rack', to: 'metadata.annotations["example.com/rack"]' } },
         { move: { from: 'status.phase', to: 'status.state' } },
         { default: { path: 'spec.tier', value: 'standard' } },
-        {
-          set: {
-            path: 'spec.disks[*].gigabytes',
-            when: 'has(item.size) && item.size.matches("^[0-9]{1,9}Gi$")',
-            expression: 'int(item.size.split("Gi")[0])',
-          },
-        },
+        set('spec.disks[*].gigabytes', GIGABYTES, 'int(item.size.split("Gi")[0])'),
         { remove: { path: 'spec.disks[*].size' } },
       ],
       fromHub: [
         ...endpoint,
         { move: { from: 'metadata.annotations["example.com/rack"]', to: 'spec.rack' } },
         { move: { from: 'status.state', to: 'status.phase' } },
-        {
-          set: {
-            path: 'spec.disks[*].size',
-            when: 'has(item.gigabytes)',
-            expression: 'string(item.gigabytes) + "Gi"',
-          },
-        },
+        set('spec.disks[*].size', 'has(item.gigabytes)', 'string(item.gigabytes) + "Gi"'),
         { remove: { path: 'spec.disks[*].gigabytes' } },
       ],
     },

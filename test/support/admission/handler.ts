@@ -63,14 +63,8 @@ export function requestOf(fields: Record<string, unknown> = {}): AdmissionReques
   } as unknown as JsonObject); // test fixtures are JSON
 }
 
-export interface LogLine {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: object;
-}
-
 export function recordingLog() {
-  const lines: LogLine[] = [];
+  const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = [];
   const at =
     (level: string) =>
     (message: string, fields: object = {}) => {

@@ -24,7 +24,7 @@ import type {
 
 export const GROUP = 'infra.example.com';
 const NAMESPACED = ['classes', 'configmaps'];
-const KINDS: Readonly<Record<string, string>> = {
+export const KINDS: Readonly<Record<string, string>> = {
   datacenters: 'Datacenter',
   classes: 'Class',
   configmaps: 'ConfigMap',
@@ -121,7 +121,6 @@ interface Cluster {
 
 const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
 
-/** A cluster without objects and restores. */
 export const emptyWorld = (): RequestWorld => ({
   find: () => undefined,
   confirm: () => Promise.resolve(undefined),
@@ -133,7 +132,6 @@ export const emptyWorld = (): RequestWorld => ({
   restoreEvidence: () => Promise.resolve(undefined),
 });
 
-/** A cluster, and a record of its live reads. */
 export function clusterOf({ stored = {}, live = stored }: Cluster = {}): AdmissionContext & {
   readonly reads: string[];
 } {

@@ -18,7 +18,6 @@ export type Attempt = Omit<Attack, 'policy'>;
 
 export type Json = KubeObject & Readonly<Record<string, unknown>>;
 export type Strings = Readonly<Record<string, string>>;
-/** Where the controllers run. */
 export const HOME = 'gatehouse-system';
 export const TENANT = 'tenant';
 

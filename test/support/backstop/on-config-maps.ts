@@ -12,6 +12,13 @@ const copyOf = (name: string, place: string, data: Strings): Json => ({
   data,
 });
 
+const attack = (name: string, id: string, annotations: Strings, patch: object): Attempt => ({
+  name,
+  before: configMap(id, annotations),
+  write: merges(configMaps, id, patch, TENANT),
+});
+const asking = { metadata: { annotations: ASKS } };
+
 export const ON_CONFIG_MAPS: readonly Attempt[] = [
   {
     name: 'a ConfigMap',
@@ -25,65 +32,35 @@ export const ON_CONFIG_MAPS: readonly Attempt[] = [
     name: 'a copy with more than a bundle',
     write: creates(configMaps, copyOf('rich-copy', `${TENANT}/rich-copy`, { 'ca.crt': '', setting: 'off' })),
   },
-  {
-    name: 'a ConfigMap that did not ask',
-    before: configMap('not-asking'),
-    write: merges(configMaps, 'not-asking', { data: { 'ca.crt': 'x' } }, TENANT),
-  },
-  {
-    name: 'a ConfigMap that asks only because of the same write',
-    before: configMap('asked-now'),
-    write: merges(
-      configMaps,
-      'asked-now',
-      { metadata: { annotations: ASKS }, data: { 'ca.crt': 'x' } },
-      TENANT,
-    ),
-  },
-  {
-    name: 'the request alone, as a first step',
-    before: configMap('asked-first'),
-    write: merges(configMaps, 'asked-first', { metadata: { annotations: ASKS } }, TENANT),
-  },
-  {
-    name: 'another key of a ConfigMap that asks',
-    before: configMap('other-key', ASKS),
-    write: merges(configMaps, 'other-key', { data: { setting: 'off' } }, TENANT),
-  },
-  {
-    name: 'another key, chosen in the same write',
-    before: configMap('chosen-key', ASKS),
-    write: merges(
-      ...([configMaps, 'chosen-key'] as const),
-      {
-        metadata: { annotations: { 'gatehouse.dev/inject-cabundle-key': 'setting' } },
-        data: { setting: 'off' },
-      },
-      TENANT,
-    ),
-  },
-  {
-    name: 'binary data of a ConfigMap that asks',
-    before: configMap('binary', ASKS),
-    write: merges(configMaps, 'binary', { binaryData: { more: 'eA==' } }, TENANT),
-  },
-  {
-    name: 'a request for OpenShift, which this cluster does not honour',
-    before: configMap('openshift', { 'service.beta.openshift.io/inject-cabundle': 'true' }),
-    write: merges(configMaps, 'openshift', { data: { 'service-ca.crt': 'x' } }, TENANT),
-  },
-  {
-    name: 'the ConfigMap of a tenant, turned into a copy',
-    before: configMap('turned'),
-    write: merges(
-      ...([configMaps, 'turned'] as const),
-      {
-        metadata: { labels: { [COPY]: 'true' }, annotations: { [COPY]: `${TENANT}/turned` } },
-        data: { setting: null, 'ca.crt': 'x' },
-      },
-      TENANT,
-    ),
-  },
+  attack('a ConfigMap that did not ask', 'not-asking', {}, { data: { 'ca.crt': 'x' } }),
+  attack(
+    'a ConfigMap that asks only because of the same write',
+    'asked-now',
+    {},
+    { ...asking, data: { 'ca.crt': 'x' } },
+  ),
+  attack('the request alone, as a first step', 'asked-first', {}, asking),
+  attack('another key of a ConfigMap that asks', 'other-key', ASKS, { data: { setting: 'off' } }),
+  attack('another key, chosen in the same write', 'chosen-key', ASKS, {
+    metadata: { annotations: { 'gatehouse.dev/inject-cabundle-key': 'setting' } },
+    data: { setting: 'off' },
+  }),
+  attack('binary data of a ConfigMap that asks', 'binary', ASKS, { binaryData: { more: 'eA==' } }),
+  attack(
+    'a request for OpenShift, which this cluster does not honour',
+    'openshift',
+    { 'service.beta.openshift.io/inject-cabundle': 'true' },
+    { data: { 'service-ca.crt': 'x' } },
+  ),
+  attack(
+    'the ConfigMap of a tenant, turned into a copy',
+    'turned',
+    {},
+    {
+      metadata: { labels: { [COPY]: 'true' }, annotations: { [COPY]: `${TENANT}/turned` } },
+      data: { setting: null, 'ca.crt': 'x' },
+    },
+  ),
   {
     name: 'the ConfigMap of a tenant, deleted',
     before: configMap('deleted'),

@@ -1,16 +1,8 @@
 import type { Resource } from '../../../src/kube/object.ts';
 import { apiServices, customResourceDefinitions, services } from '../../../src/kube/well-known.ts';
-import {
-  ASKS,
-  BUNDLE,
-  creates,
-  merges,
-  meta,
-  TENANT,
-  type Attempt,
-  type Json,
-  type Strings,
-} from './attack.ts';
+import { ANY, versionOf } from '../definitions.ts';
+import { ASKS, BUNDLE, creates, merges, meta, TENANT } from './attack.ts';
+import type { Attempt, Json, Strings } from './attack.ts';
 
 const theirs = { service: { namespace: TENANT, name: 'web' } };
 const CONVERSION = {
@@ -29,9 +21,7 @@ const definition = (plural: string, annotations: Strings): readonly [Resource, J
         kind: plural.toUpperCase(),
         listKind: `${plural.toUpperCase()}List`,
       },
-      versions: [
-        { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
-      ],
+      versions: [versionOf('v1', { type: 'object' })],
     },
   },
 ];
@@ -48,6 +38,7 @@ const apiService = (version: string, annotations: Strings): readonly [Resource, 
   },
 ];
 const client = (change: object) => ({ spec: { conversion: { webhook: { clientConfig: change } } } });
+const asking = { metadata: { annotations: ASKS }, ...client({ caBundle: BUNDLE }) };
 const crdAttack = (name: string, plural: string, annotations: Strings, patch: object): Attempt => ({
   name,
   before: definition(plural, annotations),
@@ -65,29 +56,12 @@ const service = (name: string): readonly [Resource, Json] => [
 
 export const ON_DEFINITIONS: readonly Attempt[] = [
   crdAttack('a bundle of a conversion that does not ask', 'unaskeds', {}, client({ caBundle: BUNDLE })),
-  crdAttack(
-    'a bundle and the request in one write',
-    'askeds',
-    {},
-    {
-      metadata: { annotations: ASKS },
-      ...client({ caBundle: BUNDLE }),
-    },
-  ),
+  crdAttack('a bundle and the request in one write', 'askeds', {}, asking),
   crdAttack('the address of a conversion that asks', 'moveds', ASKS, client({ service: { name: 'thief' } })),
   crdAttack('no conversion', 'converteds', ASKS, {
     spec: { conversion: { strategy: 'None', webhook: null } },
   }),
-  crdAttack('other versions', 'versioneds', ASKS, {
-    spec: {
-      versions: [
-        {
-          ...{ name: 'v1', served: true, storage: true },
-          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-        },
-      ],
-    },
-  }),
+  crdAttack('other versions', 'versioneds', ASKS, { spec: { versions: [versionOf('v1', ANY)] } }),
   crdAttack('a finalizer of a definition', 'finalizeds', ASKS, {
     metadata: { finalizers: ['example.com/thief'] },
   }),

@@ -13,9 +13,9 @@ export const ON_INSTALLATION: readonly Attempt[] = [
     metadata: { labels: { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' } },
   }),
   roleAttack('another owner', { metadata: { ownerReferences: [owner('thief')] } }),
-  // Last: the administrator then deletes it, too.
+  // Last, because the administrator then also deletes it.
   {
-    name: 'the deletion of the role',
+    name: 'the role, deleted',
     write: (client) => client.delete(clusterRoles, { name: INSTALLATION_ROLE }),
   },
 ];

@@ -1,18 +1,8 @@
 import { secrets } from '../../../src/kube/well-known.ts';
-import {
-  creates,
-  HOME,
-  MARK,
-  merges,
-  meta,
-  owner,
-  TENANT,
-  tls,
-  type Attempt,
-  type Json,
-  type Strings,
-} from './attack.ts';
+import { creates, HOME, MARK, merges, meta, owner, TENANT, tls } from './attack.ts';
+import type { Attempt, Json, Strings } from './attack.ts';
 
+const TLS = { type: 'kubernetes.io/tls', data: tls };
 const secret = (name: string, more: object, annotations: Strings = {}, namespace = TENANT): Json => ({
   ...meta(name, annotations, namespace),
   ...more,
@@ -22,10 +12,16 @@ const marked = (name: string, service = 'web'): Json => ({
     ...{ name, namespace: TENANT, annotations: { [MARK]: service }, finalizers: ['example.com/keep'] },
     ownerReferences: [owner(service)],
   },
-  ...{ type: 'kubernetes.io/tls', data: tls },
+  ...TLS,
 });
-const tenantSecret = (name: string, more: object = { type: 'kubernetes.io/tls', data: tls }) =>
-  [secrets, secret(name, more)] as const;
+const attack = (name: string, id: string, patch: object, before: Json = secret(id, TLS)): Attempt => ({
+  name,
+  before: [secrets, before],
+  write: merges(secrets, id, patch, TENANT),
+});
+const createsSecret = (name: string, created: Json): Attempt => ({ name, write: creates(secrets, created) });
+const KEY = { data: { 'tls.key': 'eA==' } };
+const annotated = (annotations: object) => ({ metadata: { annotations } });
 const token = (name: string, namespace: string, account: string): Json =>
   secret(
     name,
@@ -35,119 +31,73 @@ const token = (name: string, namespace: string, account: string): Json =>
   );
 
 export const ON_SECRETS: readonly Attempt[] = [
-  {
-    name: 'a token of an administrator',
-    write: creates(secrets, token('stolen', 'kube-system', 'admin')),
-  },
-  {
-    name: 'a token under a name of the own state',
-    write: creates(secrets, token('gatehouse-reads', HOME, 'admin')),
-  },
-  {
-    name: 'a token with a generated name and our marks',
-    write: creates(secrets, {
-      metadata: {
-        ...{ generateName: 'stolen-', namespace: 'kube-system', ownerReferences: [owner('web')] },
-        annotations: { [MARK]: 'web', 'kubernetes.io/service-account.name': 'admin' },
-      },
-      type: 'kubernetes.io/service-account-token',
-    }),
-  },
-  {
-    name: 'a bootstrap token',
-    write: creates(
-      secrets,
-      secret('bootstrap-token-abcdef', { type: 'bootstrap.kubernetes.io/token' }, {}, 'kube-system'),
-    ),
-  },
-  {
-    name: 'a Secret of no type under a name of the own state in another namespace',
-    write: creates(secrets, secret('gatehouse-authority', { type: 'Opaque' }, {}, 'kube-system')),
-  },
-  {
-    name: 'a certificate without a mark',
-    write: creates(secrets, secret('plain', { type: 'kubernetes.io/tls', data: tls })),
-  },
-  {
-    name: 'a certificate whose mark names a Service that does not own it',
-    write: creates(secrets, secret('unowned', { type: 'kubernetes.io/tls', data: tls }, { [MARK]: 'web' })),
-  },
-  {
-    name: 'the key of a tenant, with our mark in the same write',
-    before: tenantSecret('theirs'),
-    write: merges(
-      secrets,
-      'theirs',
-      { metadata: { annotations: { [MARK]: 'web' } }, data: { 'tls.key': 'eA==' } },
-      TENANT,
-    ),
-  },
-  {
-    name: 'the key of a tenant, with consent to adopt it in the same write',
-    before: tenantSecret('adopted'),
-    write: merges(
-      ...([secrets, 'adopted'] as const),
-      {
-        metadata: { annotations: { [MARK]: 'web', 'gatehouse.dev/serving-cert-adopt': 'web' } },
-        data: { 'tls.key': 'eA==' },
-      },
-      TENANT,
-    ),
-  },
-  {
-    name: 'our mark alone on the Secret of a tenant, as a first step',
-    before: tenantSecret('first-step'),
-    write: merges(secrets, 'first-step', { metadata: { annotations: { [MARK]: 'web' } } }, TENANT),
-  },
-  {
-    name: 'the key of a tenant whose Secret has our label, but not our mark',
-    before: [
-      secrets,
-      {
-        metadata: { name: 'labelled', namespace: TENANT, labels: { 'gatehouse.dev/serving-cert': 'true' } },
-        ...{ type: 'kubernetes.io/tls', data: tls },
-      },
-    ],
-    write: merges(
-      secrets,
-      'labelled',
-      { metadata: { annotations: { [MARK]: 'web' } }, data: { 'tls.key': 'eA==' } },
-      TENANT,
-    ),
-  },
-  {
-    name: 'the password of a tenant',
-    before: tenantSecret('password', { type: 'Opaque', data: { password: 'eA==' } }),
-    write: merges(secrets, 'password', { data: { password: 'eQ==' } }, TENANT),
-  },
-  {
-    name: 'our mark removed from a certificate',
-    before: [secrets, marked('stripped')],
-    write: merges(secrets, 'stripped', { metadata: { annotations: { [MARK]: null } } }, TENANT),
-  },
-  {
-    name: 'another owner of a certificate, which has it collected',
-    before: [secrets, marked('disowned')],
-    write: merges(
-      secrets,
-      'disowned',
-      { metadata: { ownerReferences: [owner('web'), owner('gone', 'ConfigMap')] } },
-      TENANT,
-    ),
-  },
-  {
-    name: 'a certificate without its finalizer',
-    before: [secrets, marked('unfinished')],
-    write: merges(secrets, 'unfinished', { metadata: { finalizers: [] } }, TENANT),
-  },
-  {
-    name: 'a certificate that nothing can renew',
-    before: [secrets, marked('frozen')],
-    write: merges(secrets, 'frozen', { immutable: true }, TENANT),
-  },
+  createsSecret('a token of an administrator', token('stolen', 'kube-system', 'admin')),
+  createsSecret('a token under a name of the own state', token('gatehouse-reads', HOME, 'admin')),
+  createsSecret('a token with a generated name and our marks', {
+    metadata: {
+      ...{ generateName: 'stolen-', namespace: 'kube-system', ownerReferences: [owner('web')] },
+      annotations: { [MARK]: 'web', 'kubernetes.io/service-account.name': 'admin' },
+    },
+    type: 'kubernetes.io/service-account-token',
+  }),
+  createsSecret(
+    'a bootstrap token',
+    secret('bootstrap-token-abcdef', { type: 'bootstrap.kubernetes.io/token' }, {}, 'kube-system'),
+  ),
+  createsSecret(
+    'an untyped Secret under a name of the own state in another namespace',
+    secret('gatehouse-authority', { type: 'Opaque' }, {}, 'kube-system'),
+  ),
+  createsSecret('a certificate without a mark', secret('plain', TLS)),
+  createsSecret(
+    'a certificate whose mark names a Service that does not own it',
+    secret('unowned', TLS, { [MARK]: 'web' }),
+  ),
+  attack('the key of a tenant, with our mark in the same write', 'theirs', {
+    ...annotated({ [MARK]: 'web' }),
+    ...KEY,
+  }),
+  attack('the key of a tenant, with consent to adopt it in the same write', 'adopted', {
+    ...annotated({ [MARK]: 'web', 'gatehouse.dev/serving-cert-adopt': 'web' }),
+    ...KEY,
+  }),
+  attack(
+    'our mark alone on the Secret of a tenant, as a first step',
+    'first-step',
+    annotated({ [MARK]: 'web' }),
+  ),
+  attack(
+    'the key of a tenant whose Secret has our label, but not our mark',
+    'labelled',
+    { ...annotated({ [MARK]: 'web' }), ...KEY },
+    {
+      metadata: { name: 'labelled', namespace: TENANT, labels: { 'gatehouse.dev/serving-cert': 'true' } },
+      ...TLS,
+    },
+  ),
+  attack(
+    'the password of a tenant',
+    'password',
+    { data: { password: 'eQ==' } },
+    secret('password', { type: 'Opaque', data: { password: 'eA==' } }),
+  ),
+  attack('our mark removed from a certificate', 'stripped', annotated({ [MARK]: null }), marked('stripped')),
+  attack(
+    'another owner of a certificate, so that it is collected',
+    'disowned',
+    { metadata: { ownerReferences: [owner('web'), owner('gone', 'ConfigMap')] } },
+    marked('disowned'),
+  ),
+  attack(
+    'a certificate without its finalizer',
+    'unfinished',
+    { metadata: { finalizers: [] } },
+    marked('unfinished'),
+  ),
+  attack('a certificate that nothing can renew', 'frozen', { immutable: true }, marked('frozen')),
   {
     name: 'the Secret of a tenant, deleted',
-    before: tenantSecret('deleted'),
+    before: [secrets, secret('deleted', TLS)],
     write: (client) => client.delete(secrets, { name: 'deleted', namespace: TENANT }),
   },
   {

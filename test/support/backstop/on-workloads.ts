@@ -16,7 +16,9 @@ const deployment = (name: string, annotations: Strings): readonly [Resource, Jso
   },
 ];
 const RESTARTS = { 'gatehouse.dev/restart-on-renewal': 'true' };
-const restart = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' };
+const annotations = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' };
+const restart = { spec: { template: { metadata: { annotations } } } };
+const requested = { metadata: { annotations: RESTARTS }, ...restart };
 const workloadAttack = (name: string, id: string, annotations: Strings, patch: object): Attempt => ({
   name,
   before: deployment(id, annotations),
@@ -24,23 +26,8 @@ const workloadAttack = (name: string, id: string, annotations: Strings, patch: o
 });
 
 export const ON_WORKLOADS: readonly Attempt[] = [
-  workloadAttack(
-    'a restart that no workload requests',
-    'restarted',
-    {},
-    {
-      spec: { template: { metadata: { annotations: restart } } },
-    },
-  ),
-  workloadAttack(
-    'a restart and the request in one write',
-    'asked',
-    {},
-    {
-      metadata: { annotations: RESTARTS },
-      spec: { template: { metadata: { annotations: restart } } },
-    },
-  ),
+  workloadAttack('a restart that no workload requests', 'restarted', {}, restart),
+  workloadAttack('a restart and the request in one write', 'asked', {}, requested),
   workloadAttack('another program', 'program', RESTARTS, {
     spec: { template: { spec: { containers: [{ name: 'app', image: 'example.com/thief' }] } } },
   }),

@@ -75,36 +75,26 @@ export function ourAnswer({ expression, variables = {}, bindings = {}, checkOnly
   }
 }
 
+/** From text. */
+const SCALARS: Readonly<Record<string, (text: string) => unknown>> = {
+  int: BigInt,
+  uint: (text) => uint(BigInt(text)),
+  double: (text) => Number(text.replace(/Inf(inity)?/, 'Infinity')),
+  bytes: (text) => new Uint8Array(Buffer.from(text, 'base64')),
+  timestamp: parseTimestamp,
+  duration: (text) => duration(BigInt(text)),
+  type: typeValue,
+};
+
 function celOf(tagged: Tagged): unknown {
   const [[kind, value] = ['', undefined]] = Object.entries(tagged);
-  switch (kind) {
-    case 'int':
-      return BigInt(String(value));
-    case 'uint':
-      return uint(BigInt(String(value)));
-    case 'double':
-      return Number(String(value).replace(/Inf(inity)?/, 'Infinity'));
-    case 'bytes':
-      return new Uint8Array(Buffer.from(String(value), 'base64'));
-    case 'timestamp':
-      return parseTimestamp(String(value));
-    case 'duration':
-      return duration(BigInt(String(value)));
-    case 'list':
-      return (value as readonly Tagged[]).map(celOf);
-    case 'map':
-      return new Map(
-        (value as readonly (readonly [Tagged, Tagged])[]).map(([key, item]) => [celOf(key), celOf(item)]),
-      );
-    case 'optional':
-      return celOptional(value === null ? undefined : celOf(value as Tagged));
-    case 'type':
-      return typeValue(String(value));
-    case 'null':
-      return null;
-    default:
-      return value; // bool, string
-  }
+  const scalar = SCALARS[kind];
+  if (scalar !== undefined) return scalar(String(value));
+  if (kind === 'list') return (value as readonly Tagged[]).map(celOf);
+  if (kind === 'optional') return celOptional(value === null ? undefined : celOf(value as Tagged));
+  if (kind !== 'map') return value; // null, bool, string
+  const pairs = value as readonly (readonly [Tagged, Tagged])[];
+  return new Map(pairs.map(([key, item]) => [celOf(key), celOf(item)]));
 }
 
 function taggedOf(value: unknown): Tagged {

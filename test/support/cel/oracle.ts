@@ -12,17 +12,13 @@ export interface Question {
   readonly variables?: Readonly<Record<string, string>>;
   readonly bindings?: Readonly<Record<string, Tagged>>;
   readonly checkOnly?: boolean;
-  /** The type that the expression must have. */
   readonly result?: string;
-  /** Of a CustomResourceDefinition, with rules for the object. */
   readonly schema?: unknown;
   readonly object?: unknown;
   readonly oldObject?: unknown;
 }
 
 export interface OracleAnswer extends Answer {
-  /** The most that the expression may cost. */
-  readonly estimate?: number | undefined;
   readonly causes?: readonly { readonly field: string; readonly type: string; readonly detail: string }[];
 }
 
@@ -38,11 +34,7 @@ export function oracleProblem(): string | undefined {
   }
 }
 
-/**
- * Takes seconds if Go's cache has the packages of Kubernetes, and minutes otherwise.
- *
- * @throws Error with what Go prints if the program cannot be built
- */
+/** Without Go's cache, this takes minutes. @throws Error with what Go prints if it cannot build the program */
 export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle> {
   const program = join(await programFolder(`cel-${version}`), 'cel-oracle');
   return async (questions) => {

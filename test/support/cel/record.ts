@@ -15,16 +15,8 @@ const questionOf = ({ expression, variables, bindings, checkOnly }: MatrixCase):
   ...(checkOnly && { checkOnly }),
 });
 
-/** The answers without the estimate, which Gatehouse does not make. */
-export async function askAbout(
-  oracle: Oracle,
-  cases: readonly MatrixCase[],
-): Promise<readonly OracleAnswer[]> {
-  const answers = await oracle(cases.map(questionOf));
-  return answers.map((answer) =>
-    Object.fromEntries(Object.entries(answer).filter(([key]) => key !== 'estimate')),
-  );
-}
+export const askAbout = (oracle: Oracle, cases: readonly MatrixCase[]): Promise<readonly OracleAnswer[]> =>
+  oracle(cases.map(questionOf));
 
 /** @param oldest asked for the answers that differ; undefined: those recorded before stay */
 export async function recordedMatrix(newest: Oracle, oldest: Oracle | undefined): Promise<string> {

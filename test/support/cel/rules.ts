@@ -22,12 +22,7 @@ const LISTS: Readonly<Record<string, Schema>> = {
 const TEXTS = ['a', 's', 't'];
 const OBJECTS = ['m', 'o', 'l'];
 
-export interface RuleCase {
-  readonly schema: Schema;
-  readonly object: JsonObject;
-}
-
-export function ruleCaseFrom(chance: Seeded): RuleCase {
+export function ruleCaseFrom(chance: Seeded): { readonly schema: Schema; readonly object: JsonObject } {
   const isText = chance.chance(0.5);
   const literal = () =>
     isText

@@ -26,7 +26,7 @@ export const REPORT_CONTEXT = {
 export const FORBIDDEN: Reading<never> = {
   kind: 'unread',
   reason: 'Forbidden',
-  message: 'alice may not',
+  message: 'alice lacks permission',
   permission: { verb: 'get', resource: 'secrets' },
 };
 

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The receiver of bytes: `target` is the server that the proxy dials, `client` the process that dialled the proxy. */
 export type Side = 'target' | 'client';
 
-/** The current faults of all connections. */
 export interface Mood {
   /** Delay of a chunk, in milliseconds. Called once for each chunk. */
   readonly delayMs: () => number;
@@ -102,7 +101,7 @@ function pump(from: Socket, to: Socket, side: Side, mood: Mood): void {
   });
 }
 
-/** Waits again if another freeze has begun meanwhile. */
+/** Waits again if another freeze has begun since. */
 async function thawed(mood: Mood, side: Side): Promise<void> {
   for (let gate = mood.frozen(side); gate !== undefined; gate = mood.frozen(side)) await gate;
 }

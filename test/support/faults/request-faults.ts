@@ -1,41 +1,33 @@
 /** Faults of a single request to the API server, and of its response. */
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 
 import { answer, pass, type Exchange, type Write } from '../api-proxy-exchange.ts';
 
+interface Response {
+  readonly code: number;
+  readonly retryAfterSeconds?: number;
+}
+
 /** `applied`: whether the API server carries the request out. */
 export type Fault =
   /** The client gets this response, instead of the request or after the API server has carried it out. */
-  | {
-      readonly kind: 'answer';
-      readonly code: number;
-      readonly applied: boolean;
-      readonly retryAfterSeconds?: number;
-    }
-  /** The connection breaks. */
+  | ({ readonly kind: 'answer'; readonly applied: boolean } & Response)
   | { readonly kind: 'reset'; readonly applied: boolean }
-  /**
-   * The proxy holds the request, or its response, until a release. It drops it if its sender dies or hangs up first.
-   */
+  /** The proxy holds the request or its response until a release, and drops it if its sender hangs up first. */
   | { readonly kind: 'hold'; readonly applied: boolean }
-  /**
-   * The proxy replaces the body of the response with the result of `change`, e.g. a list with another resourceVersion.
-   */
+  /** The proxy replaces the response's body, for example with another resourceVersion. */
   | { readonly kind: 'rewrite'; readonly change: (body: string) => string };
 
-/** One fault that waits for its write. */
 export interface Interception {
   /** The intercepted write. Resolves after the API server has carried it out, if the fault lets it. */
   readonly met: Promise<Write>;
   readonly isMet: () => boolean;
-  /** Releases a held request or response. */
   readonly release: () => void;
-  /** The API server's status code for the write; undefined while the write has not been sent. */
   readonly upstreamCode: () => number | undefined;
 }
 
-/** The proxy's side of an interception. */
 export interface Pending {
   readonly matches: (write: Write) => boolean;
   readonly fault: Fault;
@@ -52,12 +44,8 @@ export function createInterception(matches: Pending['matches'], fault: Fault) {
   let isMet = false;
   let code: number | undefined;
   const interception: Interception = {
-    met: met.promise,
-    isMet: () => isMet,
-    release: () => {
-      released.resolve(undefined);
-    },
-    upstreamCode: () => code,
+    ...{ met: met.promise, isMet: () => isMet, upstreamCode: () => code },
+    release: () => released.resolve(undefined),
   };
   const mine: Pending = {
     matches,
@@ -76,14 +64,9 @@ export function createInterception(matches: Pending['matches'], fault: Fault) {
 
 export interface Harm {
   readonly fault: Fault;
-  /** Ends a `hold`. */
   readonly released: Promise<unknown>;
-  /**
-   * Called after the API server has carried the request out, if the fault lets it, and before its sender learns
-   * anything.
-   */
+  /** Called before the sender learns anything. */
   readonly onMet?: () => void;
-  /** Called with the status code of the API server. */
   readonly onUpstream?: (code: number | undefined) => void;
 }
 
@@ -122,14 +105,9 @@ export async function harm(
   }
 }
 
-/** Whether the sender left before the release. */
 async function hungUp({ response }: Exchange, released: Promise<unknown>): Promise<boolean> {
   if (response.destroyed) return true;
-  const gone = new Promise<true>((resolve) => {
-    response.once('close', () => {
-      resolve(true);
-    });
-  });
+  const gone = once(response, 'close').then(() => true);
   return await Promise.race([released.then(() => false), gone]);
 }
 
@@ -144,11 +122,6 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 export const statusOf = (code: number) => ({
-  kind: 'Status',
-  apiVersion: 'v1',
-  metadata: {},
-  status: 'Failure',
-  message: `the test answers ${code}`,
-  reason: REASONS[code] ?? 'Unknown',
-  code,
+  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code },
+  ...{ message: `the test answers ${code}`, reason: REASONS[code] ?? 'Unknown' },
 });

@@ -1,34 +1,18 @@
-/**
- * A cluster whose replica runs behind the fault harness: it can disturb its API requests and the API server's webhook
- * calls.
- */
+/** A cluster whose replica runs behind the fault harness. */
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { type ApiProxy, startApiProxy } from '../api-proxy.ts';
+import { startApiProxy } from '../api-proxy.ts';
 import { startBalancer } from '../balancer.ts';
 import { type Cluster, SERVERS, startClusterFor } from '../cluster.ts';
 import { enforceExamples, seeInForce, untilRefused } from '../gatehouse-cluster.ts';
-import { type Replica, startReplica } from '../gatehouse.ts';
-import { startTcpFaults, type TcpFaults } from './tcp.ts';
+import { startReplica } from '../gatehouse.ts';
+import { startTcpFaults } from './tcp.ts';
 import { ApiError, NetworkError } from '../../../src/kube/api-error.ts';
 import { admissionPolicy } from '../objects.ts';
 
-export interface FaultScene {
-  readonly cluster: Cluster;
-  readonly replica: Replica;
-  /** Faults of the replica's requests and watches. */
-  readonly api: ApiProxy;
-  /** Faults of the API server's connections to the replica. */
-  readonly webhookTcp: TcpFaults;
-  /** Ends every fault. */
-  readonly repair: () => void;
-  readonly stop: () => Promise<void>;
-}
+export type FaultScene = Awaited<ReturnType<typeof startFaultScene>>;
 
-/**
- * Resolves when the examples and the policy `serials` are in force, with the datacenter `fra1` and the namespace
- * `shop`.
- */
-export async function startFaultScene(): Promise<FaultScene> {
+/** Resolves when the examples and the policy `serials` are in force, with `fra1` and the namespace `shop`. */
+export async function startFaultScene() {
   const balancer = await startBalancer();
   const webhookTcp = await startTcpFaults({ host: '127.0.0.1', port: balancer.port });
   const cluster = await startClusterFor(webhookTcp.port);
@@ -56,10 +40,9 @@ export async function startFaultScene(): Promise<FaultScene> {
     await cluster.apply(SERIALS);
     await seeInForce(cluster, 'serials');
     await cluster.admin.create(SERVERS, serverWith('fra1', { name: 'first', serial: 'TAKEN' }));
+    const second = serverWith('fra1', { name: 'second', serial: 'TAKEN' });
     await untilRefused('a second TAKEN', 'spec.serial', () =>
-      cluster.admin.create(SERVERS, serverWith('fra1', { name: 'second', serial: 'TAKEN' }), {
-        dryRun: true,
-      }),
+      cluster.admin.create(SERVERS, second, { dryRun: true }),
     );
   } catch (error) {
     await stop();
@@ -76,7 +59,6 @@ const QUICK = {
   'retry-period': '1s',
 } as const;
 
-/** Serials of Servers are unique. */
 const SERIALS = admissionPolicy('serials', {
   match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
   validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
@@ -97,7 +79,6 @@ export const serverWith = (datacenter: string, { name, serial }: ServerParts): K
 
 export type Verdict =
   | { readonly kind: 'allowed' }
-  /** A policy denied it. */
   | { readonly kind: 'refused'; readonly message: string }
   /** There was no decision: the API server could not reach the webhook, or the webhook could not decide. */
   | { readonly kind: 'failed'; readonly message: string };

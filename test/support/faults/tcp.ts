@@ -1,8 +1,9 @@
 /** A TCP proxy that injects network faults into connections. It works below TLS, so both sides are unaware of it. */
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 
 import type { ControlPlane } from '../control-plane.ts';
 import { createSeeded } from '../seeded.ts';
+import { listen } from '../tls.ts';
 import { createLink, type Link, type Mood, type Side } from './connection.ts';
 
 /** In milliseconds; each chunk draws its own delay. */
@@ -13,7 +14,7 @@ interface Delay {
 
 export interface TcpFaults {
   readonly port: number;
-  /** Ends all connections (FIN), and each new one at once, until `repair`. */
+  /** Ends all connections (FIN), and immediately ends each new one, until `repair`. */
   readonly cut: () => void;
   /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `repair`. */
   readonly freeze: (to?: Side) => void;
@@ -50,6 +51,10 @@ export async function startTcpFaults(target: {
     gates.clear();
     for (const gate of opened) gate.resolve(undefined);
   };
+  const cut = () => {
+    isCut = true;
+    for (const link of links) link.destroy();
+  };
   const server = createServer({ allowHalfOpen: true }, (client) => {
     if (isCut) {
       client.on('error', () => undefined);
@@ -61,11 +66,8 @@ export async function startTcpFaults(target: {
     void link.closed.finally(() => links.delete(link));
   });
   return {
-    port: await listening(server),
-    cut: () => {
-      isCut = true;
-      for (const link of links) link.destroy();
-    },
+    port: await listen(server),
+    cut,
     freeze: (to) => {
       for (const side of to === undefined ? SIDES : [to])
         if (!gates.has(side)) gates.set(side, Promise.withResolvers());
@@ -85,26 +87,14 @@ export async function startTcpFaults(target: {
       thaw();
     },
     stop: async () => {
-      isCut = true;
+      cut();
       delay = NONE;
-      for (const link of links) link.destroy();
       thaw();
       await new Promise((resolve) => server.close(resolve));
     },
   };
 }
 
-async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
-  return address.port;
-}
-
-/** The API server of a control plane, as the target of `startTcpFaults`. */
 export const apiServerOf = ({ server }: Pick<ControlPlane, 'server'>) => ({
   host: '127.0.0.1',
   port: Number(new URL(server).port),

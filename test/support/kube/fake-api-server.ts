@@ -12,24 +12,17 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createConnection, type Connection } from '../../../src/kube/connection.ts';
-import { createRest, type Rest, type RestOptions } from '../../../src/kube/rest.ts';
+import { createConnection } from '../../../src/kube/connection.ts';
+import { createRest, type RestOptions } from '../../../src/kube/rest.ts';
 
-export interface FakeServer {
+interface Received {
+  readonly method: string;
   readonly url: string;
-  readonly requests: {
-    readonly method: string;
-    readonly url: string;
-    readonly headers: IncomingMessage['rawHeaders'];
-    readonly body: string;
-  }[];
-  /** Number of TLS handshakes; for a plain server, number of TCP connections. */
-  readonly connections: () => number;
-  readonly rest: (options?: Partial<RestOptions>) => Rest;
-  readonly connection: Connection;
-  /** Cuts every connection, as a crash does. */
-  readonly cut: () => void;
+  readonly headers: IncomingMessage['rawHeaders'];
+  readonly body: string;
 }
+
+export type FakeServer = Awaited<ReturnType<typeof startServer>>;
 
 export type Handler = (
   request: {
@@ -43,11 +36,8 @@ export type Handler = (
 ) => void;
 
 /** An HTTP server on a free loopback port; the end of the test closes it. `n` counts requests from 0. */
-export async function startServer(
-  handler: Handler,
-  tls?: { readonly key: string; readonly cert: string },
-): Promise<FakeServer> {
-  const requests: FakeServer['requests'] = [];
+export async function startServer(handler: Handler, tls?: { readonly key: string; readonly cert: string }) {
+  const requests: Received[] = [];
   const listener: RequestListener = (request, response) => {
     let body = '';
     request
@@ -76,12 +66,11 @@ export async function startServer(
   return {
     url,
     requests,
+    /** Number of TLS handshakes; for a plain server, number of TCP connections. */
     connections: () => connections,
     connection,
-    rest: (options) => createRest({ connection, userAgent: 'test', ...options }),
-    cut: () => {
-      server.closeAllConnections();
-    },
+    rest: (options?: Partial<RestOptions>) => createRest({ connection, userAgent: 'test', ...options }),
+    cut: () => server.closeAllConnections(),
   };
 }
 
@@ -95,7 +84,6 @@ export function sendJson(
   response.end(JSON.stringify(body));
 }
 
-/** Gives this answer to every request. */
 export const always =
   (body: unknown, code = 200, headers: Record<string, string> = {}): Handler =>
   (_request, response) => {
@@ -115,29 +103,10 @@ export const status = (code: number, reason: string, more: object = {}): object 
 export function selfSigned(): { readonly key: string; readonly cert: string } {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'));
   try {
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:P-256',
-        '-nodes',
-        '-days',
-        '1',
-        '-subj',
-        '/CN=fake',
-        '-addext',
-        'subjectAltName=IP:127.0.0.1',
-        '-keyout',
-        join(dir, 'key'),
-        '-out',
-        join(dir, 'cert'),
-      ],
-      { stdio: 'ignore' },
-    );
+    const fixed =
+      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=fake -addext subjectAltName=IP:127.0.0.1';
+    const files = ['-keyout', join(dir, 'key'), '-out', join(dir, 'cert')];
+    execFileSync('openssl', [...fixed.split(' '), ...files], { stdio: 'ignore' });
     return { key: readFileSync(join(dir, 'key'), 'utf8'), cert: readFileSync(join(dir, 'cert'), 'utf8') };
   } finally {
     rmSync(dir, { recursive: true });

@@ -28,22 +28,16 @@ import {
 } from './judge.ts';
 import type { Asked } from './requests.ts';
 
-/** The object after the changes. */
 export type Outcome = JsonObject | 'refused' | 'changed again';
 
-export interface Changers {
-  readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Outcome>;
-  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Promise<Outcome>;
-}
-
-export function changersOf(policy: CompiledPolicy, options: NativeOptions): Changers {
+export function changersOf(policy: CompiledPolicy, options: NativeOptions) {
   const pair = compileNative(policy, options).pairs.find(({ part }) => part === 'changes');
   if (pair === undefined) throw new Error('the policy changes nothing in the API server');
   const [spec, bound] = [specOf(pair.policy), specOf(pair.binding)];
   const compiled = compilePolicy(spec);
   return {
-    webhook: (asked, params) => byWebhook([policy], asked, params),
-    apiServer: async (asked, params) => {
+    webhook: (asked: Asked, params: KubeObject | undefined) => byWebhook([policy], asked, params),
+    apiServer: async (asked: Asked, params: KubeObject | undefined): Promise<Outcome> => {
       const found = await paramsOf(spec, bound, asked.question.attributes.namespace, worldWith(params));
       if (found.kind === 'broken') throw new Error(found.message);
       const before = objectOf(asked);
@@ -134,13 +128,8 @@ export async function byWebhook(
 
 const PATHS = [
   ...['spec.tier', 'spec.units', 'spec.note', 'spec.limits.cpu', 'spec.limits.memory', 'spec.enabled'],
-  ...[
-    'spec.list[0]["a~/b"]',
-    'spec.list[*].name',
-    'spec.list[*].deep.er',
-    'spec.in.side[*].out',
-    'spec["a~/b"]',
-  ],
+  ...['spec.list[0]["a~/b"]', 'spec.list[*].name', 'spec.list[*].deep.er', 'spec.in.side[*].out'],
+  'spec["a~/b"]',
   ...['metadata.labels["example.com/rack"]', 'metadata.annotations["example.com/team"]'],
 ];
 
@@ -160,7 +149,6 @@ const EXPRESSIONS = [
   'string(object.spec.nothing)',
 ];
 
-/** A policy with defaults. */
 export function defaultingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
   const rules = Array.from({ length: 1 + chance.below(3) }, () => {
     const path = chance.pick(PATHS);

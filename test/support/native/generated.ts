@@ -11,12 +11,8 @@ type Exception = NonNullable<Spec['exceptions']>[number];
 
 const CONDITIONS = [
   ...['object.spec.tier in ["gold", "silver"]', 'object.spec.?units.orValue(1) <= 3', 'object.spec.enabled'],
-  ...[
-    'object.spec.list.all(one, one != "a")',
-    'has(object.spec.note)',
-    'object != null',
-    'request.dryRun == false',
-  ],
+  ...['object.spec.list.all(one, one != "a")', 'has(object.spec.note)', 'object != null'],
+  'request.dryRun == false',
   ...['request.operation != "UPDATE" || object.spec.units >= oldObject.spec.units', 'variables.units > 2'],
   ...['request.userInfo.username != "mallory"', '!("guests" in request.userInfo.groups)', '!variables.many'],
   '!has(request.subResource) || request.userInfo.username != "ada"',
@@ -33,11 +29,8 @@ const OF_PARAMS = [
 ];
 const MESSAGES = ['is wrong', 'says "quotes", \\ and é 😀', 'a rather long message '.repeat(20).trim()];
 const MADE = [
-  ...[
-    '"has " + string(object.spec.?units.orValue(0))',
-    'object.spec.note',
-    '"by " + request.userInfo.username',
-  ],
+  ...['"has " + string(object.spec.?units.orValue(0))', 'object.spec.note'],
+  '"by " + request.userInfo.username',
   ...['string(object.spec.?note.orValue(""))', '"units: " + string(variables.units)', 'variables.absent'],
 ];
 const FIELDS = ['spec.tier', 'metadata.labels["example.com/rack"]', 'spec.list[0]'];
@@ -47,7 +40,6 @@ const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'] as const;
 const maybe = <T>(chance: Seeded, share: number, make: () => T): T | undefined =>
   chance.chance(share) ? make() : undefined;
 
-/** Without fields that are undefined. */
 const given = <T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } =>
   Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as never;
 
@@ -91,7 +83,6 @@ function exceptionFrom(chance: Seeded, index: number, checks: readonly string[])
 
 const VALUES: readonly JsonValue[] = ['gold', '', 3, 1.5, true, null];
 
-/** A schema of one field. */
 function fieldSchemaFrom(chance: Seeded): JsonObject {
   const number = () => chance.below(6);
   const keywords: readonly (readonly [string, () => JsonValue])[] = [
@@ -138,7 +129,6 @@ function validateFrom(chance: Seeded, conditions: readonly string[], isUpdate: b
   });
 }
 
-/** Objects in a namespace, cluster-scoped ones, or Namespaces. */
 const KINDS = [
   ...Array.from({ length: 4 }, () => ({
     apiGroups: [GROUP],
@@ -156,7 +146,6 @@ const MATCH_CONDITIONS = [
   'object.spec.tier != "iron"',
 ];
 
-/** Each part appears in some of the policies, also together with the others. */
 export function specFrom(chance: Seeded): Spec {
   const kind = chance.pick(KINDS);
   const isNamespaced = kind.resources.includes('servers');

@@ -34,30 +34,21 @@ export interface Verdict {
 export const NOTHING: Verdict = { refusals: [], warnings: [], annotations: {} };
 const UNEVALUATED = 'an expression that cannot be evaluated';
 
-export interface Judges {
-  readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Verdict>;
-  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Promise<Verdict>;
-  readonly isLeft: (asked: Asked) => boolean;
-}
-
-export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges {
+export function judgesOf(policy: CompiledPolicy, options: NativeOptions) {
   const pairs = compileNative(policy, options)
     .pairs.filter(({ part }) => part !== 'changes')
     .map((pair) => evaluated(pair));
   return {
-    webhook: (asked, params) => byWebhook(policy, asked, params),
-    apiServer: async (asked, params) => {
+    webhook: (asked: Asked, params: KubeObject | undefined) => byWebhook(policy, asked, params),
+    apiServer: async (asked: Asked, params: KubeObject | undefined): Promise<Verdict> => {
       const all = await Promise.all(pairs.map((evaluate) => evaluate(asked, params)));
       return {
         refusals: distinct(all.flatMap(({ refusals }) => refusals)),
         warnings: all.flatMap(({ warnings }) => warnings).toSorted(),
-        annotations: Object.assign(
-          {},
-          ...all.map(({ annotations }) => annotations),
-        ) as Verdict['annotations'],
+        annotations: Object.fromEntries(all.flatMap(({ annotations }) => Object.entries(annotations))),
       };
     },
-    isLeft: ({ request }) => isLeftToWebhook(policy, options.restorers, request),
+    isLeft: ({ request }: Asked) => isLeftToWebhook(policy, options.restorers, request),
   };
 }
 
@@ -87,7 +78,6 @@ function evaluated({ policy, binding }: NativePair) {
   };
 }
 
-/** The spec of a generated object. */
 export const specOf = (object: KubeObject): JsonObject => objectIn(object, 'spec');
 
 export const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
@@ -95,7 +85,6 @@ export const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' })
 export const sandboxed = (object: KubeObject | undefined) =>
   object === undefined ? undefined : ofJson(object as unknown as JsonObject);
 
-/** A cluster with these params, and their kinds. */
 export function worldWith(params: KubeObject | undefined) {
   const storage = createStorage();
   const object = sandboxed(params);
@@ -107,7 +96,7 @@ export function worldWith(params: KubeObject | undefined) {
   return { registry, storage, convert: (objects: readonly ApiObject[]) => Promise.resolve(objects) };
 }
 
-/** Ajv and CEL may find the flaws of one value in another order, so of a long annotation they may keep other parts. */
+/** Ajv and CEL may find the flaws of a value in another order, so long annotations may keep other parts. */
 export const violations = (text: string): Verdict['annotations'] => {
   if (Array.from(text).length > LONGEST_ANNOTATION || text.endsWith('…')) return { violations: 'too long' };
   return text === '' ? {} : { violations: inCommon(text).split('; ').toSorted().join('; ') };

@@ -25,47 +25,25 @@ const OTHERS = [
 
 const CONDITIONS = [
   ...['has(object.spec)', '!has(object.spec)', 'has(object.spec.units)', '!has(object.spec.note)'],
-  ...[
-    'object.spec.tier == "gold"',
-    'object.spec.enabled',
-    'request.operation == "CREATE"',
-    'object.?spec.?units.hasValue()',
-  ],
-  ...['oldObject == null || oldObject.spec.tier != "iron"', 'request.userInfo.username == "ada"'],
-  ...[
-    '!("app" in object.?metadata.?labels.orValue({}))',
-    'variables.rack == "?"',
-    'has(object.metadata.labels)',
-  ],
+  ...['object.spec.tier == "gold"', 'object.spec.enabled', 'request.operation == "CREATE"'],
+  ...['object.?spec.?units.hasValue()', 'oldObject == null || oldObject.spec.tier != "iron"'],
+  ...['request.userInfo.username == "ada"', '!("app" in object.?metadata.?labels.orValue({}))'],
+  ...['variables.rack == "?"', 'has(object.metadata.labels)'],
 ];
 
+/** Separated by spaces. */
 const PLACES = [
-  ...[
-    ['spec', 'tier'],
-    ['spec', 'units'],
-    ['spec', 'note'],
-    ['spec', 'limits', 'cpu'],
-    ['spec', 'limits', 'memory'],
-  ],
-  ...[['spec', 'list'], ['spec', 'a~/b'], ['spec', 'in', 'side', 'out'], ['spec'], ['extra'], ['extra', '5']],
-  ...[
-    ['metadata', 'labels', 'example.com/rack'],
-    ['metadata', 'annotations', 'a~b'],
-    ['metadata', 'annotations'],
-  ],
-];
-const ITEMS = [
-  ['spec', 'list', '0'],
-  ['spec', 'list', '1', 'name'],
-  ['spec', 'list', '0', 'deep'],
-];
+  ...['spec tier', 'spec units', 'spec note', 'spec limits cpu', 'spec limits memory', 'spec list'],
+  ...['spec a~/b', 'spec in side out', 'spec', 'extra', 'extra 5', 'metadata labels example.com/rack'],
+  ...['metadata annotations a~b', 'metadata annotations'],
+].map((place) => place.split(' '));
+const ITEMS = ['spec list 0', 'spec list 1 name', 'spec list 0 deep'].map((place) => place.split(' '));
 
 const valueFrom = (chance: Seeded, place: readonly string[]): string => {
   if (place[0] === 'metadata') return place.length > 2 ? chance.pick(TEXTS) : '{"a": "b"}';
   return chance.chance(0.5) ? chance.pick(TEXTS) : chance.pick(OTHERS);
 };
 
-/** A literal as in `{"spec": {"tier": "gold"}}`. */
 type Tree = Map<string, Tree | string>;
 
 const treeText = (tree: Tree | string): string =>
@@ -102,12 +80,8 @@ function operationsFrom(chance: Seeded): string {
 
 /** Of params: all changes read them, or none. */
 const OF_PARAMS = [
-  ...[
-    'params.spec.most == 3',
-    'has(params.spec.tiers)',
-    '"gold" in params.spec.tiers',
-    'string(params.spec.most) == "3"',
-  ],
+  ...['params.spec.most == 3', 'has(params.spec.tiers)', '"gold" in params.spec.tiers'],
+  'string(params.spec.most) == "3"',
 ];
 
 /** Patches that would not be repeatable without their conditions. */
@@ -154,6 +128,11 @@ function mutationFrom(chance: Seeded, index: number, ofParams: boolean): Mutatio
   };
 }
 
+const PARAMS = {
+  ...{ apiGroup: 'infra.example.com', resource: 'classes', name: 'limits', namespace: 'store' },
+  whenMissing: 'Allow' as const,
+};
+
 /** A policy with mutations, and sometimes with a default. Not each can be compiled. */
 export function mutatingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
   const expression = chance.pick([
@@ -178,17 +157,7 @@ export function mutatingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
     mutations: Array.from({ length: 1 + chance.below(3) }, (_, index) =>
       mutationFrom(chance, index, hasParams),
     ),
-    ...(hasParams
-      ? {
-          params: {
-            apiGroup: 'infra.example.com',
-            resource: 'classes',
-            name: 'limits',
-            namespace: 'store',
-            whenMissing: 'Allow' as const,
-          },
-        }
-      : {}),
+    ...(hasParams ? { params: PARAMS } : {}),
     restore: { mutations: 'Apply' },
   };
 }

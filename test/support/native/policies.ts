@@ -16,12 +16,14 @@ const everything = {
 
 const PARAMS = { apiGroup: GROUP, resource: 'classes', name: 'limits', whenMissing: 'Allow' } as const;
 
+const GROWS = 'request.operation != "UPDATE" ||\n  object.spec.units >= oldObject.spec.units';
+const BY = 'request.userInfo.username != "mallory" && !("guests" in request.userInfo.groups)';
+const GOLD = 'object.spec.tier == "gold"';
+
 export const COMPARED: readonly Spec[] = [
   rules({
-    name: 'tier',
+    ...{ name: 'tier', message: 'no such tier', fieldPath: 'spec.tier' },
     expression: 'object.spec.tier in ["gold", "silver"]',
-    message: 'no such tier',
-    fieldPath: 'spec.tier',
   }),
   rules(
     { expression: 'object.spec.?units.orValue(1) <= 4' },
@@ -34,18 +36,11 @@ export const COMPARED: readonly Spec[] = [
     message: 'the note is long',
   }),
   rules({
-    name: 'blank',
-    expression: 'object.spec.tier != "silver"',
+    ...{ name: 'blank', expression: 'object.spec.tier != "silver"' },
     messageExpression: 'string(object.spec.?note.orValue(""))',
   }),
-  rules({
-    name: 'grows',
-    expression: 'request.operation != "UPDATE" ||\n  object.spec.units >= oldObject.spec.units',
-  }),
-  rules({
-    name: 'by',
-    expression: 'request.userInfo.username != "mallory" && !("guests" in request.userInfo.groups)',
-  }),
+  rules({ name: 'grows', expression: GROWS }),
+  rules({ name: 'by', expression: BY }),
   rules({ name: 'enabled', expression: 'object.spec.enabled' }),
   rules({ name: 'missing', expression: 'object.spec.absent.deeper == 1' }),
   {
@@ -54,21 +49,14 @@ export const COMPARED: readonly Spec[] = [
       { name: 'many', expression: 'variables.units > 3' },
     ],
     ...rules({
-      name: 'many',
-      expression: '!variables.many',
+      ...{ name: 'many', expression: '!variables.many' },
       messageExpression: '"has " + string(variables.units)',
     }),
   },
   { validate: { immutable: ['spec.tier', 'metadata.labels["example.com/rack"]'] } },
   { validate: { immutableFromCreation: ['spec.note', 'spec.list[0]', 'spec.in', 'spec.namespace'] } },
-  {
-    enforcement: 'Warn',
-    ...rules({ name: 'warned', expression: 'object.spec.tier == "gold"', message: 'is not gold' }),
-  },
-  {
-    enforcement: 'Audit',
-    ...rules({ name: 'noted', expression: 'object.spec.tier == "gold"', message: 'is not gold' }),
-  },
+  { enforcement: 'Warn', ...rules({ name: 'warned', expression: GOLD, message: 'is not gold' }) },
+  { enforcement: 'Audit', ...rules({ name: 'noted', expression: GOLD, message: 'is not gold' }) },
   // subresources, deletion
   {
     ...everything,
@@ -130,7 +118,7 @@ export const COMPARED: readonly Spec[] = [
       },
     },
   },
-  // exceptions by subject, also with a time
+  // exceptions by subject, some with a time
   {
     ...everything,
     exceptions: [
@@ -196,11 +184,10 @@ export const COMPARED: readonly Spec[] = [
   // match conditions that can fail
   {
     match: {
-      apiGroups: [GROUP],
-      resources: ['servers'],
+      ...{ apiGroups: [GROUP], resources: ['servers'] },
       matchConditions: [{ name: 'large', expression: 'object.spec.?units.orValue(5) > 1' }],
     },
-    ...rules({ name: 'tier', expression: 'object.spec.tier == "gold"' }),
+    ...rules({ name: 'tier', expression: GOLD }),
   },
 ];
 
@@ -209,7 +196,7 @@ const mutations = (...all: NonNullable<Spec['mutations']>): Spec => ({
   ...{ ...servers, mutations: all, restore: { mutations: 'Apply' } },
 });
 
-/** Changes in lists, of keys that a JSON pointer escapes, and of fields that are replaced: the API server removes and adds them. */
+/** Changes in lists, of keys that a JSON pointer escapes, and of replaced fields. */
 export const CHANGED: readonly Spec[] = [
   {
     ...servers,

@@ -3,39 +3,30 @@ import { installedOf } from '../../../src/admission/native/installed-policy.ts';
 import type { NativePair } from '../../../src/admission/native/native-policy.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { GROUP } from '../admission/policy.ts';
-import { ANY, definitionOf, versionOf } from '../definitions.ts';
+import { ANY, definitionOf, resourceOf, versionOf } from '../definitions.ts';
 import { SCALED } from './real-requests.ts';
 
 const SCALE = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
 
-const kind = (resource: string, name: string, namespaced: boolean): KubeObject =>
-  definitionOf(
-    { group: GROUP, version: 'v1', resource, kind: name, namespaced },
-    {
-      // Where a kind has a scale, its spec must be a map.
-      versions: [
-        versionOf('v1', ANY, { subresources: { status: {} } }),
-        versionOf(SCALED, ANY, { storage: false, subresources: { status: {}, scale: SCALE } }),
-      ],
-    },
-  );
-
-export const KINDS = [
-  kind('servers', 'Server', true),
-  kind('datacenters', 'Datacenter', false),
-  kind('classes', 'Class', true),
+// Where a kind has a scale, its spec must be a map.
+const versions = [
+  versionOf('v1', ANY, { subresources: { status: {} } }),
+  versionOf(SCALED, ANY, { storage: false, subresources: { status: {}, scale: SCALE } }),
 ];
 
+export const KINDS: readonly KubeObject[] = [
+  resourceOf(GROUP, 'servers', 'Server'),
+  resourceOf(GROUP, 'datacenters', 'Datacenter', false),
+  resourceOf(GROUP, 'classes', 'Class'),
+].map((kind) => definitionOf(kind, { versions }));
+
 /** Everybody may do everything: only the policies judge. */
+const apiGroup = 'rbac.authorization.k8s.io';
 export const OPEN: KubeObject = {
+  ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name: 'everybody' } },
   ...{
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'everybody' },
-  },
-  ...{
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:authenticated' }],
+    roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup, kind: 'Group', name: 'system:authenticated' }],
   },
 };
 
@@ -51,11 +42,8 @@ export const SHARED_PARAMS: readonly KubeObject[] = [
   },
 ];
 
-/** What Gatehouse installs, without its owner: there is no AdmissionPolicy, and the garbage collector would delete what it owns. */
-export function unowned(
-  pair: NativePair,
-  name: string,
-): { readonly policy: KubeObject; readonly binding: KubeObject } {
+/** What Gatehouse installs, without its owner: the garbage collector would delete it. */
+export function unowned(pair: NativePair, name: string) {
   const { policy, binding } = installedOf(pair, { name, uid: '1' });
   const free = (object: KubeObject): KubeObject => ({
     ...object,

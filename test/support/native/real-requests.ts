@@ -19,13 +19,10 @@ import { askedBy, type Asked } from './requests.ts';
 /** The label of cluster-scoped objects with the name of their place. Other objects are in a namespace of this name. */
 export const PLACE_LABEL = 'place';
 
-/** The version of servers that has a scale. */
 export const SCALED = 'v2';
 
 export interface RealRequest {
-  /** What validating admission sees. */
   readonly validating: Asked;
-  /** What mutating admission sees. */
   readonly mutating: Asked;
   readonly steps: Steps;
 }
@@ -44,8 +41,7 @@ interface Step {
 }
 
 /**
- * The request in a place of its own, with the objects that an API server would have and make of it.
- *
+ * The request in a separate place, with the objects that an API server would have and make of it.
  * @param namespace of the place; cluster-scoped objects have its name as a label
  */
 export function realRequest({ question }: Asked, namespace: KubeObject): RealRequest {
@@ -67,23 +63,15 @@ export function realRequest({ question }: Asked, namespace: KubeObject): RealReq
         ? withStatusOf(sent, old)
         : sent;
   const groups = [...user.groups, ...(user.groups.includes(EVERYBODY) ? [] : [EVERYBODY])];
-  const inPlace = {
-    ...attributes,
-    type,
-    namespace: type.namespaced ? place : attributes.namespace,
-    user: { ...user, groups },
-  };
+  const within = type.namespaced ? place : attributes.namespace;
+  const inPlace = { ...attributes, type, namespace: within, user: { ...user, groups } };
   const shown = (object: JsonObject | undefined) => object && ofJson(isScale ? scaleOf(object) : object);
   const askedOf = (object: JsonObject | undefined) =>
     askedBy(
       { ...question, seen: type, attributes: inPlace, object: shown(object), oldObject: shown(old) },
       type.namespaced ? namespace : undefined,
     );
-  return {
-    validating: askedOf(validated),
-    mutating: askedOf(changed),
-    steps: stepsOf(),
-  };
+  return { validating: askedOf(validated), mutating: askedOf(changed), steps: stepsOf() };
 
   function stepsOf(): Steps {
     const folder = `/apis/${type.group}/${type.version}${type.namespaced ? `/namespaces/${place}` : ''}/${type.resource}`;
@@ -144,7 +132,6 @@ const withoutDeletion = (object: JsonObject): JsonObject => ({
 const without = (object: JsonObject, names: readonly string[]): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 
-/** The stored object whose scale this is. */
 const toScale = ({ group, version, kind }: ResourceType): JsonObject => ({
   apiVersion: `${group}/${version}`,
   kind,
@@ -155,7 +142,6 @@ const scaleOf = (object: JsonObject): JsonObject => ({
   ...{ apiVersion: 'autoscaling/v1', kind: 'Scale' },
 });
 
-/** The answer to a request, and the id of its event in the audit log. */
 export interface RealAnswer {
   readonly answer: RawAnswer;
   readonly auditId: string;
@@ -194,20 +180,14 @@ export function realClient({ call }: Transport, token: string, restorer: string)
       let last: RawAnswer | undefined;
       for (const step of before) last = await prepare(step);
       const version = last === undefined ? '' : textIn(parseJson(last.text), 'metadata', 'resourceVersion');
-      const said = await send(
-        request.method === 'PUT' && request.body !== undefined
-          ? { ...request, body: withVersion(request.body, version) }
-          : request,
-        validating.request.userInfo,
-      );
+      const isUpdate = request.method === 'PUT' && request.body !== undefined;
+      const sent = isUpdate ? { ...request, body: withVersion(request.body, version) } : request;
+      const said = await send(sent, validating.request.userInfo);
       const generated = textIn(parseJson(said.answer.text), 'metadata', 'name');
       const isNamedLater = textIn(request.body, 'metadata', 'generateName') !== '';
+      const isRenamed = isNamedLater && said.answer.status < 400;
       for (const step of after)
-        await prepare(
-          isNamedLater && said.answer.status < 400
-            ? { ...step, path: step.path.replace(/[^/]*$/, generated) }
-            : step,
-        );
+        await prepare(isRenamed ? { ...step, path: step.path.replace(/[^/]*$/, generated) } : step);
       return said;
     },
   };

@@ -29,11 +29,7 @@ const PATIENCE_MS: readonly number[] = [0, 2_000, 12_000];
 /** kube-controller-manager looks for new kinds every 30 s, and checks a policy only once. */
 const NEW_KINDS_MS = 40_000;
 
-/**
- * Replays cases, and replaces what differs. What is equal keeps its text, with the random names of its time.
- *
- * @param only beginnings of the names of the cases to replay; none: all
- */
+/** Replays cases, and replaces what differs. @param only beginnings of the names to replay; none: all */
 export async function recordPolicies(only: readonly string[] = []): Promise<void> {
   const programs = await controlPlanePrograms();
   const cases = recordedPolicies();
@@ -97,10 +93,8 @@ async function ask(plane: RecordingPlane, old: Recorded, patienceMs: number): Pr
   const followUp: { request: RecordedRequest; response: Answer }[] = [];
   for (const one of old.followUp ?? []) {
     const read = likeIn(one.response, answerOf(await send(one.request)));
-    followUp.push({
-      request: one.request,
-      response: kept(one.response.items === undefined ? read : namesIn(read)),
-    });
+    const told = one.response.items === undefined ? read : namesIn(read);
+    followUp.push({ request: one.request, response: kept(told) });
   }
   return {
     ...old,
@@ -119,11 +113,8 @@ async function judged(
     if (await plane.revive()) return undefined;
     throw error;
   });
-  if (raw === undefined)
-    return {
-      answer: { code: 0, message: 'the server closed the connection without a response', warnings: [] },
-      audit: null,
-    };
+  const message = 'the server closed the connection without a response';
+  if (raw === undefined) return { answer: { code: 0, message, warnings: [] }, audit: null };
   const annotations = Object.entries(await plane.auditOf(raw.headers['audit-id']?.[0] ?? ''));
   return {
     answer: answerOf(raw),
@@ -169,7 +160,6 @@ const definitionsIn = (setup: Setup): readonly Definition[] =>
     (one) => 'kind' in one && one.kind === 'CustomResourceDefinition',
   ) as readonly unknown[] as readonly Definition[]; // the kind says so
 
-/** The kinds of admission whose policies these objects and requests are about. */
 function kindsIn(all: readonly object[]): readonly Admission[] {
   const text = JSON.stringify(all).toLowerCase();
   return (['validating', 'mutating'] as const).filter((kind) => text.includes(`${kind}admissionpolic`));

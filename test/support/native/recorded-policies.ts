@@ -35,7 +35,6 @@ export interface Recorded {
   readonly followUp?: readonly { readonly request: RecordedRequest; readonly response: Answer }[];
   /** A real API server applies policies and bindings in an order that differs between equal setups. */
   readonly orderVaries?: true;
-  /** How often each answer was seen. */
   readonly spread?: Readonly<Record<string, number>>;
 }
 
@@ -58,15 +57,8 @@ export const recordedIn = ({ response, audit, followUp = [], status }: Recorded)
   status: status ?? null,
 });
 
-export async function replay({
-  setup,
-  response,
-  change = [],
-  request,
-  user,
-  followUp = [],
-  status,
-}: Recorded): Promise<Seen> {
+export async function replay(recorded: Recorded): Promise<Seen> {
+  const { setup, response, change = [], request, user, followUp = [], status } = recorded;
   const { send, events } = await startRecorded();
   await setUp(send, setup);
   for (const one of change) await send(one);
@@ -77,12 +69,8 @@ export async function replay({
     const read = likeIn(one.response, answerOf(await send(one.request)));
     later.push(comparable(one.response.items === undefined ? read : namesIn(read)));
   }
-  return {
-    answer,
-    audit,
-    followUp: later,
-    status: status === undefined ? null : await settled(send, status),
-  };
+  const ended = status === undefined ? null : await settled(send, status);
+  return { answer, audit, followUp: later, status: ended };
 }
 
 /** The answer as recorded, under any order of the bindings if the order varies; else the answer in the usual order. */
@@ -99,14 +87,11 @@ export async function replayInAllOrders(recorded: Recorded): Promise<readonly Se
   const names = recorded.setup.flatMap((one) => (isBinding(one) ? [one.metadata.name] : []));
   const all: Seen[] = [];
   for (const order of permutations(names)) {
-    const setup = recorded.setup.map((one) =>
-      isBinding(one)
-        ? {
-            ...one,
-            metadata: { ...one.metadata, name: `o${order.indexOf(one.metadata.name)}-${one.metadata.name}` },
-          }
-        : one,
-    );
+    const setup = recorded.setup.map((one) => {
+      if (!isBinding(one)) return one;
+      const { name } = one.metadata;
+      return { ...one, metadata: { ...one.metadata, name: `o${order.indexOf(name)}-${name}` } };
+    });
     const seen = await replay({ ...recorded, setup });
     all.push(JSON.parse(JSON.stringify(seen).replaceAll(/\bo\d-/g, '')) as Seen);
   }

@@ -23,7 +23,7 @@ export function testRecorded(
       return;
     }
     const seen = await replayInAnyOrder(one).catch(String); // a setup may need a kind that the sandbox lacks
-    expect(seen, 'the exception is no longer needed').not.toEqual(expected);
+    expect(seen, 'the exception is obsolete').not.toEqual(expected);
     skip(true, exception);
   });
 

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createTransport } from '../../conformance/transport.ts';
 import { readVersion } from '../control-plane-http.ts';
-import { caOf, launchPlane, stopPlane, type Plane } from '../control-plane-site.ts';
-import { restoreEtcdSnapshot, takeEtcdSnapshot, type EtcdSnapshot } from '../etcd-reset.ts';
+import { caOf, launchPlane, stopPlane } from '../control-plane-site.ts';
+import { restoreEtcdSnapshot, takeIdleSnapshot } from '../etcd-reset.ts';
 import { refuseToRecord } from '../go-programs.ts';
 import { eventually } from '../processes.ts';
 import { senderTo, type Send } from '../recorded-requests.ts';
@@ -17,31 +17,21 @@ export type Annotations = Readonly<Record<string, string>>;
 
 export interface RecordingPlane {
   readonly send: Send;
-  /**
-   * Removes everything that a case has left, and waits until the API server has forgotten it.
-   *
-   * @param restarted whether the API server starts again: it never resumes a stopped cache of built-in params
-   */
+  /** Removes what a case has left. @param restarted the API server never resumes a stopped cache of built-in params */
   readonly reset: (restarted: boolean) => Promise<void>;
   /** Resolves when everything that was installed or removed before the call is in force. */
   readonly seeEnforced: (kinds: readonly Admission[]) => Promise<void>;
-  /** The annotations of the event with this id in the audit log. */
   readonly auditOf: (id: string) => Promise<Annotations>;
-  /** Starts the API server again if a request has ended it. */
   readonly revive: () => Promise<boolean>;
   readonly stop: () => Promise<void>;
 }
 
-/**
- * Without the plugin and the controllers that add objects or fields of their own: a default ServiceAccount, a
- * ConfigMap in each namespace, the token of a Pod, ReplicaSets.
- */
+/** Without the plugin and the controllers that add objects or fields. */
 const FLAGS = {
   apiServerFlags: ['--disable-admission-plugins=ServiceAccount'],
   onlyControllers: ['validatingadmissionpolicy-status-controller'],
 };
 
-/** @param programs the folder of etcd and kube-apiserver */
 export async function startRecordingPlane(programs: string): Promise<RecordingPlane> {
   const plane = await launchPlane(programs, FLAGS);
   const { apiServer, etcd } = plane.servers;
@@ -49,7 +39,7 @@ export async function startRecordingPlane(programs: string): Promise<RecordingPl
   const { gitVersion } = await readVersion(apiServer.server, caOf(plane.site), plane.site.tokens.admin);
   refuseToRecord(gitVersion);
   const send = senderTo(transport, plane.site.tokens.admin);
-  const snapshot = await idle(plane);
+  const snapshot = await takeIdleSnapshot(etcd.url, 2_000);
   const groups = await groupsOf(send);
   const markers = markersOf(send);
   return {
@@ -82,22 +72,6 @@ export async function startRecordingPlane(programs: string): Promise<RecordingPl
   };
 }
 
-/** What etcd holds when the servers have nothing more to write. */
-async function idle({ servers }: Plane): Promise<EtcdSnapshot> {
-  let before = '';
-  return await eventually(
-    'an idle control plane',
-    async () => {
-      const found = await takeEtcdSnapshot(servers.etcd.url);
-      const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
-      if (now === before) return found;
-      before = now;
-      return undefined;
-    },
-    { everyMs: 2_000 },
-  );
-}
-
 async function groupsOf(send: Send): Promise<string> {
   const { groups } = JSON.parse((await send({ method: 'GET', path: '/apis' })).text) as {
     readonly groups: readonly { readonly name: string }[];
@@ -112,8 +86,8 @@ const GROUP = '/apis/admissionregistration.k8s.io/v1';
 const PROBE = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', handler: 'none' };
 
 /**
- * The API server takes policies over in their order: when it enforces the last one, it enforces all. The markers judge
- * objects of their own, and are the last ones of their kinds in etcd, where a reset removes them last.
+ * The API server takes policies over in order: when it enforces the last one, it enforces all. The markers
+ * judge other objects, and are the last ones of their kinds in etcd, where a reset removes them last.
  */
 function markersOf(
   send: Send,
@@ -148,7 +122,7 @@ function markersOf(
   };
 }
 
-/** One kind of marker warns, and the other one fails: each is seen next to whatever the policies of a case say. */
+/** One kind of marker warns, and the other one fails: each is visible next to any policies of a case. */
 function markerOf(name: string, kind: Admission): readonly (readonly [string, object])[] {
   const matchConstraints = {
     objectSelector: { matchLabels: { probe: kind } },
@@ -159,34 +133,24 @@ function markerOf(name: string, kind: Admission): readonly (readonly [string, ob
       },
     ],
   };
-  const metadata = { name };
-  if (kind === 'validating')
-    return [
-      [
-        'validatingadmissionpolicies',
-        { metadata, spec: { matchConstraints, validations: [{ expression: 'false' }] } },
-      ],
-      [
-        'validatingadmissionpolicybindings',
-        { metadata, spec: { policyName: name, validationActions: ['Warn'] } },
-      ],
-    ];
-  const jsonPatch = {
-    expression: `[JSONPatch{op: 'add', path: '/handler', value: object.metadata.annotations['none']}]`,
-  };
-  return [
+  const pairOf = (spec: object, binding: object) =>
     [
-      'mutatingadmissionpolicies',
-      {
-        metadata,
-        spec: {
-          ...{ matchConstraints, reinvocationPolicy: 'Never', failurePolicy: 'Fail' },
-          mutations: [{ patchType: 'JSONPatch', jsonPatch }],
-        },
-      },
-    ],
-    ['mutatingadmissionpolicybindings', { metadata, spec: { policyName: name } }],
-  ];
+      [`${kind}admissionpolicies`, { metadata: { name }, spec }],
+      [`${kind}admissionpolicybindings`, { metadata: { name }, spec: binding }],
+    ] as const;
+  if (kind === 'validating')
+    return pairOf(
+      { matchConstraints, validations: [{ expression: 'false' }] },
+      { policyName: name, validationActions: ['Warn'] },
+    );
+  const expression = `[JSONPatch{op: 'add', path: '/handler', value: object.metadata.annotations['none']}]`;
+  return pairOf(
+    {
+      ...{ matchConstraints, reinvocationPolicy: 'Never', failurePolicy: 'Fail' },
+      mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression } }],
+    },
+    { policyName: name },
+  );
 }
 
 /** The API server adds an event after it has answered. */

@@ -9,7 +9,6 @@ import { admissionReview, type Question } from '../../../src/machinery/webhooks/
 import { GROUP } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 
-/** One request as both see it. */
 export interface Asked {
   /** For the policies of the API server. */
   readonly question: Question;
@@ -25,7 +24,6 @@ const typeFor = (group: string, resource: string, kind: string, namespaced: bool
 
 const SERVER = typeFor(GROUP, 'servers', 'Server', true);
 const SCALE = typeFor('autoscaling', 'scales', 'Scale', true);
-/** By their resources. */
 export const TYPES: Readonly<Record<string, ResourceType>> = {
   servers: SERVER,
   datacenters: typeFor(GROUP, 'datacenters', 'Datacenter', false),
@@ -36,18 +34,8 @@ export const TYPES: Readonly<Record<string, ResourceType>> = {
 const HOSTILE: readonly JsonValue[] = [
   ...[null, '', ' ', '\n', 'a\nb', '\u0000', 'é', '😀😀', '\u2028', 'x'.repeat(5000), '"; true || "'],
   ...[0, -1, 1.5, -0.0, 1e300, -1e300, 9007199254740993n, 2n ** 63n - 1n, -(2n ** 63n)],
-  ...[
-    true,
-    false,
-    [],
-    {},
-    [null],
-    { tier: 'gold' },
-    [[1]],
-    { '': '' },
-    { __proto__: 1 },
-    { constructor: 'x' },
-  ],
+  ...[true, false, [], {}, [null], { tier: 'gold' }, [[1]], { '': '' }, { __proto__: 1 }],
+  { constructor: 'x' },
 ];
 
 const LISTS: readonly JsonValue[] = [
@@ -96,9 +84,7 @@ const DELETED = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['a/b']
 
 export interface AskedFrom {
   readonly operations: readonly string[];
-  /** Resources and subresources that the policy names. */
   readonly resources: readonly string[];
-  /** Who ask. */
   readonly users: readonly string[];
 }
 
@@ -140,7 +126,6 @@ const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
   ...{ spec: { replicas: chance.below(5) }, status: { replicas: 1 } },
 });
 
-/** The namespace of the objects. */
 export const namespaceFrom = (chance: Seeded, name = 'store'): KubeObject => ({
   apiVersion: 'v1',
   kind: 'Namespace',

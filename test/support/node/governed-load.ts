@@ -1,7 +1,4 @@
-/**
- * A steady load of writes that a policy governs, with an oracle. Half of them must be refused. All are dry runs.
- * A row says what happened to them during one event.
- */
+/** A steady load of dry runs. A policy must refuse half of them. A row describes one event. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +14,6 @@ const MESSAGE = 'set the label owner';
 const PATH = `/api/v1/namespaces/${GOVERNED_NAMESPACE}/configmaps?dryRun=All`;
 
 const PAGE = join(import.meta.dirname, '..', '..', '..', 'docs', 'installing.md');
-/** The policy of the page. */
 export const GOVERNING_POLICY = parse(
   /```yaml\n(?<policy># owner-label\.yaml\n.*?)```/s.exec(readFileSync(PAGE, 'utf8'))?.groups?.policy ?? '',
 ) as object; // a test of the page applies it
@@ -30,7 +26,6 @@ export interface Row {
   /** Seconds without service: the sum of all times longer than a second in which no answer was right. */
   readonly dark: number;
   readonly seconds: number;
-  /** The first answer of each sort that was not right. */
   readonly troubles: readonly string[];
 }
 
@@ -120,7 +115,6 @@ export function judge(
   return isGood || expected === 'either' ? 'right' : 'wrong';
 }
 
-/** @param times of right answers, in milliseconds, with the beginning and the end */
 export function darkSeconds(times: readonly number[]): number {
   const gaps = times.slice(1).map((time, index) => time - (times[index] ?? time));
   return gaps.filter((gap) => gap > GAP_MS).reduce((sum, gap) => sum + gap, 0) / 1_000;

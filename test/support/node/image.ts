@@ -33,10 +33,7 @@ export interface ImageConfig {
 
 const MEDIA = 'application/vnd.oci.image';
 
-/**
- * Packs a root folder into an archive that `ctr images import` reads.
- * @see https://github.com/opencontainers/image-spec/blob/main/image-layout.md
- */
+/** Packs a root folder into an OCI image layout that `ctr images import` reads. */
 export async function packImage(
   root: string,
   name: string,
@@ -57,17 +54,8 @@ export async function packImage(
       return describe(type, hex, Buffer.byteLength(text));
     };
     const tar = join(work, 'layer');
-    await run('tar', [
-      '--owner=0',
-      '--group=0',
-      '--numeric-owner',
-      '--sort=name',
-      '-C',
-      root,
-      '-cf',
-      tar,
-      '.',
-    ]);
+    const owned = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name'];
+    await run('tar', [...owned, '-C', root, '-cf', tar, '.']);
     const hash = createHash('sha256');
     for await (const chunk of createReadStream(tar)) hash.update(chunk as Buffer);
     const hex = hash.digest('hex');
@@ -112,7 +100,6 @@ interface Instruction {
   readonly text: string;
 }
 
-/** The instructions of a Dockerfile, without comments, each on one line. */
 export const parseDockerfile = (source: string): readonly Instruction[] =>
   source
     .replaceAll(/^\s*#.*\n/gm, '')
@@ -124,11 +111,7 @@ export const parseDockerfile = (source: string): readonly Instruction[] =>
       return { name: name.toUpperCase(), text };
     });
 
-/**
- * Runs the steps of deploy/Dockerfile in a folder of this machine, with this Node in place of the base images.
- *
- * @throws Error for an instruction that it does not know
- */
+/** Runs the steps of deploy/Dockerfile on this machine. @throws Error for an instruction that it does not know */
 export async function buildImage(name: string, archive: string): Promise<void> {
   const work = mkdtempSync(join(tmpdir(), 'gatehouse-build-'));
   try {

@@ -1,16 +1,16 @@
 /** A node with Gatehouse in its pods, installed as users do. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 
 import { programFolder } from '../go-programs.ts';
 import { eventually } from '../processes.ts';
+export { withKustomization } from '../kustomization.ts';
 import { GOVERNED_NAMESPACE, GOVERNING_POLICY } from './governed-load.ts';
 import type { NodeOptions } from './node-files.ts';
 import { startNode, type NodeCluster } from './node.ts';
 import { imageArchives, NODE_PREFIX } from './setup.ts';
 
-const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
 export const SYSTEM = 'gatehouse-system';
 
 /** A new node with all images. The folder goes with it. */
@@ -19,29 +19,6 @@ export async function startPodNode(options: NodeOptions = {}): Promise<NodeClust
   const node = await programFolder('node');
   const folder = mkdtempSync(join(tmpdir(), NODE_PREFIX));
   return await startNode(folder, { controlPlane, node }, imageArchives(), options);
-}
-
-/** Runs `work` with the path of a kustomization of a user, with these components of deploy/ and these patches. */
-export async function withKustomization<T>(
-  base: string,
-  { components = [], patches = [] }: { readonly components?: readonly string[]; readonly patches?: object[] },
-  work: (folder: string) => Promise<T>,
-): Promise<T> {
-  const own = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-  try {
-    const inDeploy = (path: string) => relative(own, join(DEPLOY, path));
-    writeFileSync(
-      join(own, 'kustomization.yaml'),
-      JSON.stringify({
-        resources: [inDeploy(base)],
-        components: components.map((name) => inDeploy(join('components', name))),
-        patches,
-      }), // JSON is YAML
-    );
-    return await work(own);
-  } finally {
-    rmSync(own, { recursive: true });
-  }
 }
 
 /** `kubectl apply` with the words of a user, such as `-k deploy`. Resolves when every Deployment is rolled out. */
@@ -62,21 +39,11 @@ export async function rolledOut(node: NodeCluster): Promise<void> {
 export async function wipe(node: NodeCluster): Promise<void> {
   const gone = ['--ignore-not-found', '--wait=false', '-l', 'app.kubernetes.io/part-of=gatehouse'];
   await node.kubectl('delete', 'mutatingwebhookconfigurations,validatingwebhookconfigurations', ...gone);
-  const kinds = [
-    'clusterroles',
-    'clusterrolebindings',
-    'validatingadmissionpolicies',
-    'validatingadmissionpolicybindings',
-  ];
-  await node.kubectl('delete', kinds.join(','), ...gone);
+  const policies = 'validatingadmissionpolicies,validatingadmissionpolicybindings';
+  await node.kubectl('delete', `clusterroles,clusterrolebindings,${policies}`, ...gone);
   await node.kubectl('delete', 'namespaces', '--ignore-not-found', SYSTEM, GOVERNED_NAMESPACE);
-  const crds = [
-    'customresourcedefinitions',
-    '--ignore-not-found',
-    '-l',
-    'app.kubernetes.io/part-of=gatehouse',
-  ];
-  await node.kubectl('delete', ...crds);
+  const waiting = gone.filter((flag) => flag !== '--wait=false');
+  await node.kubectl('delete', 'customresourcedefinitions', ...waiting);
 }
 
 /** Applies the policy of docs/installing.md, and waits until the API server asks Gatehouse. */

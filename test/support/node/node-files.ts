@@ -3,7 +3,8 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { writeTokens, type PerUser } from '../control-plane-users.ts';
+import { AUDIT_POLICY } from '../control-plane-site.ts';
+import { writeKubeconfig, writeTokens, type PerUser } from '../control-plane-users.ts';
 
 export const NODE_NAME = 'node0';
 /** TEST-NET-1 (RFC 5737): nothing outside of the node's network has it. */
@@ -15,16 +16,9 @@ const ETCD = 'http://127.0.0.1:2379';
 const API_SERVER = `https://${NODE_IP}:6443`;
 
 export type PartName =
-  | 'etcd'
-  | 'kube-apiserver'
-  | 'kube-controller-manager'
-  | 'kube-scheduler'
-  | 'containerd'
-  | 'kubelet'
-  | 'kube-proxy'
-  | 'network-policies';
+  | ('etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler')
+  | ('containerd' | 'kubelet' | 'kube-proxy' | 'network-policies');
 
-/** The folders of the programs that test/go builds. */
 export interface NodePrograms {
   /** etcd, kube-apiserver, kube-controller-manager, kubectl. */
   readonly controlPlane: string;
@@ -43,7 +37,7 @@ export interface NodeSite {
   readonly tokens: PerUser;
 }
 
-/** Components have tokens, so that the cluster needs no certificates but those that its servers make. */
+/** Components log in with tokens, so the cluster needs only the certificates that its servers make. */
 const COMPONENTS = {
   kubelet: [`system:node:${NODE_NAME}`, 'system:nodes'],
   'kube-scheduler': ['system:kube-scheduler', ''],
@@ -64,15 +58,12 @@ export function createNodeSite(folder: string): NodeSite {
     return `${token},${user},${component}-uid,"${group}"`;
   });
   writeFileSync(join(folder, 'tokens.csv'), `${lines}${components.join('\n')}\n`);
-  writeJson(folder, 'audit-policy.yaml', {
-    ...{ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived', 'ResponseStarted'] },
-    rules: [{ level: 'Metadata' }],
-  });
+  writeJson(folder, 'audit-policy.yaml', AUDIT_POLICY);
   writeJson(folder, 'cni/10-pods.conflist', {
     ...{ cniVersion: '1.0.0', name: 'pods' },
     plugins: [
       {
-        // Pods of one node reach each other by its routes. What crosses a bridge passes no NetworkPolicy unless the kernel has a module.
+        // Routes connect the pods: without a kernel module, NetworkPolicies don't apply to a bridge.
         ...{ type: 'ptp', ipMasq: false },
         ipam: {
           ...{ type: 'host-local', ranges: [[{ subnet: PODS }]], routes: [{ dst: '0.0.0.0/0' }] },
@@ -85,7 +76,6 @@ export function createNodeSite(folder: string): NodeSite {
   return { folder, tokens };
 }
 
-/** The PEM that verifies the API server, once it has started. */
 export const caOfNode = (folder: string): string =>
   readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
 
@@ -100,30 +90,14 @@ export function writeStartFiles({ folder, tokens }: NodeSite, programs: NodeProg
   writeFileSync(join(folder, 'containerd.toml'), containerdConfig(folder, programs));
   writeJson(folder, 'kubelet.yaml', kubeletConfig(folder, cgroup));
   if (!hasApiServerStarted(folder)) return;
-  const config = (token: string) => ({
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'node' },
-    clusters: [
-      {
-        name: 'node',
-        cluster: {
-          server: API_SERVER,
-          'certificate-authority-data': Buffer.from(caOfNode(folder)).toString('base64'),
-        },
-      },
-    ],
-    users: [{ name: 'node', user: { token } }],
-    contexts: [{ name: 'node', context: { cluster: 'node', user: 'node' } }],
-  });
+  const write = (component: string, token: string) =>
+    writeKubeconfig(join(folder, `${component}.kubeconfig`), API_SERVER, caOfNode(folder), token);
   for (const component of Object.keys(COMPONENTS))
-    writeJson(
-      folder,
-      `${component}.kubeconfig`,
-      config(readFileSync(join(folder, `${component}.token`), 'utf8')),
-    );
-  writeJson(folder, 'kube-controller-manager.kubeconfig', config(tokens.controllerManager));
+    write(component, readFileSync(join(folder, `${component}.token`), 'utf8'));
+  write('kube-controller-manager', tokens.controllerManager);
 }
 
-/** runc may not raise the priority of processes here, and containerd 2 would otherwise ask it to. */
+/** runc lacks permission to raise priorities here, so containerd 2 must not request it. */
 const containerdConfig = (folder: string, { node }: NodePrograms): string => `version = 3
 root = '/var/lib/containerd'
 state = '/run/containerd'
@@ -162,7 +136,6 @@ const kubeletConfig = (folder: string, cgroup: string): object => ({
   imagePullCredentialsVerificationPolicy: 'NeverVerify',
 });
 
-/** The command line of each part; the first word is the program. */
 export function commandsOf(
   folder: string,
   { controlPlane, node }: NodePrograms,
@@ -238,9 +211,7 @@ export function commandsOf(
 }
 
 /**
- * The first process of the node, as a script of bash: it makes the network and the folders that a reboot loses, and then waits
- * for processes that others have left.
- *
+ * The node's first process: it makes the network and the folders that a reboot loses.
  * @param cgroup the cgroup of all pods, in every hierarchy
  */
 export const initScript = (folder: string, cgroup: string): string => `set -eu

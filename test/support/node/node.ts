@@ -1,9 +1,6 @@
 /**
- * A Kubernetes cluster of one node with real pods.
- *
- * All of its processes, pods included, are in process, mount and network namespaces of their own. When the first process in
- * them ends, the kernel ends all others and removes mounts and interfaces. That process ends with the one that started it, even
- * by SIGKILL. Only the folder and empty cgroups can then be left; `removeNode` removes them.
+ * A Kubernetes cluster of one node with real pods, in separate process, mount and network namespaces. When their
+ * first process ends, the kernel ends all others. It ends with the one that started it, even by SIGKILL.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -20,9 +17,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { get, readVersion } from '../control-plane-http.ts';
+import { ready } from '../control-plane-site.ts';
 import { writeKubeconfigs } from '../control-plane-users.ts';
-import type { AuditEvent, ControlPlane } from '../control-plane.ts';
+import { readAuditLog, type ControlPlane } from '../control-plane.ts';
 import { eventually, startProgram, tail, type Program } from '../processes.ts';
+import { listen } from '../tls.ts';
 import {
   caOfNode,
   commandsOf,
@@ -44,24 +43,18 @@ const CGROUPS = '/sys/fs/cgroup';
 export interface NodeCluster extends ControlPlane {
   readonly kill: (part: PartName) => Promise<void>;
   readonly launch: (part: PartName) => void;
-  /** Sends a signal, such as SIGSTOP, to a process of a pod. Its id is that in the node. */
+  /** Sends a signal, such as SIGSTOP, to a process of a pod, by its id in the node. */
   readonly signal: (pid: number, signal: NodeJS.Signals) => Promise<void>;
-  /** The power goes, and comes back: all processes and pods end at once; the disk stays. Resolves when the node is ready. */
+  /** A power failure: all processes and pods end, and the disk remains. Resolves when the node is ready again. */
   readonly reboot: () => Promise<void>;
   /** Runs a command in the node: its network, its processes, its mounts. Returns what it prints. */
   readonly inNode: (command: string, ...args: readonly string[]) => Promise<string>;
   readonly load: (archive: string) => Promise<void>;
-  /** @throws Error with all that kubectl has printed, if it fails */
   readonly kubectl: (...args: readonly string[]) => Promise<string>;
-  /** `kubectl apply -f -`, with flags. */
   readonly apply: (objects: object | readonly object[], ...flags: readonly string[]) => Promise<void>;
 }
 
-/**
- * Starts a cluster in this folder, which must be new or empty. Resolves when its node is ready.
- *
- * @param images archives of images that pods need, with that of the pause container
- */
+/** Starts a cluster in this empty folder. Resolves when its node is ready. @param images archives for its pods */
 export async function startNode(
   folder: string,
   programs: NodePrograms,
@@ -74,7 +67,7 @@ export async function startNode(
   const machine = createMachine(site, cgroup, commandsOf(folder, programs, options));
   const door = await openDoor(join(folder, 'api-server.sock'));
   const server = `https://localhost:${door.port}`;
-  const ready = async () => (await get(`${server}/readyz`, caOfNode(folder))).status === 200;
+  const isReady = async () => (await get(`${server}/readyz`, caOfNode(folder))).status === 200;
   const { tokens } = site;
 
   const inNode = async (command: string, ...args: readonly string[]) =>
@@ -101,11 +94,9 @@ export async function startNode(
     const bootedAt = Math.floor(Date.now() / 1_000) * 1_000; // Kubernetes has whole seconds
     await machine.boot();
     writeStartFiles(site, programs, cgroup);
-    machine.launch('etcd');
-    machine.launch('containerd');
-    machine.launch('kube-apiserver');
+    for (const part of ['etcd', 'containerd', 'kube-apiserver'] as const) machine.launch(part);
     await machine.until('kube-apiserver', () => hasApiServerStarted(folder));
-    await machine.until('kube-apiserver', ready);
+    await machine.until('kube-apiserver', isReady);
     writeStartFiles(site, programs, cgroup);
     writeKubeconfigs(folder, server, caOfNode(folder), tokens);
     machine.launch('kube-controller-manager');
@@ -171,12 +162,10 @@ function createMachine(
   let init: Program | undefined;
   let initPid = 0;
 
-  const enter = (...namespaces: readonly string[]): readonly string[] => [
-    '--target',
-    String(initPid),
-    ...(namespaces.length === 0 ? ['--mount', '--net', '--pid'] : namespaces),
-    '--',
-  ];
+  const enter = (...namespaces: readonly string[]): readonly string[] => {
+    const entered = namespaces.length === 0 ? ['--mount', '--net', '--pid'] : namespaces;
+    return ['--target', String(initPid), ...entered, '--'];
+  };
   const logOf = (name: string) => join(folder, 'logs', `${name}.log`);
   const start = (name: string, command: readonly string[], entered = enter()) =>
     startProgram('nsenter', [...entered, ...command], {
@@ -204,9 +193,9 @@ function createMachine(
       const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'];
       const script = initScript(folder, cgroup);
       init = startProgram('unshare', [...namespaces, 'bash', '-c', script], { logFile: logOf('init') });
-      await until(init, 'the node', () => existsSync(booted));
+      await ready('the node', init, () => existsSync(booted));
       const child = childOf(init.pid);
-      if (child === undefined) throw new Error(`the node has no first process:\n${tail(init.logFile)}`);
+      if (child === undefined) throw new Error(`the node lacks its first process:\n${tail(init.logFile)}`);
       initPid = child;
       writeFileSync(join(folder, 'init.pid'), String(initPid));
       const socket = join(folder, 'api-server.sock');
@@ -216,7 +205,7 @@ function createMachine(
     until: async (part: PartName, probe: () => Promise<boolean> | boolean) => {
       const program = parts.get(part);
       if (program === undefined) throw new Error(`${part} was not started`);
-      await until(program, part, probe);
+      await ready(part, program, probe);
     },
     kill: async (part: PartName) => {
       const program = parts.get(part);
@@ -244,22 +233,6 @@ function childOf(pid: number): number | undefined {
     .find((child) => readlinkSync(`/proc/${child}/ns/pid`) !== own);
 }
 
-/** @throws Error with the last log lines if the program ends, or `probe` does not hold within a minute */
-async function until(program: Program, name: string, probe: () => Promise<boolean> | boolean): Promise<void> {
-  try {
-    await eventually(
-      `${name} is ready`,
-      async () => {
-        if (!program.isRunning()) throw new Error(`${name} ended`);
-        return await probe();
-      },
-      { timeoutMs: 60_000, everyMs: 100 },
-    );
-  } catch (error) {
-    throw new Error(`${name} did not start; its last lines:\n${tail(program.logFile)}`, { cause: error });
-  }
-}
-
 /** Leads connections from a port on 127.0.0.1 into the network of the node. */
 async function openDoor(socket: string): Promise<{ readonly port: number; readonly close: () => void }> {
   const server: Server = createServer((outside) => {
@@ -272,11 +245,9 @@ async function openDoor(socket: string): Promise<{ readonly port: number; readon
       from.on('error', () => to.destroy()).on('close', () => to.destroy());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  const port = await listen(server);
   server.unref();
-  return { port: address.port, close: () => server.close() };
+  return { port, close: () => server.close() };
 }
 
 /** Removes what a node that has ended left behind: its folder and its empty cgroups. */
@@ -326,10 +297,4 @@ function removeReleased(cgroup: string, attempts = 100): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
     removeReleased(cgroup, attempts - 1);
   }
-}
-
-function readAuditLog(path: string): readonly AuditEvent[] {
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as AuditEvent] : [])); // the last one may be incomplete
 }

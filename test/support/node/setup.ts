@@ -10,7 +10,6 @@ import { removeDeadNodes } from './node.ts';
 /** The image in deploy/, as the kubelet completes its name. */
 export const GATEHOUSE_IMAGE = 'docker.io/library/gatehouse:0.1.0';
 
-/** Of the folders of nodes. */
 export const NODE_PREFIX = 'gatehouse-node-';
 
 const IMAGES_VARIABLE = 'GATEHOUSE_TEST_IMAGES';

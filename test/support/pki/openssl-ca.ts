@@ -16,11 +16,8 @@ export interface WantedCa {
   /** Empty, like `usage`: without the extension. */
   readonly constraints?: string;
   readonly usage?: string;
-  /** More extensions. */
   readonly more?: readonly string[];
-  /** The options of openssl for a new key. */
   readonly newKey?: readonly string[];
-  /** An existing key. */
   readonly key?: string;
   /** Default: itself. */
   readonly issuer?: MadeCa;
@@ -37,7 +34,6 @@ export function makeCa(wanted: WantedCa = {}): MadeCa {
   return sign({ ...wanted, subject }, [...extensions, 'subjectKeyIdentifier=hash']);
 }
 
-/** A certificate for a server, with its key. */
 export const makeLeaf = (issuer: MadeCa, hostName: string): MadeCa =>
   sign({ issuer, subject: '/CN=server' }, [`subjectAltName=DNS:${hostName}`]);
 

@@ -13,7 +13,7 @@ import type { Cluster } from '../cluster.ts';
 import { eventually } from '../processes.ts';
 import { applicationPolicy, APPLICATIONS, ZONES } from '../restore-kinds.ts';
 import type { BackupSpec } from './runs.ts';
-import { SCENE_LABEL, sceneObjects, type Scene } from './scenes.ts';
+import { ownedBy, SCENE_LABEL, sceneObjects, type Scene } from './scenes.ts';
 
 /** V2: its rule depends on a Zone that is restored later. */
 export function awaitingScene(): Scene {
@@ -26,8 +26,8 @@ export function awaitingScene(): Scene {
 }
 
 /**
- * V3: dependents of `k-owner` that break a rule after the restore. The names decide whether a dependent is restored before its owner, and
- * linked in a sweep, or after it, and linked at admission.
+ * V3: dependents of `k-owner` that break a rule after the restore. By their names, they are restored before their
+ * owner, and linked in a sweep, or after it, and linked at admission.
  */
 export function looseScene(): Scene {
   const { app } = sceneObjects('loose');
@@ -159,8 +159,3 @@ export async function loseLinks({ admin }: Cluster): Promise<void> {
   };
   await eventually('the dependents are gone', left);
 }
-
-const ownedBy = (owner: KubeObject | undefined) => {
-  const { apiVersion = '', kind = '', metadata: { name = '', uid = '' } = {} } = owner ?? {};
-  return { metadata: { ownerReferences: [{ apiVersion, kind, name, uid }] } };
-};

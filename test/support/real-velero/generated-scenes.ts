@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { randomGraph } from '../restore-graph.ts';
 import { APPLICATIONS, application, zone, type Application, type ApplicationSpec } from '../restore-kinds.ts';
 import type { Seeded } from '../seeded.ts';
-import { clearScene, SCENE_LABEL, type Scene } from './scenes.ts';
+import { clearScene, ownedBy, SCENE_LABEL, type Scene } from './scenes.ts';
 import type { RestoreSpec } from './runs.ts';
 
 /** The policies must not be in force when it is created. @param name unique among scenes */
@@ -27,14 +27,8 @@ export function generatedScene(name: string, seeded: Seeded): Scene {
     ],
     afterCreation: async ({ admin }) => {
       for (const { child, owner } of owners) {
-        const { metadata } = (await admin.get(APPLICATIONS, placeOf(owner))) ?? {};
-        const ref = {
-          apiVersion: owner.apiVersion,
-          kind: owner.kind,
-          name: metadata?.name,
-          uid: metadata?.uid,
-        };
-        await admin.patchMerge(APPLICATIONS, placeOf(child), { metadata: { ownerReferences: [ref] } });
+        const found = await admin.get(APPLICATIONS, placeOf(owner));
+        await admin.patchMerge(APPLICATIONS, placeOf(child), ownedBy(found));
       }
     },
     lose: async (cluster) => {
@@ -87,7 +81,7 @@ function ownersAmong(apps: readonly Application[], seeded: Seeded): readonly Lin
   });
 }
 
-/** What is in the way: with another Zone, with another immutable slug, or as in the backup. */
+/** What exists: with another Zone, with another immutable slug, or unchanged. */
 function existingAmong(
   apps: readonly Application[],
   { namespaceMapping }: RestoreSpec,

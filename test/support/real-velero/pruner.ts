@@ -16,20 +16,8 @@ interface Deployment extends KubeObject {
   readonly spec: { readonly replicas?: number };
 }
 
-export interface Pruner {
-  /** What a RestoreWindow names to pause it. */
-  readonly quiesce: {
-    readonly apiGroup: string;
-    readonly resource: string;
-    readonly matchLabels: typeof labels;
-  };
-  readonly replicas: () => Promise<number | undefined>;
-  readonly untilPods: (count: number) => Promise<unknown>;
-  readonly stop: () => Promise<void>;
-}
-
 /** The test plays the container of the Pod: the controller works exactly while there is a Pod. */
-export async function startPruner(cluster: Cluster, watched: string): Promise<Pruner> {
+export async function startPruner(cluster: Cluster, watched: string) {
   const { admin } = cluster;
   const template = {
     metadata: { labels },
@@ -66,7 +54,7 @@ export async function startPruner(cluster: Cluster, watched: string): Promise<Pr
     quiesce: { apiGroup: 'apps', resource: 'deployments', matchLabels: labels },
     replicas: async () =>
       (await admin.get<Deployment>(deployments, { namespace: NAMESPACE, name: NAME }))?.spec.replicas,
-    untilPods: (count) =>
+    untilPods: (count: number) =>
       eventually(`${count} Pods of the controller`, async () => (await running()) === count),
     stop: async () => {
       isStopped = true;

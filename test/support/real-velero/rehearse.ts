@@ -20,13 +20,8 @@ export async function rehearsed(
   archive: string,
   spec: RestoreSpec,
 ): Promise<readonly string[]> {
-  const {
-    namespaceMapping = {},
-    labelSelector,
-    includedNamespaces,
-    includedResources,
-    existingResourcePolicy,
-  } = spec;
+  const { namespaceMapping = {}, labelSelector, existingResourcePolicy } = spec;
+  const { includedNamespaces, includedResources } = spec;
   const pairs = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
   const labels = Object.entries(labelSelector?.matchLabels ?? {}).map((pair) => pair.join('='));
   const { stdout, stderr } = await runGatehouse([

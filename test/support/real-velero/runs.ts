@@ -71,7 +71,6 @@ export async function beginRestore(
   await cluster.admin.create(RESTORES, run(name, { backupName: backup, ...spec }));
 }
 
-/** Waits for the end of a Restore, and reads its errors from the object store. */
 export async function endOfRestore({ cluster, bucket }: VeleroServer, name: string): Promise<RestoreResult> {
   const hasEnded = ({ status }: Run) => ENDED.includes(status?.phase ?? '');
   const { status } = await cluster.see<Run>(`the restore ${name}`, RESTORES, ref(name), hasEnded, TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/** What the suites with a real Velero back up, lose and restore. The policies are those of the suites with the imitator. */
+/** What the suites with a real Velero back up, lose and restore, under the policies of support/restore-kinds.ts. */
 import { groupResourceName, type KubeObject } from '../../../src/json/kube-object.ts';
 import { resourcePath, type Resource } from '../../../src/kube/object.ts';
 import { namespaces } from '../../../src/kube/well-known.ts';
@@ -24,7 +24,6 @@ export interface Scene {
   readonly afterCreation?: (cluster: Cluster) => Promise<unknown>;
   /** After the backup. Default: all its namespaces and Zones are deleted. */
   readonly lose?: (cluster: Cluster) => Promise<unknown>;
-  /** One after the other. */
   readonly restores: readonly RestoreSpec[];
   /** Writes that admission refuses also during a restore, as a rehearsal prints them. */
   readonly refused?: readonly string[];
@@ -36,7 +35,7 @@ export const SCENE_LABEL = 'scene';
 const KINDS = [APPLICATIONS, ZONES].map(groupResourceName);
 const ofScene = (name: string) => ({ labelSelector: { matchLabels: { [SCENE_LABEL]: name } } });
 
-/** The spec of its Backup. Velero runs backups at the same time only if they have no namespace in common. */
+/** Velero runs backups at the same time only if they don't share a namespace. */
 export const backupOf = (scene: Scene): BackupSpec => ({
   ...ofScene(scene.name),
   includedNamespaces: namespacesOf(scene),
@@ -204,28 +203,22 @@ function owners(): Scene {
       ...[app('a-child', { peer }, { labels }), app('z-child', { peer }, { labels })],
       app('of-zone', {}),
     ],
-    afterCreation: async (cluster) => {
-      const [owner, red] = await Promise.all([
-        cluster.admin.get<Application>(APPLICATIONS, peer),
-        cluster.admin.get(ZONES, { name: 'owned-red' }),
-      ]);
-      const uid = owner?.metadata?.uid;
-      for (const name of ['a-child', 'z-child']) await own(cluster, name, owner, { peer: { ...peer, uid } });
-      await own(cluster, 'of-zone', red, {});
+    afterCreation: async ({ admin }) => {
+      const owner = await admin.get<Application>(APPLICATIONS, peer);
+      const own = (name: string, change: object) => admin.patchMerge(APPLICATIONS, at('owned', name), change);
+      const spec = { peer: { ...peer, uid: owner?.metadata?.uid } };
+      for (const name of ['a-child', 'z-child']) await own(name, { ...ownedBy(owner), spec });
+      await own('of-zone', ownedBy(await admin.get(ZONES, { name: 'owned-red' })));
     },
     restores: [{}],
   };
 }
 
-async function own({ admin }: Cluster, child: string, owner: KubeObject | undefined, spec: object) {
-  const { apiVersion, kind, metadata: { name, uid } = {} } = owner ?? {};
-  await admin.patchMerge(APPLICATIONS, at('owned', child), {
-    metadata: { ownerReferences: [{ apiVersion, kind, name, uid }] },
-    spec,
-  });
+export function ownedBy(owner: KubeObject | undefined) {
+  const { apiVersion = '', kind = '', metadata: { name = '', uid = '' } = {} } = owner ?? {};
+  return { metadata: { ownerReferences: [{ apiVersion, kind, name, uid }] } };
 }
 
-/** What a user reads in the table, and the scene. */
 export const SCENES: readonly (readonly [string, Scene])[] = [
   ['wrong order', wrongOrder()],
   ['namespace mapping', mapping()],

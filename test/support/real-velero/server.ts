@@ -1,30 +1,24 @@
-/** A real Velero as a process next to the control plane. It needs no pods: no object of these tests has a volume. */
+/** A real Velero as a process next to the control plane. Without volumes, it doesn't need pods. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import type { Resource } from '../../../src/kube/object.ts';
 import { established, type Cluster } from '../cluster.ts';
+import { ready } from '../control-plane-site.ts';
 import { writeKubeconfig } from '../control-plane-users.ts';
+import { resourceOf } from '../definitions.ts';
 import { programFolder } from '../go-programs.ts';
-import { eventually, freePort, startProgram, tail, type Program } from '../processes.ts';
+import { freePort, startProgram, type Program } from '../processes.ts';
 
-export interface VeleroServer {
-  readonly cluster: Cluster;
-  readonly bucket: string;
-  readonly kill: () => Promise<void>;
-  /** Resolves when Velero has marked what it had begun before as failed. */
-  readonly start: () => Promise<void>;
-  readonly stop: () => Promise<void>;
-}
+export type VeleroServer = Awaited<ReturnType<typeof startVelero>>;
 
 const NAMESPACE = 'velero';
 const BUCKET = 'bucket';
 
-/** Installs what `velero install` installs, with a Deployment of no replicas, and starts the server as Velero's service account. */
-export async function startVelero(cluster: Cluster): Promise<VeleroServer> {
+/** Does what `velero install` does, with zero replicas, and starts the server as Velero's service account. */
+export async function startVelero(cluster: Cluster) {
   const folder = join(cluster.plane.folder, 'velero');
   const programs = await programFolder('velero');
   for (const name of ['plugins', 'store', 'tmp']) mkdirSync(join(folder, name), { recursive: true });
@@ -40,18 +34,15 @@ export async function startVelero(cluster: Cluster): Promise<VeleroServer> {
       env: { ...process.env, HOME: folder, TMPDIR: join(folder, 'tmp') },
       withChildren: true, // its plugins
     });
-    await untilReady(program, port);
+    await ready('Velero', program, async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).ok);
   };
   await start();
-  await cluster.see<Location>(
-    'a usable object store',
-    LOCATIONS,
-    { namespace: NAMESPACE, name: 'default' },
-    isUsable,
-  );
+  const place = { namespace: NAMESPACE, name: 'default' };
+  await cluster.see<Location>('a usable object store', LOCATIONS, place, isUsable);
   return {
     cluster,
     bucket: join(folder, 'store', BUCKET),
+    /** Resolves when Velero has marked what it had begun before as failed. */
     start,
     kill: async () => {
       program?.kill('SIGKILL');
@@ -73,23 +64,11 @@ const argumentsOf = (folder: string, port: number): readonly string[] => [
   ...['--concurrent-backups', '20'], // one that has to wait may do so for a minute
 ];
 
-async function untilReady(program: Program, port: number): Promise<void> {
-  await eventually('Velero is ready', async () => {
-    if (!program.isRunning()) throw new Error('Velero ended');
-    return (await fetch(`http://127.0.0.1:${port}/metrics`)).ok;
-  }).catch((error: unknown) => {
-    throw new Error(`Velero did not start; its last lines:\n${tail(program.logFile)}`, { cause: error });
-  });
-}
-
 interface Location extends KubeObject {
   readonly status?: { readonly phase?: string };
 }
 
-const LOCATIONS: Resource = {
-  ...{ group: 'velero.io', version: 'v1', resource: 'backupstoragelocations' },
-  ...{ kind: 'BackupStorageLocation', namespaced: true },
-};
+const LOCATIONS = resourceOf('velero.io', 'backupstoragelocations', 'BackupStorageLocation');
 const isUsable = ({ status }: Location): boolean => status?.phase === 'Available';
 
 async function install(cluster: Cluster, velero: string, folder: string): Promise<void> {
@@ -102,12 +81,8 @@ async function install(cluster: Cluster, velero: string, folder: string): Promis
   for (const { kind, metadata } of manifests)
     if (kind === 'CustomResourceDefinition') await established(cluster, metadata?.name ?? '');
   mkdirSync(join(folder, BUCKET));
-  const spec = {
-    provider: 'gatehouse.dev/folder',
-    default: true,
-    objectStorage: { bucket: BUCKET },
-    config: { folder },
-  };
+  const store = { objectStorage: { bucket: BUCKET }, config: { folder } };
+  const spec = { provider: 'gatehouse.dev/folder', default: true, ...store };
   const location: KubeObject & { readonly spec: object } = {
     ...{ apiVersion: 'velero.io/v1', kind: LOCATIONS.kind, spec },
     metadata: { namespace: NAMESPACE, name: 'default' },
@@ -140,8 +115,7 @@ async function connect({ adminRest, plane }: Cluster, kubeconfig: string): Promi
     method: 'POST',
     path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/velero/token`,
     body: {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
+      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
       spec: { expirationSeconds: 86_400 },
     },
   });

@@ -7,10 +7,7 @@ export type Snapshot = readonly (KubeObject & Partial<Pick<Application, 'spec' |
 
 type Compared = Pick<RestoreSpec, 'namespaceMapping' | 'restoreStatus'>;
 
-/**
- * One line for each object that is missing, or that has another spec or other owners. A uid must be that of the restored object. Status
- * counts only if it was to be restored.
- */
+/** One line for each object that is missing, or that has another spec, uid, or other owners. */
 export function lostOf(
   before: Snapshot,
   after: Snapshot,

@@ -1,4 +1,4 @@
-/** A cluster with Gatehouse as in the default overlay, a real Velero, and the policies of the restore suites. */
+/** A cluster with the default overlay of Gatehouse, a real Velero, and the policies of the restore suites. */
 import { startClusterFor, type Cluster } from '../cluster.ts';
 import { seeInForce, untilReviewed } from '../gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../gatehouse.ts';

@@ -3,7 +3,7 @@ export interface Row {
   readonly scenario: string;
   readonly phase: string;
   readonly lost: string;
-  /** Violations that the rehearsal predicted, that the report lists, and that there are. */
+  /** Violations that the rehearsal predicted, that the report lists, and that exist. */
   readonly violations: string;
 }
 

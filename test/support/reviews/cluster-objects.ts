@@ -1,7 +1,7 @@
 /** The CRD and the webhook configurations of the cluster whose AdmissionReviews are recorded. */
+import { definitionOf, resourceOf, versionOf, withSpec } from '../definitions.ts';
 import type { Recorder } from './recorder.ts';
 
-/** The Service through which the API server finds the webhooks. */
 export const HOOK_SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse' };
 
 const clientConfig = ({ port, ca }: Pick<Recorder, 'port' | 'ca'>, path: string) => ({
@@ -9,74 +9,29 @@ const clientConfig = ({ port, ca }: Pick<Recorder, 'port' | 'ca'>, path: string)
   caBundle: ca,
 });
 
-const fields = (...names: readonly (readonly [string, object])[]) => ({
-  type: 'object',
-  properties: Object.fromEntries(names),
-});
 const text = { type: 'string' };
 const integer = { type: 'integer' };
-const schema = {
-  openAPIV3Schema: fields(
-    [
-      'spec',
-      fields(
-        ['datacenter', text],
-        ['replicas', integer],
-        ['serial', text],
-        ['units', { ...integer, format: 'int64' }],
-      ),
-    ],
-    ['status', fields(['phase', text], ['replicas', integer])],
-  ),
-};
+const schema = withSpec(
+  { datacenter: text, replicas: integer, serial: text, units: { ...integer, format: 'int64' } },
+  { status: { type: 'object', properties: { phase: text, replicas: integer } } },
+);
+const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
 
 /** Servers in two versions; the webhook converts them. */
-export const serversDefinition = (recorder: Pick<Recorder, 'port' | 'ca'>) => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'servers.infra.example.com' },
-  spec: {
-    group: 'infra.example.com',
-    names: {
-      plural: 'servers',
-      singular: 'server',
-      shortNames: ['srv'],
-      kind: 'Server',
-      listKind: 'ServerList',
-    },
-    scope: 'Namespaced',
+export const serversDefinition = (recorder: Pick<Recorder, 'port' | 'ca'>) =>
+  definitionOf(resourceOf('infra.example.com', 'servers', 'Server'), {
     versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema,
-        subresources: {
-          status: {},
-          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
-        },
-      },
-      { name: 'v1beta1', served: true, storage: false, schema, subresources: { status: {} } },
+      versionOf('v1', schema, { subresources: { status: {}, scale } }),
+      versionOf('v1beta1', schema, { storage: false, subresources: { status: {} } }),
     ],
     conversion: {
       strategy: 'Webhook',
       webhook: { clientConfig: clientConfig(recorder, '/convert'), conversionReviewVersions: ['v1'] },
     },
-  },
-});
+  });
 
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly apiVersions: readonly string[];
-  readonly resources: readonly string[];
-  readonly operations: readonly string[];
-}
-
-const rule = (group: string, resources: readonly string[], operations: readonly string[]): Rule => ({
-  apiGroups: [group],
-  apiVersions: ['*'],
-  resources,
-  operations,
+const rule = (group: string, resources: readonly string[], operations: readonly string[]) => ({
+  ...{ apiGroups: [group], apiVersions: ['*'], resources, operations },
 });
 
 const SERVER_RULE = rule(
@@ -101,7 +56,7 @@ const OF_THE_STEPS = {
 function configuration(
   kind: 'Mutating' | 'Validating',
   path: string,
-  rules: readonly Rule[],
+  rules: readonly object[],
   recorder: Pick<Recorder, 'port' | 'ca'>,
 ) {
   return {
@@ -110,14 +65,9 @@ function configuration(
     metadata: { name: 'recorder' },
     webhooks: [
       {
-        name: 'recorder.example.com',
-        clientConfig: clientConfig(recorder, path),
-        rules,
-        matchConditions: [OF_THE_STEPS],
-        sideEffects: 'None',
-        timeoutSeconds: 7,
-        failurePolicy: 'Fail',
-        admissionReviewVersions: ['v1'],
+        ...{ name: 'recorder.example.com', clientConfig: clientConfig(recorder, path), rules },
+        ...{ matchConditions: [OF_THE_STEPS], sideEffects: 'None', timeoutSeconds: 7 },
+        ...{ failurePolicy: 'Fail', admissionReviewVersions: ['v1'] },
       },
     ],
   };

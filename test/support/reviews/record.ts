@@ -8,7 +8,6 @@ import { HOOK_SERVICE, serversDefinition, webhookConfigurations } from './cluste
 import { startRecorder, type RecordedReview, type Recorder } from './recorder.ts';
 import { STEPS } from './steps.ts';
 
-/** @returns the reviews, in the order in which they arrived */
 export async function recordReviews(plane: ControlPlane): Promise<readonly RecordedReview[]> {
   const recorder = await startRecorder();
   const kubectl = createKubectl(plane);
@@ -38,7 +37,7 @@ async function prepare(kubectl: Kubectl, recorder: Recorder): Promise<void> {
   await kubectl.says(`create namespace ${namespace}`);
   await kubectl.says('create -f -', { stdin: localService(namespace, name, recorder.port) });
   const definition = serversDefinition(recorder);
-  const crd = `crd/${definition.metadata.name}`;
+  const crd = `crd/${definition.metadata?.name}`;
   await kubectl.says('apply -f -', { stdin: definition });
   await kubectl.says(`label ${crd} seen=1`);
   await kubectl.says(`wait --for=condition=Established ${crd}`);
@@ -52,9 +51,8 @@ async function prepare(kubectl: Kubectl, recorder: Recorder): Promise<void> {
 }
 
 /**
- * Waits until the API server's caches have every write. In the background, it converts written objects for the cache of
- * v1beta1. A write that starts from an old object is sent to the webhooks twice. A list waits for the cache, and converts
- * nothing.
+ * Waits until the API server's caches have every write: a list waits for the cache, and converts nothing. A
+ * write that starts from an old object is sent to the webhooks twice.
  */
 async function cachesAreCurrent(kubectl: Kubectl): Promise<void> {
   for (const version of ['v1', 'v1beta1']) {

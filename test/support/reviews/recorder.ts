@@ -20,31 +20,18 @@ import { HOOK_SERVICE } from './cluster-objects.ts';
 
 /** A line of test/data/admission-reviews-*.jsonl. */
 export interface RecordedReview {
-  /** What the user did. */
   readonly step: string;
-  /** With the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The text as received: it has integers beyond 2^53. */
   readonly body: string;
 }
 
-export interface Recorder {
-  readonly port: number;
-  /** Base64, for a `clientConfig`. */
-  readonly ca: string;
-  /** Records from now on, as part of this step. */
-  readonly begin: (step: string) => void;
-  /** Oldest first. */
-  readonly recorded: readonly RecordedReview[];
-  /** The paths of the requests before the first step. */
-  readonly probed: ReadonlySet<string>;
-  readonly stop: () => Promise<void>;
-}
+export type Recorder = Awaited<ReturnType<typeof startRecorder>>;
 
 const DAY_MS = 24 * 3600 * 1000;
 
-export async function startRecorder(): Promise<Recorder> {
+export async function startRecorder() {
   const now = new Date();
   const authority = await firstAuthority(now);
   const keyPair = await generateKeyPair('ECDSA-P256');
@@ -68,11 +55,10 @@ export async function startRecorder(): Promise<Recorder> {
   return {
     port: await listen(server),
     ca: base64(caBundle(authority, now)),
-    begin: (name) => {
-      step = name;
-    },
-    recorded,
-    probed,
+    /** Records from now on, as part of this step. */
+    begin: (name: string) => void (step = name),
+    recorded: recorded as readonly RecordedReview[],
+    probed: probed as ReadonlySet<string>,
     stop: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

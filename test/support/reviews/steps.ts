@@ -56,7 +56,6 @@ const AS_VELERO = [
   ...GROUPS.map((group) => `--as-group=${group}`),
 ].join(' ');
 
-/** A command of kubectl, with an object as its input. */
 const step = (name: string, command: string, object?: object): Step => ({
   name,
   take: (kubectl) =>

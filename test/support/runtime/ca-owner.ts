@@ -42,7 +42,7 @@ export async function createCaOwner(
   };
   await put(TERMS[0]);
   return {
-    /** The key stays. Some renewals have other name constraints. */
+    /** The key remains. Some renewals have other name constraints. */
     renew: (): Promise<void> =>
       put(TERMS[pick(TERMS.length)] ?? TERMS[0], pick(3) === 0 ? ['svc', 'cluster.local'] : undefined),
     /** No client would accept the server under this CA, until the next renewal or replacement. Returns its id. */
@@ -51,7 +51,7 @@ export async function createCaOwner(
       await put(TERMS[0], ['example.com'], other);
       return generationId(other.publicKey);
     },
-    /** The name may stay, too. */
+    /** The name may remain. */
     replace: async (): Promise<void> => {
       keyPair = newKey();
       replaced += 1;

@@ -44,7 +44,6 @@ export interface Objects<T extends KubeObject> {
   readonly patch: (key: string, patch: object) => void;
   readonly add: (object: T) => void;
   readonly remove: (key: string) => void;
-  /** The number of attempted creates and replaces, including failed ones. */
   readonly writes: () => number;
   /** Makes the next write fail: before the API server applies it, or after, so that only the response is lost. */
   readonly interrupt: (when: 'before' | 'after') => void;
@@ -115,20 +114,9 @@ export interface Cluster {
   readonly objects: <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>) => Objects<T>;
 }
 
-type MemoryClient = Pick<
-  KubeClient,
-  | 'get'
-  | 'getMetadata'
-  | 'list'
-  | 'listAll'
-  | 'pages'
-  | 'create'
-  | 'replace'
-  | 'replaceStatus'
-  | 'patchMerge'
-  | 'patchStatus'
-  | 'delete'
->;
+type Reads = 'get' | 'getMetadata' | 'list' | 'listAll' | 'pages';
+type Writes = 'create' | 'replace' | 'replaceStatus' | 'patchMerge' | 'patchStatus' | 'delete';
+type MemoryClient = Pick<KubeClient, Reads | Writes>;
 
 export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
   const kinds = new Map<string, Objects<KubeObject>>();
@@ -209,18 +197,15 @@ export const NEVER = new AbortController().signal;
 const ignore = () => undefined;
 export const silent: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** For expected objects with a string of which only a part matters. */
+/** Matches a string with this part. */
 export const containing = (part: string): string => expect.stringContaining(part) as string;
 
 type Event = Parameters<RecordEvent>[0];
 
-export function createEvents(): {
-  readonly record: RecordEvent;
-  readonly reasons: () => readonly string[];
-  readonly all: readonly Event[];
-} {
+export function createEvents() {
   const all: Event[] = [];
-  return { record: (event) => void all.push(event), reasons: () => all.map(({ reason }) => reason), all };
+  const record: RecordEvent = (event) => void all.push(event);
+  return { record, reasons: () => all.map(({ reason }) => reason), all };
 }
 
 /** Retries after an error, as the workqueue does. */
@@ -249,7 +234,7 @@ export const datacenterReference = {
   target: { apiGroup: GROUP, resource: 'datacenters' },
 };
 
-/** Which of the three conditions are true by which kstatus judges an object. test/integration/kstatus.test.ts judges with kstatus. */
+/** The conditions of kstatus that are true: see test/integration/kstatus.test.ts. */
 export function standing(
   object: { readonly status?: { readonly conditions?: readonly Condition[] } } = {},
 ): string {
@@ -260,7 +245,6 @@ export function standing(
   return found?.map(({ type }) => type).join() ?? '';
 }
 
-/** A policy over Servers, which name a Datacenter; compiled. */
 export function compiled(
   spec: Partial<AdmissionPolicySpec> = {},
   metadata: { readonly name: string; readonly generation: number } = { name: 'servers', generation: 1 },

@@ -1,9 +1,6 @@
 /**
- * An API server and Gatehouse in memory, for references with `guarantee: Serializable`. Every call of a request is a
- * step, and a scheduler releases the steps in any order. The stores know nothing: the most stale state.
- *
- * As in the API server, a creation is stored once, and an update or a deletion is stored only if the object still has
- * the version that admission saw; otherwise the API server calls the webhook again.
+ * An API server and Gatehouse in memory, for `guarantee: Serializable`. A scheduler releases the calls of requests
+ * in any order. The stores know nothing. A write conflicts if the object has changed since admission saw it.
  */
 import { checkTargetDeletion } from '../../../src/admission/policy/references/check-target-deletion.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
@@ -47,33 +44,25 @@ export type Outcome = 'stored' | 'refused' | 'retry' | 'gone' | 'crashed';
 
 /** A defect of a copy of Gatehouse, to show that the model finds it. */
 export type Defect =
-  | 'ignores deletions'
-  | 'ignores the target'
-  | 'ignores writes'
-  | 'lists nothing live'
-  | 'admits after release'
-  | 'ignores expiry'
-  | 'removes too early';
+  | `ignores ${'deletions' | 'the target' | 'writes' | 'expiry'}`
+  | ('lists nothing live' | 'admits after release' | 'removes too early');
 
-/** After this time, all intents have expired, also those of a replica that is gone. */
+/** After this time, all intents have expired, even of a replica that crashed. */
 export const EXPIRED_MS = SETTLE_MS + HOLD_MS + 5_000;
 
 export interface Scheduler {
   readonly step: (isPause?: boolean) => Promise<void>;
 }
 
-/** @param replicas how many replicas hold intents; 0: each write has an intent of its own */
+/** @param replicas how many replicas hold intents; 0: each write has a separate intent */
 export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, replicas = 0) {
   const objects = new Map<string, Stored>();
   const claims = new Map<string, UniqueClaim>();
   let version = 0;
   let now = Date.parse('2026-11-27T00:00:00Z');
   const next = () => String(++version);
-  const ledger = createUnsettledClaims(
-    SETTLE_MS,
-    () => now,
-    () => undefined,
-  );
+  const ignore = () => undefined;
+  const ledger = createUnsettledClaims(SETTLE_MS, () => now, ignore);
 
   const put = (key: string, object: Omit<Stored, 'metadata'>, metadata: Stored['metadata']): void => {
     objects.set(key, { ...object, metadata: { ...metadata, resourceVersion: next() } });
@@ -243,7 +232,7 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
       const { held, writes, send } = replica;
       const finish = async () => {
         await send();
-        // At once: results of reads do not become wrong, because a write that is over stays over.
+        // Immediately: a write that is over remains over, so what it read does not become wrong.
         const atOnce = worldThrough(() => Promise.resolve());
         const known = { ...atOnce, settleMs: SETTLE_MS, wasStored: () => false };
         for (const name of writes) {

@@ -1,6 +1,6 @@
 /**
- * A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. Tenants have
- * targets of their own: one that cannot be written, and one that they keep reverting.
+ * A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. Tenants
+ * have one target that cannot be written, and one that they keep reverting.
  */
 import { createSeeded } from '../seeded.ts';
 import { generateKeyPairSync } from 'node:crypto';
@@ -33,7 +33,7 @@ export const LIFE_MS = 90 * DAY;
 /** How long a process that hears nothing may still write. It may sign for much longer than a Lease allows. */
 const STALE = { writer: HOUR, signer: 60 * DAY } as const;
 const DELAY_MS = 6 * HOUR + MINUTE;
-/** How far the time moves at once. */
+/** Steps of time. */
 const PASSES = [SECOND, MINUTE, 15 * MINUTE, HOUR, 12 * HOUR, 3 * DAY, 20 * DAY] as const;
 
 /** The content of a Service's serving Secret. Only the model reads `generation`. */
@@ -71,13 +71,10 @@ interface ModelOptions {
 
 export type Model = Awaited<ReturnType<typeof createModel>>;
 
+const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 const servingSecretMetadata = {
-  namespace: 'prod',
-  name: 'db-tls',
-  annotations: {
-    'gatehouse.dev/serving-cert-service': 'db',
-    'gatehouse.dev/serving-cert-service-uid': 'uid-of-db',
-  },
+  ...{ namespace: 'prod', name: 'db-tls' },
+  annotations: { [SERVING_CERT_SERVICE]: 'db', [`${SERVING_CERT_SERVICE}-uid`]: 'uid-of-db' },
 };
 
 /** A retry, or a step of the authority, is the remedy. An owner may let the CA end too soon. */
@@ -121,6 +118,23 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     ca === 'imported'
       ? await createCaOwner(secrets, { now: () => new Date(world.now), pick, newKey: keyPairNow })
       : undefined;
+
+  const config = {
+    ...defaults,
+    ca: {
+      ...defaults.ca,
+      secret: ca === 'imported' ? CA_SECRET : undefined,
+      nameConstraints: ca === 'constrained',
+    },
+    caPropagationWaitMs: TIMES.propagationWaitMs,
+    servingCerts: {
+      ...defaults.servingCerts,
+      get dnsSuffixes() {
+        return world.hasSuffix ? [SUFFIX] : [];
+      },
+      maxLifetimeMs: 365 * DAY,
+    },
+  };
 
   const stored = (): Authority | undefined => {
     const secret = secrets.read(SECRET_KEY);
@@ -167,28 +181,10 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
             ? Promise.resolve({ metadata: {}, items: servingSecrets() as never })
             : cluster.client.listAll(kind),
       },
-      config: {
-        ...defaults,
-        ca: {
-          ...defaults.ca,
-          secret: ca === 'imported' ? CA_SECRET : undefined,
-          nameConstraints: ca === 'constrained',
-        },
-        caPropagationWaitMs: TIMES.propagationWaitMs,
-        servingCerts: {
-          ...defaults.servingCerts,
-          get dnsSuffixes() {
-            return world.hasSuffix ? [SUFFIX] : [];
-          },
-          maxLifetimeMs: 365 * DAY,
-        },
-      },
+      config,
       evidence: {
-        targetsWithout: rootless,
-        longestLifeMs: () => LIFE_MS,
-        clusterIPs: () => [],
-        wantsClientCerts: () => false,
-        unreadable: () => [],
+        ...{ targetsWithout: rootless, longestLifeMs: () => LIFE_MS, clusterIPs: () => [] },
+        ...{ wantsClientCerts: () => false, unreadable: () => [] },
       },
       generateKeyPair,
       randomSerial,
@@ -330,10 +326,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     return authority && activeGeneration(authority).id;
   };
 
-  /**
-   * A rotation that one leader does not notice, although it still signs. Yields after each change.
-   * @throws Error if the targets of tenants prevent it
-   */
+  /** A rotation, while one leader still signs with an older state. @throws Error if it cannot end */
   async function* lastRotation(): AsyncGenerator<void> {
     const [leading, deaf] = leaders;
     const lead = async () => {
@@ -342,43 +335,33 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       await quietly(leading.publish('gatehouse-cabundle', NEVER));
       world.targets = world.targets.map(() => bundleOf(leading) ?? '');
     };
-    for (let round = 0; round < 3; round++) {
-      await lead();
-      yield;
-      passTime(DELAY_MS);
-    }
+    const pass = async function* (times: number, ms: number, work: () => unknown = () => undefined) {
+      for (let time = 0; time < times; time++) {
+        passTime(ms);
+        await lead();
+        await work();
+        yield;
+      }
+    };
     await lead();
+    yield* pass(3, DELAY_MS);
     await quietly(deaf.reconcile('gatehouse-authority', NEVER));
     yield;
     const before = activeId();
     if (ca === 'imported') await operations.replaceCa();
     else operations.rotate();
-    for (const ms of [0, DELAY_MS, TIMES.propagationWaitMs + MINUTE]) {
-      passTime(ms);
-      await lead();
-      yield;
-    }
+    for (const ms of [0, DELAY_MS, TIMES.propagationWaitMs + MINUTE]) yield* pass(1, ms);
     if (activeId() === before) throw new Error('T12: targets of tenants prevent a rotation');
-    for (let time = 0; time < 12; time++) {
-      passTime(5 * DAY);
-      await lead();
+    yield* pass(12, 5 * DAY, async () => {
       for (const index of world.leaves.keys()) await signDeaf(deaf, index);
-      yield;
-    }
-    for (let time = 0; time < 5; time++) {
-      passTime(20 * DAY);
-      await lead();
-      yield;
-    }
+    });
+    yield* pass(5, 20 * DAY);
   }
 
-  const signDeaf = async (deaf: Leader, index: number): Promise<void> => {
-    try {
-      await issue(deaf, index, true);
-    } catch (error) {
+  const signDeaf = (deaf: Leader, index: number): Promise<void> =>
+    issue(deaf, index, true).catch((error: unknown) => {
       if (!isExpected(error)) throw error;
-    }
-  };
+    });
 
   return { world, operations, lastRotation, stored, pick, keyPair, configMaps };
 }

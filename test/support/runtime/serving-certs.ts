@@ -24,7 +24,6 @@ import { ApiError, createEvents, createObjects, NEVER, silent } from './fixtures
 
 export const NAMESPACE = 'prod';
 
-/** Overrides for dependencies, and for single functions of the client, the stores and the requests. */
 export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 'requests'>> & {
   readonly client?: Partial<ServingCertsContext['client']>;
   readonly stores?: Partial<ServingCertsContext['stores']>;
@@ -34,23 +33,13 @@ export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 're
 export type ServingCertsWorld = ReturnType<typeof createWorld>;
 
 const RULES: RequestRules = {
-  clusterDomain: 'cluster.local',
-  dnsSuffixes: [],
-  shortNames: false,
-  clusterIPs: false,
-  namespaceSuffixes: new Map<string, string>(),
-  nameConstraints: false,
-  maxLifetimeMs: 365 * 86_400_000,
-  renewAfter: 66,
-  openshift: false,
+  ...{ clusterDomain: 'cluster.local', dnsSuffixes: [], namespaceSuffixes: new Map<string, string>() },
+  ...{ shortNames: false, clusterIPs: false, nameConstraints: false, openshift: false },
+  ...{ maxLifetimeMs: 365 * 86_400_000, renewAfter: 66 },
 };
 
 export function createWorld(authority: Authority, now: Date) {
-  const state: { authority: Authority | undefined; now: Date; rules: RequestRules } = {
-    authority,
-    now,
-    rules: RULES,
-  };
+  const state = { authority: authority as Authority | undefined, now, rules: RULES };
   const services = new Map<string, Service>();
   const secrets = createObjects<Secret>();
   const events = createEvents();
@@ -111,7 +100,6 @@ export function createWorld(authority: Authority, now: Date) {
   };
 
   const secret = (name = 'db-tls') => secrets.read(keyOf(name));
-  /** The content of a file in a Secret; empty if it is missing. */
   const file = (key: string, name?: string) => Buffer.from(secret(name)?.data?.[key] ?? '', 'base64');
   const contended = createContendedSecrets();
   const inventory = createCertInventory(stores, () => state.authority);
@@ -166,9 +154,7 @@ function annotated(service: Service, change: Readonly<Record<string, string | nu
 export function serviceNamed(name: string, annotations: Record<string, string> = {}): Service {
   return {
     metadata: {
-      namespace: NAMESPACE,
-      name,
-      uid: `uid-of-${name}`,
+      ...{ namespace: NAMESPACE, name, uid: `uid-of-${name}` },
       creationTimestamp: '2026-11-01T00:00:00Z',
       annotations: { 'gatehouse.dev/serving-cert-secret-name': 'db-tls', ...annotations },
     },

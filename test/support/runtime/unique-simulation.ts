@@ -1,8 +1,4 @@
-/**
- * An API server, replicas and leaders in memory. A scheduler releases every step, in any order and with any delay
- * between steps. The simulation covers the API server behaviour that UniqueClaims rely on: see
- * `admission/policy/unique/claim-state.ts`.
- */
+/** An API server, replicas and leaders in memory. A scheduler releases every step, in any order and with any delay. */
 import type { KubeClient } from '../../../src/kube/client.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
@@ -25,6 +21,8 @@ import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 /** Maximum time that the API server works on a request; Gatehouse assumes the same limit. */
 const REQUEST_MS = 60_000;
+
+const SERVERS = { group: GROUP, resource: 'servers' };
 
 interface Stored extends KubeObject {
   readonly metadata: NonNullable<KubeObject['metadata']>;
@@ -52,20 +50,9 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
   const next = () => String(++version);
   const chance = (share: number) => random() < share;
 
-  const step = async (): Promise<void> => {
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    waiting.push(() => {
-      resolve(undefined);
-    });
-    await promise;
-  };
+  const step = () => new Promise<void>((resolve) => waiting.push(resolve));
 
-  const refOf = (name: string): ObjectRef => ({
-    group: GROUP,
-    resource: 'servers',
-    namespace: 'shop',
-    name,
-  });
+  const refOf = (name: string): ObjectRef => ({ ...SERVERS, namespace: 'shop', name });
   const claimsOf = (object: Stored) => summarise([policy], refOf(''), object).claims;
 
   /** The API server. A caller whose `send` never resolves has crashed; what it has sent before may still arrive. */
@@ -94,12 +81,8 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     },
     governed: { referrers: () => [], holders },
   });
-  const newLedger = () =>
-    createUnsettledClaims(
-      SETTLE_MS,
-      () => now,
-      () => undefined,
-    );
+  const ignore = () => undefined;
+  const newLedger = () => createUnsettledClaims(SETTLE_MS, () => now, ignore);
   const replicas = [newLedger(), newLedger()];
 
   const carryOut = async (wish: Wish): Promise<void> => {
@@ -131,9 +114,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     apiVersion: `${GROUP}/v1`,
     kind: 'Server',
     metadata: {
-      namespace: 'shop',
-      name: wish.name,
-      uid: next(),
+      ...{ namespace: 'shop', name: wish.name, uid: next() },
       creationTimestamp: new Date(now).toISOString(),
     },
     ...specOf(wish),
@@ -142,11 +123,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     spec: serial === undefined ? {} : { serial },
   });
 
-  const admits = async (
-    kind: 'create' | 'update',
-    object: Stored,
-    old: Stored | undefined,
-  ): Promise<boolean> => {
+  const admits = async (kind: 'create' | 'update', object: Stored, old?: Stored): Promise<boolean> => {
     const skewMs = chance(0.5) ? 1_500 : -1_500;
     const replica = chance(0.5) ? 1 : 0;
     let isCrashed = false;
@@ -206,7 +183,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
       holdersOf: holders,
       objects: () =>
         [...cached.values()].map((object) => ({
-          ref: { group: GROUP, resource: 'servers', namespace: undefined, name: '' },
+          ref: { ...SERVERS, namespace: undefined, name: '' },
           object: { claims: claimsOf(object) },
         })),
       isComplete: () => true,
@@ -227,15 +204,13 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
   const run = async (tasks: readonly Promise<unknown>[]): Promise<void> => {
     let failure: Error | undefined;
     let left = tasks.length;
-    for (const task of tasks) {
+    for (const task of tasks)
       task
-        .catch((error: unknown) => {
-          failure ??= error instanceof Error ? error : new Error('it failed', { cause: error });
-        })
-        .finally(() => {
-          left -= 1;
-        });
-    }
+        .catch(
+          (error: unknown) =>
+            (failure ??= error instanceof Error ? error : new Error('it failed', { cause: error })),
+        )
+        .finally(() => (left -= 1));
     while (left > 0 && failure === undefined) {
       await new Promise(setImmediate);
       if (chance(0.2)) catchUp();
@@ -271,10 +246,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     repairClaims,
     cleanUpAll,
     run,
-    /**
-     * Reaches a quiet state: calls of crashed replicas have arrived or are lost, watches are up to date, claims are
-     * repaired, and all waiting times are over.
-     */
+    /** Reaches a quiet state: no call is in flight, watches are current, claims repaired, waiting times over. */
     settle: async (): Promise<void> => {
       while (waiting.length > 0) {
         waiting.shift()?.();
@@ -298,18 +270,10 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
   };
 }
 
-function requestOf(
-  kind: 'create' | 'update',
-  object: Stored,
-  oldObject: Stored | undefined,
-): AdmissionRequest {
+function requestOf(kind: 'create' | 'update', object: Stored, oldObject?: Stored): AdmissionRequest {
   const asJson = (value: unknown) => (isJsonObject(value) ? value : undefined);
-  return {
-    ...createRequest({}),
-    name: object.metadata.name,
-    namespace: 'shop',
-    operation: kind === 'create' ? 'CREATE' : 'UPDATE',
-    object: asJson(object),
-    oldObject: kind === 'create' ? undefined : asJson(oldObject),
-  };
+  const common = { ...createRequest({}), name: object.metadata.name, namespace: 'shop' };
+  return kind === 'create'
+    ? { ...common, operation: 'CREATE', object: asJson(object) }
+    : { ...common, operation: 'UPDATE', object: asJson(object), oldObject: asJson(oldObject) };
 }

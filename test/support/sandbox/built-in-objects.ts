@@ -20,14 +20,12 @@ export const TYPES: readonly ResourceType[] = builtInTypes(
   { allocateClusterIp: () => '10.0.0.7', allocateNodePort: () => 30_007 },
 );
 
-/** The type of a kind, such as `v1 Secret`. */
 export function typeOf(name: string): ResourceType {
   const found = TYPES.find((type) => `${apiVersionOf(type)} ${type.kind}` === name);
   if (found === undefined) throw new Error(`no kind ${name}`);
   return found;
 }
 
-/** A decoded object of the kind with these fields. */
 export function decoded(
   kind: string,
   fields: JsonObject,
@@ -53,11 +51,10 @@ export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiOb
 const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
   causes.map(({ field, message }) => `${field}: ${message}`);
 
-/** The problems of a create request, as the 422 message lists them. */
 export const createProblems = (kind: string, fields: JsonObject, metadata?: JsonObject): readonly string[] =>
   shown(typeOf(kind).strategy.validate(created(kind, fields, metadata)));
 
-/** The problems of the change, other than those of the object itself. */
+/** Only the problems of the change. */
 export function updateProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
   const old = created(kind, before);
   return shown(typeOf(kind).strategy.validateUpdate(updated(kind, after, old), old));

@@ -5,54 +5,32 @@ import type { Schema } from '../../../src/machinery/schema/schema.ts';
 const STRING: Schema = { type: 'string' };
 const STRINGS: Schema = { type: 'object', additionalProperties: STRING };
 
+const INTEGER: Schema = { type: 'integer' };
+const SET: Schema = { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' };
+const fields = (properties: Readonly<Record<string, Schema>>): Schema => ({ type: 'object', properties });
+
 /** A kind with a field for each form of ownership. */
-export const WIDGET: Schema = {
-  type: 'object',
-  properties: {
-    apiVersion: STRING,
-    kind: STRING,
-    metadata: {
-      type: 'object',
-      properties: {
-        name: STRING,
-        namespace: STRING,
-        uid: STRING,
-        resourceVersion: STRING,
-        generation: { type: 'integer' },
-        creationTimestamp: { type: 'string', format: 'date-time' },
-        labels: STRINGS,
-        finalizers: { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' },
-      },
+export const WIDGET: Schema = fields({
+  ...{ apiVersion: STRING, kind: STRING, status: fields({ phase: STRING }) },
+  metadata: fields({
+    ...{ name: STRING, namespace: STRING, uid: STRING, resourceVersion: STRING, generation: INTEGER },
+    creationTimestamp: { type: 'string', format: 'date-time' },
+    ...{ labels: STRINGS, finalizers: SET },
+  }),
+  spec: fields({
+    ...{ size: INTEGER, word: STRING, notes: STRINGS, tags: SET },
+    sealed: { ...STRINGS, 'x-kubernetes-map-type': 'atomic' },
+    steps: { type: 'array', items: STRING },
+    ports: {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['port', 'protocol'],
+      items: fields({ port: INTEGER, protocol: { type: 'string', default: 'TCP' }, name: STRING }),
     },
-    spec: {
-      type: 'object',
-      properties: {
-        size: { type: 'integer' },
-        word: STRING,
-        notes: STRINGS,
-        sealed: { ...STRINGS, 'x-kubernetes-map-type': 'atomic' },
-        steps: { type: 'array', items: STRING },
-        tags: { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' },
-        ports: {
-          type: 'array',
-          'x-kubernetes-list-type': 'map',
-          'x-kubernetes-list-map-keys': ['port', 'protocol'],
-          items: {
-            type: 'object',
-            properties: {
-              port: { type: 'integer' },
-              protocol: { type: 'string', default: 'TCP' },
-              name: STRING,
-            },
-          },
-        },
-        free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-        anyValue: { 'x-kubernetes-int-or-string': true },
-      },
-    },
-    status: { type: 'object', properties: { phase: STRING } },
-  },
-};
+    free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    anyValue: { 'x-kubernetes-int-or-string': true },
+  }),
+});
 
 export const widget = (
   spec: JsonObject | undefined,
@@ -70,11 +48,9 @@ export const widget = (
 export const FIRST = '2026-01-01T00:00:00Z';
 export const LATER = '2026-01-01T01:00:00Z';
 
-/** The writer; `a` by default. */
 export const by = (manager = 'a', now = FIRST) =>
   ({ manager, now, apiVersion: 'example.com/v1', subresource: '', schema: WIDGET }) as const;
 
-/** The fields of each manager, in order. */
 export const ownersOf = ({ metadata }: ApiObject) =>
   (metadata.managedFields ?? []).map(
     ({ manager, operation, fieldsV1 }) => [`${manager} ${operation}`, fieldsV1] as const,

@@ -6,32 +6,20 @@ import {
 } from '../../../src/machinery/resource-type.ts';
 import { ANYTHING } from '../../../src/machinery/schema/schema.ts';
 
-type Told = Pick<ResourceType, 'group' | 'version' | 'kind' | 'resource'> & Partial<ResourceType>;
-
-export function sampleType(told: Told): ResourceType {
+/** @param apiVersion such as `apps/v1`, or `/v1` */
+function sampleType(apiVersion: string, kind: string, told: Partial<ResourceType> = {}): ResourceType {
+  const [group = '', version = ''] = apiVersion.split('/');
   return {
-    singular: told.kind.toLowerCase(),
-    listKind: `${told.kind}List`,
-    shortNames: [],
-    categories: [],
-    namespaced: true,
+    ...{ group, version, kind, resource: `${kind.toLowerCase()}s` },
+    ...{ singular: kind.toLowerCase(), listKind: `${kind}List`, shortNames: [], categories: [] },
     verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
-    schema: { type: 'object' },
-    custom: false,
-    columns: [],
-    hasStatus: false,
-    storageVersion: told.version,
-    selectableFields: {},
-    strategy: plainStrategy,
+    ...{ namespaced: true, schema: { type: 'object' }, custom: false, columns: [], hasStatus: false },
+    ...{ storageVersion: version, selectableFields: {}, strategy: plainStrategy },
     ...told,
   };
 }
 
-export const service = sampleType({
-  group: '',
-  version: 'v1',
-  kind: 'Service',
-  resource: 'services',
+const service = sampleType('/v1', 'Service', {
   shortNames: ['svc'],
   categories: ['all'],
   hasStatus: true,
@@ -61,50 +49,31 @@ export const service = sampleType({
   },
 });
 
-export const namespace = sampleType({
-  group: '',
-  version: 'v1',
-  kind: 'Namespace',
-  resource: 'namespaces',
+const namespace = sampleType('/v1', 'Namespace', {
   namespaced: false,
   hasStatus: true,
   subresources: [{ name: 'finalize', kind: 'Namespace', verbs: ['update'] }],
 });
 
-export const serviceAccount = sampleType({
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  resource: 'serviceaccounts',
+const serviceAccount = sampleType('/v1', 'ServiceAccount', {
   subresources: [
     { name: 'token', group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', verbs: ['create'] },
   ],
 });
 
-export const deployment = sampleType({
-  group: 'apps',
-  version: 'v1',
-  kind: 'Deployment',
-  resource: 'deployments',
+const deployment = sampleType('apps/v1', 'Deployment', {
   hasStatus: true,
   scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
   schema: { type: 'object', properties: { spec: ANYTHING } },
 });
 
-export const accessReview = sampleType({
-  group: 'authorization.k8s.io',
-  version: 'v1',
-  kind: 'SubjectAccessReview',
-  resource: 'subjectaccessreviews',
+const accessReview = sampleType('authorization.k8s.io/v1', 'SubjectAccessReview', {
   namespaced: false,
   verbs: ['create'],
 });
 
-const custom = { group: 'infra.example.com', kind: 'Server', resource: 'servers', custom: true };
-
-export const server = sampleType({
-  ...custom,
-  version: 'v1',
+const server = sampleType('infra.example.com/v1', 'Server', {
+  custom: true,
   shortNames: ['srv'],
   hasStatus: true,
   schema: {
@@ -136,9 +105,8 @@ export const server = sampleType({
   },
 });
 
-export const oldServer = sampleType({ ...custom, version: 'v1beta1', schema: ANYTHING });
+const oldServer = sampleType('infra.example.com/v1beta1', 'Server', { custom: true, schema: ANYTHING });
 
-/** A registry that lists its types in arbitrary order. */
 export function registryOf(...types: readonly ResourceType[]): ResourceRegistry {
   return {
     find: (group, version, resource) =>

@@ -20,7 +20,6 @@ const object = (apiVersion: string, kind: string, metadata: JsonObject, more: Js
 export const configMap = (metadata: JsonObject = {}, data: JsonObject = {}): ApiObject =>
   object('v1', 'ConfigMap', { name: 'a', namespace: 'shop', ...metadata }, { data });
 
-/** An entry of a webhook configuration for creations of ConfigMaps, with changes. */
 export const entry = (changes: JsonObject = {}): JsonObject => ({
   name: 'hook.example.com',
   clientConfig: { url: 'https://localhost/hook' },
@@ -83,7 +82,6 @@ export const attributes = (changes: Partial<AdmissionAttributes> = {}): Admissio
   ...changes,
 });
 
-/** The request of a review, with the fields that tests read. */
 export interface Asked {
   readonly uid: string;
   readonly object: JsonObject;
@@ -93,7 +91,6 @@ export interface Asked {
 /** Answers a request: fields of the response, or any answer of a broken webhook. */
 export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: JsonValue };
 
-/** Admission with webhooks that answer by path; records what the webhooks and the client received. */
 export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>) {
   const world = createWebhookStorage();
   const asked: { readonly path: string; readonly request: Asked }[] = [];

@@ -9,7 +9,6 @@ interface Surroundings {
   readonly now: () => number;
 }
 
-/** The load shedding of an idle server, unless the test overrides it. */
 export function loadSheddingOf(
   limits: Partial<Parameters<typeof createLoadShedding>[0]> = {},
   {
