@@ -11,10 +11,7 @@ export const CLIENT_CERT_SECRET_NAME = `${CERT_PREFIXES.client}secret-name`;
 /** On a Service: asks for a serving cert in the Secret of this name. */
 export const SERVING_CERT_SECRET_NAME = 'gatehouse.dev/serving-cert-secret-name';
 export const SERVING_CERT_KEY_ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
-/**
- * On such a Service: the names or numbers of the ports that present the serving cert, separated by commas, or `none`.
- * Gatehouse opens handshakes to these ports only. Default: every TCP port that answers with TLS.
- */
+/** On such a Service: names or numbers of the ports with the serving cert, or `none`. Default: every TCP port with TLS. */
 export const SERVING_CERT_PORTS = 'gatehouse.dev/serving-cert-ports';
 export const SERVING_CERT_DURATION = 'gatehouse.dev/serving-cert-duration';
 export const SERVING_CERT_RENEW_AFTER = 'gatehouse.dev/serving-cert-renew-after';
@@ -23,7 +20,7 @@ export const SERVING_CERT_DNS_NAMES = 'gatehouse.dev/serving-cert-dns-names';
 export const SERVING_CERT_CLUSTER_IPS = 'gatehouse.dev/serving-cert-cluster-ips';
 /** On such a headless Service: its pods, e.g. `db:3` for db-0 to db-2, or `db-0,db-7`. They replace the wildcard. */
 export const SERVING_CERT_POD_NAMES = 'gatehouse.dev/serving-cert-pod-names';
-/** On such a Service, `true` or `false`: a wildcard for the pods. Default: only if it is headless and names no pods. */
+/** On such a Service, `true` or `false`: a wildcard for the pods. Default: only if it is headless and does not list pods. */
 export const SERVING_CERT_WILDCARD = 'gatehouse.dev/serving-cert-wildcard';
 /** On such a Service, `false`: no names without the namespace or `svc`, which mean another Service elsewhere. */
 export const SERVING_CERT_SHORT_NAMES = 'gatehouse.dev/serving-cert-short-names';

@@ -1,4 +1,3 @@
-/** Durations, in milliseconds, and how long certificates live. */
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;

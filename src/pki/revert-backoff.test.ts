@@ -54,7 +54,7 @@ test('an object with rare reverts is not contended', () => {
   expect(writes).toHaveLength(Math.ceil((3 * HOUR) / (31 * SECOND)));
 });
 
-test('new content is written at once to a contended object, which stays contended', () => {
+test('new content is written immediately to a contended object, which stays contended', () => {
   const { history } = fought(SECOND, HOUR);
   const now = after(start, HOUR);
   const attempt = nextAttempt(history, 'new content', now);
@@ -66,7 +66,7 @@ test('new content is written at once to a contended object, which stays contende
   });
 });
 
-test('an object is no longer contended after the content has stayed for long enough', () => {
+test('an object stops being contended after the content has lasted long enough', () => {
   const { history } = fought(SECOND, HOUR);
   if (history === undefined) throw new Error('there is no history');
   const attempt = nextAttempt(history, 'content', settledAt(history));

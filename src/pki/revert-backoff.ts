@@ -13,7 +13,7 @@ export interface RevertHistory {
 export type Attempt =
   /** Store `history` once the write has succeeded. */
   | { readonly kind: 'write'; readonly history: RevertHistory }
-  /** Store `history` at once. `begins`: the object has just become contended. */
+  /** Store `history` immediately. `begins`: the object has just become contended. */
   | {
       readonly kind: 'wait';
       readonly until: Date;

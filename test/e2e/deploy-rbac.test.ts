@@ -482,7 +482,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       30_000,
     );
     const { message } = await seeEvent(cluster, 'default', 'certified', 'InvalidInjection');
-    expect(message).toContain('Certificate shop/none does not exist or has no Secret yet');
+    expect(message).toContain('Certificate shop/none or its Secret does not exist yet');
     // Only a watch sees that the Certificate is created.
     await cluster.admin.create(certificates, {
       metadata: inShop('none'),

@@ -132,7 +132,7 @@ test('no webhook is installed before a replica can serve, and none is removed wh
     'the policy waits for an endpoint',
     ADMISSION_POLICIES,
     { name: 'servers' },
-    (object) => condition(object, 'WebhooksInstalled')?.message.includes('no ready endpoint') === true,
+    (object) => condition(object, 'WebhooksInstalled')?.message.includes('no endpoint is ready') === true,
   );
   expect(condition(waiting, 'WebhooksInstalled')?.status).toBe('False');
   expect(await installed()).toEqual([]);

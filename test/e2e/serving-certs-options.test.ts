@@ -128,7 +128,7 @@ test('a Service gets its cluster IP; a headless one has none, and an Event says 
   expect(new X509Certificate(text(secret, 'tls.crt')).checkIP(address)).toBe(address);
   await cluster.admin.create(services, headless(asked('floating', 'floating-tls', wish)));
   expect((await seeEvent(cluster, 'shop', 'floating', 'InvalidRequest')).message).toContain(
-    'has no cluster IP',
+    'lacks a cluster IP',
   );
 });
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
   three = await rotated(await rotated(one, after(now, DAY)), after(now, 2 * DAY));
 });
 
-test('the first generation is active at once and lives for two years', () => {
+test('the first generation is active immediately and lives for two years', () => {
   const [generation] = one.generations;
   expect(generation).toMatchObject({ state: 'active', createdAt: now, publishedAt: now, bridge: undefined });
   const root = rootOf(activeGeneration(one));

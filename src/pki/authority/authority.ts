@@ -15,16 +15,13 @@ import { after, DAY, earliest, DEFAULT_SERVING_CERT_LIFETIME } from '../duration
 /** Our signing CA: all trusted generations, newest first. Exactly one is active. Pending ones come before it. */
 export interface Authority {
   readonly generations: readonly Generation[];
-  /**
-   * Ids of removed generations, the latest first. A published root of a removed generation is merely outdated. A
-   * published root that is neither in this list nor in `generations` shows that this authority is an older copy.
-   */
+  /** Ids of removed generations, newest first. A published root that is unknown here shows that this is an older copy. */
   readonly gone?: readonly string[];
   /** The latest value of the annotation `rotate` that started a rotation. */
   readonly rotatedFor?: string;
 }
 
-/** Its generation is active at once: no clients exist yet that must first learn of its root. */
+/** Its generation is active immediately, because no clients exist yet that must first learn of its root. */
 export async function createAuthority(request: Omit<NewGeneration, 'previous'>): Promise<Authority> {
   return authorityOf(await createGeneration(request), request.now);
 }
@@ -46,7 +43,7 @@ export const recordTrust = (authority: Authority, ids: readonly string[], until:
 /** @throws Error if none is active, which {@link parseAuthority} and {@link createAuthority} rule out. */
 export function activeGeneration({ generations }: Authority): Generation {
   const active = generations.find(({ state }) => state === 'active');
-  if (active === undefined) throw new Error('the authority has no active generation');
+  if (active === undefined) throw new Error('no generation of the authority is active');
   return active;
 }
 
@@ -57,9 +54,8 @@ export const pendingGeneration = ({ generations }: Authority): Generation | unde
 export const MAX_BRIDGES = 5;
 
 /**
- * The certificates that servers send after a leaf of generation `id`, down to the oldest retained generation: a client
- * that knows only an older root follows them to that root. The list ends before a missing or expired certificate,
- * because some verifiers reject a chain with an expired one even if they do not need it.
+ * What servers send after a leaf of generation `id`: clients that know only an older root follow these certificates to it.
+ * The list ends before a missing or expired certificate, because some verifiers reject chains with an expired one.
  */
 export function bridgesFrom({ generations }: Authority, id: string, now: Date): readonly CertificatePem[] {
   const signer = generations.findIndex((generation) => generation.id === id);
@@ -90,7 +86,6 @@ export const prepare = (
   ...(rotatedFor === undefined ? {} : { rotatedFor }),
 });
 
-/** Records that every target holds the root of the pending generation since `now`. */
 export const publish = (authority: Authority, id: string, now: Date): Authority =>
   change(authority, (generation) =>
     generation.id === id ? { ...generation, publishedAt: now } : generation,
@@ -113,7 +108,6 @@ const retired = (generation: Generation): Generation => ({
   key: undefined,
 });
 
-/** Also removes the bridges to these generations. */
 export function remove(authority: Authority, ids: readonly string[]): Authority {
   const { generations, gone = [] } = authority;
   return {
@@ -129,7 +123,7 @@ export function remove(authority: Authority, ids: readonly string[]): Authority 
   };
 }
 
-/** No bridge connects `fresh`, which signs at once, to the old generations. */
+/** `fresh` signs immediately. No bridge connects it to the old generations. */
 export function replaceActive(
   authority: Authority,
   ids: readonly string[],
@@ -154,10 +148,7 @@ export const renewRoot = (
     return { ...renewed, formerRoots: former.length === 0 ? undefined : toCertificatePem(former) };
   });
 
-/**
- * What goes when generation `id` is distrusted: also each older one whose root leads to it, because clients that trust
- * that root trust it. An active and a pending generation go together, because one Secret holds both keys.
- */
+/** Also each older generation whose root leads to `id`, and with an active one the pending one: one Secret has both keys. */
 export function distrustedWith({ generations }: Authority, id: string): readonly string[] {
   const named = generations.findIndex((generation) => generation.id === id);
   if (named === -1) return [];

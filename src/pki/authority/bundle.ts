@@ -13,10 +13,7 @@ import { after, earliest, HOUR } from '../durations.ts';
 /** Many objects hold a copy of the CA bundle, and ConfigMaps and etcd values have size limits. */
 export const MAX_BUNDLE_BYTES = 64 * 1024;
 
-/**
- * The unexpired roots of all generations, newest first. OpenSSL and Node end a chain only with a self-signed one.
- * @throws Error if no root is left, or the bundle is larger than 64 KiB
- */
+/** The unexpired roots, newest first. @throws Error if no root is left, or the bundle is larger than 64 KiB */
 export function caBundle(authority: Authority, now: Date): CertificatePem {
   const roots = bundleRoots(authority, now);
   if (roots.length === 0)
@@ -46,9 +43,7 @@ export function trusts(bundle: string, generation: Generation): boolean {
 
 /** The public side of the authority, to check serving certs against. All Services share one object per change. */
 export interface Signing {
-  /** The active generation. */
   readonly generationId: string;
-  /** When its root and its intermediate CAs are valid. */
   readonly notBefore: Date;
   readonly notAfter: Date;
   readonly bridges: readonly CertificatePem[];
@@ -80,21 +75,19 @@ export interface LaggingTargets {
   readonly delaying: readonly string[];
 }
 
-/** A kind of targets that Gatehouse may not list, or cannot discover. */
+/** A kind of targets that Gatehouse cannot list or discover. */
 export interface UnreadableKind {
   readonly kind: string;
-  /** As `vetoing` and `delaying`. */
   readonly canVeto: boolean;
   /** The answer of the API server, which names the missing permission. */
   readonly problem: string;
 }
 
-/** From the creation of a generation: injectors need minutes, and bridges keep clients with an old bundle working. */
+/** Counted from when a generation was created: injectors need minutes, and bridges keep clients with an old bundle working. */
 const MAX_DELAY = 6 * HOUR;
 
 export const delayEnd = ({ createdAt }: Pick<Generation, 'createdAt'>): Date => after(createdAt, MAX_DELAY);
 
-/** An unknown state counts as waiting. */
 export function waitsForTargets(
   lagging: LaggingTargets | undefined,
   generation: Pick<Generation, 'createdAt'>,

@@ -12,7 +12,7 @@ import {
   splitCertificates,
 } from '../x509/pem.ts';
 import { memoizeWeak } from '../../json/objects.ts';
-import { sealKey, signHere, signWith, type SealedKey, type SignAs } from './sealed-key.ts';
+import { openKey, sealKey, signWith, type SealedKey } from './sealed-key.ts';
 
 /** In the order of a life. Clients trust all three; only `active` signs, and `retiring` has certs in use. */
 export const GENERATION_STATES = ['pending', 'active', 'retiring'] as const;
@@ -20,7 +20,6 @@ export type GenerationState = (typeof GENERATION_STATES)[number];
 
 export const stageOf = (state: GenerationState): number => GENERATION_STATES.indexOf(state);
 
-/** One life of the authority: a key, and the CA for it. */
 export interface Generation {
   readonly id: string;
   readonly state: GenerationState;
@@ -36,10 +35,7 @@ export interface Generation {
   readonly createdAt: Date;
   readonly publishedAt: Date | undefined;
   readonly activatedAt: Date | undefined;
-  /**
-   * No cert of this generation ends later. It is stored before such a cert is signed, and never decreases: a leader with
-   * an old copy of the key keeps to it. Undefined: pending, or an older version of Gatehouse recorded nothing.
-   */
+  /** Stored before a cert that ends then is signed. Never decreases. Undefined: pending, or from an older version. */
   readonly trustedUntil?: Date | undefined;
 }
 
@@ -68,13 +64,11 @@ export interface NewGeneration {
   readonly keyPair: KeyPair;
   readonly serial: Uint8Array;
   readonly now: Date;
-  /** Milliseconds; two years if undefined. */
   readonly lifetimeMs?: number | undefined;
   /** The domains in which the generation may sign names; undefined: any name. */
   readonly domains?: readonly string[] | undefined;
   /** It signs the bridge. Undefined for the first generation, or without overlap. */
   readonly previous?: Generation | undefined;
-  readonly sign?: SignAs | undefined;
 }
 
 /** A new `pending` generation. @throws Error if `previous` has lost its private key */
@@ -96,7 +90,7 @@ export async function createGeneration(request: NewGeneration): Promise<Generati
 
 const ownCommonName = (id: string): string => `gatehouse-serving-ca-${id}`;
 
-/** Whether Gatehouse made this root. Its name holds the hash of its own key. */
+/** Whether Gatehouse made this root: its name contains the hash of its key. */
 export const isOwnRoot = (root: X509Certificate): boolean =>
   root.subject === `CN=${ownCommonName(generationId(root.publicKey))}`;
 
@@ -112,20 +106,16 @@ export async function importGeneration(
   return { ...generation, state: 'pending', bridge: await signBridge(pathOf(generation), request) };
 }
 
-type BridgeRequest = Pick<NewGeneration, 'serial' | 'now' | 'previous' | 'sign'>;
+type BridgeRequest = Pick<NewGeneration, 'serial' | 'now' | 'previous'>;
 
-/**
- * A certificate for the key of the root of `path`, signed by the previous generation. It ends no later than its signer.
- * Undefined if no client that knows only the previous root needs or accepts it: the root is the same, or has expired,
- * or allows no CA below it.
- */
+/** The root of `path`, signed by the previous generation. Undefined if no client needs or accepts this bridge. */
 async function signBridge(
   path: readonly X509Certificate[],
-  { serial, now, previous, sign = signHere }: BridgeRequest,
+  { serial, now, previous }: BridgeRequest,
 ): Promise<CertificatePem | undefined> {
   const root = path.at(-1);
   if (root === undefined || previous === undefined || isExpired(previous, now)) return undefined;
-  const signer = issuerOf(previous, sign);
+  const signer = issuerOf(previous);
   const above = pathOf(previous);
   if (isSameCa(root, rootOf(previous)) || pathProblem(above, now, 'tolerant') !== undefined) return undefined;
   const bridge = await signCertificate(
@@ -144,13 +134,13 @@ async function signBridge(
 }
 
 /** @throws Error if the generation has lost its private key. */
-export function issuerOf(generation: Certificates & Pick<Generation, 'id' | 'key'>, sign = signHere): Issuer {
+export function issuerOf(generation: Certificates & Pick<Generation, 'id' | 'key'>): Issuer {
   const { id, key } = generation;
   if (key === undefined)
     throw new Error(`generation ${id} of the authority cannot sign: its private key is gone`);
   const ca = caOf(generation);
   const { publicKey } = ca;
-  return { ...subjectOf(ca), publicKey, sign: (algorithm, bytes) => sign(key, algorithm, bytes) };
+  return { ...subjectOf(ca), publicKey, sign: signWith(openKey(key)) };
 }
 
 export function generationId(publicKey: KeyObject): string {
@@ -216,7 +206,7 @@ function linkProblem(ca: X509Certificate, issuer: X509Certificate): string | und
   if (!ca.ca) return 'it is not the certificate of a CA';
   if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
     return 'its key usage does not allow it to sign certificates';
-  if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
+  if (subjectKeyId === undefined) return 'it lacks a subject key identifier, which chains need';
   if (hasIssued(issuer, ca)) return undefined;
   return ca === issuer
     ? 'it is not self-signed, so clients cannot use it as a root'

@@ -71,7 +71,7 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
   });
 
   test.each<[string, () => Readonly<Record<string, string>> | undefined, string]>([
-    ['has no key', () => ({ 'tls.crt': base64(makeCa().cert) }), 'tls.key: it is missing'],
+    ['lacks a key', () => ({ 'tls.crt': base64(makeCa().cert) }), 'tls.key: it is missing'],
     [
       'has a key that cannot be parsed',
       () => ({ ...dataOf(makeCa()), 'tls.key': base64('x') }),
@@ -130,8 +130,12 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
       { more: ['nameConstraints=critical,permitted;DNS:example.com'] },
       `tls.crt: its name constraints exclude ${SERVER_NAME}`,
     ],
-    ['may not sign certificates', { usage: 'critical,cRLSign' }, 'it is not the certificate of a CA'],
-    ['has no key usage', { usage: '' }, 'tls.crt: it has no key usage'],
+    [
+      'is not permitted to sign certificates',
+      { usage: 'critical,cRLSign' },
+      'it is not the certificate of a CA',
+    ],
+    ['lacks a key usage', { usage: '' }, 'tls.crt: its key usage is missing'],
     ['has constraints that are not critical', { constraints: 'CA:TRUE' }, 'tls.crt: its basic constraints'],
   ])('a CA that %s is refused, as openssl refuses its certificates', async (_what, wanted, problem) => {
     const ca = makeCa(wanted);

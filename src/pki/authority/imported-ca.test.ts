@@ -92,7 +92,9 @@ describe('a renewed certificate of an imported CA', () => {
     const begins = after(now, DAY / 48);
     const early = await rootFor(1 / 48, 365);
     expect(planRotation(stateOf(early))).toMatchObject({ kind: 'none', recheckAt: begins });
-    expect(refusal(stateOf(early))).toContain(`begins at ${begins.toISOString()}: the current one stays`);
+    expect(refusal(stateOf(early))).toContain(
+      `begins at ${begins.toISOString()}: the current certificate remains`,
+    );
     expect(planRotation(stateOf(early, { now: begins }))).toEqual({ kind: 'renew-root' });
   });
 
@@ -158,7 +160,7 @@ describe('the size of the bundle', () => {
     expect(planRotation(stateOf(imported, { authority: rest }))).toMatchObject({ kind: 'prepare' });
     const state = stateOf(imported, { authority: crowded });
     expect(planRotation(state).kind).toBe('none');
-    expect(refusal(state)).toMatch(/the bundle has no room for the CA .*: the next one is made after \d{4}-/);
+    expect(refusal(state)).toMatch(/the bundle is too full for the CA .*: the next one is made after \d{4}-/);
     // Such a bundle could not be published, so nothing would be gained at last call either.
     const late = { authority: crowded, now: after(now, 250 * DAY), longestLifeMs: undefined };
     expect(planRotation(stateOf(imported, late)).kind).not.toBe('prepare');
@@ -175,7 +177,7 @@ describe('the former root of an imported CA', () => {
   const endsOf = (one: Authority, at: Date) => bundleRoots(one, at).map(({ validToDate }) => validToDate);
   const days = (...ends: readonly number[]) => ends.map((end) => after(now, end * DAY));
 
-  test('stays in the bundle until it ends', async () => {
+  test('remains in the bundle until it ends', async () => {
     expect(endsOf(renewed, now)).toEqual(days(700, 265));
     expect(endsOf(twice, now)).toEqual(days(1000, 700, 265));
     expect(signingOf(twice, now).validUntil).toEqual(after(now, 265 * DAY));
@@ -284,7 +286,7 @@ describe('the former root of an imported CA', () => {
   test('needs room in the bundle', async () => {
     const state = stateOf(await rootFor(0, 365), { authority: await full() });
     expect(planRotation(state).kind).toBe('none');
-    expect(refusal(state)).toContain('the bundle has no room for the renewed root');
+    expect(refusal(state)).toContain('the bundle is too full for the renewed root');
   });
 
   test.skipIf(!hasOpenssl)(
@@ -323,7 +325,7 @@ describe('the former root of an imported CA', () => {
       expect(planRotation(boundAgain).kind).toBe('none');
       expect(refusal(boundAgain)).toContain('so clients that hold only an earlier root would reject');
 
-      // A new key below the renewed root needs no bridge: the roots are one CA.
+      // A new key below the renewed root does not need a bridge, because both roots are one CA.
       const follow = async (authorityKeyId: string) => {
         const ca = { issuer: newRoot, subject: '/CN=Issuing 2', days: 500, authorityKeyId };
         const next = await imported(makeCa(ca), newRoot);

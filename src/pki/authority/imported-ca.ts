@@ -20,7 +20,7 @@ import {
   type Generation,
   type ImportedAuthority,
 } from './generation.ts';
-import { sealKey, signHere } from './sealed-key.ts';
+import { sealKey } from './sealed-key.ts';
 import { signTrial, type TrialScope } from './trial.ts';
 import { certificateFields } from '../x509/certificate-fields.ts';
 import { activeGeneration, type Authority } from './authority.ts';
@@ -29,13 +29,9 @@ import { nextPossible, retirementTime } from './trust-record.ts';
 
 export type ImportResult =
   | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
-  /** For users: what is wrong, and where. */
   | { readonly kind: 'refused'; readonly problem: string };
 
-/**
- * Reads an imported CA from its Secret, as cert-manager writes it: `tls.crt` with the CA and its issuers, `tls.key`, and
- * optionally `ca.crt` with the root. Refuses a CA whose certificates in this scope some client would reject.
- */
+/** Reads the Secret as cert-manager writes it: `tls.crt` with the CA and its issuers, `tls.key`, and optionally `ca.crt`. */
 export async function importAuthority(
   data: SecretData | undefined,
   scope: TrialScope,
@@ -65,7 +61,7 @@ async function parseImported(
   const id = generationId(ca.publicKey);
   const authority = { id, certificate: toCertificatePem([ca]), chain, key: sealKey(id, pem) };
   try {
-    await signTrial(authority, scope, now, signHere);
+    await signTrial(authority, scope, now);
   } catch (cause) {
     throw new Error(`${TLS_CERT_KEY}: ${messageOf(cause)}`, { cause });
   }
@@ -129,10 +125,7 @@ export function isRenewed(imported: ImportedAuthority, generation: Generation): 
   return before !== after;
 }
 
-/**
- * Why renewed certificates cannot replace those of the active generation now. Certs that it signed must be trusted until
- * their end, and clients that hold only one of its roots must accept new ones.
- */
+/** Clients must trust old certs until their end, and clients that hold only one of the roots must accept new certs. */
 export function renewalProblem(imported: ImportedAuthority, authority: Authority, now: Date) {
   const active = activeGeneration(authority);
   const { id, trustedUntil } = active;
@@ -143,7 +136,7 @@ export function renewalProblem(imported: ImportedAuthority, authority: Authority
     );
   const { notBefore, notAfter } = lifeOf(imported);
   if (notBefore > now)
-    return `the renewed certificate of the CA ${id} begins at ${notBefore.toISOString()}: the current one stays in use until then`;
+    return `the renewed certificate of the CA ${id} begins at ${notBefore.toISOString()}: the current certificate remains in use until then`;
   if (trustedUntil !== undefined && notAfter < trustedUntil)
     return (
       `the renewed certificate of the CA ${id} ends at ${notAfter.toISOString()}, before the certs that the CA has signed ` +
@@ -163,7 +156,7 @@ export function renewalProblem(imported: ImportedAuthority, authority: Authority
       `into its secret, or wait until ${firstEnd.toISOString()}, when the first one ends`
     );
   if (!hasRoomFor(imported, authority, now))
-    return `the bundle has no room for the renewed root of the CA ${id}: ${nextRoom(authority, now)}`;
+    return `the bundle is too full for the renewed root of the CA ${id}: ${nextRoom(authority, now)}`;
   return undefined;
 }
 

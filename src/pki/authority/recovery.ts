@@ -36,13 +36,10 @@ export type AuthorityVerdict =
   | { readonly kind: 'start-over'; readonly retained: readonly Generation[] }
   | { readonly kind: 'broken'; readonly reason: BrokenReason; readonly message: string };
 
-/** How many old roots to keep with a new one. More would not help, because their certs are replaced at once. */
+/** How many old roots to keep with a new one. More would not help, because their certs are replaced immediately. */
 const MAX_RETAINED = 2;
 
-/**
- * Whether the stored authority may be used. A new one, while clients still trust an old one, would be an outage: it is
- * made only if the cluster shows no trace of an old one, or if a user consents.
- */
+/** A new authority would be an outage while clients trust an old one: it needs a cluster without traces, or consent. */
 export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   const { stored, lastGood, consent, now } = evidence;
   const roots = ownRoots(evidence.published);

@@ -90,7 +90,7 @@ describe('start of a rotation', () => {
     expect(refusal({ ...healthy, ...full })).toContain('after 2026-04-01T13:00:00.000Z');
   });
 
-  test('M1: an open restore window delays rotation and distrust, and the message says so', () => {
+  test('M1: an open restore window delays rotation and distrust, and the message explains it', () => {
     const paused = 'the restore window x is open';
     for (const change of [{ rotate: 'leak' }, { distrust: [idAt(one, 0)] }, { now: after(start, 400 * DAY) }])
       expect(plan({ ...change, paused })).toMatchObject({ kind: 'none', phase: 'paused' });
@@ -136,7 +136,7 @@ describe('T7: activation of a new root', () => {
     });
   });
 
-  test('T12: a target in a namespace delays both steps for six hours, from the creation of the generation', () => {
+  test('T12: a target in a namespace delays both steps for six hours after the generation was created', () => {
     const id = idAt(pending, 0);
     const end = after(start, 6 * HOUR);
     const stuck = { targetsWithout: () => DELAY, now: after(end, -1) };
@@ -151,7 +151,7 @@ describe('T7: activation of a new root', () => {
     expect(plan({ authority, now: end, targetsWithout: both }).kind).toBe('none');
   });
 
-  test('the new root is activated at once after the old one has expired', async () => {
+  test('the new root is activated immediately after the old one has expired', async () => {
     const late = after(start, 731 * DAY);
     const state = { authority: await createPending(late), now: late, targetsWithout: () => undefined };
     expect(plan(state)).toMatchObject({ kind: 'activate' });
@@ -175,13 +175,13 @@ describe('T11: a generation whose certs clients would reject', () => {
       async () => ({ bridge: (await strangers()).bridge }),
       'clients that hold the root of generation',
     ],
-    ['because its CA has ended meanwhile', () => generationWith({ lifetimeMs: DAY - HOUR }), 'it ended at'],
+    ['because its CA has ended since then', () => generationWith({ lifetimeMs: DAY - HOUR }), 'it ended at'],
     [
-      'because it may not sign names that are new in the settings',
+      'because it cannot sign names that are new in the settings',
       () => generationWith({ domains: ['example.com'] }),
       'its name constraints exclude db.prod.svc',
     ],
-  ])('%s never signs: the active one continues, also at last call', async (_why, change, text) => {
+  ])('%s never signs: the active one continues, even at last call', async (_why, change, text) => {
     const made = await change();
     const authority = unusable({ ...made, publishedAt: due });
     const problem = expect.stringContaining(text) as string;
@@ -316,7 +316,7 @@ describe('T8, T9: removal of an old root', () => {
     expect(plan({ authority: ended(HOUR) })).toEqual({ kind: 'retire', ids, reason: 'CertsExpired' });
   });
 
-  test('the root stays while a target has no newer root', () => {
+  test('the root remains while a target lacks a newer root', () => {
     const authority = ended(HOUR);
     expect(plan({ authority, targetsWithout: () => VETO }).kind).toBe('none');
     expect(plan({ authority, targetsWithout: () => undefined }).kind).toBe('none');
@@ -329,7 +329,7 @@ describe('T8, T9: removal of an old root', () => {
     expect(plan(young).kind).toBe('none');
   });
 
-  test('an expired root is removed whatever targets hold', async () => {
+  test('an expired root is removed even if targets hold it', async () => {
     const authority = await rotated(one, after(start, 400 * DAY));
     const end = rootOf(activeGeneration(one)).validToDate;
     const state = { authority, targetsWithout: () => undefined };
@@ -354,7 +354,7 @@ describe('T8, T9: removal of an old root', () => {
 });
 
 describe('T3: distrust', () => {
-  test('the active generation is removed and replaced at once, without a bridge', async () => {
+  test('the active generation is removed and replaced immediately, without a bridge', async () => {
     const id = idAt(one, 0);
     const order = plan({ distrust: ['ffffffff', id] });
     expect(order).toEqual({ kind: 'distrust', id, ids: [id], replace: true });
@@ -390,7 +390,7 @@ describe('T3: distrust', () => {
 
 describe('an imported CA', () => {
   const importOf = ({ id, certificate, key }: Generation) => {
-    if (key === undefined) throw new Error('the generation has no key');
+    if (key === undefined) throw new Error('the generation lacks a key');
     return { id, certificate, key };
   };
 
@@ -401,7 +401,7 @@ describe('an imported CA', () => {
     expect(plan({ imported: same, now: after(start, 400 * DAY) }).kind).toBe('none');
   });
 
-  test('a pending CA that was imported by mistake is dropped once it is no longer in its Secret', async () => {
+  test('a pending CA that was imported by mistake is dropped after it has left its Secret', async () => {
     const wrong = { ...activeGeneration(await firstAuthority(now)), state: 'pending' } as const;
     const authority = prepare(one, wrong, undefined);
     expect(plan({ authority, imported: importOf(wrong) }).kind).toBe('none');
@@ -409,7 +409,7 @@ describe('an imported CA', () => {
     expect(plan({ authority, imported: importOf(activeGeneration(one)) })).toEqual(dropped);
   });
 
-  test('Gatehouse does not rotate an imported CA, and the message says so', () => {
+  test('Gatehouse does not rotate an imported CA, and the message explains it', () => {
     const imported = importOf(activeGeneration(one));
     expect(plan({ imported, rotate: 'leak' }).kind).toBe('none');
     expect(refusal({ ...healthy, imported, rotate: 'leak' })).toContain('not ours to rotate');

@@ -80,7 +80,7 @@ const RULES: readonly ((state: RotationState) => RotationPlan | undefined)[] = [
 ];
 
 export function planRotation(state: RotationState): RotationPlan {
-  // Signers need the record even while no rotation is allowed, and it takes no trust from anything.
+  // Signers need the record even while rotation is paused. Writing it never removes trust.
   for (const rule of state.paused === undefined ? RULES : [recordTrust]) {
     const plan = rule(state);
     if (plan !== undefined) return plan;
@@ -124,7 +124,7 @@ export function refusal(state: RotationState): string | undefined {
   if (state.distrust.includes(imported.id))
     return `the CA ${imported.id} is not to be trusted any more: put a new CA into its secret`;
   if (known === undefined && isFull(state))
-    return `the bundle has no room for the CA ${imported.id}: ${nextRoom(authority, now)}`;
+    return `the bundle is too full for the CA ${imported.id}: ${nextRoom(authority, now)}`;
   if (rotate !== undefined && rotate !== authority.rotatedFor)
     return 'the CA is not ours to rotate: put a new one into its secret';
   return undefined;
@@ -133,7 +133,7 @@ export function refusal(state: RotationState): string | undefined {
 /** At half of its life: with the default lifetime, a failing rotation then has a year before the generation expires. */
 export const rotationTime = (generation: Generation): Date => momentOf(generation, 1 / 2);
 
-/** From this time on, an unreachable target no longer delays a rotation: its old root expires soon in any case. */
+/** From this time on, unreachable targets cannot delay a rotation, because their old root expires soon. */
 const lastCall = (generation: Generation): Date => momentOf(generation, 7 / 8);
 
 function momentOf(generation: Generation, fraction: number): Date {
@@ -234,7 +234,7 @@ function prepareNext(state: RotationState): RotationPlan | undefined {
   return isFull(state) && isBound ? undefined : { kind: 'prepare', reason };
 }
 
-/** The owner of an imported CA may have to replace it at once: chains then do not reach the oldest bundles. */
+/** The owner of an imported CA can replace it without a wait: chains then do not reach the oldest bundles. */
 const isFull = ({ authority, imported, now }: RotationState): boolean =>
   imported === undefined
     ? authority.generations.length >= MAX_GENERATIONS

@@ -2,7 +2,7 @@
 import { sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { privateKeyOf, type PrivateKeyPem } from '../x509/pem.ts';
-import type { Sign, SignatureAlgorithm } from '../x509/certificate.ts';
+import type { Sign } from '../x509/certificate.ts';
 
 export interface SealedKey {
   readonly id: string;
@@ -16,26 +16,15 @@ export function sealKey(id: string, pem: PrivateKeyPem): SealedKey {
   return sealed;
 }
 
-/** For the Secret of the authority only. @throws Error if another process holds the key */
+/** For the Secret of the authority and for signatures. @throws Error if another process holds the key */
 export function openKey(sealed: SealedKey): PrivateKeyPem {
   const pem = keys.get(sealed);
   if (pem === undefined) throw new Error(`the private key of generation ${sealed.id} is not in this process`);
   return pem;
 }
 
-/** Signs with the key of one generation. A signer in another process is such a function, too. */
-export type SignAs = (
-  key: SealedKey,
-  algorithm: SignatureAlgorithm,
-  bytes: Uint8Array,
-) => Promise<Uint8Array>;
-
 const signOnThread = promisify(sign);
 
-export const signHere: SignAs = (key, { hash }, bytes) =>
-  signOnThread(hash, bytes, privateKeyOf(openKey(key)));
-
-/** Signs with a key that is not stored, such as that of a new root. */
 export const signWith =
   (pem: PrivateKeyPem): Sign =>
   ({ hash }, bytes) =>

@@ -47,7 +47,7 @@ test('keys that do not belong to a generation are ignored', () => {
 });
 
 const breakages: readonly [string, () => SecretData, () => string][] = [
-  ['has no data', () => ({}), () => 'generations.json: it is missing'],
+  ['lacks data', () => ({}), () => 'generations.json: it is missing'],
   [
     'has a list that is not JSON',
     () => ({ ...data, 'generations.json': base64('{') }),
@@ -57,7 +57,7 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
   [
     'has an entry with a path as its id',
     () => withList([{ ...list()[1], id: '../../etc' }]),
-    () => 'entry 0 has no id of 8 hexadecimal digits',
+    () => 'entry 0 needs an id of 8 hexadecimal digits',
   ],
   [
     'has a state that does not exist',
@@ -69,7 +69,7 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
     () => withList([{ ...list()[1], createdAt: 'yesterday' }]),
     () => 'createdAt that is not a time',
   ],
-  ['has no active generation', () => withList([list()[0], list()[2]]), () => 'no generation is active'],
+  ['lacks an active generation', () => withList([list()[0], list()[2]]), () => 'no generation is active'],
   [
     'has two active generations',
     () => withList(list().map((entry) => ({ ...entry, state: 'active' }))),
@@ -102,7 +102,7 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
   [
     'has the bridge of another generation',
     () => ({ ...data, [`${ids[0]}.bridge.crt`]: base64(text(`${ids[1]}.bridge.crt`)) }),
-    () => `${ids[0]}.bridge.crt: it does not speak of the same key`,
+    () => `${ids[0]}.bridge.crt: its key is not the key of the root in`,
   ],
   [
     'has a root where a bridge should be',

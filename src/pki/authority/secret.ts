@@ -37,7 +37,7 @@ import {
  *     <id>.crt                 the certificate of the CA: the self-signed root, or an intermediate CA
  *     <id>.chain.crt           the issuers of an intermediate CA, up to the self-signed root; absent for a root
  *     <id>.former.crt          earlier roots for the same key; absent unless its owner renewed the root
- *     <id>.key                 the private key of <id>.crt, PKCS#8; absent when the generation no longer signs
+ *     <id>.key                 the private key of <id>.crt, PKCS#8; absent once the generation has stopped signing
  *     <id>.bridge.crt          a certificate for the key of the root, signed by the previous generation; absent for the first
  *
  * Times are in RFC 3339. Other keys are ignored.
@@ -91,10 +91,7 @@ export function withAuthority(data: SecretData | undefined, authority: Authority
 
 const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
-/**
- * Checks that the authority can sign and that its parts belong together. An expired generation is not an error.
- * @throws AuthorityBroken
- */
+/** Checks that the parts belong together. An expired generation is not an error. @throws AuthorityBroken */
 export function parseAuthority(data: SecretData): Authority {
   const entries = read(data, LIST_KEY, parseList);
   if (entries === undefined) throw new AuthorityBroken(LIST_KEY, 'it is missing');
@@ -108,7 +105,7 @@ function parseHistory(text: string): Pick<Authority, 'gone' | 'rotatedFor'> {
   if (!isJsonObject(history)) throw new Error('it is not an object');
   const { gone, rotatedFor } = history;
   if (!Array.isArray(gone) || !gone.every((id) => typeof id === 'string'))
-    throw new Error('it has no list of the generations that are gone');
+    throw new Error('its list of the generations that are gone is missing');
   return { gone, ...(typeof rotatedFor === 'string' ? { rotatedFor } : {}) };
 }
 
@@ -127,7 +124,8 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   const broken = (problem: string) => new Error(`entry ${index} ${problem}`);
   if (!isJsonObject(entry)) throw broken('is not an object');
   const { id, state } = entry;
-  if (typeof id !== 'string' || !/^[0-9a-f]{8}$/.test(id)) throw broken('has no id of 8 hexadecimal digits');
+  if (typeof id !== 'string' || !/^[0-9a-f]{8}$/.test(id))
+    throw broken('needs an id of 8 hexadecimal digits');
   if (!isState(state)) throw broken(`has a state other than ${GENERATION_STATES.join(', ')}`);
   const time = (field: Times) => {
     const value = entry[field];
@@ -137,7 +135,7 @@ function parseEntry(entry: unknown, index: number): ListEntry {
     return date;
   };
   const createdAt = time('createdAt');
-  if (createdAt === undefined) throw broken('has no createdAt');
+  if (createdAt === undefined) throw broken('lacks createdAt');
   const [publishedAt, activatedAt] = [time('publishedAt'), time('activatedAt')];
   return { id, state, createdAt, publishedAt, activatedAt, trustedUntil: time('trustedUntil') };
 }
@@ -195,10 +193,7 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
   const root = rootOf(generation);
   if (!bridge.ca) throw new AuthorityBroken(dataKey, 'it is not the certificate of a CA');
   if (!bridge.publicKey.equals(root.publicKey) || bridge.subject !== root.subject)
-    throw new AuthorityBroken(
-      dataKey,
-      `it does not speak of the same key as the root of ${certificateKey(id)}`,
-    );
+    throw new AuthorityBroken(dataKey, `its key is not the key of the root in ${certificateKey(id)}`);
   if (previous === undefined) return;
   const issuer = caOf(previous);
   if (!hasIssued(issuer, bridge))

@@ -20,7 +20,6 @@ import {
   rootsOf,
   type Generation,
 } from './generation.ts';
-import type { SignAs } from './sealed-key.ts';
 
 type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;
 
@@ -35,7 +34,6 @@ export async function signTrial(
   ca: Signer,
   { dnsNames, addresses }: TrialScope,
   now: Date,
-  sign?: SignAs,
 ): Promise<CertificatePem> {
   const path = pathOf(ca);
   const root = rootOf(ca);
@@ -63,7 +61,7 @@ export async function signTrial(
     { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) },
     caOf(ca).publicKey, // any key will do
     { serial: Uint8Array.of(1), notBefore, notAfter: after(notBefore, HOUR) },
-    issuerOf(ca, sign),
+    issuerOf(ca),
   );
   const served = [leaf, ...intermediatesOf(ca).map((one) => toCertificatePem([one]))];
   if (!isTrustedBy(joinCertificatePems(served), toCertificatePem([root]), notBefore))
@@ -71,7 +69,6 @@ export async function signTrial(
   return leaf;
 }
 
-/** Whether servers reject each client certificate below this CA. */
 export const forbidsClientCerts = (ca: Pick<Signer, 'certificate' | 'chain'>): boolean =>
   pathOf(ca).some((one) => certificateFields(one).extendedKeyUsage?.includes(USAGE_OF.client) === false);
 
@@ -80,12 +77,11 @@ export async function activationProblem(
   authority: Authority,
   scope: TrialScope,
   now: Date,
-  sign?: SignAs,
 ): Promise<string | undefined> {
   const pending = pendingGeneration(authority);
   if (pending === undefined) return undefined;
   try {
-    const leaf = await signTrial(pending, scope, now, sign);
+    const leaf = await signTrial(pending, scope, now);
     const bridges = bridgesFrom(authority, pending.id, now);
     const served = joinCertificatePems([leaf, ...bridges]);
     const previous = activeGeneration(authority);

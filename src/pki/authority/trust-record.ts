@@ -13,10 +13,7 @@ import { isExpired, rootOf, type Generation } from './generation.ts';
 /** A record is this much longer than needed, and is extended at half of it: at most two writes a day. */
 const AHEAD = DAY;
 
-/**
- * The generations whose record must be extended now. Without a record, an older version may have signed until now, for
- * at most the longest life that a Service can request.
- */
+/** Records to extend now. Without a record, an older version may have signed certs of the longest life until now. */
 export function laterTrust(authority: Authority, longestLifeMs: number | undefined, now: Date) {
   const unrecorded = authority.generations.filter(
     ({ state, trustedUntil }) => state !== 'pending' && trustedUntil === undefined,
@@ -29,7 +26,6 @@ export function laterTrust(authority: Authority, longestLifeMs: number | undefin
   return { ids: [active.id], until: after(now, longestLifeMs + AHEAD) };
 }
 
-/** No record is longer than the life of the root. */
 const isRecorded = (generation: Generation, until: Date): boolean =>
   generation.trustedUntil !== undefined &&
   generation.trustedUntil >= earliest(until, rootOf(generation).validToDate);

@@ -129,7 +129,7 @@ test('old and new clients and servers trust each other at every step of a rotati
 });
 
 test.each(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const)(
-  'clients trust a server with a key of type %s, also if the authority has such a key',
+  'clients trust a server with a key of type %s, even if the authority has such a key',
   async (algorithm) => {
     const authority = await firstAuthority(now, algorithm);
     const server = await serverOf(authority, now, algorithm);

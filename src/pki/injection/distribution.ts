@@ -13,9 +13,8 @@ export interface DistributionSource extends KubeObject {
 }
 
 export type Distribution =
-  /** The ConfigMap asks for nothing, or no longer. */
   | { readonly kind: 'none' }
-  /** All copies stay as they are until a user fixes the problem. */
+  /** Copies do not change until a user fixes the problem. */
   | { readonly kind: 'invalid'; readonly message: string }
   | {
       readonly kind: 'wanted';
@@ -56,7 +55,7 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
 
 const invalid = (message: string) => ({ kind: 'invalid', message }) as const;
 
-/** Each certificate once, without expired ones. @returns an Error if no copy can hold them, or there are none */
+/** Each certificate once, without expired ones. @returns an Error if the result is empty or too large for a copy */
 export function composeBundle(certificates: readonly X509Certificate[], now: Date): CertificatePem | Error {
   const living = certificates.filter(({ validToDate }) => validToDate > now);
   if (living.length === 0) return new Error('the bundle would contain no certificate that is valid');

@@ -45,9 +45,9 @@ const plan = (raw: RawTarget, state: BundleState = { kind: 'bundle', pem: bundle
   planInjection(kind, toTarget(kind, raw, []), state);
 
 test.each([
-  ['has no annotations', () => ({ webhooks: [viaService('a')] })],
+  ['lacks annotations', () => ({ webhooks: [viaService('a')] })],
   ['has switched injection off', () => asking('false', viaService('a'))],
-  ['has no webhooks', () => asking('true')],
+  ['lacks webhooks', () => asking('true')],
   ['has only webhooks with a url', () => asking('true', viaUrl('a'))],
   [
     'is being deleted',
@@ -67,7 +67,7 @@ test('cert-manager TestAppendCertificatesToBundle: does_not_append_existing_cert
   });
 });
 
-test('other line ends make no difference', () => {
+test('other line ends do not matter', () => {
   expect(plan(asking('true', viaService('a', bundle.replaceAll('\n', '\r\n'))))).toMatchObject({
     kind: 'current',
   });
@@ -148,7 +148,7 @@ describe('ownership', () => {
     expect(plan(owning(raw, trimmed('a')))).toEqual({ kind: 'hand-back', keep: [], released: ['a'] });
   });
 
-  test('an entry that is no longer named is released before an apply, which would clear it', () => {
+  test('an entry that the annotation stops listing is released before an apply, which would clear it', () => {
     const raw = asking('a.b.c', viaService('a.b.c'), viaService('d.e.f', bundle));
     expect(plan(owning(raw, trimmed('a.b.c', 'd.e.f')))).toEqual({
       kind: 'hand-back',

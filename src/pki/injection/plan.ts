@@ -4,9 +4,7 @@ import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { readableCertificates, type CertificatePem } from '../x509/pem.ts';
 export type InjectionPlan =
-  /** The object asks for nothing, or is being deleted. */
   | { readonly kind: 'none' }
-  /** The bundle is not known yet. */
   | { readonly kind: 'wait' }
   /** The injector writes nothing until a user fixes the `problem`. */
   | { readonly kind: 'invalid'; readonly problem: string }
@@ -17,7 +15,6 @@ export type InjectionPlan =
       readonly kind: 'inject';
       /** All slots to own, including the current ones: an apply removes fields that it does not repeat. */
       readonly slots: readonly string[];
-      /** The slots without the right bundle. */
       readonly stale: readonly string[];
       readonly bundle: CertificatePem;
       /** The stale slots hold an older version of the bundle, as during a rotation. */

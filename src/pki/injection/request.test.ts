@@ -48,11 +48,11 @@ test.each<[string, Record<string, string>, RegExp, TargetKindName?]>([
   ['neither true nor names', { [INJECT]: 'yes please' }, /"yes please" cannot be the name of a webhook/],
   ['a list with an empty item', { [INJECT]: 'a.b.c,,d.e.f' }, /"" cannot be the name/],
   ['names in a kind without webhooks', { [INJECT]: 'a.b.c' }, /in a APIService it takes/, 'APIService'],
-  ['a source without a namespace', { [FROM]: 'ca' }, /names no source: write namespace\/name/],
-  ['a source of an unknown kind', { [FROM]: 'pod/vault/ca' }, /names no source/],
-  ['a source with too many parts', { [FROM]: 'secret/vault/ca/tls.key' }, /names no source/],
-  ['a source with an impossible name', { [FROM]: 'vault/CA' }, /names no source/],
-  ['a source with a field selector in its name', { [FROM]: 'vault/ca,metadata.name!=x' }, /names no source/],
+  ['a source without a namespace', { [FROM]: 'ca' }, /is not a source: write namespace\/name/],
+  ['a source of an unknown kind', { [FROM]: 'pod/vault/ca' }, /is not a source/],
+  ['a source with too many parts', { [FROM]: 'secret/vault/ca/tls.key' }, /is not a source/],
+  ['a source with an impossible name', { [FROM]: 'vault/CA' }, /is not a source/],
+  ['a source with a field selector in its name', { [FROM]: 'vault/ca,metadata.name!=x' }, /is not a source/],
   ['a key that no ConfigMap can have', { [INJECT]: 'true', [KEY]: 'a/b' }, /cannot be a key/, 'ConfigMap'],
 ])('an invalid annotation is reported: %s', (_what, annotations, message, kind) => {
   expect(asked(annotations, kind)).toEqual({
@@ -91,7 +91,7 @@ test("cert-manager's annotation is honoured where cainjector honours it", () => 
 const CERTIFICATE = 'cert-manager.io/inject-ca-from';
 const API_SERVER = 'cert-manager.io/inject-apiserver-ca';
 
-test('a Certificate stands for its Secret, which names the Certificate', () => {
+test('a Certificate as a source means its Secret, whose annotation refers back', () => {
   const source = {
     kind: 'object',
     ref: { kind: 'Certificate', namespace: 'mail', name: 'mail-tls' },

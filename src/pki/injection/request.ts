@@ -34,7 +34,6 @@ export interface Consent {
 
 export type BundleSource =
   | { readonly kind: 'authority' }
-  /** The CA that verifies the API server. */
   | { readonly kind: 'api-server' }
   | { readonly kind: 'object'; readonly ref: SourceRef; readonly consent: Consent };
 
@@ -187,7 +186,7 @@ function invalidSource(annotation: string, value = ''): InjectionRequest {
   const kind = annotation === CERT_MANAGER_FROM ? 'Certificate' : 'Secret';
   const more = annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : '';
   return invalid(
-    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a ${kind}${more}`,
+    `${annotation} is ${quote(value)}, which is not a source: write namespace/name of a ${kind}${more}`,
   );
 }
 

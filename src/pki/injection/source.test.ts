@@ -29,7 +29,7 @@ const source = (data: Readonly<Record<string, string>>, consent = 'true'): Sourc
 });
 const bundleOf = (object: SourceObject | undefined, at = now) => bundleOfSource(ref, CONSENTS, object, at);
 
-test('ca.crt of a consenting Secret is used, or tls.crt if it has no ca.crt', () => {
+test('ca.crt of a consenting Secret is used, or tls.crt if ca.crt is missing', () => {
   expect(bundleOf(source({ 'ca.crt': ca, 'tls.crt': other }))).toEqual({ kind: 'bundle', pem: ca });
   expect(bundleOf(source({ 'ca.crt': '', 'tls.crt': ca }))).toEqual({ kind: 'bundle', pem: ca });
 });
@@ -46,7 +46,7 @@ test('of a source with the consent annotation of cert-manager, only ca.crt is us
   expect(ofCertManager({ 'ca.crt': ca })).toEqual({ kind: 'bundle', pem: ca });
   expect(ofCertManager({ 'tls.crt': ca })).toEqual({
     kind: 'unusable',
-    message: 'Secret vault/ca has no ca.crt',
+    message: 'Secret vault/ca lacks ca.crt',
   });
 });
 
@@ -74,11 +74,11 @@ test.each<[string, () => SourceObject | undefined, RegExp]>([
   ],
   ['denies consent', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
   [
-    'has no certificates (Knative conversion TestReconcile: secret missing CA cert)',
+    'lacks certificates (Knative conversion TestReconcile: secret missing CA cert)',
     () => source({}),
     /has neither ca.crt nor tls.crt/,
   ],
-  ['contains garbage', () => source({ 'ca.crt': 'garbage' }), /has no PEM certificate in ca.crt/],
+  ['contains garbage', () => source({ 'ca.crt': 'garbage' }), /lacks a PEM certificate in ca.crt/],
   [
     'is truncated',
     () => source({ 'ca.crt': ca.slice(0, 200) }),
@@ -104,7 +104,7 @@ test('a source with more than 64 KiB of certificates is refused', async () => {
 test('a leaf in tls.crt is not injected', async () => {
   const { chain } = await serverOf(await firstAuthority(now), now);
   expect(bundleOf(source({ 'tls.crt': chain }))).toMatchObject({
-    message: expect.stringMatching(/its tls.crt is no CA/) as string,
+    message: expect.stringMatching(/its tls.crt is not a CA/) as string,
   });
 });
 
@@ -118,7 +118,7 @@ test('cert-manager TestAppendCertificatesToBundle: removes_duplicate_certificate
   expect(bundleOf(source({ 'ca.crt': ca + other + ca }))).toEqual({ kind: 'bundle', pem: ca + other });
 });
 
-test('a stored source has no private key and no annotation except its consent', () => {
+test('a stored source lacks the private key, and every annotation except its consent', () => {
   const kept = toSourceObject({
     metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: 'true', token: 'secret' } },
     data: { 'ca.crt': 'a', 'tls.crt': 'b', 'tls.key': 'private', password: 'x' },
@@ -141,14 +141,14 @@ test('the Secret of a Certificate counts only if it names this Certificate', () 
     expect(bundleOfSource(certificate, consent, secret, now)).toEqual({
       kind: 'unusable',
       message:
-        'Certificate mail/tls does not exist or has no Secret yet: cert-manager annotates the Secret with cert-manager.io/certificate-name: "tls"',
+        'Certificate mail/tls or its Secret does not exist yet: cert-manager annotates the Secret with cert-manager.io/certificate-name: "tls"',
     });
 });
 
 test('the CA of the API server keeps only its certificates', () => {
   expect(bundleOfApiServer(`# a comment\n${ca}${ca}`, now)).toEqual({ kind: 'bundle', pem: ca });
   expect(bundleOfApiServer(undefined, now)).toMatchObject({
-    message: 'the connection of Gatehouse to the API server names no CA',
+    message: 'the connection of Gatehouse to the API server does not specify a CA',
   });
   expect(bundleOfApiServer('garbage', now)).toMatchObject({ kind: 'unusable' });
 });
@@ -178,7 +178,7 @@ test('cluster-scoped targets keep their share, however many sources namespaces n
   expect(admitted.filter((name) => name.startsWith('tenant'))).toHaveLength(200);
 });
 
-test('every namespace gets one source before any gets a second one, also if the second one is watched', () => {
+test('every namespace gets one source before any gets a second one, even if the second one is watched', () => {
   const first = Array.from({ length: 40 }, (_, n) => many(10, `a-${n}`, `a-${n}`)).flat();
   const before = admit(first);
   expect(before).toHaveLength(200);

@@ -33,10 +33,7 @@ export function toSourceObject(source: SourceObject): SourceObject {
   };
 }
 
-/**
- * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA; like cainjector, not `tls.crt`
- * for annotations of cert-manager. Nothing is taken without consent, so an annotation cannot reveal a Secret.
- */
+/** Takes `ca.crt`, or a CA in `tls.crt`, only with the consent of the owner: an annotation cannot reveal a Secret. */
 export function bundleOfSource(
   ref: SourceRef,
   consent: Consent,
@@ -49,7 +46,7 @@ export function bundleOfSource(
   if (source?.metadata?.annotations?.[annotation] !== value)
     return unusable(
       ref.kind === 'Certificate'
-        ? `does not exist or has no Secret yet: cert-manager annotates the Secret with ${annotation}: "${value}"`
+        ? `or its Secret does not exist yet: cert-manager annotates the Secret with ${annotation}: "${value}"`
         : `does not exist or does not consent: its owner annotates it with ${annotation}: "${value}"`,
     );
 
@@ -59,7 +56,7 @@ export function bundleOfSource(
       ? ([TLS_CERT_KEY, valueOf(source, ref, TLS_CERT_KEY)] as const)
       : ([CA_BUNDLE_KEY, bundle] as const);
   if (key === TLS_CERT_KEY && annotation !== ALLOW_DIRECT_INJECTION)
-    return unusable(`has no ${CA_BUNDLE_KEY}`);
+    return unusable(`lacks ${CA_BUNDLE_KEY}`);
   if (text === undefined) return unusable(`has neither ${CA_BUNDLE_KEY} nor ${TLS_CERT_KEY}`);
   return parse(key, text, now, unusable);
 }
@@ -67,7 +64,7 @@ export function bundleOfSource(
 /** @param pem undefined: the connection relies on the CAs of the operating system */
 export const bundleOfApiServer = (pem: string | undefined, now: Date): BundleState => {
   const unusable = unusableOf('the connection of Gatehouse to the API server');
-  return pem === undefined ? unusable('names no CA') : parse('its CA', pem, now, unusable);
+  return pem === undefined ? unusable('does not specify a CA') : parse('its CA', pem, now, unusable);
 };
 
 type Unusable = (problem: string) => BundleState;
@@ -79,9 +76,9 @@ const unusableOf =
 function parse(key: string, text: string, now: Date, unusable: Unusable): BundleState {
   try {
     const certificates = splitCertificates(text);
-    if (certificates.length === 0) return unusable(`has no PEM certificate in ${key}`);
+    if (certificates.length === 0) return unusable(`lacks a PEM certificate in ${key}`);
     if (key === TLS_CERT_KEY && !certificates.every(({ ca }) => ca))
-      return unusable(`has no ${CA_BUNDLE_KEY}, and its ${key} is no CA`);
+      return unusable(`lacks ${CA_BUNDLE_KEY}, and its ${key} is not a CA`);
     const living = certificates.filter(({ validToDate }) => validToDate > now);
     if (living.length === 0) return unusable(`holds only certificates that have expired, in ${key}`);
     const pem = toCertificatePem(uniqueBy(living, ({ fingerprint256 }) => fingerprint256));
@@ -99,12 +96,11 @@ const valueOf = ({ data = {} }: SourceObject, { kind }: SourceRef, key: string):
   kind === 'ConfigMap' ? data[key] : textOf(data, key);
 
 export interface SourceDemand {
-  /** Of the target; undefined: it is cluster-scoped. */
   readonly namespace: string | undefined;
   readonly ref: SourceRef;
 }
 
-/** Cluster-scoped targets have a share of their own: only administrators create them. */
+/** Cluster-scoped targets have a separate share, because only administrators create them. */
 const MAX_OF_CLUSTER = 200;
 const MAX_OF_NAMESPACES = 200;
 const MAX_OF_NAMESPACE = 10;

@@ -56,7 +56,7 @@ describe('fields for a bundle', () => {
   });
 });
 
-test('an immutable ConfigMap cannot be a target, and the message says so', () => {
+test('an immutable ConfigMap cannot be a target, and the message explains it', () => {
   const target = toTarget(configMap, { metadata: { annotations: ASKS }, immutable: true }, []);
   expect(target.request).toMatchObject({ kind: 'invalid' });
 });

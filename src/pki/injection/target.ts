@@ -21,18 +21,15 @@ export interface Slot {
   readonly reach: 'service' | 'url';
 }
 
-/** A set of fields, in the format of `fieldsV1`. */
 export interface FieldSet {
   readonly [element: string]: FieldSet;
 }
 
-/** Of Gatehouse, in managedFields. */
 export interface OwnEntry {
   readonly index: number;
   readonly fields: FieldSet;
 }
 
-/** The stored parts of an object. */
 export interface InjectionTarget extends KubeObject {
   readonly request: InjectionRequest;
   readonly slots: readonly Slot[];
@@ -42,7 +39,6 @@ export interface InjectionTarget extends KubeObject {
 export interface TargetKind {
   readonly kind: TargetKindName;
   readonly slots: (object: RawTarget, key: string) => readonly Slot[];
-  /** The part of the object that sets the bundle in these slots. */
   readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
   readonly ownedSlots: (fields: FieldSet) => readonly string[];
   /** What Gatehouse keeps after it filled these slots; undefined: nothing. */
@@ -69,7 +65,6 @@ export interface RawTarget extends KubeObject {
 interface ClientConfig {
   readonly service?: object;
   readonly url?: string;
-  /** Base64 of PEM. */
   readonly caBundle?: string;
 }
 
@@ -85,9 +80,8 @@ const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Sl
 });
 
 /**
- * An apply must include the name of a webhook, by which the API server merges, and Gatehouse then owns it too. If another
- * client dropped the webhook, only name and caBundle would stay, which the API server rejects. So Gatehouse hands the
- * name back.
+ * An apply must include the name of a webhook, so Gatehouse owns the name too and hands it back: if another client dropped
+ * the webhook, only name and caBundle would remain, which the API server rejects.
  */
 const webhookConfiguration = (
   kind: 'MutatingWebhookConfiguration' | 'ValidatingWebhookConfiguration',
@@ -116,10 +110,7 @@ function webhookOf(element: string): readonly string[] {
 
 const CONVERSION = 'spec.conversion';
 
-/**
- * Gatehouse keeps no field. An apply with the strategy `None` also drops `webhook`: an owned caBundle would stay, and the
- * API server would reject that (kubernetes #108081, cert-manager #4838).
- */
+/** An owned caBundle would remain when an apply sets `None`, and be rejected (kubernetes #108081, cert-manager #4838). */
 const customResourceDefinition: TargetKind = {
   kind: 'CustomResourceDefinition',
   slots: ({ spec }) => {

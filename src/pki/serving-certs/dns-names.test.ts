@@ -84,7 +84,7 @@ describe('domains of namespaces', () => {
     ['shop', 'a.prod.example.com'],
     ['shop', '*.example.com'], // covers prod.example.com
     ['shop', '*.prod.example.com'],
-  ])('%s may not use %s, which belongs to another namespace', (namespace, name) => {
+  ])('%s cannot use %s, which belongs to another namespace', (namespace, name) => {
     expect(() => asking(name, namespace)).toThrow('belongs to another namespace');
   });
 
@@ -145,7 +145,7 @@ describe('cluster IPs', () => {
 
   test.each<[string, Partial<NamedService>, Partial<typeof allowed>, string]>([
     ['the Service has none', { clusterIPs: [] }, {}, 'headless or an ExternalName'],
-    ['it is not allocated yet', { clusterIPs: [''] }, {}, 'has no cluster IP'],
+    ['it is not allocated yet', { clusterIPs: [''] }, {}, 'lacks a cluster IP'],
   ])('are refused if %s', (_when, change, ruled, message) => {
     expect(() => servingCertAddresses({ ...asking, ...change }, { ...allowed, ...ruled })).toThrow(message);
   });

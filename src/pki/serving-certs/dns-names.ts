@@ -67,15 +67,13 @@ export interface NamedService {
 }
 
 export interface NameRules {
-  /** E.g. `cluster.local`. */
   readonly clusterDomain: string;
-  /** Domains in which Services may ask for names of their own, e.g. `apps.example.com`. */
+  /** Domains in which Services may request additional names, e.g. `apps.example.com`. */
   readonly dnsSuffixes: readonly string[];
   /** Domains in which only the Services of one namespace may do so, each with its namespace. */
   readonly namespaceSuffixes: ReadonlyMap<string, string>;
   /** Whether certificates hold `db` and `db.prod`, unless the Service says otherwise. */
   readonly shortNames: boolean;
-  /** Whether Services may ask for their cluster IPs. */
   readonly clusterIPs: boolean;
   readonly nameConstraints: boolean;
 }
@@ -117,10 +115,7 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
   return unique;
 }
 
-/**
- * The short names that the cert holds, and those that it lacks because they belong to another namespace: a default must
- * not keep a Service from its cert. @throws InvalidAnnotation
- */
+/** `omitted`: they belong to another namespace, but a default must not keep a Service from its cert. @throws InvalidAnnotation */
 export function shortNames({ name, namespace, annotations }: NamedService, rules: NameRules) {
   const asked = flag(annotations, SERVING_CERT_SHORT_NAMES);
   if (!(asked ?? rules.shortNames)) return { held: [], omitted: [] };
@@ -138,10 +133,7 @@ export function shortNames({ name, namespace, annotations }: NamedService, rules
   return { held: all.filter((one) => !omitted.includes(one)), omitted };
 }
 
-/**
- * In canonical form. Undefined: the operator does not allow them; the DNS names stay served, because certs with addresses
- * may exist when the setting changes. @throws InvalidAnnotation
- */
+/** In canonical form. Undefined: the operator does not allow them, so the cert has only DNS names. @throws InvalidAnnotation */
 export function servingCertAddresses(
   { annotations, clusterIPs = [] }: NamedService,
   rules: NameRules,
@@ -151,7 +143,7 @@ export function servingCertAddresses(
   const addresses = clusterIPs.map(canonicalAddress);
   if (addresses.length === 0 || !addresses.every((address) => address !== undefined))
     throw new InvalidAnnotation(
-      `${SERVING_CERT_CLUSTER_IPS}: the Service has no cluster IP, because it is headless or an ExternalName: remove the annotation`,
+      `${SERVING_CERT_CLUSTER_IPS}: the Service lacks a cluster IP, because it is headless or an ExternalName: remove the annotation`,
     );
   return addresses;
 }
@@ -202,10 +194,7 @@ function extraNames(service: NamedService, rules: NameRules): readonly string[] 
   });
 }
 
-/**
- * Whether `name` belongs to another namespace: the longest suffix around it decides. A wildcard also covers the domain
- * of another namespace that is one label longer.
- */
+/** The longest suffix around `name` decides. A wildcard also covers domains of other namespaces that are one label longer. */
 function isReserved(name: string, namespace: string, { dnsSuffixes, namespaceSuffixes }: NameRules): boolean {
   const around = [...dnsSuffixes, ...namespaceSuffixes.keys()].filter((suffix) => isInside(name, suffix));
   const longest = around.reduce((one, other) => (other.length > one.length ? other : one), '');

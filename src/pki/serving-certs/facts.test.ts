@@ -71,7 +71,7 @@ test.each([
   ['the data is empty', {}],
   ['an API server filled in empty values', { 'tls.crt': '', 'tls.key': '' }],
   ['there are only keys of other writers', { password: 'c2VjcmV0' }],
-])('a Secret has no cert if %s', (_when, nothing) => {
+])('a Secret lacks a cert if %s', (_when, nothing) => {
   expect(readServingCert(nothing, authority)).toBeUndefined();
 });
 

@@ -96,7 +96,7 @@ describe('IP addresses', () => {
     expect(summarizeServingCert(data)).toMatchObject({ addresses: ['10.96.0.7', 'fd00::7'] });
   });
 
-  test('are refused with the reason if the CA may not sign them', async () => {
+  test('are refused with the reason if the CA cannot sign them', async () => {
     const domains = ['svc', 'db'];
     const constrained = await createAuthority({ keyPair, serial: randomSerial(), now, domains });
     await expect(issueServingCert({ ...order, authority: constrained })).resolves.toBeDefined();
@@ -111,7 +111,7 @@ describe('IP addresses', () => {
 describe('a client cert', () => {
   const issued = async () => (await issueServingCert({ ...order, purpose: 'client' })).chain;
 
-  test('is for clients only, and names no user of the API server', async () => {
+  test('is only for clients, and does not identify a user of the API server', async () => {
     const leaf = new X509Certificate(await issued());
     expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']);
     expect(leaf.subject).toBeUndefined();
@@ -141,7 +141,7 @@ describe('a client cert', () => {
     await expect(issueServingCert(forServers)).resolves.toBeDefined();
     const refused = () => issueServingCert({ ...forServers, purpose: 'client' });
     await expect(refused()).rejects.toThrow(OutsideConstraints);
-    await expect(refused()).rejects.toThrow(/may not sign certificates for clients: its extended key usage/);
+    await expect(refused()).rejects.toThrow(/cannot sign certificates for clients: its extended key usage/);
   });
 });
 

@@ -12,7 +12,7 @@ import {
 import { dnsNameProblem } from './dns-names.ts';
 import { after, CLOCK_TOLERANCE, DAY, earliest } from '../durations.ts';
 import { issuerOf, lifeOf, pathOf } from '../authority/generation.ts';
-import { signWith, type SignAs } from '../authority/sealed-key.ts';
+import { signWith } from '../authority/sealed-key.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
@@ -21,15 +21,13 @@ export class TrustTooShort extends Error {
   override readonly name = 'TrustTooShort';
 }
 
-/** A CA above the cert may not sign a requested name, address or purpose. Retries do not help. */
+/** A CA above the cert does not permit a requested name, address or purpose. Retries do not help. */
 export class OutsideConstraints extends Error {
   override readonly name = 'OutsideConstraints';
 }
 
 export interface ServingCertOrder {
   readonly authority: Authority;
-  /** Signs with the keys of the authority. Default: in this process. */
-  readonly sign?: SignAs | undefined;
   readonly purpose?: LeafPurpose;
   readonly dnsNames: readonly string[];
   readonly addresses?: readonly string[];
@@ -46,13 +44,9 @@ export interface ServingCert {
   readonly notAfter: Date;
 }
 
-/**
- * @throws TrustTooShort
- * @throws OutsideConstraints
- * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon
- */
+/** @throws TrustTooShort, OutsideConstraints, or Error if the active generation is not valid yet or ends too soon */
 export async function issueServingCert(order: ServingCertOrder): Promise<ServingCert> {
-  const { authority, sign, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
+  const { authority, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
@@ -79,7 +73,7 @@ export async function issueServingCert(order: ServingCertOrder): Promise<Serving
   const notBefore = after(now, -CLOCK_TOLERANCE);
   const names = { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) };
   const term = { serial, notBefore, notAfter };
-  const leaf = await signServingCert(names, keyPair.publicKey, term, issuerOf(signer, sign), purpose);
+  const leaf = await signServingCert(names, keyPair.publicKey, term, issuerOf(signer), purpose);
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
 }
@@ -103,12 +97,11 @@ function checkLimits(
     );
   if (limits.some(({ extendedKeyUsage }) => extendedKeyUsage?.includes(USAGE_OF[purpose]) === false))
     throw new OutsideConstraints(
-      `generation ${id} of the authority may not sign certificates for ${purpose === 'client' ? 'clients' : 'servers'}: ` +
+      `generation ${id} of the authority cannot sign certificates for ${purpose === 'client' ? 'clients' : 'servers'}: ` +
         'its extended key usage does not allow it',
     );
 }
 
-/** X.509 has whole seconds. */
 const inSeconds = (time: Date): Date => new Date(Math.floor(time.getTime() / 1_000) * 1_000);
 
 export const chainOf = (leaf: string, bridges: readonly CertificatePem[]): CertificatePem =>

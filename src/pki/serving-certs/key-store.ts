@@ -47,10 +47,7 @@ export interface KeyStore {
   readonly password: string;
 }
 
-/**
- * The same input gives the same bytes, so Gatehouse checks a file by generating it again. The salts derive from the
- * private key: an attacker who cannot read the file cannot guess them.
- */
+/** Deterministic, so a file is checked by generating it again. Attackers cannot guess salts, which derive from the private key. */
 export async function toKeyStore({ chain, privateKey, password }: KeyStore): Promise<Uint8Array> {
   const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
   const salted = (purpose: string) =>
@@ -204,7 +201,7 @@ function jksFile(entries: readonly (readonly Uint8Array[])[], password: string):
   return Buffer.concat([content, seal.digest()]);
 }
 
-/** The time is that of the certificate, so that it depends on the input alone. */
+/** Uses the time of the certificate, so that the result depends only on the input. */
 function entryHeader(alias: string, { validFromDate }: X509Certificate): readonly Uint8Array[] {
   const time = Buffer.alloc(8);
   time.writeBigInt64BE(BigInt(validFromDate.getTime()));

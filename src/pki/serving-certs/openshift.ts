@@ -17,7 +17,6 @@ export function openshiftSecretName(annotations: Annotations): string | undefine
   );
 }
 
-/** Whether service-ca made this Secret for the Service with this uid. */
 export const madeByServiceCa = (annotations: Annotations, serviceUid: string): boolean =>
   PREFIXES.some((prefix) => annotations[`${prefix}originating-service-uid`] === serviceUid);
 
@@ -34,14 +33,10 @@ export function openshiftSecretMarks(
 }
 
 export type OpenshiftOutcome =
-  /** `signedBy`: the common name of the CA. */
   | { readonly kind: 'signed'; readonly signedBy: string }
   | { readonly kind: 'failed'; readonly message: string };
 
-/**
- * With `null` to remove an annotation; undefined if all are right. The error number counts only errors that differ from
- * the previous one. Unlike in service-ca, it does not end retries.
- */
+/** `null` removes an annotation. Undefined: all are right. Unlike in service-ca, the number of errors does not end retries. */
 export function openshiftServiceChange(
   annotations: Annotations,
   outcome: OpenshiftOutcome,

@@ -53,13 +53,6 @@ beforeAll(async () => {
   };
 });
 
-test('a Service moves the renewal of a good cert', () => {
-  const early = renewalTime(current, { ...healthy, renewAfter: 20 });
-  expect(early < renewalTime(current, healthy)).toBe(true);
-  expect(planServingCert({ ...healthy, now: early })).toMatchObject({ kind: 'keep' });
-  expect(planServingCert({ ...healthy, now: early, renewAfter: 20 })).toMatchObject({ reason: 'RenewalDue' });
-});
-
 test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a good cert is kept until its renewal is due', () => {
   const recheckAt = renewalTime(current, healthy);
   expect(planServingCert(healthy)).toEqual({ kind: 'keep', recheckAt });
@@ -69,17 +62,6 @@ test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire:
 
 const cert = (change: Partial<UsableServingCert>) => ({ current: { ...current, ...change } });
 const issueCases: readonly [string, () => Partial<ServingCertState>, string][] = [
-  ['it is missing', () => ({ current: undefined }), 'Missing'],
-  [
-    'it cannot be read',
-    () => ({ current: { kind: 'unusable', reason: 'Unreadable', message: '' } }),
-    'Unreadable',
-  ],
-  [
-    'it has another key',
-    () => ({ current: { kind: 'unusable', reason: 'KeyMismatch', message: '' } }),
-    'KeyMismatch',
-  ],
   ['the authority rotated', () => ({ signing: signingOf(rotatedAuthority, start) }), 'SignerChanged'],
   ['no known generation signed it', () => cert({ signedBy: undefined }), 'SignerChanged'],
   [
@@ -89,7 +71,6 @@ const issueCases: readonly [string, () => Partial<ServingCertState>, string][] =
   ],
   ['it is for clients', () => cert({ purpose: 'client' }), 'WrongUsage'],
   ['the Service lost a name', () => ({ dnsNames: ['db'] }), 'DnsNamesChanged'],
-  ['the Service has another address', () => ({ addresses: ['10.96.0.7'] }), 'AddressesChanged'],
   ['the Service lost an address', () => cert({ addresses: ['10.96.0.7'] }), 'AddressesChanged'],
   ['the Service asks for another algorithm', () => ({ algorithm: 'RSA-2048' }), 'AlgorithmChanged'],
   ['its key has an unknown algorithm', () => cert({ algorithm: undefined }), 'AlgorithmChanged'],

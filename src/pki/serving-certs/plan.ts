@@ -17,7 +17,6 @@ export interface ServingCertState {
   readonly algorithm: KeyAlgorithm;
   readonly lifetimeMs: number;
   readonly renewAfter: number;
-  /** Computed at the same `now`. */
   readonly signing: Signing;
   readonly current: ServingCertFacts | undefined;
 }

@@ -62,14 +62,6 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
   });
 });
 
-test('a Service can request another algorithm and lifetime', () => {
-  const annotations = { [NAME]: 'db-tls', [ALGORITHM]: 'RSA-2048', [DURATION]: '36h' };
-  expect(servingCertRequest(service(annotations), rules)).toMatchObject({
-    algorithm: 'RSA-2048',
-    lifetimeMs: 1.5 * DAY,
-  });
-});
-
 test('no Service gets a longer life than the operator allows, and a shorter request stays', () => {
   const limited = { ...rules, maxLifetimeMs: 60 * DAY };
   const lifeFor = (annotations: Record<string, string>) => {
@@ -96,7 +88,7 @@ const namesOf = (annotations: Record<string, string>, spec?: Service['spec']) =>
   return request.kind === 'request' ? request.dnsNames : request;
 };
 
-test('a headless Service can omit the wildcard, with which each pod can impersonate the others', () => {
+test('a headless Service can omit the wildcard, because it lets each pod impersonate the others', () => {
   expect(namesOf({ 'gatehouse.dev/serving-cert-wildcard': 'false' }, HEADLESS)).toEqual(
     namesOf({}, { clusterIP: '10.0.0.1' }),
   );
@@ -109,7 +101,7 @@ test.each(['shop.apps.example.com', '*.apps.example.com', 'apps.example.com', 'b
   },
 );
 
-test('a Service asks for key stores with a password of its own', () => {
+test('a Service asks for key stores with a separate password', () => {
   const annotations = {
     [NAME]: 'db-tls',
     'gatehouse.dev/serving-cert-outputs': 'combined-pem, pkcs12,pkcs12',

@@ -54,14 +54,11 @@ export interface AcceptedRequest {
   readonly purpose: LeafPurpose;
   readonly secretName: string;
   readonly dnsNames: readonly string[];
-  /** The short names that it lacks, because they belong to another namespace. */
   readonly omittedNames: readonly string[];
   readonly addresses: readonly string[];
-  /** Whether it asks for its cluster IPs, which the operator does not allow. */
   readonly lacksAddresses: boolean;
   readonly algorithm: KeyAlgorithm;
   readonly lifetimeMs: number;
-  /** The percentage of its life after which the cert is renewed. */
   readonly renewAfter: number;
   readonly outputs: readonly Output[];
   /** The Secret with the password of the key stores, in the Service's namespace; undefined: the default password. */
@@ -70,7 +67,6 @@ export interface AcceptedRequest {
   readonly replaceSecret: boolean;
   /** Whose annotation made the request. `openshift`: Gatehouse reports the outcome in OpenShift's annotations. */
   readonly via: 'gatehouse' | 'openshift';
-  /** Labels that the Secret must have. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly own?: boolean;
 }
@@ -92,7 +88,6 @@ function askingFor(purpose: LeafPurpose, service: Pick<Service, 'metadata'>): Se
   return { ...service, metadata: { ...service.metadata, annotations: Object.fromEntries(annotations) } };
 }
 
-/** Gatehouse's own annotation takes precedence. */
 export function claimOf(
   service: Pick<Service, 'metadata'>,
   { openshift }: Pick<RequestRules, 'openshift'>,

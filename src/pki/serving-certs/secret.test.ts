@@ -6,7 +6,6 @@ import {
   ownership,
   withMarks,
   withoutServingCert,
-  withTrust,
   withOutputs,
   withServingCert,
   type Secret,
@@ -66,7 +65,7 @@ test('the Secret says when its cert is renewed, if that is not the default', () 
   expect([secret, edited].map(markedRenewAfter)).toEqual([66, 66]);
 });
 
-test('content of other writers stays in the Secret', () => {
+test('the Secret keeps the content of other writers', () => {
   const friend = { apiVersion: 'v1', kind: 'ConfigMap', name: 'friend', uid: 'uid-9' };
   const existing: Secret = {
     metadata: {
@@ -101,20 +100,6 @@ test('a renewal keeps the state that the leader shares with webhook processes, w
   const secret = withServingCert(existing, content);
   expect(secret.data).toMatchObject({ 'gatehouse-state.json': 'e30=', 'tls.crt': base64(content.chain) });
   expect(secret.metadata?.ownerReferences).toMatchObject([owner]);
-});
-
-test('writing twice has the same result as writing once', () => {
-  const once = withServingCert(undefined, content);
-  expect(withServingCert(once, content)).toEqual(once);
-});
-
-test('a new bundle changes only the bundle', () => {
-  const before = withServingCert(undefined, content);
-  const after = withTrust(
-    { ...before, data: { ...before.data, 'ca.crt': 'b2xk' } },
-    { chain: undefined, bundle: content.bundle },
-  );
-  expect(after).toEqual(before);
 });
 
 const serviceCa = (uid: string) => ({ 'service.beta.openshift.io/originating-service-uid': uid });
@@ -181,17 +166,7 @@ test('with --compat openshift, a Secret that service-ca made for the Service is 
   expect(ownership(marked({}, { annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
 });
 
-test('a Secret that was taken over from another Service has one controller', () => {
-  const theirs = withServingCert(undefined, {
-    ...content,
-    service: { ...service, name: 'web', uid: 'uid-9' },
-  });
-  expect(withServingCert(theirs, content).metadata?.ownerReferences).toEqual([
-    { ...owner, blockOwnerDeletion: false },
-  ]);
-});
-
-test('outputs that are no longer requested are removed, and files of other writers stay', () => {
+test('only outputs that Gatehouse wrote are removed: files of other writers are kept', () => {
   const files = { 'keystore.p12': 'AA==', 'truststore.p12': 'AA==' };
   const base = withServingCert(undefined, content);
   const written = withOutputs(base, ['pkcs12'], files);

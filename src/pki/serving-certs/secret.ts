@@ -39,16 +39,10 @@ export const markedService = (secret: Secret): string | undefined =>
 export const hasLabel = ({ metadata }: Secret): boolean =>
   metadata?.labels?.[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value;
 
-/**
- * From the view of a Service that asks for it. Gatehouse may write only `ours`. A Secret of the `wrong-type` or an
- * `immutable` one must be deleted first. The Service of `another-service` may no longer ask for it.
- */
+/** Gatehouse writes only `ours`. Users must delete a `wrong-type` or `immutable` Secret first. */
 export type SecretOwnership = 'ours' | 'another-service' | 'foreign' | 'wrong-type' | 'immutable';
 
-/**
- * Ours: Gatehouse marked it for a Service of this name and no other controller has taken it over, or its owner allows
- * adoption. The uid may differ, after a restore. @param openshift whether what service-ca made for this Service is ours
- */
+/** Ours: marked for a Service of this name (after a restore with another uid), or adopted. @param openshift or by service-ca */
 export function ownership(
   secret: Secret,
   service: ServiceIdentity,
@@ -125,10 +119,7 @@ export interface ServingCertContent {
   readonly bundle: CertificatePem;
 }
 
-/**
- * `existing` (which must be ours) with the serving cert in it, or a new Secret. Content of other writers stays, and
- * `resourceVersion`, so that the write fails if the Secret has changed.
- */
+/** Keeps the content of other writers, and `resourceVersion`, so that the write fails if the Secret has changed. */
 export function withServingCert(existing: Secret | undefined, content: ServingCertContent): Secret {
   const { service, secretName, chain, privateKey, bundle } = content;
   const placed = {
@@ -179,7 +170,7 @@ export function withMarks(
 export const markedRenewAfter = ({ metadata }: Secret): number =>
   parseRenewalPoint(metadata?.annotations?.[SERVING_CERT_RENEW_AFTER] ?? '') ?? DEFAULT_RENEW_AFTER;
 
-/** A reference with an earlier uid names an owner that no longer exists. An object can have only one controller. */
+/** A reference with an earlier uid leads to a deleted owner. An object can have only one controller. */
 const ownersWithout = (
   owners: readonly OwnerReference[] = [],
   service: Pick<ServiceIdentity, 'name'>,
@@ -194,7 +185,7 @@ export function withTrust(
   return { ...existing, data: { ...existing.data, ...certificate, [CA_BUNDLE_KEY]: base64(bundle) } };
 }
 
-/** Without files that Gatehouse wrote earlier and that are no longer requested. Files of other writers stay. */
+/** Removes files that Gatehouse wrote and nothing requests now. Keeps the files of other writers. */
 export function withOutputs(secret: Secret, outputs: readonly Output[], files: Strings): Secret {
   const stale = writtenOutputs(secret).flatMap((output) =>
     outputs.includes(output) ? [] : OUTPUT_KEYS[output],

@@ -10,7 +10,6 @@ import {
   type DerNode,
 } from './der.ts';
 
-/** Object identifiers of RFC 5280. */
 export const OID = {
   commonName: '2.5.4.3',
   subjectKeyIdentifier: '2.5.29.14',
@@ -43,7 +42,6 @@ export interface CertificateFields {
   readonly subject: Uint8Array;
   readonly subjectKeyId: Uint8Array | undefined;
   readonly dnsNames: readonly string[];
-  /** IP addresses, as octets. */
   readonly addresses: readonly Uint8Array[];
   /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
   readonly keyUsage: number | undefined;
@@ -77,7 +75,7 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
   const fields = childrenOf(tbs);
   // version [0], serialNumber, signature, issuer, validity, subject; version is absent in a v1 certificate
   const subject = fields[isContext(fields[0], 0) ? 5 : 4];
-  if (subject === undefined) throw new Error('the certificate has no subject');
+  if (subject === undefined) throw new Error('the certificate lacks a subject');
 
   const list = childrenOf(childrenOf(fields.find((field) => isContext(field, 3)))[0]);
   const extensions = readExtensions(list);

@@ -50,7 +50,7 @@ export interface CertificateTemplate {
   readonly purpose: CertificatePurpose;
 }
 
-/** An empty Name. The names of a serving cert are only in its SAN, which has no limit of 64 characters per name. */
+/** An empty Name. A serving cert has names only in its SAN, where the limit of 64 characters does not apply. */
 const EMPTY_NAME = encode(sequence());
 
 /** @throws Error if `text` is longer than 64 characters (RFC 5280 appendix A, ub-common-name). */
@@ -62,14 +62,14 @@ export function commonName(text: string): Uint8Array {
 /** The id of a key: the leftmost 160 bits of the SHA-256 hash of the public key bits (RFC 7093 §2 method 1). */
 export function keyIdOf(publicKey: KeyObject): Uint8Array {
   const [, bits] = childrenOf(decode(publicKey.export({ type: 'spki', format: 'der' })));
-  if (bits === undefined) throw new Error('the public key has no key bits');
+  if (bits === undefined) throw new Error('the public key lacks key bits');
   return createHash('sha256').update(bitStringContent(bits)).digest().subarray(0, 20);
 }
 
-/** Copied: verifiers compare bytes, so a recomputed subject (another hash or string type) may not match. */
+/** Copied: verifiers compare bytes, so a recomputed subject (another hash or string type) might differ. */
 export function subjectOf(certificate: X509Certificate): Subject {
   const { subject, subjectKeyId } = certificateFields(certificate);
-  if (subjectKeyId === undefined) throw new Error('the certificate has no subject key identifier');
+  if (subjectKeyId === undefined) throw new Error('the certificate lacks a subject key identifier');
   return { name: subject, keyId: subjectKeyId };
 }
 
@@ -184,13 +184,13 @@ function isSerial([first, second, ...rest]: Uint8Array): boolean {
   return first !== 0 || (second !== undefined && second >= 0x80);
 }
 
-/** The algorithm by which a CA signs. The signer hashes the bytes, because some signers take no digest. */
+/** The algorithm by which a CA signs. The signer hashes the bytes, because some signers do not accept a digest. */
 export interface SignatureAlgorithm {
   readonly name: 'RSA-SHA256' | 'ECDSA-SHA256' | 'ECDSA-SHA384';
   readonly hash: 'sha256' | 'sha384';
 }
 
-/** Signs with one key. It may be in another process. The signature is as in X.509: ECDSA in DER. */
+/** Signs with one key. The signature is as in X.509: ECDSA in DER. */
 export type Sign = (algorithm: SignatureAlgorithm, bytes: Uint8Array) => Promise<Uint8Array>;
 
 /** The algorithm for a CA's key. @throws Error if such a key cannot sign certificates */

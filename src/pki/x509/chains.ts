@@ -27,9 +27,7 @@ export const nameOf = ({ subject }: { readonly subject: string | undefined }): s
 interface Position {
   readonly ca: X509Certificate;
   readonly fields: CertificateFields;
-  /** How many CAs are below it. */
   readonly below: number;
-  /** Undefined for the root. */
   readonly issuer: X509Certificate | undefined;
   readonly now: Date;
 }
@@ -43,7 +41,7 @@ const CHECKS: readonly Check[] = [
       ? undefined
       : 'its key usage does not allow it to sign certificates: add keyCertSign',
   ({ fields: { subjectKeyId } }) =>
-    subjectKeyId === undefined ? 'it has no subject key identifier, by which chains find it' : undefined,
+    subjectKeyId === undefined ? 'it lacks a subject key identifier, which chains need' : undefined,
   ({ ca, now }) => (ca.validToDate <= now ? `it ended at ${ca.validToDate.toISOString()}` : undefined),
   ({ ca }) => keyProblem(ca.publicKey),
   ({ fields: { extendedKeyUsage } }) =>
@@ -61,7 +59,9 @@ const CHECKS: readonly Check[] = [
 
 const STRICT_CHECKS: readonly Check[] = [
   ({ fields: { keyUsage } }) =>
-    keyUsage === undefined ? 'it has no key usage, so strict clients reject it: add keyCertSign' : undefined,
+    keyUsage === undefined
+      ? 'its key usage is missing, so strict clients reject it: add keyCertSign'
+      : undefined,
   ({ fields: { extensions } }) =>
     extensions.get(OID.basicConstraints) === true
       ? undefined
@@ -69,7 +69,7 @@ const STRICT_CHECKS: readonly Check[] = [
   ({ issuer, fields: { extensions } }) =>
     issuer === undefined || extensions.has(OID.authorityKeyIdentifier)
       ? undefined
-      : 'it has no authority key identifier, so strict clients reject it',
+      : 'its authority key identifier is missing, so strict clients reject it',
 ];
 
 function caProblem(position: Position, clients: Clients): string | undefined {

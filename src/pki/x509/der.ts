@@ -52,11 +52,9 @@ const CONTEXT_TAGS = {
 } as const;
 type ContextTag = keyof typeof CONTEXT_TAGS;
 
-/** `[tag] EXPLICIT` */
 export const explicit = (tag: ContextTag, ...nodes: readonly DerNode[]) =>
   asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], true, [...nodes]);
 
-/** `[tag] IMPLICIT` of a primitive type. */
 export const implicit = (tag: ContextTag, content: Uint8Array) =>
   asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], false, toBinary(content));
 

@@ -10,7 +10,7 @@ test.each(KEY_ALGORITHMS)('the keys of a %s pair match, and the private key is P
   expect(keyAlgorithmOf(publicKey)).toBe(algorithm);
 });
 
-test('C5: many serials are all different, positive and no longer than 17 octets', () => {
+test('C5: many serials are all different, positive and at most 17 octets long', () => {
   const serials = Array.from({ length: 10_000 }, randomSerial);
   for (const [first = 0x80] of serials) expect(first).toBeLessThan(0x80);
   expect(Math.max(...serials.map(({ length }) => length))).toBe(17);

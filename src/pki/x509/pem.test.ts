@@ -25,11 +25,6 @@ test('a certificate with an end that is no time is refused', () => {
   );
 });
 
-test('PEM from Gatehouse is read back unchanged', () => {
-  expect(splitCertificates(bundle)).toHaveLength(2);
-  expect(parseCertificatePem(bundle)).toBe(bundle);
-});
-
 test.each([
   ['CRLF line ends', (pem: string) => pem.replaceAll('\n', '\r\n')],
   ['text before the certificate', (pem: string) => `subject=CN = ca\n${pem}`],

@@ -19,7 +19,7 @@ export function splitCertificates(pem: string): X509Certificate[] {
   for (let begin = pem.indexOf(BEGIN); begin !== -1;) {
     const end = pem.indexOf(END, begin);
     const ordinal = certificates.length + 1;
-    if (end === -1) throw new Error(`certificate ${ordinal} is cut off: it has no END line`);
+    if (end === -1) throw new Error(`certificate ${ordinal} is cut off: its END line is missing`);
     certificates.push(parseBody(pem.slice(begin + BEGIN.length, end), ordinal));
     begin = pem.indexOf(BEGIN, end);
   }
@@ -60,7 +60,7 @@ function block(der: Uint8Array): string {
 export const joinCertificatePems = (parts: readonly CertificatePem[]): CertificatePem =>
   brandCertificates(parts.join(''));
 
-/** From other writers. @throws Error if the text holds no certificate, or a broken one */
+/** From other writers. @throws Error if a certificate is missing or broken */
 export const parseCertificatePem = (text: string): CertificatePem =>
   toCertificatePem(splitCertificates(text));
 

@@ -30,8 +30,8 @@ export const caRefused = (namespace: string, name: string, problem: string): Aut
 export const caForServersOnly = (namespace: string, name: string): AuthorityEvent =>
   warning(
     'CaForServersOnly',
-    `the CA in secret ${namespace}/${name} may not sign client certificates, which Services request: its extended key usage lacks clientAuth. ` +
-      'They get none (Event NameNotPermitted). Put a CA there that has clientAuth, or no extended key usage',
+    `the CA in secret ${namespace}/${name} cannot sign client certificates, which Services request: its extended key usage lacks clientAuth. ` +
+      'Services do not get these certificates (Event NameNotPermitted). Put a CA there that has clientAuth, or that lacks an extended key usage',
   );
 
 export const caUnreadable = (namespace: string, name: string, problem: string): AuthorityEvent =>
@@ -69,7 +69,7 @@ export const signerBroken = ({
   warning(
     'SignerBroken',
     `secret ${AUTHORITY_SECRET} cannot be used (${reason}): ${message}. ` +
-      'Gatehouse signs and publishes nothing until it can be; existing certificates stay in use. ' +
+      'Gatehouse signs and publishes nothing until it can be; existing certificates remain in use. ' +
       `Restore the secret from a good copy, or annotate it with ${NEW_AUTHORITY}=<reason>` +
       (reason === 'Missing' ? ' (create an empty secret first).' : '.'),
   );
@@ -81,7 +81,7 @@ export const trustNotRecorded = (since: Date): AuthorityEvent =>
   warning(
     'TrustNotRecorded',
     `Gatehouse signs no certificates of full length since ${since.toISOString()}: it cannot record in secret ${AUTHORITY_SECRET} until when ` +
-      'their root must be trusted. Existing certificates stay in use, and are not renewed. Find out why the secret is not written: ' +
+      'their root must be trusted. Existing certificates remain in use, and are not renewed. Find out why the secret is not written: ' +
       'the Event WriteRefused and the log of the leader have the reason',
   );
 
@@ -90,7 +90,7 @@ export const rotationRefused = (message: string): AuthorityEvent => warning('Rot
 export const targetsUnreadable = ({ kind, canVeto, problem }: UnreadableKind): AuthorityEvent =>
   warning(
     'TargetsUnreadable',
-    `objects of kind ${kind} get no CA bundle, and each rotation waits ` +
+    `objects of kind ${kind} do not get the CA bundle, and each rotation waits ` +
       `${canVeto ? 'for them until the previous generation is about to end' : 'six hours for them'}: ` +
       `the API server does not let Gatehouse list them. Permit it (${CLUSTER_ROLE}). It says: ${problem}`,
   );
@@ -140,7 +140,7 @@ export function rotationStepped(
           )
         : warning(
             'RotationPublished',
-            `the rotation to generation ${plan.id} no longer waits, and ${lacking(plan.without)}`,
+            `the rotation to generation ${plan.id} continues, and ${lacking(plan.without)}`,
           );
     case 'activate':
       return activated(
@@ -152,7 +152,7 @@ export function rotationStepped(
       if (plan.reason === 'Withdrawn')
         return normal(
           'RotationAbandoned',
-          `generation ${plan.ids.join()} is no longer the CA to be used, or its certificates were replaced: it is removed unused`,
+          `generation ${plan.ids.join()} is removed unused, because another CA or other certificates replaced it`,
         );
       return plan.reason === 'FromTheFuture'
         ? warning(
@@ -161,7 +161,7 @@ export function rotationStepped(
           )
         : normal(
             'RotationRetired',
-            `nothing needs generation ${plan.ids.join(', ')} any more (${plan.reason}): it is no longer trusted`,
+            `generation ${plan.ids.join(', ')} is not trusted anymore, because nothing needs it (${plan.reason})`,
           );
     case 'abandon':
       return warning(
@@ -243,7 +243,7 @@ function distrustMessage(
     others.length === 0
       ? ''
       : `, nor is ${others.join(', ')}, which has a bridge to it or whose key was stored with its key`;
-  return `generation ${id} is no longer trusted${alsoGone}${replace ? `; generation ${active ?? ''} signs from now on` : ''}`;
+  return `generation ${id} is not trusted anymore${alsoGone}${replace ? `; generation ${active ?? ''} signs from now on` : ''}`;
 }
 
 export type Announce = (secret: Secret | undefined, event: AuthorityEvent | undefined) => void;

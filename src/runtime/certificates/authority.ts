@@ -1,66 +1,27 @@
-/** On the leader: maintains the Secret with every generation of the authority. Never replaces it silently: every client still trusts the old roots. */
+/** On the leader: maintains the Secret of the authority. Never replaces it silently, because clients trust the old roots. */
 import { isDeepStrictEqual } from 'node:util';
-import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Config } from '../../config/config.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { ServerClock } from '../../kube/clock.ts';
 import { secrets, services } from '../../kube/well-known.ts';
-import type { Log } from '../../log.ts';
 import {
   AUTHORITY_SECRET,
-  DISTRUST,
   NEW_AUTHORITY,
-  ROTATE,
   SERVING_CERT_SELECTOR,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
-import {
-  activate,
-  activeGeneration,
-  type Authority,
-  authorityOf,
-  prepare,
-  publish,
-  recordTrust,
-  remove,
-  renewRoot,
-  replaceActive,
-} from '../../pki/authority/authority.ts';
-import { type LaggingTargets, trusts, type UnreadableKind } from '../../pki/authority/bundle.ts';
-import {
-  createGeneration,
-  type Generation,
-  type ImportedAuthority,
-  importGeneration,
-  lifeOf,
-} from '../../pki/authority/generation.ts';
+import { activeGeneration, type Authority, authorityOf } from '../../pki/authority/authority.ts';
+import { type ImportedAuthority, lifeOf } from '../../pki/authority/generation.ts';
 import { importAuthority } from '../../pki/authority/imported-ca.ts';
 import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
-import {
-  planRotation,
-  refusal,
-  rotationPhase,
-  type RotationPhase,
-  type RotationPlan,
-  type RotationState,
-} from '../../pki/authority/rotation-plan.ts';
-import { type SignAs, signHere } from '../../pki/authority/sealed-key.ts';
 import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
-import { activationProblem, forbidsClientCerts } from '../../pki/authority/trial.ts';
+import { forbidsClientCerts } from '../../pki/authority/trial.ts';
 import { lateRecord, retirementTime } from '../../pki/authority/trust-record.ts';
-import { after, CLOCK_TOLERANCE, earliest, MINUTE } from '../../pki/durations.ts';
+import { MINUTE } from '../../pki/durations.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import {
-  DEFAULT_KEY_ALGORITHM,
-  generateKeyPair,
-  type KeyAlgorithm,
-  type KeyPair,
-  randomSerial,
-} from '../../pki/x509/keys.ts';
-import { windowState } from '../../restore/window.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
 import {
   createReminders,
@@ -73,7 +34,6 @@ import {
   startController,
 } from '../controller.ts';
 import { certificateNamespaces, listIn, type Namespaces } from '../namespaces.ts';
-import { RESTORE_WINDOWS } from '../resources.ts';
 import { watch } from '../watch.ts';
 import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import {
@@ -85,19 +45,27 @@ import {
   caRefused,
   caUnreadable,
   createAnnouncer,
-  rotationRefused,
-  rotationStepped,
-  rotationWaiting,
   signerBroken,
   targetsUnreadable,
   trustNotRecorded,
   writeRefused,
 } from './authority-events.ts';
 import { ownStateLabels, readPublishedBundles } from './ca-bundle.ts';
-import { domainsOfNewCa, trialScope } from './serving-cert-stores.ts';
+import { trialScope } from './serving-cert-stores.ts';
+import { makeGeneration, type RotationContext, stepRotation, type TrustEvidence } from './rotation-step.ts';
 
-/** How often to check a broken authority that does not change, in milliseconds. */
 const BROKEN_MS = 30_000;
+
+export interface AuthorityContext extends Omit<RotationContext, 'client'> {
+  readonly onAuthority: (authority: Authority) => void;
+  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
+  readonly config: Pick<
+    Config,
+    'namespace' | 'namespaces' | 'without' | 'ca' | 'caPropagationWaitMs' | 'servingCerts' | 'clusterDomain'
+  >;
+  readonly metrics: Pick<Context['metrics'], 'authority' | 'authorityRestored'>;
+  readonly record: RecordEvent;
+}
 
 interface Running extends AuthorityContext {
   readonly lastGood: () => Authority | undefined;
@@ -109,16 +77,8 @@ interface Running extends AuthorityContext {
   readonly checkRecord: (secret: Secret, authority: Authority) => void;
 }
 
-/** One reconcile: what it has read live, and what it uses. */
 interface Pass extends Running, Awaited<ReturnType<typeof observe>> {
   readonly signal: AbortSignal;
-}
-
-/** A pass over an authority that can be used. */
-interface Step extends Pass {
-  readonly secret: Secret;
-  readonly authority: Authority;
-  readonly imported: ImportedAuthority | undefined;
 }
 
 export function startAuthority(
@@ -129,7 +89,7 @@ export function startAuthority(
 ): RunningController {
   const { config, metrics, serverClock } = context;
   const { namespace, ca } = config;
-  const keys = { generateKeyPair, randomSerial, sign: signHere };
+  const keys = { generateKeyPair, randomSerial };
   const reconcile = createAuthorityReconciler({ ...context, ...keys, evidence, onAuthority });
   const on = [AUTHORITY_SECRET, ca.secret ?? []]
     .flat()
@@ -292,7 +252,7 @@ async function rotate(pass: Pass, secret: Secret, authority: Authority): Promise
   } else if (refused === undefined) remind(secret, outcome.event);
   if (cause !== undefined) throw new Error('could not read the imported CA', { cause }); // retried with backoff
   if (outcome.recheckAt !== undefined) return { kind: 'requeue', at: outcome.recheckAt };
-  return requeueIn(0, now); // the next step may be due at once
+  return requeueIn(0, now); // the next step may be due immediately
 }
 
 async function write(pass: Pass, authority: Authority, event: AuthorityEvent): Promise<ReconcileResult> {
@@ -355,172 +315,4 @@ function standIn({ generations: [newest] }: Authority): ImportedAuthority | unde
   if (newest?.key === undefined) return undefined;
   const { id, certificate, chain, key } = newest;
   return { id, certificate, chain, key };
-}
-
-export interface TrustEvidence {
-  /** The targets of the CA bundle that lack the root of this generation; undefined: not known yet. */
-  readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
-  /** The longest life, in milliseconds, of a serving cert that a Service may get now; undefined: not known yet. */
-  readonly longestLifeMs: () => number | undefined;
-  /** The cluster IPs of one Service, in their canonical form; none: not known yet. */
-  readonly clusterIPs: () => readonly string[];
-  readonly wantsClientCerts: () => boolean;
-  /** The kinds of targets that Gatehouse may not list, for users. */
-  readonly unreadable: () => readonly UnreadableKind[];
-}
-
-export interface KeySource {
-  readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
-  readonly randomSerial: () => Uint8Array;
-}
-
-export interface AuthorityContext extends KeySource {
-  readonly onAuthority: (authority: Authority) => void;
-  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
-  readonly config: Pick<
-    Config,
-    'namespace' | 'namespaces' | 'without' | 'ca' | 'caPropagationWaitMs' | 'servingCerts' | 'clusterDomain'
-  >;
-  /** The same time for all replicas: two leaders must agree about what has expired. */
-  readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
-  readonly evidence: TrustEvidence;
-  /** Signs with the keys of the authority. Default: in this process. */
-  readonly sign?: SignAs;
-  readonly metrics: Pick<Context['metrics'], 'authority' | 'authorityRestored'>;
-  readonly record: RecordEvent;
-  readonly log: Log;
-}
-
-/** `recheckAt` is undefined after a write, because the next step may be due at once. */
-async function stepRotation(step: Step) {
-  const { secret, authority, client, config, evidence, now, log, signal } = step;
-  const state = await stateOf(step);
-  const wanted = planRotation(state);
-  const isRotation = wanted.kind !== 'none' && wanted.kind !== 'record-trust';
-  const paused = isRotation ? await pauseReason(step) : undefined;
-  const plan = paused === undefined ? wanted : planRotation({ ...state, paused });
-  if (plan.kind === 'none') {
-    const why = refusal({ ...state, paused });
-    const event = why === undefined ? waitingEvent(state, plan.phase) : rotationRefused(why);
-    const recheckAt = paused === undefined ? plan.recheckAt : earliest(plan.recheckAt, after(now, MINUTE));
-    return { ...plan, authority, event, recheckAt };
-  }
-
-  const next = await apply(step, plan);
-  const stored = { ...secret, data: withAuthority(secret.data, next) };
-  await refusable(CLUSTER_ROLE, () => client.replace(secrets, stored, { signal }));
-  log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
-  const { dnsNames } = trialScope(config, evidence.clusterIPs());
-  const event = rotationStepped(plan, next, now, dnsNames);
-  return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
-}
-
-/** Why no change is allowed now; read live. The record of trust does not wait for windows that cannot be read. */
-async function pauseReason(step: Step): Promise<string | undefined> {
-  const skew = Math.abs(step.serverClock.skewMs() ?? 0);
-  if (skew > CLOCK_TOLERANCE)
-    return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
-  return await restorePause(step, step.serverClock.now(), step.signal);
-}
-
-interface PauseContext {
-  readonly client: Pick<KubeClient, 'listAll'>;
-  readonly config: Pick<Config, 'without'>;
-  readonly log: Log;
-}
-
-/** Why nothing may change because of a restore, for users. Reads live. */
-export async function restorePause(
-  { client, config, log }: PauseContext,
-  now: Date,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if (config.without.includes('restores')) return undefined;
-  try {
-    const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
-    const open = items.find((window) => windowState(window, now).kind === 'open');
-    return open === undefined ? undefined : `the restore window ${open.metadata.name ?? ''} is open`;
-  } catch (err) {
-    signal.throwIfAborted();
-    log.warn({ err }, 'the restore windows cannot be read');
-    return `the restore windows cannot be read (${messageOf(err)})`;
-  }
-}
-
-async function stateOf(step: Step): Promise<RotationState> {
-  const { config, evidence, sign, secret, authority, published, imported, now } = step;
-  const annotations = secret.metadata?.annotations ?? {};
-  const scope = trialScope(config, evidence.clusterIPs());
-  const ownTargetsWithout = (generation: Generation) =>
-    published.filter(({ bundle }) => !trusts(bundle ?? '', generation)).map(({ target }) => target);
-  return {
-    authority,
-    now,
-    times: { propagationWaitMs: config.caPropagationWaitMs },
-    targetsWithout: (id) => {
-      const generation = authority.generations.find((one) => one.id === id);
-      const others = evidence.targetsWithout(id);
-      if (generation === undefined || others === undefined) return undefined;
-      // Without any published bundle, no client can trust the root yet: the ConfigMap is about to be created.
-      const own = published.length === 0 ? ['the CA bundle itself'] : ownTargetsWithout(generation);
-      return { ...others, vetoing: [...own, ...others.vetoing] };
-    },
-    longestLifeMs: evidence.longestLifeMs(),
-    rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
-    distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
-    paused: undefined,
-    activationProblem: await activationProblem(authority, scope, now, sign),
-    imported,
-  };
-}
-
-async function apply(step: Step, plan: Exclude<RotationPlan, { kind: 'none' }>): Promise<Authority> {
-  const { authority, imported, now, secret } = step;
-  switch (plan.kind) {
-    case 'prepare': {
-      const pending = await makeGeneration(step, activeGeneration(authority));
-      // One rotation serves every reason that is present now.
-      const rotatedFor = imported === undefined ? secret.metadata?.annotations?.[ROTATE] : undefined;
-      return prepare(authority, pending, rotatedFor);
-    }
-    case 'publish':
-      return publish(authority, plan.id, now);
-    case 'activate':
-      return activate(authority, plan.id, now);
-    case 'record-trust':
-      return recordTrust(authority, plan.ids, plan.until);
-    case 'retire':
-      return remove(authority, plan.ids);
-    case 'abandon':
-      return remove(authority, [plan.id]);
-    case 'distrust':
-      return plan.replace
-        ? replaceActive(authority, plan.ids, await makeGeneration(step, undefined), now)
-        : remove(authority, plan.ids);
-    case 'renew-root':
-      return imported === undefined ? authority : renewRoot(authority, imported, now);
-  }
-}
-
-async function makeGeneration(
-  pass: Pass & { readonly imported: ImportedAuthority | undefined },
-  previous: Generation | undefined,
-): Promise<Generation> {
-  const { config, imported, now, sign } = pass;
-  const serial = pass.randomSerial();
-  if (imported !== undefined) return await importGeneration(imported, { serial, now, previous, sign });
-  const keyPair = await pass.generateKeyPair(DEFAULT_KEY_ALGORITHM);
-  const { lifetimeMs } = config.ca;
-  const domains = domainsOfNewCa(config);
-  return await createGeneration({ keyPair, serial, now, lifetimeMs, domains, previous, sign });
-}
-
-function waitingEvent(
-  { authority, targetsWithout }: RotationState,
-  phase: RotationPhase,
-): AuthorityEvent | undefined {
-  if (phase !== 'publishing' && phase !== 'propagating') return undefined;
-  const pending = authority.generations.find(({ state }) => state === 'pending');
-  const lagging = pending && targetsWithout(pending.id);
-  return lagging && rotationWaiting(pending, lagging);
 }

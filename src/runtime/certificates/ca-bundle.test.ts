@@ -1,5 +1,4 @@
 import { beforeEach, expect, test } from 'vitest';
-
 import { configMaps as CONFIG_MAPS } from '../../kube/well-known.ts';
 import { createCaBundleReconciler, type CaBundleContext, type ConfigMap } from './ca-bundle.ts';
 import {

@@ -1,6 +1,5 @@
 /** The CA bundle in Gatehouse's own objects: the ConfigMap `gatehouse-cabundle` and its webhook configurations. */
 import { isDeepStrictEqual } from 'node:util';
-
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';

@@ -40,7 +40,7 @@ function pacerAt({ perSecond = 20, burst = 50 } = {}) {
 
 const due = (n: number) => new Date(n * 1_000);
 
-test('C3: 10,000 certs are paced: 50 at once, then 20 per second, earliest expiry first', () => {
+test('C3: 10,000 certs are paced: 50 immediately, then 20 per second, earliest expiry first', () => {
   const { pacer, released, drain } = pacerAt();
   const keys = Array.from({ length: 10_000 }, (_, n) => ({ key: `s-${n}`, ends: (n * 7919) % 10_000 }));
   const atOnce = keys.filter(({ key, ends }) => pacer.take(key, due(ends)));

@@ -8,7 +8,7 @@ interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
 
 export type IssuePacer = ReturnType<typeof createIssuePacer>;
 
-/** Thousands of certs can become due at once: admits a burst, then a fixed rate. Missing or damaged certs do not wait. */
+/** Thousands of certs can become due together: admits a burst, then a fixed rate. Missing or damaged certs do not wait. */
 export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
   const queue = createFairQueue();
   const released = new Set<string>();
@@ -52,10 +52,7 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
   };
 }
 
-/**
- * Three lanes take turns, so that a tenant cannot make the certs of other namespaces wait: edited keys, the cert that ends
- * first, and all keys. In the first and the last lane, the namespaces take turns.
- */
+/** Three lanes take turns, so that no tenant delays others: edited keys, the cert that ends first, and all namespaces in turn. */
 function createFairQueue() {
   /** Each key with the end of its cert, in milliseconds. The namespace whose latest turn is longest ago is first. */
   const namespaces = new Map<string, Map<string, number>>();

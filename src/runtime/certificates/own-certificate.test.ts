@@ -71,7 +71,7 @@ function published(resource: string, bundle: string): unknown {
     : { webhooks: [{ clientConfig: { caBundle: base64(bundle) } }] };
 }
 
-test('C1: a restored certificate that clients no longer trust is not presented while they trust the current one', async () => {
+test('C1: a restored certificate that clients do not trust is not presented while they trust the current one', async () => {
   const { presented, offer } = createReplica(
     [bundleOf(current)],
     [bundleOf(current)],

@@ -55,7 +55,7 @@ export function createCertificateReloader(
   let presented: ServingCertificate | undefined;
   let offered: ServingCertificate | undefined;
 
-  /** A certificate that was restored from a backup may be signed by a CA that clients no longer trust. */
+  /** Clients may have stopped trusting the CA that signed a certificate from a backup. */
   const isLessTrusted = async (certificate: ServingCertificate, signal: AbortSignal): Promise<boolean> => {
     if (presented === undefined || presented.chain === certificate.chain) return false;
     const current = presented.chain;

@@ -54,7 +54,7 @@ type Repaired =
 
 export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
 
-/** @param isAbsent the store has no such Secret: a create first saves a read. @throws {WriteRefused} */
+/** @param isAbsent the store lacks this Secret: a create first saves a read. @throws {WriteRefused} */
 export async function repairSecret(task: ServingCertTask, isAbsent: boolean): Promise<RepairResult> {
   if (isAbsent) {
     const created = await createMissing(task);
@@ -154,7 +154,7 @@ async function issue(existing: Secret | undefined, task: ServingCertTask) {
   const { identity, request, authority, signing, now } = task;
   const keyPair = await task.generateKeyPair(request.algorithm);
   const serial = task.randomSerial();
-  const order = { ...request, authority, sign: task.sign, keyPair, serial, now };
+  const order = { ...request, authority, keyPair, serial, now };
   const { chain, ...validity } = await issueServingCert(order);
   const fresh = withServingCert(existing, {
     service: identity,
@@ -260,7 +260,7 @@ export async function releaseOrphans(
   return outcomes.includes('refused');
 }
 
-/** `removed`: also if the deletion waits for a finalizer. Decides on live reads of both the Service and the Secret. */
+/** `removed`: the deletion may wait for a finalizer. Decides on live reads of both the Service and the Secret. */
 async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCertsPass): Promise<Outcome> {
   const { client, requests, inventory, record, log, signal } = pass;
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
@@ -290,7 +290,7 @@ async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCe
     regarding: regardingService(identity),
     type: 'Normal',
     reason: 'SecretDeleted',
-    message: `secret ${name} with a serving cert is deleted: the Service no longer asks for it`,
+    message: `secret ${name} with a serving cert is deleted, because the Service does not ask for it anymore`,
   });
   return 'removed';
 }
@@ -316,7 +316,7 @@ async function clear(secret: Secret, service: ServiceIdentity, pass: ServingCert
   const write = () => client.replace(secrets, withoutServingCert(secret, service), { signal });
   const isCleared = await isWritten(
     () => refusable(CLUSTER_ROLE, write),
-    (problem) => log.warn({ key, secret: name, problem }, 'the cert stays in a serving secret'),
+    (problem) => log.warn({ key, secret: name, problem }, 'a serving secret still contains the cert'),
   );
   if (!isCleared) return 'refused';
   inventory.renewed(`${namespace}/${name}`);
@@ -336,10 +336,10 @@ function reportOrphan(secret: StoredSecret, service: Service, { record, log }: S
   const identity = identityOf(service);
   const until = summary?.kind === 'usable' ? ` It ends at ${summary.notAfter.toISOString()}.` : '';
   const message =
-    `the serving cert in secret ${name} is no longer renewed, because Service ${identity.name} does not ask for it.${until} ` +
+    `Gatehouse stopped renewing the serving cert in secret ${name}, because Service ${identity.name} does not ask for it.${until} ` +
     'Put the annotation back, or delete the secret.';
   const event = { type: 'Warning', reason: 'RenewalStopped', message } as const;
   record({ regarding: regardingService(identity), ...event });
   record({ regarding: regardingSecret(secret), ...event });
-  log.warn({ key: `${namespace}/${identity.name}`, secret: name }, 'serving cert is no longer renewed');
+  log.warn({ key: `${namespace}/${identity.name}`, secret: name }, 'stopped renewing the serving cert');
 }

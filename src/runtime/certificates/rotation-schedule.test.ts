@@ -1,10 +1,9 @@
 /**
- * Random rotation schedules keep the trust invariants T1 to T12, also for servers and clients that never reload.
+ * Random rotation schedules keep the trust invariants T1 to T12, even for servers and clients that never reload.
  * `GATEHOUSE_SEED=<n>` repeats one schedule. `GATEHOUSE_SCHEDULES=<n>` sets their number; CI runs more than the default.
  */
 import type { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
-
 import type { Authority } from '../../pki/authority/authority.ts';
 import { generationId, rootOf } from '../../pki/authority/generation.ts';
 import { splitCertificates } from '../../pki/x509/pem.ts';

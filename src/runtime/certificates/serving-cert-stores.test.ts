@@ -69,7 +69,7 @@ const plain: Settings = { ...defaults, ca: { ...defaults.ca, nameConstraints: tr
 test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
   ['the default settings', {}, undefined],
   ['short names, which certs of such a CA never have', { shortNames: true }, undefined],
-  ['a domain of its own', { dnsSuffixes: ['apps.example.com'] }, undefined],
+  ['an additional domain', { dnsSuffixes: ['apps.example.com'] }, undefined],
   ['a domain for one namespace', { namespaceSuffixes: new Map([['shop.example.com', 'shop']]) }, undefined],
   ['another cluster domain', {}, 'k8s.example.com'],
 ])('a new CA with name constraints passes its trial with %s', async (_what, change, clusterDomain) => {

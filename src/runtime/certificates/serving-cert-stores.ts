@@ -162,7 +162,7 @@ export function createCertInventory(
   const signers = createSigners();
   const reasons = new Map<string, StoppedReason>();
   return {
-    /** The cert is no longer renewed. Returns whether the reason is new. */
+    /** Renewals of the cert stopped. Returns whether the reason is new. */
     stopped: (key: string, reason: StoppedReason): boolean => {
       const changed = reasons.get(key) !== reason;
       reasons.set(key, reason);

@@ -11,7 +11,6 @@ import { AUTHORITY_SECRET, CERT_PREFIXES } from '../../pki/annotations.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { type Signing, signingOf } from '../../pki/authority/bundle.ts';
 import { caOf } from '../../pki/authority/generation.ts';
-import type { SignAs } from '../../pki/authority/sealed-key.ts';
 import {
   type Attempt,
   isContended,
@@ -36,10 +35,9 @@ import { type RecordEvent, regarding, type Reminders } from '../controller.ts';
 import type { RefusedWrites } from '../write-refused.ts';
 import type { CertInventory, ServingCertStores, ServiceRequests } from './serving-cert-stores.ts';
 import type { IssuePacer } from './issue-pacer.ts';
-import type { KeySource } from './authority.ts';
+import type { KeySource } from './rotation-step.ts';
 
 export interface ServingCertsContext extends KeySource {
-  readonly sign?: SignAs;
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
   /** Used only to decide that no write is needed. Every write is decided on a live read. */
   readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
@@ -68,7 +66,6 @@ export interface Known {
   checked?: CheckedOutputs;
 }
 
-/** One reconcile of a Service. */
 export interface ServingCertsPass extends ServingCertsContext {
   readonly known: Map<string, Known>;
   readonly reminders: Reminders;
@@ -76,7 +73,6 @@ export interface ServingCertsPass extends ServingCertsContext {
   readonly signal: AbortSignal;
 }
 
-/** A valid request of the Service. */
 export interface ServingCertTask extends Omit<ServingCertsPass, 'authority'> {
   readonly key: string;
   readonly service: Service;
@@ -107,7 +103,7 @@ export function planOf(
   return planServingCert({ ...request, now, serviceUid: identity.uid, signing, current: facts });
 }
 
-/** Certs that the authority, a setting or the clock makes due at once are paced. A missing or damaged one does not wait. */
+/** Paces certs that the authority, a setting or the clock makes due together. A missing or damaged one does not wait. */
 export function isPaced(
   plan: ServingCertPlan,
   stored: StoredSecret | undefined,
@@ -259,7 +255,7 @@ export function explain(
     case 'no-password':
       return explanation(
         'KeystorePasswordMissing',
-        `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
+        `secret ${secretName} lacks key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
           `key ${refusal.key} is missing, empty or longer than 1 KiB`,
       );
   }
@@ -298,7 +294,7 @@ export function createContendedSecrets() {
   /** By Service, the one with the oldest write first. A Service that is created again keeps its history. */
   const histories = new Map<string, RevertHistory>();
   return {
-    /** Whether to write now. Store the history of a wait at once, and that of a write once it has succeeded. */
+    /** Whether to write now. Store the history of a wait immediately, but the history of a write only after its success. */
     attempt: (key: string, wanted: string, now: Date): Attempt =>
       nextAttempt(histories.get(key), wanted, now),
     remember: (key: string, history: RevertHistory, now: Date): void => {

@@ -1,6 +1,5 @@
 /** Changes of the authority, the clock and the request, other clients that revert them, client certs and outputs. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-
 import { remove } from '../../pki/authority/authority.ts';
 import { after, DAY, HOUR, MINUTE, SECOND } from '../../pki/durations.ts';
 import { splitCertificates } from '../../pki/x509/pem.ts';
@@ -197,7 +196,7 @@ describe('a contended Secret:', () => {
     await world.run('db');
   });
 
-  /** Another client changes the Secret whenever it is whole, once a second. Follows the requeues meanwhile. */
+  /** Another client changes the Secret whenever it is whole, once a second, and the requeues run. */
   async function revert(times: number, how: () => void): Promise<void> {
     for (let n = 0; n < times; n++) {
       how();
@@ -246,7 +245,7 @@ describe('a contended Secret:', () => {
     expect(world.secrets.writes()).toBeLessThan(20);
   });
 
-  test('a Secret that stays whole for some minutes is no longer contended', async () => {
+  test('a Secret that remains whole for some minutes stops being contended', async () => {
     await revert(60, empty);
     for (let n = 0; n < 10 && world.contended.count() > 0; n++) {
       const result = await world.run('db');
@@ -261,7 +260,7 @@ describe('a contended Secret:', () => {
     expect(world.secrets.writes()).toBe(before + 1);
   });
 
-  test('a new signer is written at once to a contended Secret', async () => {
+  test('a new signer is written immediately to a contended Secret', async () => {
     await revert(60, empty);
     world.now = after(world.now, HOUR);
     await world.run('db');
@@ -350,7 +349,7 @@ test('a failed write of one Secret does not keep the other from its cert', async
   expect(world.leaf('db-client').keyUsage).toEqual([FOR_CLIENTS]);
 });
 
-test('the Secret of a client cert that is no longer requested is reported, or deleted', async () => {
+test('the Secret of a client cert that nothing requests anymore is reported, or deleted', async () => {
   ask({ [CLIENT]: 'db-client', [SERVING]: 'db-tls' });
   await world.run('db');
   ask({});
@@ -393,7 +392,7 @@ test('valid key stores stay while their password cannot be read, and new ones wa
   expect(world.secret()?.data).toMatchObject(before?.data ?? {});
 });
 
-test('outputs that are no longer requested are removed', async () => {
+test('outputs that nothing requests anymore are removed', async () => {
   askOutputs('pkcs12,combined-pem');
   await world.run('db');
   askOutputs('combined-pem');
@@ -405,7 +404,7 @@ test('outputs that are no longer requested are removed', async () => {
 
 test.each([
   ['without a password', undefined],
-  ['with a password of more than 1 KiB, which would block the leader', 'x'.repeat(1025)],
+  ['with a password longer than 1 KiB, which would block the leader', 'x'.repeat(1025)],
 ])('%s there is a cert but no key store, and one Event reports it', async (_what, password) => {
   if (password !== undefined) setPassword(password);
   askOutputs('pkcs12,jks,combined-pem', STORES);

@@ -1,6 +1,5 @@
 /** Which Service gets a Secret, and what happens to orphans: L3 to L6 and M2. */
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
@@ -186,7 +185,7 @@ describe('L6: a Service that drops its request', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
   });
 
-  test('for another Secret keeps the old one although it may not be deleted, and gets the new one', async () => {
+  test('for another Secret keeps the old one if deleting it is forbidden, and gets the new one', async () => {
     add('db', { [SECRET_NAME]: 'new-tls' });
     const client = { delete: () => Promise.reject(new WriteRefused('403')) };
     await world.run('db', { onRemoval: 'delete', client });
@@ -195,7 +194,7 @@ describe('L6: a Service that drops its request', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'RenewalStopped', 'RenewalStopped', 'Issued']);
   });
 
-  test('loses nothing if only a stale store says so', async () => {
+  test('loses nothing if only a stale store lacks the request', async () => {
     const service = { metadata: { ...serviceNamed('db').metadata, annotations: {} } };
     await world.run('db', { onRemoval: 'delete', stores: { service: () => service } });
     expect(world.secret()).toBeDefined();

@@ -3,7 +3,6 @@
  * annotations are in serving-certs.test.ts.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { after, DAY } from '../../pki/durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
@@ -60,7 +59,7 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
     expect([world.secrets.writes(), world.calls.annotated]).toEqual([1, 1]);
   });
 
-  test.each([ALPHA, BETA])('secret already exists, is annotated but has no data (%s)', async (prefix) => {
+  test.each([ALPHA, BETA])('secret already exists, is annotated but lacks data (%s)', async (prefix) => {
     add(asking(prefix));
     theirs({ [`${prefix}originating-service-uid`]: 'uid-of-db' });
     await world.run('db');
@@ -83,7 +82,7 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
     expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
   });
 
-  test('secret creation fails: it is retried forever, and the Service gets no error (TestSyncCreateSecretErrorDoesntHotloop)', async () => {
+  test('secret creation fails: it is retried forever, and the Service does not get an error (TestSyncCreateSecretErrorDoesntHotloop)', async () => {
     add(asking(BETA));
     for (let attempt = 0; attempt < 12; attempt++) {
       world.secrets.interrupt('before');

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { createAuthority } from '../../pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
@@ -82,7 +81,7 @@ describe('a Service that requests a cert', () => {
 
   test.each<[string, string, Partial<RequestRules>, Partial<RequestRules>, string, string]>([
     [
-      'its cluster IPs if the operator no longer allows them',
+      'its cluster IPs if the operator stops allowing them',
       'IP Address:10.96.7.8',
       { clusterIPs: true },
       { clusterIPs: false },
@@ -187,7 +186,7 @@ describe('a cert is reissued when', () => {
     expect(world.calls.keys).toBe(2);
   });
 
-  test('its cluster IPs changed; a CA that may not sign them is reported, and the cert stays', async () => {
+  test('its cluster IPs changed; a CA that cannot sign them is reported, and the cert is kept', async () => {
     world.rules = { ...world.rules, clusterIPs: true };
     for (const clusterIP of ['10.96.0.7', '10.96.0.8']) {
       const spec = { clusterIPs: [clusterIP], clusterIP };
@@ -219,7 +218,7 @@ describe('a cert is reissued when', () => {
       await reconcile({ pacer: { take: () => takes, forget: () => undefined } });
       return secret()?.metadata?.annotations?.['gatehouse.dev/serving-cert-renew-after'];
     };
-    expect(await moved('80%', false)).toBeUndefined(); // a changed setting moves thousands at once
+    expect(await moved('80%', false)).toBeUndefined(); // a changed setting moves thousands together
     expect(await moved('80%')).toBe('80%');
     expect(world.calls.keys).toBe(1);
     expect(await moved('20%')).toBe('20%');
@@ -232,7 +231,7 @@ describe('a cert is reissued when', () => {
 test('cert-manager TestDynamicSource_FailingSign: sign function returns error (retry, then success); Knative TestReconcileMakeSecretFailure: would return error, but not called, malformed secret, missing server key: nothing is written, and the failure is retried', async () => {
   const broken = { generateKeyPair: () => Promise.reject(new Error('no entropy')) } satisfies Change;
   await reconcile();
-  await expect(reconcile(broken)).resolves.toMatchObject({ kind: 'requeue' }); // needs no key
+  await expect(reconcile(broken)).resolves.toMatchObject({ kind: 'requeue' }); // works without the key
   spoil(garbage);
   const before = secret();
   for (let attempt = 0; attempt < 3; attempt++) await expect(reconcile(broken)).rejects.toThrow('no entropy');
@@ -269,7 +268,7 @@ describe('a Secret is never written, and an Event reports it, when it', () => {
   const marked = { 'gatehouse.dev/serving-cert-service': 'db' };
 
   test.each<[string, string, object]>([
-    ['has no owner', 'ForeignSecret', { metadata: { annotations: null } }],
+    ['lacks an owner', 'ForeignSecret', { metadata: { annotations: null } }],
     [
       'was taken over by another controller',
       'ForeignSecret',

@@ -243,7 +243,7 @@ async function refuse(task: ServingCertTask, refusal: Refusal) {
   const { reason, message } = explain(refusal, task.request);
   task.observe('refused', reason);
   task.pacer.forget(task.key);
-  // The clock check reports a wrong clock once, and a namespace that is being deleted has no readers.
+  // The clock check reports a wrong clock once, and Events in a namespace that is being deleted are useless.
   const isReported = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
   if (isReported && warn(task, { reason, message })) {
     task.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');

@@ -5,7 +5,8 @@ import { startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
-import { startAuthority, type TrustEvidence } from './authority.ts';
+import { startAuthority } from './authority.ts';
+import type { TrustEvidence } from './rotation-step.ts';
 import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
 import {
@@ -21,7 +22,6 @@ import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { canonicalAddress } from '../../pki/x509/names.ts';
 import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
-import { signHere } from '../../pki/authority/sealed-key.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
 import { startEndpointProbes } from '../endpoints/prober.ts';
@@ -75,7 +75,7 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
 
 const WORKERS = 8;
 
-/** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
+/** The rate when all certs are due together: 10,000 take 8 minutes, and the API server has capacity left. */
 const REISSUE = { perSecond: 20, burst: 50 } as const;
 
 /** `extendTrust`: the authority must record a later trust first. `onEvidence`: a serving Secret has changed. */
@@ -115,7 +115,7 @@ function startServingCerts(
   const inventory = createCertInventory(stores, authority);
   const reconcile = createServingCertsReconciler({
     ...{ ...context, stores, requests, authority, extendTrust, inventory, contended, pacer },
-    ...{ generateKeyPair, randomSerial, sign: signHere, observe: metrics.issue },
+    ...{ generateKeyPair, randomSerial, observe: metrics.issue },
     onRemoval: config.servingCerts.onRemoval,
     openshift: config.compat.includes('openshift'),
   });
@@ -124,7 +124,7 @@ function startServingCerts(
   const resync = (): void => {
     for (const key of keysByUrgency(stores, requests)) add(key);
   };
-  void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
+  void stores.whenSynced(signal).then(resync, () => undefined); // has stopped leading
   const onJump = (jumpMs: number): void => {
     const problem = skewProblem(serverClock.skewMs());
     log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { mayProbe } from './slices.ts';
 
 test.each([

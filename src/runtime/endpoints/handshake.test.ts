@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer as createPlain, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer, type TlsOptions } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-
 import {
   firstAuthority,
   serverOf,

@@ -2,7 +2,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { connect } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
-
 import { hasReadableValidity } from '../../pki/x509/pem.ts';
 
 export type Answer =

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-
 import { createCountedClock } from '../../../test/support/kube/counted-clock.ts';
 import type { Answer, Question } from './handshake.ts';
 import { createProber } from './prober.ts';

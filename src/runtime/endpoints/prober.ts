@@ -1,6 +1,5 @@
 /** On the leader: asks the endpoints of Services with serving certs for their leaf, and compares it with the Secret. */
 import { createHash } from 'node:crypto';
-
 import { createDelayedKeys } from '../../kube/delayed-keys.ts';
 import { type Clock, systemClock } from '../../kube/clock.ts';
 import { createTokenBucket } from '../certificates/issue-pacer.ts';

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { createCluster, NEVER, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import type { ConfigMap } from '../certificates/ca-bundle.ts';

@@ -1,6 +1,5 @@
 /** The results of handshakes: a ConfigMap for `gatehouse status`, with the restart in progress, and Events on Services. */
 import { isDeepStrictEqual } from 'node:util';
-
 import { listIn, parseJson, textIn, valueIn } from '../../json/json.ts';
 import { toTimestamp } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -185,7 +184,7 @@ function messageOf({ service, servers }: StaleService, pods: readonly string[]):
 /** A later leader must not restart another workload during this rollout. Each write is conditional. */
 const RESTART_KEY = 'restart.json';
 
-/** A rollout that takes longer no longer holds up the next workload, in milliseconds. */
+/** The next workload waits this long for a rollout, in milliseconds. */
 export const ROLLOUT_MS = 10 * 60_000;
 export type RestartRecord = ReturnType<typeof createRestartRecord>;
 
@@ -210,7 +209,7 @@ export function createRestartRecord(
       const stored = live?.data?.[RESTART_KEY];
       const other = stored === undefined || stored === own ? undefined : running(stored, now);
       if (other !== undefined)
-        return `${other}, which an earlier leader restarted, may not be available again`;
+        return `${other}, which an earlier leader restarted, might not be available again`;
       const text = JSON.stringify({ workload, at: toTimestamp(now) });
       await write(live, text, signal);
       own = text;

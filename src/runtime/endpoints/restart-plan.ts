@@ -68,7 +68,7 @@ const MAX_RECORDED = 16;
 /** A merge patch. It fails if the workload has changed since it was read. */
 export function restartPatch(workload: Workload, leaf: string, now: Date): object {
   const { resourceVersion } = workload.metadata ?? {};
-  if (resourceVersion === undefined) throw new Error('the workload has no resourceVersion: read it first');
+  if (resourceVersion === undefined) throw new Error('the workload lacks a resourceVersion: read it first');
   const restartedFor = [idOf(leaf), ...restartsOf(workload)].slice(0, MAX_RECORDED).join(',');
   const record = { [RESTARTED_FOR]: restartedFor };
   return {

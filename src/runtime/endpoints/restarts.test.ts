@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-
 import {
   ApiError,
   containing,
@@ -125,7 +124,7 @@ function restarter() {
   return { look, events, outcomes, warnings };
 }
 
-test('a stale workload is restarted once, with Events on it and on the Service; then a Warning, also after a leader change', async () => {
+test('a stale workload is restarted once, with Events on it and on the Service; then a Warning, even after a leader change', async () => {
   addScene('shop', 'api');
   const { look, events, outcomes } = restarter();
   await look('shop/api');
@@ -335,7 +334,7 @@ describe('nothing is restarted', () => {
     ],
     ['if the owner has another uid: the reference is forged', deployments, { metadata: { uid: 'another' } }],
     [
-      'if the owner does not select the pod: forged, too',
+      'if the owner does not select the pod: this is forged as well',
       deployments,
       { spec: { selector: selector('web') } },
     ],
@@ -399,7 +398,7 @@ describe('nothing is restarted', () => {
 test.each([
   ['a StatefulSet', statefulSets, { updateStrategy: { type: 'RollingUpdate' } }],
   ['a DaemonSet', daemonSets, {}],
-])('%s is restarted, too', async (_what, resource, spec) => {
+])('%s is restarted as well', async (_what, resource, spec) => {
   addScene('shop', 'api');
   const status = { ...DONE, desiredNumberScheduled: 1, updatedNumberScheduled: 1, numberAvailable: 1 };
   add(resource, {

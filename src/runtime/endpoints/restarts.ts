@@ -1,7 +1,4 @@
-/**
- * On the leader: restarts workloads that ask for it when their pods present an earlier certificate. One workload at a time in
- * the cluster, and once for each certificate.
- */
+/** On the leader: restarts workloads whose pods present an earlier certificate, one at a time and once per certificate. */
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { isConflict, isForbidden, isRefused } from '../../kube/api-error.ts';
@@ -12,7 +9,7 @@ import { services, daemonSets, deployments, pods, replicaSets, statefulSets } fr
 import type { Log } from '../../log.ts';
 import { after, DAY } from '../../pki/durations.ts';
 import { regardingService } from '../certificates/serving-cert-task.ts';
-import { restorePause } from '../certificates/authority.ts';
+import { restorePause } from '../certificates/rotation-step.ts';
 import { createReminders, regarding, type LeaderContext, type Reminders } from '../controller.ts';
 import { createRecent } from '../claims/recent.ts';
 import { REFUSED_RECHECK_MS } from '../write-refused.ts';
@@ -261,7 +258,7 @@ async function workloadOf(
 
 const OWNERS: readonly Resource[] = [replicaSets, deployments, statefulSets, daemonSets];
 
-/** An empty selector is that of a Service without one, whose endpoints users write: it selects nothing here. */
+/** An empty selector selects nothing here: users write the endpoints of a Service without a selector. */
 function isSelected(selector: unknown, labels: Readonly<Record<string, string>>): boolean {
   const { selector: normal, problems } = normaliseSelector(selector, 'spec.selector');
   return problems.length === 0 && Object.keys(normal).length > 0 && matchesSelector(normal, labels);

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import { createServedCerts, type Served } from './served-certs.ts';
 import type { Endpoint } from './slices.ts';
 

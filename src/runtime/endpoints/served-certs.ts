@@ -23,7 +23,7 @@ export type Served =
 
 /**
  * - `stale`: the server presents another certificate for the same names, in most cases an earlier one of the Secret;
- * - `foreign`: a certificate for other names, such as that of a sidecar;
+ * - `foreign`: a certificate for other names, such as a sidecar's certificate;
  * - `unreachable`: no certificate from a port that should serve TLS, e.g. because of a NetworkPolicy;
  * - `plain`: a port without TLS;
  * - `unknown`: not asked yet.
@@ -76,7 +76,6 @@ const ALL_NAMESPACES = 10;
 
 export function createServedCerts(reloadMs: number) {
   const services = new Map<string, Watched>();
-  /** How many endpoints the Services of a namespace have. */
   const sizes = new Map<string, number>();
 
   const grow = (namespace: string, by: number): void => {
@@ -183,7 +182,7 @@ const unseen = (endpoint: Endpoint): Seen => ({
 const keyOf = (serviceKey: string, { pod, address, port }: Endpoint): string =>
   `${serviceKey} ${pod} ${address} ${port}`;
 
-/** The leaf in the Secret is ours, also after the Secret has changed. */
+/** The leaf in the Secret is ours, even after the Secret has changed. */
 function take(seen: Seen, served: Served, { service, tlsPorts }: Watched): void {
   if (served.kind !== 'leaf') {
     seen.served = served;
@@ -206,10 +205,7 @@ function stateOf({ endpoint, served }: Seen, { service, tlsPorts }: Watched): En
   }
 }
 
-/**
- * The time to reload starts when the presented leaf was replaced, or was first seen. A server that reloads gets the time
- * again; one that does not gets no more time by further renewals.
- */
+/** The time to reload starts when the presented leaf was replaced, or first seen. Further renewals do not extend it. */
 function judge(seen: Seen, watched: Watched, now: number): void {
   const state = stateOf(seen, watched);
   if (state === 'stale') seen.staleSince ??= now;

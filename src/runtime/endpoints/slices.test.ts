@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-
 import { endpointsOf, toStoredSlice, type EndpointSlice } from './slices.ts';
 
 const pod = (name: string, address: string, ready?: boolean) => ({
@@ -58,7 +57,7 @@ describe('never asked:', () => {
     ['the leader itself', { endpoints: [pod('db-0', '127.0.0.1')] }],
     ['what no pod can be called', { endpoints: [pod('db-0\nall is well', '10.0.0.1'), pod('', '10.0.0.2')] }],
     ['a name', { addressType: 'FQDN', endpoints: [pod('db-0', 'db.example.com')] }],
-    ['a port that says that it has no TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
+    ['a port whose protocol excludes TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
     ['a slice without ports', { ports: [] }],
   ])('%s', (_what, change) => {
     expect(asked([slice(change)])).toEqual([]);
@@ -81,7 +80,7 @@ test.each([
   expect(endpointsOf([slice({ ports })], named, 10).map(({ port }) => port)).toEqual(expected);
 });
 
-test('a port is TLS for certain if the annotation or its protocol says so', () => {
+test('a port certainly uses TLS if the annotation or its protocol declares it', () => {
   const https = slice({ ports: [{ name: 'a', port: 1, appProtocol: 'https' }] });
   expect(endpointsOf([https], undefined, 10).map(({ isTls }) => isTls)).toEqual([true]);
   expect(endpointsOf([slice()], undefined, 10).map(({ isTls }) => isTls)).toEqual([false]);

@@ -71,7 +71,7 @@ export function createBundleSources(
       const before = refused;
       const over = demands.filter(({ ref }) => !admitted.has(sourceName(ref)));
       refused = new Set(over.map(({ ref }) => sourceName(ref)));
-      // Targets of a source that is no longer watched must say so: they would become stale without an Event.
+      // Targets of a source that is not watched anymore need an Event, because they become stale.
       for (const { ref } of over) if (!before.has(sourceName(ref))) onSource(ref);
     },
     bundle: (source: BundleSource): BundleState => {
@@ -143,7 +143,6 @@ function startCertificate(
   };
 }
 
-/** The name becomes part of a field selector. */
 function secretOf(certificate: Certificate | undefined): string | undefined {
   const name = certificate?.spec?.secretName;
   return typeof name === 'string' && isDnsSubdomain(name) ? name : undefined;
@@ -188,7 +187,6 @@ function followApiServerCa(
   { apiServerCa, log }: Pick<Context, 'apiServerCa' | 'log'>,
   onChange: () => void,
   signal: AbortSignal,
-  clock = systemClock,
 ): () => BundleState {
   let known: { readonly pem: string | undefined } | undefined;
   const follow = async (): Promise<void> => {
@@ -201,10 +199,10 @@ function followApiServerCa(
       } catch (err) {
         log.warn({ err }, 'could not read the CA of the API server');
       }
-      await sleep(clock, CHECK_EVERY_MS, signal);
+      await sleep(systemClock, CHECK_EVERY_MS, signal);
     }
   };
-  follow().catch(() => undefined); // no longer leading
+  follow().catch(() => undefined); // has stopped leading
   return () => (known === undefined ? { kind: 'unknown' } : bundleOfApiServer(known.pem, new Date()));
 }
 

@@ -1,7 +1,6 @@
 /** On the leader: writes CA bundles of several sources into the namespaces that they select, as ConfigMaps. */
 import { rootCertificates } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
-
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { isForbidden } from '../../kube/api-error.ts';
@@ -184,7 +183,6 @@ const DISTRIBUTE_ROLE = 'deploy/components/distribute-bundles/role.yaml';
 export interface Order {
   readonly source: DistributionSource;
   readonly distribution: Exclude<Distribution, { kind: 'none' }>;
-  /** Undefined while the distribution is invalid. */
   readonly selected: Watching<KubeObject> | undefined;
 }
 
@@ -194,7 +192,7 @@ export interface CopyContext {
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace' | 'delete'>;
   readonly config: Pick<Config, 'namespace'>;
   readonly order: (bundle: string) => Order | undefined;
-  /** Undefined: not known yet. An Error: the copies stay as they are. */
+  /** Undefined: not known yet. An Error: the copies do not change. */
   readonly bundle: (order: Order) => CertificatePem | Error | undefined;
   readonly report: (source: KubeObject, reason: string, message: string) => void;
   readonly onTrust: (key: string, trust: CopyTrust | undefined) => void;

@@ -1,7 +1,6 @@
 import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
-
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
@@ -93,7 +92,7 @@ async function run(
 }
 
 test.each<[string, () => DistributionSource]>([
-  ['has no mark', () => ({ metadata: { namespace: 'shop', name: 'trust' }, data: { 'ca.crt': 'theirs' } })],
+  ['lacks a mark', () => ({ metadata: { namespace: 'shop', name: 'trust' }, data: { 'ca.crt': 'theirs' } })],
   ['a user copied from another namespace', () => copy('theirs', 'mail/trust')],
 ])('a ConfigMap that %s is neither overwritten nor deleted', async (_what, live) => {
   expect(await run({ live: live() })).toMatchObject({

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-
 import { systemClock } from '../../kube/clock.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { FOLLOW_EVERY_MS, followSecret } from './bundle-sources.ts';
@@ -45,7 +44,7 @@ test('a name that is edited back keeps its watch', () => {
   expect(log).toEqual(['start a']);
 });
 
-test('the Secret of a deleted object is followed no longer', () => {
+test('the Secret of a deleted object is not followed anymore', () => {
   const { log, want, source } = follower();
   want('a');
   want(undefined);

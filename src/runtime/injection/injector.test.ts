@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import type { JsonObject } from '../../json/json.ts';
 import { mergeInto } from '../../json/merge-patch.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
@@ -152,13 +151,6 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown]>([
     objects.interrupt(when);
     await untilDone(injector(kind), 'hooks');
     expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected);
-  });
-
-  test('an object without a request is left alone', async () => {
-    objects.add({ ...raw, metadata: { name: 'hooks' } });
-    await injector(kind)();
-    expect(objects.writes()).toBe(0);
-    expect(states).toEqual([undefined]);
   });
 });
 

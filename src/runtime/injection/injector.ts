@@ -156,7 +156,7 @@ async function inject(
   task.remember({ reverts: attempt.history, announced: bundle });
   task.reminders.clear(key);
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
-  // Routine, also for a new leader: a rotation changes thousands of objects. Restoring a removed bundle is no news either.
+  // Routine, even for a new leader: a rotation changes thousands of objects, and putting back a removed bundle is not news.
   if (!routine && memory.announced !== bundle)
     task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
   if (!isContended(attempt.history)) task.report(stateOf(problem));
@@ -222,7 +222,7 @@ function recordProblem(
 }
 
 const releasedMessage = (slots: readonly string[]): string =>
-  `the CA bundle is no longer kept up to date${inParentheses(slots)}; its current value stays`;
+  `Gatehouse stopped updating the CA bundle${inParentheses(slots)}, and its current value remains`;
 
 function injectedMessage({ request }: InjectionTarget, slots: readonly string[]): string {
   const source = request.kind === 'wanted' ? request.source : ({ kind: 'authority' } as const);

@@ -1,6 +1,5 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-
 import { resolveConfig } from '../../config/config.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
@@ -62,7 +61,7 @@ async function startWith(
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
 
-test('a kind that may not be listed counts as a target, and is reported', async () => {
+test('a kind that cannot be listed counts as a target, and is reported', async () => {
   const { lagging, unreadable } = await startWith({ apiservices: 403, configmaps: 403 });
   expect(lagging).toEqual({
     vetoing: ['all apiservices, which cannot be listed', OWN],
@@ -75,7 +74,7 @@ test('a kind that may not be listed counts as a target, and is reported', async 
 });
 
 describe('the ClusterTrustBundle', () => {
-  test('that may not be listed only delays a rotation, and is reported', async () => {
+  test('that cannot be listed only delays a rotation, and is reported', async () => {
     const { lagging, unreadable } = await startWith({ clustertrustbundles: 403 }, []);
     expect(lagging).toEqual({
       vetoing: [OWN],
@@ -100,7 +99,7 @@ describe('the ClusterTrustBundle', () => {
     expect(unreadable).toEqual([kind]);
   });
 
-  test('is published in another version when the API server no longer serves the first one', async () => {
+  test('is published in another version when the API server stops serving the first one', async () => {
     const forgotten: unknown[] = [];
     const resolveKind = ({ version }: { readonly version: string }) =>
       Promise.resolve(CLUSTER_TRUST_BUNDLES[version === 'v1' && forgotten.length > 0 ? 0 : 1]);
@@ -115,7 +114,7 @@ describe('the ClusterTrustBundle', () => {
 
 const TEN_MINUTES = 10 * 60_000;
 
-/** Each answer: the versions that one search finds. An Error: discovery fails. */
+/** Each answer: the versions of one search, or an Error if discovery fails. */
 test.each<[string, readonly (readonly string[] | Error)[], string, readonly string[], readonly number[]]>([
   ['the newest version is used', [['v1alpha1', 'v1beta1', 'v1']], 'v1', [], []],
   ['an older version is used if there is none', [['v1alpha1']], 'v1alpha1', [], []],

@@ -75,7 +75,7 @@ function createInjectors(
       running.push(injector);
       return injector;
     },
-    /** The injector has stopped, because the API server no longer serves its kind. Its only target was `name`. */
+    /** The injector has stopped, because the API server stopped serving its kind. Its only target was `name`. */
     drop: (injector: Injector, kind: TargetKindName, name: string): void => {
       running.splice(running.indexOf(injector), 1);
       records.trust(targetName(kind, name), undefined);
@@ -93,7 +93,7 @@ const ownTarget = ({ kind }: TargetKind, namespace: string): ObjectMeta =>
     ? { namespace, name: CABUNDLE_CONFIGMAP }
     : { name: kind === 'ClusterTrustBundle' ? TRUST_BUNDLE : WEBHOOK_CONFIGURATION_NAME };
 
-/** A list reports thousands of targets at once, and each pass reads all of them. */
+/** One list reports thousands of targets, and each pass reads all of them. */
 function oncePerTick(pass: () => void): () => void {
   let isDue = false;
   return () => {

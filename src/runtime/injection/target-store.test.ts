@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { ApiError } from '../../kube/api-error.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
@@ -51,7 +50,7 @@ test.each<[string, RawTarget, TargetKind, boolean | undefined, boolean?]>([
   ['counts not if it has another source', hooks(from, other), validating, undefined],
   ['counts not if it is being deleted', deleting, validating, undefined],
   ['counts without a request if it is ours', hooks({}, other), validating, true, true],
-  ['has no veto in a namespace (T12)', { metadata: named() }, configMap, true],
+  ['cannot veto in a namespace (T12)', { metadata: named() }, configMap, true],
   [
     'is empty if it is too large',
     { metadata: named(), data: { 'ca.crt': bundle.repeat(200) } },

@@ -186,7 +186,7 @@ export interface TargetTrust {
   readonly canVeto: boolean;
 }
 
-/** What is known of one target, and of a copy of a distributed bundle, which has no state. */
+/** What is known of one target, or of a copy of a distributed bundle; a copy lacks state. */
 interface TargetRecord {
   readonly kind?: TargetKindName;
   readonly state?: TargetState | undefined;
@@ -201,10 +201,7 @@ type Names = Readonly<Record<keyof LaggingTargets, Set<string>>>;
 const MAX_ROOTS = 4;
 export type TargetRecords = ReturnType<typeof createTargetRecords>;
 
-/**
- * The states of the targets of the CA bundle, and which of them lack which roots. Updated per target, so that a question
- * about a root scans nothing. `onEvidence`: a rotation that waits for targets may continue, or must wait again.
- */
+/** Updated per target, so that a question about a root scans nothing. `onEvidence`: a rotation may continue, or must wait again. */
 export function createTargetRecords(
   kinds: readonly TargetKindName[],
   onEvidence: () => void,
@@ -244,7 +241,6 @@ export function createTargetRecords(
       const staleSince = isStale ? (records.get(name)?.staleSince ?? monotonic()) : undefined;
       change(name, { kind, state, staleSince });
     },
-    /** @param name from {@link targetName}, for targets */
     trust: (name: string, trust: TargetTrust | undefined): void => change(name, { trust }),
     targets: () => {
       const all = [...records.values()];

@@ -1,9 +1,5 @@
-/**
- * Path tokens, read records and the identity of Gatehouse: from their Secrets, or from the copies that the leader shares in
- * the Secret with the serving certificate. A webhook process reads no other Secret.
- */
+/** Path tokens, read records and the identity of Gatehouse, from their Secrets or from copies in the serving Secret. */
 import { isDeepStrictEqual } from 'node:util';
-
 import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
@@ -85,9 +81,8 @@ export function readWebhookReplicas(
 }
 
 /**
- * Whether a user is the leader, whose writes Gatehouse trusts. Never the account of webhook processes, which handle input
- * from the network. While the leader is unknown, it may be any other account of the own namespace, except `own`: that of a
- * process that never leads.
+ * Whether a user is the leader, whose writes Gatehouse trusts, and never a webhook process, which handles input from the network.
+ * While the leader is unknown: any account of the own namespace except `own`, the account of a process that never leads.
  */
 export function createIsOurs(
   leader: () => string | undefined,
@@ -159,7 +154,7 @@ export const watchServingSecret = (
 
 type SharedStateFollower = ReturnType<typeof followSharedState>;
 
-/** On every replica. The last known state stays while the Secret has none: the leader writes it again at once. */
+/** On every replica. Keeps the last known state while the Secret lacks it: the leader is about to write it again. */
 export function followSharedState(
   { store, onChange }: Pick<Watched<Secret>, 'store' | 'onChange'>,
   signal: AbortSignal,

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { devSessionOf, type LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import { createDevSession, type DevSessionOptions } from './dev-session.ts';

@@ -21,7 +21,7 @@ export interface DevSessionOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly own: Pick<DevSession, 'id' | 'holder' | 'url' | 'controllers'>;
   readonly caBundle: string;
-  /** The CA bundle of the cluster, read live; base64 of PEM. Undefined when it is missing or may not be read. */
+  /** The CA bundle of the cluster, read live; base64 of PEM. Undefined when it is missing or unreadable. */
   readonly serviceBundle: (signal: AbortSignal) => Promise<string | undefined>;
   readonly desired: (
     serviceBundle: string | undefined,
@@ -165,7 +165,7 @@ async function restoreOne(
   const plan = planRelease(live, own.id, webhooks, serverNow());
   switch (plan.kind) {
     case 'none':
-      log.info({ resource }, 'webhook configuration is no longer ours');
+      log.info({ resource }, 'webhook configuration belongs to another owner now');
       return;
     case 'delete': {
       const { uid, resourceVersion } = live?.metadata ?? {};

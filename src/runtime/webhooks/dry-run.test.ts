@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-
 import {
   ApiError,
   compiled,
@@ -21,7 +20,7 @@ const policy = compiled({ defaults: [{ path: 'spec.tier', value: 'x' }] });
 test.each([
   ['both configurations are tried, and nothing is stored', 0, undefined, 2],
   ['what the API server finds invalid is an objection', 422, 'no good', 1],
-  ['a replica that may not write webhook configurations objects to nothing', 403, undefined, 2],
+  ['a replica that lacks permission to write webhook configurations accepts everything', 403, undefined, 2],
 ])('%s', async (_what, code, objection, count) => {
   const tried: unknown[] = [];
   const create = (kind: Resource, object: KubeObject, options: { readonly dryRun?: boolean } = {}) => {

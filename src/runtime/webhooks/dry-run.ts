@@ -32,13 +32,12 @@ const REFUSALS: readonly number[] = [400, 413, 422];
 const isTooLarge = ({ code, message }: ApiError): boolean =>
   code === 500 && /request is too large|larger than max/.test(message);
 
-/** Why the API server refuses the webhooks of a policy; undefined if it accepts them. */
 export type DryRun = (policy: CompiledPolicy, signal: AbortSignal) => Promise<string | undefined>;
 
-/** For processes that may not write webhook configurations: the leader keeps refused webhooks out of them. */
+/** For processes that lack permission to write webhook configurations: the leader keeps refused webhooks out of them. */
 export const NO_DRY_RUN: DryRun = () => Promise.resolve(undefined);
 
-/** One webhook that the API server refuses would block those of all policies. A replica that may not try them skips this. */
+/** One webhook that the API server refuses would block those of all policies. A replica that lacks permission to try them skips this. */
 export const createDryRun =
   (client: Pick<KubeClient, 'create'>, target: Omit<WebhookTarget, 'caBundle'>): DryRun =>
   async (policy, signal) => {
@@ -67,10 +66,7 @@ export const createDryRun =
 type Webhooks = readonly LiveWebhook[];
 type Write = (webhooks: Webhooks, dryRun: boolean) => Promise<unknown>;
 
-/**
- * Writes the webhooks, except those that the API server refuses: of these, the stored version stays. `awaited`: the rules of
- * policies that stay in force until their successors are installed. Returns the messages, by the name of the webhook.
- */
+/** Keeps the stored version of refused webhooks. `awaited`: rules of policies in force until their successors are installed. */
 export async function writeAccepted(
   webhooks: Webhooks,
   stored: Webhooks,

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import {
   ApiError,
   createCluster,
@@ -77,7 +76,7 @@ describe('the owner', () => {
       () => void (installation = start({ get: () => Promise.reject(new ApiError(403, 'forbidden')) })),
       'could not read ClusterRole gatehouse-installation',
     ],
-  ])('is nobody if the role %s, which is said once', async (_what, spoil, problem) => {
+  ])('is not known if the role %s, which is logged once', async (_what, spoil, problem) => {
     spoil();
     expect(await installation.owner(NEVER)).toBeUndefined();
     expect(await installation.owner(NEVER)).toBeUndefined();
@@ -169,8 +168,8 @@ describe('whether a replica can serve:', () => {
     ['not without the Service', undefined, [], `Service ${OWN_NAMESPACE}/gatehouse does not exist`],
     ['a Service without selector leads elsewhere', { ports: [] }, [], undefined],
     ['so does an ExternalName', { ...SELECTS, type: 'ExternalName' }, [], undefined],
-    ['no endpoint', SELECTS, [], 'no ready endpoint'],
-    ['no ready endpoint', SELECTS, [{ ready: false }], 'no ready endpoint'],
+    ['no endpoint', SELECTS, [], 'no endpoint is ready'],
+    ['no endpoint that is ready', SELECTS, [{ ready: false }], 'no endpoint is ready'],
     ['one ready endpoint', SELECTS, [{ ready: false }, { ready: true }], undefined],
     ['an endpoint whose readiness is unknown, which counts as ready', SELECTS, [{}], undefined],
   ])('%s', async (_what, spec, conditions, problem) => {

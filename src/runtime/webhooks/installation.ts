@@ -196,19 +196,18 @@ export async function servingObstacle(
     const isReady = items.some(({ endpoints }) =>
       (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
     );
-    return isReady ? undefined : `Service ${namespace}/${name} has no ready endpoint yet`;
+    return isReady ? undefined : `Service ${namespace}/${name}: no endpoint is ready yet`;
   } catch (error) {
     if (!isForbidden(error)) throw error;
-    return `the leader may not list the EndpointSlices of namespace ${namespace}: permit it (${CLUSTER_ROLE})`;
+    return `the leader lacks permission to list the EndpointSlices of namespace ${namespace}: permit it (${CLUSTER_ROLE})`;
   }
 }
 
 type Target = ReturnType<typeof configurationTarget>['service'];
 
 /**
- * Webhook entries with failurePolicy Fail are installed only once a replica can serve them: they would refuse the writes of
- * the whole cluster. Once entries lead to the target, nothing is held back: they must not disappear with the replicas.
- * Entries that lead elsewhere, after a wrong `--service`, stay until the target serves.
+ * Entries with failurePolicy Fail would refuse the writes of the whole cluster, so the first ones wait until a replica serves.
+ * Later ones do not wait. Entries that lead elsewhere, after a wrong `--service`, remain until the target serves.
  */
 export function createFirstInstallation(
   client: Client,

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import { ALLOWED } from '../../admission/review/decision.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
 import { containing, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
@@ -107,7 +106,7 @@ test('a policy that breaks the schema causes no SubjectAccessReview: the API ser
   expect(asked).toEqual([]);
 });
 
-test('only Gatehouse writes a status, whatever a SubjectAccessReview would say', async () => {
+test('only Gatehouse writes a status, even if a SubjectAccessReview would allow it', async () => {
   const ours = 'system:serviceaccount:gatehouse-system:gatehouse';
   const { validate, asked } = scene(
     () => Promise.resolve(true),

@@ -1,6 +1,5 @@
 /** Decides requests for Gatehouse's own kinds: who writes them, opens windows, and lets policies read. */
 import { isDeepStrictEqual } from 'node:util';
-
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { memoizeWeak } from '../../json/objects.ts';

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import {
   createCluster,
   NEVER,
@@ -61,7 +60,7 @@ describe('a replica', () => {
     expect(judged(A, B, C)).toEqual(['unknown', 'known', 'known']);
   });
 
-  test('accepts a token that the stored entries name, also without one, and some time longer', () => {
+  test('accepts a token that the stored entries contain, no token, and dropped tokens for some time', () => {
     paths.observe(['', C]);
     paths.learn({ current: A, next: B });
     expect(judged('', C, A, B, D)).toEqual(['known', 'known', 'known', 'known', 'unknown']);
@@ -73,7 +72,7 @@ describe('a replica', () => {
     expect(judged('', C, A, B)).toEqual(['unknown', 'unknown', 'known', 'known']);
   });
 
-  test('drops the tokens of a copy that was restored from a backup at once, except those in use', () => {
+  test('drops unused tokens of a copy that was restored from a backup immediately', () => {
     listed = false;
     paths = accepting('used');
     paths.learn({ current: A, next: B });
@@ -156,7 +155,7 @@ describe('the leader', () => {
     expect(tokens()).toMatchObject({ previous: A, current: B, next: C });
   });
 
-  test('drops no token that an entry still names', async () => {
+  test('keeps each token that an entry still contains', async () => {
     stored.add({
       apiVersion: 'v1',
       kind: 'Secret',
@@ -176,7 +175,7 @@ describe('the leader', () => {
     expect(tokens()).toMatchObject({ previous: undefined, current: B, next: C });
   });
 
-  test('keeps the tokens of existing entries, also those without one, when the Secret is missing or unreadable', async () => {
+  test('keeps the tokens of existing entries, and entries without one, when the Secret is missing or unreadable', async () => {
     use('/validate/e');
     await reconcile();
     expect(tokens()).toMatchObject({ current: '', next: A });

@@ -1,6 +1,5 @@
 /** The path tokens of the webhooks: every replica follows the Secret that holds them, and the leader rotates them. */
 import { createHash, randomBytes } from 'node:crypto';
-
 import {
   firstPathTokens,
   isAnyToken,
@@ -38,9 +37,8 @@ type LearntTokens = Pick<PathTokens, 'current'> & Partial<PathTokens>;
 export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
 
 /**
- * The tokens that this replica accepts, also for some time after the Secret has dropped them. `isListed`: the Secret has been
- * read, or is absent. `grace`: which dropped tokens stay. `used`: only those that stored entries have named, because a copy of
- * the Secret that was restored from a backup has others.
+ * `isListed`: the Secret has been read, or is absent. `grace`: which dropped tokens are accepted a while longer. `used`: those in
+ * stored entries, because a copy of the Secret from a backup has others.
  */
 export function createAcceptedPaths(
   isListed: () => boolean,
@@ -123,10 +121,7 @@ interface PathRotation {
   readonly log: Log;
 }
 
-/**
- * Rotates the tokens with the serving certificate. The leader times each step itself: it must have seen the same tokens, and
- * only the current one in use, for the whole overlap.
- */
+/** The leader times each step: it must have seen the same tokens, with only the current one in use, for the whole overlap. */
 export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
   const { client, namespace, overlapMs, now, random, log } = rotation;
   let settled: { readonly state: string; readonly since: number } | undefined;

@@ -1,6 +1,5 @@
 /** On the leader: writes the two webhook configurations named `gatehouse`, as the policies in force require them. */
 import { isDeepStrictEqual } from 'node:util';
-
 import type { ReleaseOf } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import {
@@ -51,7 +50,7 @@ export interface WebhookConfigurationsOptions {
   readonly pathToken: () => string | undefined;
   readonly target: ReturnType<typeof configurationTarget>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
-  /** The rules of policies that stay in force until their successors are installed. */
+  /** The rules of policies that remain in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
   readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
   readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner'>;
