@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   defineController,
   type AppliedObject,
@@ -17,6 +17,8 @@ const configMap = (name: string, parts: object = {}, metadata: object = {}) =>
     ...parts,
   }) satisfies AppliedObject;
 
+const REPLICA_SET = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
+
 const define = (
   reconcile: (context: ControllerContext) => Promise<unknown>,
   parts: Partial<ControllerDefinition> = {},
@@ -30,10 +32,17 @@ const define = (
     },
     ...parts,
   });
-const again = async (
+const run = (
   controller: Parameters<typeof runController>[0],
-  { object, cluster }: Pick<ControllerVerdict, 'object' | 'cluster'>,
-) => await runController(controller, { object: object ?? {}, cluster, now });
+  object: object = team(),
+  cluster: Record<string, readonly object[]> = {},
+) => runController(controller, { object, cluster, now });
+const again = (
+  ...[controller, { object, cluster }]: [
+    Parameters<typeof run>[0],
+    Pick<ControllerVerdict, 'object' | 'cluster'>,
+  ]
+) => run(controller, object, cluster);
 const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) => `${verb} ${target}`);
 const change = (verdict: ControllerVerdict, kind: string, edit: (object: never) => object) => ({
   ...{ object: verdict.object },
@@ -45,7 +54,7 @@ const change = (verdict: ControllerVerdict, kind: string, edit: (object: never) 
 
 test('an integer beyond 2^53 is applied exactly, and once', async () => {
   const controller = define(({ apply }) => apply(configMap('a', { limit: 9_007_199_254_740_993n })));
-  const first = await runController(controller, { object: team(), now });
+  const first = await run(controller);
   expect(first.error).toBeUndefined();
   expect(first.cluster.configmaps).toMatchObject([{ limit: 9_007_199_254_740_993n }]);
   expect(verbs(await again(controller, first))).toEqual([]);
@@ -56,14 +65,14 @@ test('an object that is applied twice with different content in one pass would n
     await apply(configMap('a', { data: { step: '1' } }));
     await apply(configMap('a', { data: { step: '2' } }));
   });
-  const { error } = await runController(twice, { object: team(), now });
+  const { error } = await run(twice);
   expect(error?.message).toBe(
     'ConfigMap teams/a is applied twice in this pass with different content: apply it once',
   );
   const atOnce = define(({ apply }) =>
     Promise.all(['1', '2'].map((step) => apply(configMap('a', { data: { step } })))),
   );
-  expect((await runController(atOnce, { object: team(), now })).error?.message).toContain('is applied twice');
+  expect((await run(atOnce)).error?.message).toContain('is applied twice');
 });
 
 test('an object that a pass applies and removes would come and go for ever', async () => {
@@ -71,7 +80,7 @@ test('an object that a pass applies and removes would come and go for ever', asy
     await apply(configMap('a'));
     await remove(configMap('a'));
   });
-  const { error } = await runController(controller, { object: team(), now });
+  const { error } = await run(controller);
   expect(error?.message).toBe(
     'ConfigMap teams/a was applied in this pass: a pass must not apply and remove the same object',
   );
@@ -82,12 +91,12 @@ test('an object can be removed and applied again, to change what is immutable', 
     await remove(configMap('a'));
     await apply(configMap('a'));
   });
-  expect((await runController(controller, { object: team(), now })).error).toBeUndefined();
+  expect((await run(controller)).error).toBeUndefined();
 });
 
 test('labels that a user removes come back: the owner reference shows whose the object is', async () => {
   const controller = define(({ apply }) => apply(configMap('a')));
-  const first = await runController(controller, { object: team(), now });
+  const first = await run(controller);
   const stripped = change(first, 'configmaps', ({ metadata }: { metadata: object }) => ({
     ...configMap('a'),
     metadata: { ...metadata, labels: {} },
@@ -99,64 +108,57 @@ test('labels that a user removes come back: the owner reference shows whose the 
   ]);
 });
 
-test('adopt takes no object of an owner that only has the same kind and name', async () => {
+test('adopt refuses an object whose owner only has the same kind and name', async () => {
   const controller = define(({ apply }) => apply(configMap('a'), { adopt: true }));
   const reference = { kind: 'Team', name: 'blue', uid: 'other', controller: true };
   const owned = (apiVersion: string) =>
     configMap('a', {}, { ownerReferences: [{ ...reference, apiVersion }] });
-  const elsewhere = await runController(controller, {
-    ...{ object: team({ namespace: 'red' }), now },
-    cluster: { configmaps: [owned('example.com/v1')] },
-  });
-  expect(elsewhere.error?.message).toContain('ConfigMap teams/a belongs to Team blue');
-  const otherGroup = await runController(controller, {
-    ...{ object: team(), now },
-    cluster: { configmaps: [owned('football.example.com/v1')] },
-  });
-  expect(otherGroup.error?.message).toContain('ConfigMap teams/a belongs to Team blue');
+  for (const [object, apiVersion] of [
+    [team({ namespace: 'red' }), 'example.com/v1'],
+    [team(), 'football.example.com/v1'],
+  ] as const) {
+    const { error } = await run(controller, object, { configmaps: [owned(apiVersion)] });
+    expect(error?.message).toContain('ConfigMap teams/a belongs to Team blue');
+  }
 });
 
-test('an object with copied labels is not deleted: Endpoints have the labels of their Service', async () => {
-  const controller = define(({ apply }) => apply(configMap('a')));
-  const first = await runController(controller, { object: team(), now });
-  const labels = first.cluster.configmaps?.[0]?.metadata?.labels ?? {};
-  const copies = [
-    { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'a', namespace: 'teams', labels } },
-  ];
-  const second = await runController(controller, {
-    ...{ object: first.object ?? {}, now },
-    cluster: { ...first.cluster, endpoints: copies },
-  });
-  expect(verbs(second)).toEqual([]);
-});
-
-test('an object of another controller with copied labels is not deleted', async () => {
-  const controller = define(({ apply }) => apply(configMap('a')));
-  const first = await runController(controller, { object: team(), now });
-  const { labels, annotations } = first.cluster.configmaps?.[0]?.metadata ?? {};
-  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
-  const copy = configMap('b', {}, { labels, annotations, ownerReferences: [owner] });
-  const second = await runController(controller, {
-    ...{ object: first.object ?? {}, now },
-    cluster: { configmaps: [...(first.cluster.configmaps ?? []), copy] },
-  });
-  expect(verbs(second)).toEqual([]);
-});
-
-test('a tenant who copies the labels to an object with a finalizer does not keep the owner from going', async () => {
+describe('copied labels', () => {
   const controller = define(({ apply }) => apply(configMap('a')), { finalize: () => undefined });
-  const first = await runController(controller, { object: team({ namespace: 'red' }), now });
-  const { labels, annotations } = first.cluster.configmaps?.[0]?.metadata ?? {};
-  const trap = configMap('trap', {}, { labels, annotations, finalizers: ['tenant.example.com/never'] });
-  const object = {
-    ...first.object,
-    metadata: { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' },
+  const applied = async (object = team()) => {
+    const first = await run(controller, object);
+    const { configmaps = [] } = first.cluster;
+    return { object: first.object, configmaps, ...configmaps[0]?.metadata };
   };
-  const last = await runController(controller, {
-    ...{ object, now },
-    cluster: { configmaps: [...(first.cluster.configmaps ?? []), trap] },
+
+  test.each<[string, (labels?: object, annotations?: object) => Record<string, readonly object[]>]>([
+    [
+      'Endpoints have the labels of their Service',
+      (labels) => ({
+        endpoints: [
+          { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'a', namespace: 'teams', labels } },
+        ],
+      }),
+    ],
+    [
+      'another controller owns the object',
+      (labels, annotations) => ({
+        configmaps: [configMap('b', {}, { labels, annotations, ownerReferences: [REPLICA_SET] })],
+      }),
+    ],
+  ])('do not delete an object: %s', async (_what, copied) => {
+    const { object, configmaps, labels, annotations } = await applied();
+    const copies = copied(labels, annotations);
+    const cluster = { ...copies, configmaps: [...configmaps, ...(copies.configmaps ?? [])] };
+    expect(verbs(await run(controller, object, cluster))).toEqual([]);
   });
-  expect(last.object).toBeUndefined();
+
+  test('on an object with a finalizer of a tenant do not keep the owner from going', async () => {
+    const { object, configmaps, labels, annotations } = await applied(team({ namespace: 'red' }));
+    const trap = configMap('trap', {}, { labels, annotations, finalizers: ['tenant.example.com/never'] });
+    const metadata = { ...object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
+    const last = await run(controller, { ...object, metadata }, { configmaps: [...configmaps, trap] });
+    expect(last.object).toBeUndefined();
+  });
 });
 
 test('an object that was read can be applied again, and is settled', async () => {
@@ -164,7 +166,7 @@ test('an object that was read can be applied again, and is settled', async () =>
     const found = await get<ReturnType<typeof configMap>>('configmaps', { name: 'a', namespace: 'teams' });
     await apply({ ...(found ?? configMap('a')), data: { read: 'yes' } } as never);
   });
-  const first = await runController(controller, { object: team(), now });
+  const first = await run(controller);
   const second = await again(controller, await again(controller, first)); // the first one reorders the keys
   expect(second.error).toBeUndefined();
   expect(verbs(second)).toEqual([]);
@@ -177,7 +179,7 @@ test('an object that was read can be applied again, and is settled', async () =>
   expect(verbs(await again(controller, third))).toEqual([]);
 });
 
-test('reads find objects in namespaces and cluster-scoped ones, also without a cluster', async () => {
+test('reads find namespaced and cluster-scoped objects, even without a cluster', async () => {
   const seen: unknown[] = [];
   const controller = define(
     async ({ get, list }) => {
@@ -188,9 +190,9 @@ test('reads find objects in namespaces and cluster-scoped ones, also without a c
   );
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } };
   const elsewhere = configMap('a', {}, { namespace: 'other' });
-  await runController(controller, {
-    ...{ object: team({ namespace: 'teams' }), now },
-    cluster: { configmaps: [configMap('a'), elsewhere], nodes: [node] },
+  await run(controller, team({ namespace: 'teams' }), {
+    configmaps: [configMap('a'), elsewhere],
+    nodes: [node],
   });
   const found = [{ metadata: { namespace: 'teams' } }, { kind: 'Node' }];
   expect(seen).toMatchObject([...found, ...found]);
@@ -199,14 +201,14 @@ test('reads find objects in namespaces and cluster-scoped ones, also without a c
 test.each(['apply', 'remove'] as const)('%s needs a name', async (verb) => {
   const object = { ...configMap('a'), metadata: { namespace: 'teams', generateName: 'a-' } };
   const controller = define((context) => context[verb](object as never));
-  const { error, writes } = await runController(controller, { object: team(), now });
+  const { error, writes } = await run(controller);
   expect(error?.message).toContain('ConfigMap: metadata.name is missing');
   expect(writes.map(({ verb: done }) => done)).toEqual(['status']);
 });
 
-test('several first applies to other namespaces at once add one finalizer', async () => {
+test('concurrent first applies to other namespaces add one finalizer', async () => {
   const controller = define(({ apply }) => Promise.all([apply(configMap('a')), apply(configMap('b'))]));
-  const result = await runController(controller, { object: team({ namespace: 'red' }), now });
+  const result = await run(controller, team({ namespace: 'red' }));
   expect(result.error).toBeUndefined();
   expect(verbs(result).filter((line) => line.startsWith('finalizers'))).toHaveLength(1);
 });

@@ -88,7 +88,7 @@ export interface AppliedObject {
 }
 
 export interface ApplyOptions {
-  /** Whether to take over an object that exists and has no controller. Default: false; the pass then fails. */
+  /** Whether to take over an existing object without a controller. Default: false; the pass then fails. */
   readonly adopt?: boolean;
 }
 
@@ -189,7 +189,7 @@ export interface ControllerContext {
   readonly idempotencyKey: (...parts: readonly string[]) => string;
   /** Records an Event about the object. */
   readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
-  /** Aborts at the deadline of the pass, and when this process no longer leads. Pass it to all asynchronous work. */
+  /** Aborts at the deadline of the pass, and when this process stops leading. Pass it to all asynchronous work. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
 }

@@ -15,7 +15,7 @@ export const CONTROLLER_LABEL = 'gatehouse.dev/controller';
 /** The object that it was applied for. By name and not by uid: a restored owner has a new uid. */
 export const OWNER_LABEL = 'gatehouse.dev/owner';
 
-/** Fingerprint of what was applied last: also shows that a field is no longer applied. */
+/** Fingerprint of what was applied last. It also reveals a field that is not applied any more. */
 export const APPLIED = 'gatehouse.dev/applied';
 
 export interface Owner {
@@ -50,7 +50,7 @@ export function desiredObject(
     labels: { ...labels, [CONTROLLER_LABEL]: name, [OWNER_LABEL]: mark },
     ...(owners.length === 0 ? {} : { ownerReferences: owners }),
   };
-  // Of an object that was read and is applied again: not part of its own fingerprint.
+  // An object that was read before has this annotation, which must not be part of the new fingerprint.
   const annotations = without(metadata.annotations ?? {}, [APPLIED]);
   const applied = fingerprint({ ...object, metadata: { ...metadata, annotations } });
   return { ...object, metadata: { ...metadata, annotations: { ...annotations, [APPLIED]: applied } } };

@@ -7,7 +7,7 @@ import type { ControllerWorld, ServedKind } from './world.ts';
 /** What earlier passes of this process found equal to what they wanted, by object: spares a request where comparing cannot. */
 export type Settled = Map<string, string>;
 
-/** The pass waits for something that may not be reported. */
+/** The pass may wait for something that no watch reports. */
 export const WAITING_SECONDS = 60;
 
 export interface Pass {
@@ -16,7 +16,7 @@ export interface Pass {
   readonly settled: Settled;
   /** Aborts at the deadline of the author's code. */
   readonly deadline: AbortSignal;
-  /** Aborts when this process stops or no longer leads. */
+  /** Aborts when this process stops, or stops leading. */
   readonly signal: AbortSignal;
 }
 

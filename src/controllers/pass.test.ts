@@ -171,7 +171,7 @@ test('a role with more permissions than Gatehouse names the verb', () => {
   expect(explainRefusal(message)).toMatch(/^Gatehouse needs the verb "bind" for the role/);
 });
 
-test('a refusal by a webhook stays as it is', () => {
+test('a refusal by a webhook is not changed', () => {
   const message = 'admission webhook "x" denied the request: you cannot patch resource quotas';
   expect(explainRefusal(message)).toBe(message);
 });

@@ -103,7 +103,6 @@ async function finish(state: PassState): Promise<PassResult> {
 const isOwned = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
   metadata?.ownerReferences?.some(({ uid }) => uid === owner.metadata?.uid) === true;
 
-/** Deletes what earlier passes applied and this one did not. */
 async function prune(state: PassState, all: readonly Owned[]): Promise<void> {
   const { controller, world, signal } = state.pass;
   for (const { kind, object } of all) {

@@ -38,6 +38,10 @@ const doing = (reconcile: (context: ControllerContext) => unknown) =>
     },
   });
 
+const run = (
+  controller: Parameters<typeof runController>[0] = define(),
+  cluster: ControllerVerdict['cluster'] = {},
+) => runController(controller, { object: team(), cluster, now });
 const again = async (
   controller: Parameters<typeof runController>[0],
   { object, cluster }: ControllerVerdict,
@@ -50,7 +54,7 @@ const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) =
 const readyOf = ({ conditions }: ControllerVerdict) => conditions.find(({ type }) => type === 'Ready');
 
 test('a pass applies, sets the status, and a second pass writes nothing', async () => {
-  const first = await runController(define(), { object: team(), now });
+  const first = await run();
   expect(verbs(first)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
   expect(first.writes[0]?.body).toMatchObject({
     data: { team: 'blue' },
@@ -64,7 +68,7 @@ test('a pass applies, sets the status, and a second pass writes nothing', async 
   expect(verbs(await again(define(), first))).toEqual([]);
 });
 
-test('what a pass no longer applies is deleted, and nothing of another owner', async () => {
+test('objects that a pass stops applying are deleted, except those of another owner', async () => {
   const first = await runController(define(), { object: team(['ann', 'bob']), now });
   const foreign = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'other', namespace: 'teams' } };
   const cluster = { configmaps: [...(first.cluster.configmaps ?? []), foreign] };
@@ -99,7 +103,7 @@ test('a pass that waits, stalls or fails deletes nothing', async () => {
     { type: 'Warning', reason: 'ReconcileFailed', message: 'the cloud says no' },
   ]);
   expect(failing.cluster.configmaps).toHaveLength(1);
-  // a later success leaves no trace of the error
+  // a later success removes the error
   expect((await again(define(), failing)).conditions).toMatchObject([{ type: 'Ready', status: 'True' }]);
 });
 
@@ -108,7 +112,7 @@ test('conditions of an earlier pass disappear, and one that is not True makes th
     doing(({ condition }) => {
       for (const [status, type] of types) condition(type, status, 'Checked', `${type} was checked`);
     });
-  const first = await runController(states(['True', 'A'], ['False', 'B']), { object: team(), now });
+  const first = await run(states(['True', 'A'], ['False', 'B']));
   expect(readyOf(first)).toMatchObject({ status: 'False', reason: 'Checked', message: 'B: B was checked' });
   const second = await again(states(['True', 'C']), first);
   expect(second.conditions.map(({ type }) => type).toSorted()).toEqual(['C', 'Ready']);
@@ -135,7 +139,7 @@ describe('an object that exists', () => {
     ],
   ])('%s is not taken', async (_what, metadata, message) => {
     const cluster = { configmaps: [existing(metadata)] };
-    const result = await runController(define(), { object: team(), cluster, now });
+    const result = await run(define(), cluster);
     expect(result.error?.message).toContain(message);
     expect(verbs(result)).toEqual(['status teams.example.com blue']);
   });
@@ -143,12 +147,12 @@ describe('an object that exists', () => {
   test('without marks is taken with adopt', async () => {
     const adopting = doing(({ apply }) => apply(existing({}), { adopt: true }));
     const cluster = { configmaps: [existing({})] };
-    const result = await runController(adopting, { object: team(), cluster, now });
+    const result = await run(adopting, cluster);
     expect(verbs(result)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
   });
 
   test('and belongs to an owner with a former uid is still ours: the owner was restored', async () => {
-    const first = await runController(define(), { object: team(), now });
+    const first = await run();
     const restored = team(['ann'], { uid: 'new' });
     const second = await runController(define(), { object: restored, cluster: first.cluster, now });
     expect(second.error).toBeUndefined();
@@ -158,7 +162,7 @@ describe('an object that exists', () => {
 
 test('the finalizer comes before everything, and goes after finalize and what it waits for', async () => {
   const finalizing = define({ finalize: () => undefined });
-  const first = await runController(finalizing, { object: team(), now });
+  const first = await run(finalizing);
   expect(verbs(first)[0]).toBe('finalizers teams.example.com blue');
   const metadata = { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
   const failing = define({ finalize: () => Promise.reject(new Error('still in use')) });
@@ -186,7 +190,7 @@ describe('progress', () => {
       if (attempt === 1) throw new Error('the connection broke');
       return 'server-1';
     });
-    const first = await runController(crashing, { object: team(), now });
+    const first = await run(crashing);
     expect(first.error?.message).toBe('the connection broke');
     const second = await again(crashing, first);
     expect(calls.map(([, attempt]) => attempt)).toEqual([1, 2]);
@@ -204,7 +208,7 @@ describe('progress', () => {
       await progress.start('create');
       await progress.start('resize');
     });
-    const result = await runController(two, { object: team(), now });
+    const result = await run(two);
     expect(result.error?.message).toBe('create is not finished: finish it before resize');
   });
 });
@@ -212,15 +216,13 @@ describe('progress', () => {
 test('kinds that are not declared, and calls after the pass, fail with what to do', async () => {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' } };
   const undeclared = doing(({ apply }) => apply(secret));
-  expect((await runController(undeclared, { object: team(), now })).error?.message).toBe(
-    'Secret v1 is not in owns: add its plural there',
-  );
+  expect((await run(undeclared)).error?.message).toBe('Secret v1 is not in owns: add its plural there');
   expect(() => defineController({ watch: { apiGroups: [''] }, reconcile: 1 } as never)).toThrow(
     'defineController: watch.apiVersions: write a list with one API version such as v1; watch.resources: write a list with one plural such as users; reconcile: write a function',
   );
 });
 
-test('a controller of a built-in kind writes no status, and says so if it tries', async () => {
+test('a controller of a built-in kind does not write the status, and an attempt fails with the reason', async () => {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'b' } };
   const watch = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] } as const;
   const quiet = await runController(defineController({ watch, reconcile: () => undefined }), { object, now });

@@ -21,7 +21,7 @@ export interface ControllerVerdict {
   readonly error: Error | undefined;
 }
 
-/** @throws Error if the object has no apiVersion, kind or name */
+/** @throws Error if the object lacks apiVersion, kind or name */
 export async function runController(
   controller: Controller<never>,
   trial: ControllerTrial,

@@ -23,7 +23,7 @@ export interface Owned {
 /** Reads see the writes of this controller, at any time. Objects are frozen. */
 export interface ControllerWorld {
   readonly now: () => Date;
-  /** The kinds of `watch` and `owns`, in this order. @throws Error if one is not served or may not be read */
+  /** The kinds of `watch` and `owns`, in this order. @throws Error if one is not served or not readable */
   readonly served: () => Promise<readonly ServedKind[]>;
   /** Undefined: the object does not exist, confirmed by a live read. Cluster-scoped kinds ignore the namespace. */
   readonly get: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<KubeObject | undefined>;

@@ -1,4 +1,3 @@
-/** `gatehouse controllers`. */
 import type { Logger } from 'pino';
 import type { ControllersConfig } from '../config/config.ts';
 import { createClient } from '../kube/client.ts';

@@ -23,7 +23,7 @@ import { startExceptionStatus } from '../runtime/policies/policy-exceptions.ts';
 import { startPolicyStatus } from '../runtime/policies/policy-status.ts';
 import { startReadRecords } from '../runtime/policies/read-records.ts';
 import { startNativePolicies } from '../runtime/native/native-policies.ts';
-import { startDeletionActions } from '../runtime/references/deletion-actions.ts';
+import { startDeletionActions } from '../runtime/references/start-deletion-actions.ts';
 import { startPolicyReports } from '../runtime/reports/policy-reports.ts';
 import { startShareState } from '../runtime/own-state/own-state.ts';
 import { startOwnSweeps } from '../runtime/restores/own-sweeps.ts';
@@ -39,7 +39,6 @@ import { startProtectOwnKinds } from '../runtime/webhooks/own-kinds.ts';
 import { startPathRotation } from '../runtime/webhooks/path-tokens.ts';
 import { startWebhookConfigurations } from '../runtime/webhooks/webhook-configurations.ts';
 
-/** Takes part in the leader election, and leads when it wins, until the signal aborts. */
 export function campaign(
   { context, urgent }: Connected<ControllersConfig>,
   replica: Replica,
@@ -97,7 +96,7 @@ async function lead(
   const shared = startShareState(context, replica, signal);
   const ofUsers = startUnlessLent(context, replica.webhooks, replica.handlers.controllers, signal);
   const governing = async () => {
-    // A policy that this replica has not compiled yet must stay in the webhook configurations.
+    // A policy that this replica has not compiled yet must remain in the webhook configurations.
     await whenCompiled(replica, signal);
     const { windows, detectors } = replica;
     await Promise.all([windows.whenSynced(signal), detectors.whenSynced(signal)]);
@@ -132,7 +131,7 @@ function startPolicies(
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
   const { registry, exceptions } = replica;
-  /** Called with the name of a policy about which there is something new to report. */
+  /** Called with the name of a policy whose status is out of date. */
   const news = createListeners<[name: string]>();
   const audited = createListeners<[name: string]>();
   audited.add(news.tell);
@@ -184,7 +183,8 @@ function createRefusals(log: Context['log'], onChange: () => void) {
     onWaiting: (reason: string | undefined): void => {
       if (waiting === reason) return;
       waiting = reason;
-      if (reason !== undefined) log.warn({ reason }, 'the webhooks are not written: nobody would serve them');
+      if (reason !== undefined)
+        log.warn({ reason }, 'the webhooks are not written, because no replica is ready to serve them');
       onChange();
     },
   };

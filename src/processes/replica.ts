@@ -70,7 +70,7 @@ export function startReplica(
 ) {
   const { client, discovery, config, namespaces, serverClock, rollbacks, metrics, log } = context;
   const { namespace: ownNamespace } = config;
-  // Compiling a policy can wait: the previous version stays in force meanwhile.
+  // Compiling can wait, because the previous version remains in force.
   const patient = createClient(context.rest);
   const now = () => new Date();
   const monotonic = () => performance.now();

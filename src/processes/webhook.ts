@@ -1,4 +1,3 @@
-/** `gatehouse webhook`. */
 import type { WebhookConfig } from '../config/config.ts';
 import { NO_DRY_RUN } from '../runtime/webhooks/dry-run.ts';
 import { presentServingSecret } from '../runtime/certificates/own-certificate.ts';

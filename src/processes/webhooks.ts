@@ -25,7 +25,6 @@ import { missingService } from '../runtime/webhooks/installation.ts';
 
 export type Webhooks = ReturnType<typeof startWebhooks>;
 
-/** Starts everything that a webhook request needs, and listens for requests. */
 export function startWebhooks(
   { connected: { context, isAway }, handlers, draining, shutdown }: Process<WebhookConfig>,
   clients: ClientTrust | undefined,
@@ -61,7 +60,7 @@ export function startWebhooks(
   if (clients !== undefined) void followClientCa(context, clients, listener, shutdown);
   /** All of these pass before a development session redirects the webhooks. */
   const checks = { ...replica.checks, ...conversions.checks } satisfies Record<string, HealthCheck>;
-  // Load fails no check: a replica that leaves its Service makes the others fail, too.
+  // Load must not fail a check: if a replica leaves its Service, the others get its load and fail as well.
   const serviceProblem = watchOwnService(context, shutdown);
   const certificate: HealthCheck = () => {
     const problem = listener.problem(new Date());

@@ -26,15 +26,14 @@ interface Known {
   readonly label: AttributionLabel | undefined;
 }
 
-/** The order of `windows` has no influence. `settleMs`: how long after admission a write may still be stored. */
+/** @param settleMs how long after admission a write may still be stored */
 export function createAttribution(
   windows: readonly RestoreWindow[],
   detectors: readonly RestoreDetector[],
   settleMs: number,
-  digest: (text: string) => string,
 ) {
   const newestFirst = windows
-    .map((window) => ({ window, span: spanOf(window, settleMs), label: labelOf(window, detectors, digest) }))
+    .map((window) => ({ window, span: spanOf(window, settleMs), label: labelOf(window, detectors) }))
     .toSorted(
       (a, b) =>
         Number(isBeingDeleted(a)) - Number(isBeingDeleted(b)) ||
@@ -60,7 +59,7 @@ export function createAttribution(
   return { writer, reporter };
 }
 
-/** Its report disappears with it, so that another window of the same restore reports. */
+/** Its report disappears with it, so another window of the same restore reports. */
 const isBeingDeleted = ({ window }: Known): boolean => window.metadata.deletionTimestamp !== undefined;
 
 const nameOf = ({ window }: Known): string => window.metadata.name ?? '';

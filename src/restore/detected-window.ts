@@ -1,4 +1,6 @@
 /** Builds the RestoreWindow for a restore that a detector sees, and decides when the restore must have one. */
+import { hash } from 'node:crypto';
+
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
@@ -11,10 +13,10 @@ import { covers, SWEEP_FINALIZER, type WriteTarget } from './window.ts';
 
 export const SOURCE_LABEL = 'gatehouse.dev/source';
 
-/** Of a RestoreWindow. A source can have more, and needs a window anyway. */
+/** In one RestoreWindow. A source with more mappings still gets a window, with the first ones. */
 const MAX_MAPPINGS = 256;
 
-/** A name proves nothing: any user can derive it. The API server lets only Gatehouse create windows of type Detector. */
+/** Names don't count, because any user can derive one. Only Gatehouse can create windows of type Detector. */
 export function isWindowOf(
   { spec: { source: origin } }: RestoreWindow,
   { metadata }: Pick<RestoreDetector, 'metadata'>,
@@ -33,7 +35,6 @@ export function detectedWindow(
   detector: RestoreDetector,
   source: RestoreSource,
   now: Date,
-  digest: (text: string) => string,
   isTaken: (name: string) => boolean = () => false,
 ): RestoreWindow {
   const { name: creator = '' } = detector.metadata;
@@ -41,7 +42,7 @@ export function detectedWindow(
     apiVersion: `${GROUP}/${VERSION}`,
     kind: 'RestoreWindow',
     metadata: {
-      name: detectedName(creator, source.uid, digest, isTaken),
+      name: detectedName(creator, source.uid, isTaken),
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true', [SOURCE_LABEL]: toLabelValue(creator) },
       finalizers: [SWEEP_FINALIZER], // the webhook that adds it may be missing
     },
@@ -95,8 +96,8 @@ function isYounger({ createdAt, startedAt }: RestoreSource, { metadata }: Restor
 }
 
 /**
- * Whether checks are deferred before the source has a window; not for a restore that is older than its detector. Every
- * such source has a {@link dueWindow} later: whatever is deferred is swept.
+ * Whether checks are deferred before the source has a window; false for a restore that is older than its detector.
+ * Every such source gets a {@link dueWindow} later, so that all deferred writes are swept.
  */
 export function isDeferred(
   detector: RestoreDetector,
@@ -139,17 +140,11 @@ const DIGITS = 12;
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 
-/** Every replica derives the same name. */
-function detectedName(
-  detector: string,
-  uid: string,
-  digest: (text: string) => string,
-  isTaken: (name: string) => boolean,
-): string {
+function detectedName(detector: string, uid: string, isTaken: (name: string) => boolean): string {
   const prefix = shortened(detector, MAX_NAME_LENGTH - DIGITS - 1);
   for (let attempt = 0; ; attempt += 1) {
     const seed = attempt === 0 ? uid : `${uid}/${attempt}`;
-    const name = `${prefix}-${digest(seed).slice(0, DIGITS)}`;
+    const name = `${prefix}-${hash('sha256', seed).slice(0, DIGITS)}`;
     if (!isTaken(name)) return name;
   }
 }

@@ -1,35 +1,15 @@
+import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, dueWindow, isDeferred, isWindowOf, isReservedName } from './detected-window.ts';
 import { detectorProblems, isEnabled, isTrusted, readSource } from './detector.ts';
+import { veleroDetector as detector, veleroRestore } from '../../test/support/velero-detector.ts';
 import { detectorsOf, toEvidence, windowsOfSources } from './evidence.ts';
 
-const digest = (text: string) => Buffer.from(text).toString('hex').padEnd(64, '0');
-const detector = (spec: Partial<RestoreDetector['spec']> = {}): RestoreDetector => ({
-  metadata: { name: 'velero', creationTimestamp: '2026-11-21T10:00:00Z' },
-  spec: {
-    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-    namespaces: ['velero'],
-    phasePath: 'status.phase',
-    startPath: 'status.startTimestamp',
-    activeValues: ['InProgress'],
-    settlingValues: ['Finalizing'],
-    terminalValues: ['Completed', 'Failed'],
-    progress: { donePath: 'status.progress.itemsRestored', totalPath: 'status.progress.totalItems' },
-    namespaceMappingPath: 'spec.namespaceMapping',
-    principals: [{ group: 'system:serviceaccounts:velero' }],
-    ...spec,
-  },
-});
-const restore = (status: object, spec: object = {}, namespace = 'velero') => ({
-  apiVersion: 'velero.io/v1',
-  kind: 'Restore',
-  metadata: { namespace, name: 'nightly', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
-  spec,
-  status,
-});
+const restore = (status: object, spec: object = {}, namespace = 'velero') =>
+  veleroRestore('u1', status, spec, namespace);
 const named = (name: string): RestoreDetector => ({
   ...detector(),
   metadata: { ...detector().metadata, name },
@@ -41,6 +21,7 @@ const OLDER = {
   ...restore({ phase: 'InProgress', startTimestamp: '2026-11-21T09:59:00Z' }),
   metadata: { ...RUNNING.metadata, creationTimestamp: '2026-11-21T09:58:00Z' },
 };
+const OLDER_ENDED = { ...OLDER, status: { phase: 'Completed' } };
 const velero = { username: 'system:serviceaccount:velero:x', groups: ['system:serviceaccounts:velero'] };
 const place = { group: 'infra.example.com', resource: 'servers', namespace: 'shop' };
 
@@ -56,18 +37,10 @@ test.each([
 });
 
 test('a restore has a start, progress and a namespace mapping', () => {
-  const source = readSource(
-    detector(),
-    restore(
-      {
-        phase: 'InProgress',
-        startTimestamp: '2026-11-21T11:30:00Z',
-        progress: { itemsRestored: 3, totalItems: 3 },
-      },
-      { namespaceMapping: { prod: 'prod-copy', bad: 7 } },
-    ),
-  );
-  expect(source).toMatchObject({
+  const progress = { itemsRestored: 3, totalItems: 3 };
+  const mapping = { namespaceMapping: { prod: 'prod-copy', bad: 7 } };
+  const running = restore({ ...RUNNING.status, progress }, mapping);
+  expect(readSource(detector(), running)).toMatchObject({
     startedAt: new Date('2026-11-21T11:30:00Z'),
     allWritten: true,
     namespaceMapping: { prod: 'prod-copy' },
@@ -80,13 +53,13 @@ test('a restore has a start, progress and a namespace mapping', () => {
 });
 
 const windowOf = (object: object, of = detector(), now = NOW, isTaken?: (name: string) => boolean) =>
-  detectedWindow(of, readSource(of, object), now, digest, isTaken);
+  detectedWindow(of, readSource(of, object), now, isTaken);
 
 test('every replica builds the same window for a source', () => {
   expect(windowOf(RUNNING)).toEqual(windowOf(RUNNING));
   expect(windowOf(RUNNING)).toMatchObject({
     metadata: {
-      name: `velero-${digest('u1').slice(0, 12)}`,
+      name: `velero-${hash('sha256', 'u1').slice(0, 12)}`,
       labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/source': 'velero' },
       finalizers: ['gatehouse.dev/sweep'],
     },
@@ -94,7 +67,7 @@ test('every replica builds the same window for a source', () => {
       source: {
         type: 'Detector',
         detector: 'velero',
-        ref: { kind: 'Restore', name: 'nightly', uid: 'u1', createdAt: '2026-11-21T11:00:00Z' },
+        ref: { kind: 'Restore', name: 'u1', uid: 'u1', createdAt: '2026-11-21T11:00:00Z' },
       },
       match: { operations: ['CREATE', 'UPDATE'] },
       expiresAt: '2026-11-21T17:30:00Z',
@@ -104,12 +77,10 @@ test('every replica builds the same window for a source', () => {
 
 test('a window pauses what its detector names', () => {
   const quiesce = [{ apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'operator' } }];
-  const of = detector();
-  const pausing = { ...of, spec: { ...of.spec, quiesce } };
-  expect(windowOf(RUNNING, pausing).spec.quiesce).toEqual(quiesce);
-  expect(
-    detectorProblems({ ...of, spec: { ...of.spec, quiesce: [{ ...quiesce[0], matchLabels: {} }] } } as never),
-  ).toEqual(['spec.quiesce[0].matchLabels: name at least one label']);
+  expect(windowOf(RUNNING, detector({ quiesce })).spec.quiesce).toEqual(quiesce);
+  const unlabelled = quiesce.map((rule) => ({ ...rule, matchLabels: {} }));
+  const problem = 'spec.quiesce[0].matchLabels: name at least one label';
+  expect(detectorProblems(detector({ quiesce: unlabelled }))).toEqual([problem]);
 });
 
 describe('a source cannot prevent its window: the window is valid', () => {
@@ -144,20 +115,17 @@ describe('S7: a window belongs to a source', () => {
   };
   const source = readSource(detector(), RUNNING);
 
-  test('if it says so, not if it has the right name', () => {
-    expect(isWindowOf(windowOf(RUNNING), detector(), source)).toBe(true);
-    expect(isWindowOf(forged, detector(), source)).toBe(false);
-    expect(isWindowOf(windowOf(RUNNING), named('other'), source)).toBe(false);
-    expect(isWindowOf(windowOf(RUNNING), detector(), { uid: 'u2' })).toBe(false);
-    const manual = {
-      ...windowOf(RUNNING).spec,
-      source: { ...windowOf(RUNNING).spec.source, type: 'Manual' },
-    };
-    expect(isWindowOf({ ...forged, spec: manual as RestoreWindow['spec'] }, detector(), source)).toBe(false);
+  test('by its source, not by its name', () => {
+    const own = windowOf(RUNNING);
+    const manual = { ...own, spec: { ...own.spec, source: { ...own.spec.source, type: 'Manual' as const } } };
+    expect(isWindowOf(own, detector(), source)).toBe(true);
+    for (const other of [forged, manual]) expect(isWindowOf(other, detector(), source)).toBe(false);
+    expect(isWindowOf(own, named('other'), source)).toBe(false);
+    expect(isWindowOf(own, detector(), { uid: 'u2' })).toBe(false);
   });
 
   test('a window of a user with its name neither hides the source nor keeps its name from another window', () => {
-    const found = windowsOfSources(detector(), [RUNNING], [forged], velero, place, NOW, digest);
+    const found = windowsOfSources(detector(), [RUNNING], [forged], velero, place, NOW);
     expect(found).toHaveLength(1);
     expect(found[0]?.metadata.name).toBe(
       windowOf(RUNNING, detector(), NOW, (name) => name === forged.metadata.name).metadata.name,
@@ -168,7 +136,7 @@ describe('S7: a window belongs to a source', () => {
 
 describe('evidence', () => {
   const evidence = (object: object, spec: Partial<RestoreDetector['spec']> = {}, at = NOW, who = velero) =>
-    windowsOfSources(detector(spec), [object], [], who, place, at, digest).map(toEvidence);
+    windowsOfSources(detector(spec), [object], [], who, place, at).map(toEvidence);
 
   test('B1: is an active restore, even before its window exists', () => {
     expect(evidence(RUNNING)).toMatchObject([
@@ -192,7 +160,7 @@ describe('evidence', () => {
     const other = { ...RUNNING, metadata: { ...RUNNING.metadata, name: 'other', uid: 'u2' } };
     const closed = { ...windowOf(RUNNING), status: { closedAt: '2026-11-21T11:45:00Z' } };
     const found = (objects: readonly object[]) =>
-      windowsOfSources(detector(), objects, [closed], velero, place, NOW, digest).map(
+      windowsOfSources(detector(), objects, [closed], velero, place, NOW).map(
         ({ metadata }) => metadata.name,
       );
     expect(found([RUNNING])).toEqual([]);
@@ -202,7 +170,7 @@ describe('evidence', () => {
   test('is a restore whose window a user deletes, under another name', () => {
     const { metadata, spec } = windowOf(RUNNING);
     const deleted = { spec, metadata: { ...metadata, deletionTimestamp: '2026-11-21T11:45:00Z' } };
-    const [found] = windowsOfSources(detector(), [RUNNING], [deleted], velero, place, NOW, digest);
+    const [found] = windowsOfSources(detector(), [RUNNING], [deleted], velero, place, NOW);
     expect(found?.spec).toEqual(spec);
     expect(found?.metadata.name).not.toBe(metadata.name);
   });
@@ -220,18 +188,13 @@ describe('a window is due', () => {
 
   test.each([
     ['open while the restore is active', RUNNING, NOW, 'open'],
-    ['open also for a restore that is older than the detector', OLDER, NOW, 'open'],
+    ['open even for a restore that is older than the detector', OLDER, NOW, 'open'],
     ['closed after the restore', restore({ phase: 'Completed' }), NOW, 'closed'],
     ['closed for an active restore that is over time', RUNNING, at('17:30:01'), 'closed'],
     ['closed for ten minutes after that time', RUNNING, at('17:39:59'), 'closed'],
     ['not later: then a full sweep follows an absence', RUNNING, at('17:40:00'), 'none'],
     ['not before the restore starts', restore({}), NOW, 'none'],
-    [
-      'not for a restore that ended before the detector came',
-      { ...OLDER, status: { phase: 'Completed' } },
-      NOW,
-      'none',
-    ],
+    ['not for a restore that ended before the detector came', OLDER_ENDED, NOW, 'none'],
     ['at the end of the time for a restore in an unknown phase', restore({ phase: 'Dancing' }), NOW, 'later'],
     ['then', restore({ phase: 'Dancing' }), at('17:00:00'), 'closed'],
   ])('%s', (_when, object, now, expected) => {
@@ -259,7 +222,7 @@ describe('a detector', () => {
   });
 });
 
-test('a window is due for each source whose writes were deferred, whatever happens to it later', () => {
+test('a window is due for each source whose writes were deferred, regardless of what happens to it later', () => {
   const time = fc
     .integer({ min: -36 * 60, max: 36 * 60 })
     .map((minutes) => new Date(NOW.getTime() + minutes * 60_000));

@@ -134,7 +134,7 @@ export function detectorProblems({ spec }: RestoreDetector): readonly string[] {
   const everywhere = spec.namespaces.includes('*') && spec.scope?.mode !== 'SourceNamespace';
   return [
     ...(spec.activeValues.length === 0
-      ? ['spec.activeValues: name the phase in which objects are written']
+      ? ['spec.activeValues: add the phase in which objects are written']
       : []),
     ...(everywhere
       ? [
@@ -157,7 +157,7 @@ function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>
     const parsed = parseDuration(text);
     if (parsed === undefined) return [`spec.window.${key}: "${text}" is not a duration such as 6h or 1m30s`];
     return key === 'maxDuration' && parsed > MAX_WINDOW_MS
-      ? [`spec.window.maxDuration: no window is open for more than 24h`]
+      ? [`spec.window.maxDuration: "${text}" is longer than 24h, the longest duration of a window`]
       : [];
   });
 }

@@ -23,7 +23,7 @@ export const evidenceOfWindows = (
   now: Date,
 ): readonly Evidence[] => openWindowsFor(windows, requester, target, now).map(toEvidence);
 
-/** Then no other window can defer more. */
+/** Whether no other window can defer more. */
 export function defersAll(
   {
     operations,
@@ -55,7 +55,6 @@ export function windowsOfSources(
   requester: Requester,
   target: WriteTarget,
   now: Date,
-  digest: (text: string) => string,
 ): readonly RestoreWindow[] {
   const names = new Set(windows.map(({ metadata }) => metadata.name));
   const present = windows.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
@@ -67,7 +66,7 @@ export function windowsOfSources(
         isDeferred(detector, source, requester, target, now) &&
         !present.some((window) => isWindowOf(window, detector, source)),
     )
-    .map((source) => detectedWindow(detector, source, now, digest, (name) => names.has(name)));
+    .map((source) => detectedWindow(detector, source, now, (name) => names.has(name)));
 }
 
 export function toEvidence(window: RestoreWindow): Evidence {

@@ -43,28 +43,14 @@ const plan = (
   limits = NO_LIMITS,
 ) => planLinks(SERVERS, object, typeof state === 'function' ? state : () => state, limits);
 
-describe('the lost owners', () => {
-  test.each<[what: string, object: KubeObject, kinds: readonly string[]]>([
-    [
-      'are those that are recorded and missing',
-      restored([rack, shelf], { ownerReferences: [shelf] }),
-      ['Rack'],
-    ],
-    [
-      'are empty if all owners are present',
-      restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }),
-      [],
-    ],
-    ['are empty without a record', { metadata: { name: 'a' } }, []],
-    ['are empty in a copy', restored([rack], {}, 'b'), []],
-    [
-      'are empty if the record is invalid',
-      restored([], { annotations: { [OWNER_RECORD_ANNOTATION]: '{' } }),
-      [],
-    ],
-  ])('%s', (_what, object, kinds) => {
-    expect(lostOwners(object).map(({ kind }) => kind)).toEqual(kinds);
-  });
+test.each<[what: string, object: KubeObject, kinds: readonly string[]]>([
+  ['are recorded and missing', restored([rack, shelf], { ownerReferences: [shelf] }), ['Rack']],
+  ['are empty if all are present', restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }), []],
+  ['are empty without a record', { metadata: { name: 'a' } }, []],
+  ['are empty in a copy', restored([rack], {}, 'b'), []],
+  ['are empty in an invalid record', restored([], { annotations: { [OWNER_RECORD_ANNOTATION]: '{' } }), []],
+])('the lost owners %s', (_what, object, kinds) => {
+  expect(lostOwners(object).map(({ kind }) => kind)).toEqual(kinds);
 });
 
 describe('an owner', () => {
@@ -105,7 +91,7 @@ describe('an owner', () => {
     expect(made.record).not.toContain('r1');
   });
 
-  test('that cannot be linked yet stays in the record', () => {
+  test('that cannot be linked yet remains in the record', () => {
     const made = plan(restored([rack, shelf]), ({ kind }) => (kind === 'Rack' ? found() : MISSING));
     expect(parseOwnerRecord(made.record)?.refs).toEqual([{ ...rack, uid: 'new' }, shelf]);
   });

@@ -107,7 +107,7 @@ function judgeOwner(
     case 'unknown':
       return { result: 'Failed', message: state.message };
     case 'missing': {
-      const message = `there is no ${owner}; restore it too, and the next sweep links it`;
+      const message = `${owner} not found; restore it as well, and the next sweep links it`;
       return { result: 'OwnerMissing', message };
     }
     case 'found':
@@ -125,7 +125,7 @@ function judgeOwner(
   const linked = { ...ref, apiVersion: state.apiVersion, uid: state.uid };
   const other = owners.find(({ controller }) => controller === true);
   if (ref.controller !== true || other === undefined || other.uid === linked.uid) return { linked };
-  return { result: 'AlreadyControlled', message: `${other.kind} "${other.name}" controls the object by now` };
+  return { result: 'AlreadyControlled', message: `${other.kind} "${other.name}" controls the object now` };
 }
 
 export type LinkOperation =
@@ -157,8 +157,8 @@ export function linkPatch(
 export const OWNERS_MANAGER = 'gatehouse-owners';
 
 /**
- * Removes from managedFields the owners that the object no longer has, and Gatehouse as the manager of those that it
- * linked: the next apply of the real manager would conflict, and could never remove an owner. Undefined: nothing to do.
+ * Removes two kinds of owners from managedFields: those that the object has lost, and those that Gatehouse linked.
+ * Otherwise, the next apply of the real manager would conflict. Undefined: nothing to do.
  */
 export function disownPatch({ metadata = {} }: KubeObject): readonly LinkOperation[] | undefined {
   const { uid, resourceVersion, ownerReferences = [], managedFields }: ManagedMeta = metadata;

@@ -30,7 +30,7 @@ describe('a result', () => {
   test('of the first run has nothing new', () => {
     expect(resultOf(['Refused pods shop/a'])).toMatchObject({ total: 1, added: 0 });
   });
-  test('fits into a ConfigMap whatever the names are', () => {
+  test('fits into a ConfigMap regardless of the names', () => {
     const name = 'n'.repeat(253);
     const long = many(5_000).map((line) => `${line}.${name}.${name}`);
     const result = resultOf(long);

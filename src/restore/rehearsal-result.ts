@@ -48,39 +48,25 @@ function addedTo({ problems, total }: RehearsalResult, sorted: readonly string[]
   return sorted.filter((line) => !known.has(line));
 }
 
-export const toData = ({
-  finishedAt,
-  backup,
-  backupTakenAt,
-  problems,
-  total,
-  added,
-}: RehearsalResult): Data => ({
-  finishedAt: finishedAt.toISOString(),
-  backup,
-  backupTakenAt: backupTakenAt.toISOString(),
-  problems: String(total),
-  newProblems: String(added),
-  list: problems.map((line) => `${line}\n`).join(''),
+export const toData = (result: RehearsalResult): Data => ({
+  finishedAt: result.finishedAt.toISOString(),
+  backup: result.backup,
+  backupTakenAt: result.backupTakenAt.toISOString(),
+  problems: String(result.total),
+  newProblems: String(result.added),
+  list: result.problems.map((line) => `${line}\n`).join(''),
 });
 
 /** Undefined if there is no result yet, or if a user has edited it into something else. */
-export function parseData(data: Data | undefined): RehearsalResult | undefined {
-  const {
-    finishedAt = '',
-    backup = '',
-    backupTakenAt = '',
-    problems = '',
-    newProblems = '',
-    list = '',
-  } = data ?? {};
+export function parseData(data: Data = {}): RehearsalResult | undefined {
+  const numberIn = (text = '') => (text === '' ? NaN : Number(text));
   const result = {
-    finishedAt: new Date(finishedAt),
-    backup,
-    backupTakenAt: new Date(backupTakenAt),
-    problems: list.split('\n').filter((line) => line !== ''),
-    total: Number(problems || NaN),
-    added: Number(newProblems || NaN),
+    finishedAt: new Date(data.finishedAt ?? ''),
+    backup: data.backup ?? '',
+    backupTakenAt: new Date(data.backupTakenAt ?? ''),
+    problems: (data.list ?? '').split('\n').filter((line) => line !== ''),
+    total: numberIn(data.problems),
+    added: numberIn(data.newProblems),
   };
   const numbers = [result.finishedAt.getTime(), result.backupTakenAt.getTime(), result.total, result.added];
   return numbers.every(Number.isSafeInteger) ? result : undefined;
@@ -99,7 +85,7 @@ export function noteOf(
 ): RehearsalNote | undefined {
   const { backup, total, added } = result;
   if (total === 0 && before?.total === 0) return undefined;
-  const clean = `a restore of ${backup} would have no problems`;
+  const clean = `a restore of ${backup} would succeed without problems`;
   if (total === 0) return { type: 'Normal', reason: 'RehearsalClean', message: clean };
   if (before === undefined)
     return warning('RehearsalProblems', counted(total, 'problem'), backup, result.problems);

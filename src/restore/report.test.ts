@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Violation } from '../api/restore-window.ts';
+import type { RelinkItem } from '../api/restore-findings.ts';
 import {
-  withDates,
-  toReports,
-  toSweepStatus,
-  type SweepResult,
   relinkCondition,
   toRelinkStatus,
+  toReports,
+  toSweepStatus,
+  withDates,
+  type SweepResult,
 } from './report.ts';
-import type { RelinkItem } from '../api/restore-findings.ts';
 
 const clean: SweepResult = {
   startedAt: new Date('2026-11-21T12:00:00.250Z'),
@@ -32,7 +32,7 @@ const violation = (name: string, change: Partial<Violation> = {}): Violation => 
 describe('the phase after a sweep is', () => {
   test.each<[string, string, Partial<SweepResult>]>([
     ['Completed', 'there are no violations', {}],
-    ['CompletedWithViolations', 'a reference has no target', { violations: [violation('s1')] }],
+    ['CompletedWithViolations', 'a target is missing', { violations: [violation('s1')] }],
     ['CompletedWithViolations', 'a kind could not be read', { unreadable: ['servers: 403'] }],
     ['Settling', 'writes may still arrive, even without violations', { interim: true }],
     ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
@@ -74,28 +74,22 @@ test.each([
   );
 });
 
-const item = (name: string, result: RelinkItem['result'], message?: string): RelinkItem => ({
+const item = (name: string, result: RelinkItem['result'], more: Partial<RelinkItem> = {}): RelinkItem => ({
   object: { apiVersion: 'v1', kind: 'Server', name },
   owner: { apiVersion: 'v1', kind: 'Rack', name: 'r1' },
-  result,
-  ...(message === undefined ? {} : { message }),
+  ...{ result, ...more },
 });
 
 test('counts all lost owners, and lists those that were not linked', () => {
-  const status = toRelinkStatus(undefined, [
-    item('b', 'OwnerMissing'),
-    item('c', 'Linked'),
-    item('a', 'Failed'),
-  ]);
+  const items = [item('b', 'OwnerMissing'), item('c', 'Linked'), item('a', 'Failed')];
+  const status = toRelinkStatus(undefined, items);
   expect(status).toMatchObject({ found: 3, linked: 1, skipped: 1, failed: 1 });
   expect(status.items?.map(({ object }) => object.name)).toEqual(['a', 'b']);
 });
 
 test('links and messages of earlier sweeps are kept', () => {
-  const first = toRelinkStatus(undefined, [
-    item('a', 'Linked', 'without blockOwnerDeletion'),
-    item('b', 'Linked'),
-  ]);
+  const message = 'without blockOwnerDeletion';
+  const first = toRelinkStatus(undefined, [item('a', 'Linked', { message }), item('b', 'Linked')]);
   expect(first.items).toHaveLength(1);
   const second = toRelinkStatus(first, [item('c', 'Linked')]);
   expect(second).toMatchObject({ found: 3, linked: 3, skipped: 0, failed: 0, items: first.items });
@@ -108,9 +102,6 @@ test.each<[items: readonly RelinkItem[], status: string, reason: string]>([
   [[item('a', 'WouldLink')], 'False', 'NotAllLinked'],
   [[item('a', 'Failed'), item('b', 'OwnerMissing')], 'False', 'LinkFailed'],
 ])('the condition shows whether all owners are linked (%#)', (items, status, reason) => {
-  expect(relinkCondition(toRelinkStatus(undefined, items))).toMatchObject({
-    type: 'OwnersRelinked',
-    status,
-    reason,
-  });
+  const expected = { type: 'OwnersRelinked', status, reason };
+  expect(relinkCondition(toRelinkStatus(undefined, items))).toMatchObject(expected);
 });

@@ -119,20 +119,13 @@ export function relinkCondition({
 }: RelinkStatus): Pick<Condition, 'type' | 'status' | 'reason' | 'message'> {
   const condition = (reason: string, message: string) =>
     ({ type: 'OwnersRelinked', status: reason === 'Linked' ? 'True' : 'False', reason, message }) as const;
+  const all = counted(found, 'lost reference');
   if (failed > 0)
-    return condition(
-      'LinkFailed',
-      `${failed} of ${counted(found, 'lost reference')} could not be linked; see status.relink`,
-    );
+    return condition('LinkFailed', `${failed} of ${all} could not be linked; see status.relink`);
+  const were = (count: number) => (count === 1 ? 'was' : 'were');
   if (skipped > 0)
-    return condition(
-      'NotAllLinked',
-      `${skipped} of ${counted(found, 'lost reference')} ${skipped === 1 ? 'was' : 'were'} left alone; see status.relink`,
-    );
-  return condition(
-    'Linked',
-    `${counted(linked, 'lost reference')} ${linked === 1 ? 'was' : 'were'} linked again`,
-  );
+    return condition('NotAllLinked', `${skipped} of ${all} ${were(skipped)} left alone; see status.relink`);
+  return condition('Linked', `${counted(linked, 'lost reference')} ${were(linked)} linked again`);
 }
 
 const byOwner = compareBy(({ object, owner, field = '' }: RelinkItem) =>

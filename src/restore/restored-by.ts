@@ -1,4 +1,6 @@
 /** Determines which restores created an object, from the object itself. */
+import { hash } from 'node:crypto';
+
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { GroupResource, ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
@@ -35,12 +37,11 @@ export function restoringWindows(
   windows: readonly RestoreWindow[],
   detectors: readonly RestoreDetector[],
   settleMs: number,
-  digest: (text: string) => string,
 ): (made: CreationMetadata, resource?: GroupResource) => readonly RestoreWindow[] {
   const known = windows.map((window) => ({
     window,
     span: spanOf(window, settleMs),
-    label: labelOf(window, detectors, digest),
+    label: labelOf(window, detectors),
   }));
   return ({ creationTimestamp = '', labels = {}, namespace }, resource) => {
     const created = Date.parse(creationTimestamp);
@@ -58,7 +59,7 @@ export function restoringWindows(
 export interface SweepMode {
   /** `Off`: it neither links nor reports them. */
   readonly mode: RelinkMode;
-  /** Another window whose mode is stricter than that of the swept window. */
+  /** Another window, with a stricter mode. */
   readonly heldBy?: string;
 }
 
@@ -84,11 +85,10 @@ export function spanOf({ metadata, spec: { source }, status }: RestoreWindow, se
   return { from, until: Number.isNaN(closed) ? Infinity : closed + settleMs };
 }
 
-/** Undefined if the window has no detector, or its tool labels nothing. */
+/** Undefined without a detector, or if its tool sets no label. */
 export function labelOf(
   { spec: { source } }: RestoreWindow,
   detectors: readonly RestoreDetector[],
-  digest: (text: string) => string,
 ): AttributionLabel | undefined {
   // A user may write any name into a Manual window.
   if (source?.type !== 'Detector') return undefined;
@@ -96,12 +96,12 @@ export function labelOf(
   const { attributionLabel: label } = detector?.spec ?? {};
   const name = source.ref?.name;
   if (label === undefined || name === undefined) return undefined;
-  return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name, digest) : name };
+  return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name) : name };
 }
 
 /** Velero truncates a name that is too long and appends the start of its digest (pkg/label GetValidName). */
-export function veleroName(name: string, digest: (text: string) => string): string {
+export function veleroName(name: string): string {
   return name.length <= MAX_LABEL_LENGTH
     ? name
-    : `${name.slice(0, MAX_LABEL_LENGTH - 6)}${digest(name).slice(0, 6)}`;
+    : `${name.slice(0, MAX_LABEL_LENGTH - 6)}${hash('sha256', name).slice(0, 6)}`;
 }

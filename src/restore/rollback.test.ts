@@ -27,14 +27,14 @@ function look(...sights: readonly LeaseObservation[]): readonly LeaseAssessment[
   });
 }
 
-const evidence = (...sights: readonly LeaseObservation[]) =>
-  look(...sights)
-    .map(({ rollback }) => rollback?.evidence ?? 'none')
-    .join(' ');
-const progressOf = (...sights: readonly LeaseObservation[]) =>
-  look(...sights)
-    .map(({ progress }) => progress)
-    .join(' ');
+const each =
+  (textOf: (one: LeaseAssessment) => string) =>
+  (...sights: readonly LeaseObservation[]) =>
+    look(...sights)
+      .map(textOf)
+      .join(' ');
+const evidence = each(({ rollback }) => rollback?.evidence ?? 'none');
+const progressOf = each(({ progress }) => progress);
 
 test('a lease that is renewed again and again shows no rollback', () => {
   const sights = [sight(7, 100), sight(8, 104), sight(8, 104), sight(9, 120)];
@@ -86,11 +86,7 @@ test('a replica ignores announcements from before its start', () => {
 });
 
 test('an invalid number is unknown and never a rollback', () => {
-  const nothing: LeaseObservation = {
-    epoch: toNumber('x'),
-    resourceVersion: toNumber('aGk='),
-    rollback: undefined,
-  };
+  const nothing = { epoch: toNumber('x'), resourceVersion: toNumber('aGk='), rollback: undefined };
   expect(evidence(sight(500, 6_000), nothing, sight(501, 6_004))).toBe('none none none');
   expect(progressOf(sight(500, 6_000), nothing)).toBe('forward unchanged');
 });
@@ -128,14 +124,11 @@ test.each([
 test.each([
   [rollbackSweep(501n), 'Rollback'],
   ['startup-1772365799', 'Startup'],
-])('the window %s is swept at once and defers nothing', (name, type) => {
+])('the window %s is swept immediately and defers nothing', (name, type) => {
   const window = ownSweepWindow(name, NOW);
   if (window === undefined) throw new Error('there is none');
-  expect(window.metadata).toEqual({
-    name,
-    labels: { 'velero.io/exclude-from-backup': 'true' },
-    finalizers: ['gatehouse.dev/sweep'],
-  });
+  const labels = { 'velero.io/exclude-from-backup': 'true' };
+  expect(window.metadata).toEqual({ name, labels, finalizers: ['gatehouse.dev/sweep'] });
   expect(window.spec).toMatchObject({ source: { type }, principals: [], close: true });
   expect(windowProblems(window)).toEqual([]);
   const stored = { ...window, metadata: { ...window.metadata, creationTimestamp: NOW.toISOString() } };
@@ -143,13 +136,8 @@ test.each([
 });
 
 test.each([
-  '',
-  'rollback-',
-  'rollback-x',
-  'velero-123',
-  'startup-1/../x',
-  'startup-999999999999',
-  'rollback-1\nx',
+  ...['', 'rollback-', 'rollback-x', 'velero-123', 'rollback-1\nx'],
+  ...['startup-1/../x', 'startup-999999999999'],
 ])('%j is not the name of a sweep window', (name) => {
   expect(ownSweepWindow(name, NOW)).toBeUndefined();
 });

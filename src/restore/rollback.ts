@@ -18,7 +18,7 @@ export interface LeaseObservation {
 
 export interface LeaseHistory {
   readonly last: LeaseObservation;
-  /** The highest epoch ever seen. The next write exceeds it, also after a rollback. */
+  /** The highest epoch ever seen. The next write exceeds it, even after a rollback. */
   readonly highest: bigint;
   /** Whether this replica saw a rollback that no leader has announced since. */
   readonly unannounced: boolean;
@@ -48,7 +48,7 @@ export function assessLease(memory: LeaseHistory | undefined, observed: LeaseObs
   const before = memory ?? NO_HISTORY;
   const seen = evidenceOf(before.last, observed);
   const announced = observed.rollback !== undefined && observed.rollback !== before.last.rollback;
-  // The first observation has no predecessor. An announcement of a rollback that this replica saw itself is not news.
+  // Nothing precedes the first observation. A rollback that this replica saw itself is not news.
   const told = announced && seen === undefined && memory !== undefined && !before.unannounced;
   return {
     progress: seen === undefined ? progressOf(before.highest, observed.epoch) : 'back',
@@ -134,7 +134,7 @@ export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefin
       close: true,
       reason:
         epoch === undefined
-          ? `no replica of Gatehouse led after ${new Date(Number(lastRenewal) * 1_000).toISOString()}: what was written since is checked`
+          ? `Gatehouse was without a leader after ${new Date(Number(lastRenewal) * 1_000).toISOString()}: objects that were written since are checked`
           : `the lease showed that the cluster went back in time (announced in its epoch ${epoch}): everything is checked again`,
     },
   };

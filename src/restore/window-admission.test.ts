@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { veleroDetector } from '../../test/support/velero-detector.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import {
@@ -105,13 +106,11 @@ describe('S2: opening a window', () => {
     expect(await said(creation(narrow), 'in namespaces')).toContain('metadata.annotations: only Gatehouse');
   });
 
-  test('names at most 64 namespaces, unless the user may open windows for the whole cluster', async () => {
+  test('has at most 64 namespaces, unless the user may open windows for the whole cluster', async () => {
     const include = Array.from({ length: 65 }, (_, at) => `ns-${at}`);
     const wide = window({ match: { namespaces: { include } } });
     const asked: string[] = [];
-    expect(await said(creation(wide), false, asked)).toContain(
-      'at most 64 in one window: open several windows',
-    );
+    expect(await said(creation(wide), false, asked)).toContain('at most 64: open several windows');
     expect(await said(creation(wide), true, asked)).toBe('');
     expect(asked).toEqual(['drill', 'drill']);
     const repeated = window({ match: { namespaces: { include: include.map(() => 'shop') } } });
@@ -135,7 +134,7 @@ describe('S7: the names of windows that Gatehouse opens', () => {
     'rollback-501',
     'rollback-501-1',
     'startup-17',
-  ])('%s is refused for a window of a user, whatever the user may do', async (name) => {
+  ])('%s is refused as the name of a Manual window, regardless of permissions', async (name) => {
     expect(await said(creation(window({}, { name })))).toContain(`metadata.name: ${name} is reserved`);
     expect(await said(creation(window({}, { name }), OURS))).toBe('');
   });
@@ -193,7 +192,7 @@ describe('S3: a restorer', () => {
     expect(await said(change(own(), labelled, VELERO))).toContain('may not write');
   });
 
-  test('may not end the window of another user', async () => {
+  test('cannot end the window of another user', async () => {
     expect(await said(change(window(), window({ close: true }), VELERO))).toContain('may not write');
   });
 });
@@ -210,8 +209,8 @@ test.each(['velero.io/restore-name', 'velero.io/backup-name'])(
 describe('S5: a window', () => {
   test.each<[string, Partial<RestoreWindowSpec>, string]>([
     ['in the past', { expiresAt: '2026-11-21T11:59:59Z' }, 'is in the past'],
-    ['of more than a day', { expiresAt: '2026-11-22T12:02:00Z' }, 'no window is open for more than 24 hours'],
-    ['without a restorer', { principals: [] }, 'name who restores'],
+    ['longer than a day', { expiresAt: '2026-11-22T12:02:00Z' }, 'it is more than 24 hours ahead'],
+    ['without a restorer', { principals: [] }, 'add at least one restorer'],
     ...[
       { user: 'system:anonymous' },
       { group: '*' },
@@ -305,19 +304,12 @@ describe('a status', () => {
 });
 
 test('a detector can be created and changed only with the verb open, and its problems are reported', async () => {
-  const spec = {
-    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-    namespaces: ['velero'],
-    phasePath: 'status.phase',
-    activeValues: ['InProgress'],
-    principals: [{ group: 'system:serviceaccounts:velero' }],
-  };
   const request = (change: object): OwnKindRequest => ({
     operation: 'CREATE',
     resource: 'restoredetectors',
     subResource: '',
     user: ALICE,
-    object: { metadata: { name: 'velero' }, spec: { ...spec, ...change } } as OwnKindRequest['object'],
+    object: veleroDetector(change),
     oldObject: undefined,
   });
   expect(await said(request({}))).toBe('');
@@ -327,7 +319,7 @@ test('a detector can be created and changed only with the verb open, and its pro
 });
 
 describe('a stored window', () => {
-  test('is excluded from backups and names its opener, whatever the request contains', () => {
+  test('is excluded from backups and records its opener, regardless of the request', () => {
     const forged = window({}, { annotations: { [OPENED_BY]: 'root', [OPENER_SCOPE]: 'Cluster', a: 'b' } });
     expect(completeWindow(creation(forged), NOW, false)?.metadata).toMatchObject({
       finalizers: [SWEEP_FINALIZER],
@@ -371,7 +363,7 @@ describe('a stored window', () => {
 describe('a rule of spec.quiesce', () => {
   const rule = (resource: string) => ({ apiGroup: 'apps', resource, matchLabels: { app: 'x' } });
   const quiesce = [rule('deployments'), rule('daemonsets')];
-  const refusal = 'spec.quiesce[1]: you may not patch daemonsets.apps there';
+  const refusal = 'spec.quiesce[1]: you lack permission to patch daemonsets.apps there';
 
   test('needs the permission of the user to patch the kind where the window covers it', async () => {
     const asked: string[] = [];
@@ -382,7 +374,7 @@ describe('a rule of spec.quiesce', () => {
   });
 
   test('in a detector needs the same, unless it does not change', async () => {
-    const detector = { metadata: { name: 'velero' }, spec: { ...DETECTOR_SPEC, quiesce } };
+    const detector = veleroDetector({ quiesce });
     const request = { ...creation(window()), resource: 'restoredetectors', object: detector };
     expect(await said(request)).toContain(refusal);
     const before = { ...detector, spec: { ...detector.spec, activeValues: ['Running'] } };
@@ -401,11 +393,3 @@ describe('a rule of spec.quiesce', () => {
     );
   });
 });
-
-const DETECTOR_SPEC = {
-  watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-  namespaces: ['velero'],
-  phasePath: 'status.phase',
-  activeValues: ['InProgress'],
-  principals: [{ group: 'system:serviceaccounts:velero' }],
-};

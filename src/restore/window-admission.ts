@@ -135,7 +135,7 @@ async function quiesceObjections(
   const answers = await Promise.all(rules.map((rule) => mayPatch(kindOf(rule), placesOf(rule))));
   return rules.flatMap((rule, index) => {
     if (answers[index] === true) return [];
-    const message = `you may not patch ${groupResourceName(kindOf(rule))} there, so Gatehouse does not pause them for you: ask for this permission`;
+    const message = `you lack permission to patch ${groupResourceName(kindOf(rule))} there, so Gatehouse cannot pause them for you: ask for this permission`;
     return [{ field: `spec.quiesce[${index}]`, message }];
   });
 }
@@ -174,14 +174,14 @@ async function permissionObjections(
   if (await mayOpen(name, [])) return [];
   if (namespaces.length > MOST_NAMESPACES) {
     const message =
-      `names ${namespaces.length} namespaces, but a user who may not open RestoreWindows for the whole cluster ` +
-      `names at most ${MOST_NAMESPACES} in one window: open several windows`;
+      `contains ${namespaces.length} namespaces, but without permission to open RestoreWindows for the whole cluster, ` +
+      `a window can have at most ${MOST_NAMESPACES}: open several windows`;
     return [{ field: 'spec.match.namespaces.include', message }];
   }
   if (namespaces.length > 0 && (await mayOpen(name, namespaces))) return inNamespaces(window);
   const where = namespaces.length === 0 ? 'for the whole cluster' : `in ${namespaces.join(', ')}`;
   const message =
-    `you may not open RestoreWindows ${where}: ask for the verb "open" on restorewindows.gatehouse.dev` +
+    `you lack permission to open RestoreWindows ${where}: ask for the verb "open" on restorewindows.gatehouse.dev` +
     (namespaces.length === 0 ? ', or name the namespaces in spec.match.namespaces.include' : '');
   return [{ field: '', message }];
 }
@@ -217,12 +217,15 @@ function timeProblems({ expiresAt, close }: RestoreWindowSpec, now: Date): reado
   const left = new Date(expiresAt).getTime() - now.getTime();
   const field = 'spec.expiresAt';
   if (left <= 0 && close !== true)
-    return [
-      { field, message: `${expiresAt} is in the past; a window of yesterday stays closed: create a new one` },
-    ];
+    return [{ field, message: `${expiresAt} is in the past: choose a later time` }];
   // Allow one minute of clock skew.
   return left > MAX_WINDOW_MS + 60_000
-    ? [{ field, message: 'no window is open for more than 24 hours: name an earlier time' }]
+    ? [
+        {
+          field,
+          message: 'it is more than 24 hours ahead, the longest duration of a window: choose an earlier time',
+        },
+      ]
     : [];
 }
 

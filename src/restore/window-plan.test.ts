@@ -28,67 +28,39 @@ const dirty = { phase: 'CompletedWithViolations' } as const;
 
 const EVERYBODY = { principals: [{ group: 'system:authenticated' }] };
 const OPENED = { openedAt: '2026-11-21T11:00:00.000Z' } as const;
+const NEW = window(undefined);
 const WAITING = window({ ...closed, ...sweep(true) });
 const DIRTY = window({ ...closed, ...sweep(false), ...dirty });
-const MANUAL = { kind: 'close', at: at('12:00:00'), reason: 'Manual' };
+const CLEAN = window({ ...closed, ...sweep(false), ...clean });
+const SWEPT_EARLIER = window({ ...closed, ...sweep(false, '2026-11-21T11:00:00.000Z') });
+const MOVED_BACK = window(OPENED, { expiresAt: '2026-11-21T11:30:00Z' });
+const NO_TIME = window(OPENED, { expiresAt: 'tomorrow' });
+const close = (time: string, reason: string) => ({ kind: 'close', at: at(time), reason });
+const wait = (time: string) => ({ kind: 'wait', until: at(time) });
+const MANUAL = close('12:00:00', 'Manual');
 const INTERIM = { kind: 'sweep', interim: true };
 const FINAL = { kind: 'sweep', interim: false };
 
-test.each<[string, RestoreWindow, string, object, changed?: boolean]>([
-  [
-    'an open window waits for its end',
-    window(undefined),
-    '12:00:00',
-    { kind: 'open', until: at('13:00:00') },
-  ],
-  [
-    'an expired window closes',
-    window(undefined),
-    '13:00:01',
-    { kind: 'close', at: at('13:00:01'), reason: 'Expired' },
-  ],
-  [
-    'a window whose end was moved into the past closes now, so that pending writes are waited for',
-    window(OPENED, { expiresAt: '2026-11-21T11:30:00Z' }),
-    '12:00:00',
-    { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
-  ],
+const PLANS: readonly [string, RestoreWindow, string, object, changed?: boolean][] = [
+  ['an open window waits for its end', NEW, '12:00:00', { kind: 'open', until: at('13:00:00') }],
+  ['an expired window closes', NEW, '13:00:01', close('13:00:01', 'Expired')],
+  ['an end in the past closes now: writes are pending', MOVED_BACK, '12:00:00', close('12:00:00', 'Expired')],
   ['a window that a user closed closes', window(undefined, { close: true }), '12:00:00', MANUAL],
-  ['a closed window is swept at once for an interim report', window(closed), '12:00:01', INTERIM],
-  [
-    'a sweep from before the close does not count',
-    window({ ...closed, ...sweep(false, '2026-11-21T11:00:00.000Z') }),
-    '12:00:01',
-    INTERIM,
-  ],
-  ['after the interim sweep it settles', WAITING, '12:00:30', { kind: 'wait', until: at('12:01:05') }],
+  ['a closed window is swept immediately for an interim report', window(closed), '12:00:01', INTERIM],
+  ['a sweep from before the close does not count', SWEPT_EARLIER, '12:00:01', INTERIM],
+  ['after the interim sweep it settles', WAITING, '12:00:30', wait('12:01:05')],
   ['a change while it settles causes another interim sweep', WAITING, '12:00:30', INTERIM, true],
   ['after settling, the final sweep runs', WAITING, '12:01:05', FINAL],
-  ['after an absence, the leader runs the final sweep at once', window(closed), '14:00:00', FINAL],
-  [
-    'a result without violations completes the window',
-    window({ ...closed, ...sweep(false), ...clean }),
-    '15:00:00',
-    { kind: 'done' },
-    true,
-  ],
-  ['violations are checked again', DIRTY, '12:02:30', { kind: 'wait', until: at('12:03:00') }],
-  ['violations are checked at once if a target appears', DIRTY, '12:02:30', FINAL, true],
+  ['after an absence, the leader runs the final sweep immediately', window(closed), '14:00:00', FINAL],
+  ['a result without violations completes the window', CLEAN, '15:00:00', { kind: 'done' }, true],
+  ['violations are checked again', DIRTY, '12:02:30', wait('12:03:00')],
+  ['violations are checked immediately if a target appears', DIRTY, '12:02:30', FINAL, true],
   ['a window for all users is refused', window(undefined, EVERYBODY), '12:00:00', { kind: 'refuse' }],
-  [
-    'an open window that an edit made invalid closes: its writes are swept',
-    window(OPENED, EVERYBODY),
-    '12:00:00',
-    MANUAL,
-  ],
-  [
-    'a window with an invalid end closes too',
-    window(OPENED, { expiresAt: 'tomorrow' }),
-    '12:00:00',
-    { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
-  ],
-  ['a closed window is swept, whatever its spec contains', window(closed, EVERYBODY), '12:00:01', INTERIM],
-])('%s', (_name, object, now, plan, changed = false) => {
+  ['an open window that an edit made invalid closes', window(OPENED, EVERYBODY), '12:00:00', MANUAL],
+  ['a window with an invalid end closes too', NO_TIME, '12:00:00', close('12:00:00', 'Expired')],
+  ['a closed window is swept regardless of its spec', window(closed, EVERYBODY), '12:00:01', INTERIM],
+];
+test.each(PLANS)('%s', (_name, object, now, plan, changed = false) => {
   expect(planWindow(object, at(now), { changed }, times)).toMatchObject(plan);
 });
 
@@ -103,6 +75,7 @@ describe('a window with a source', () => {
   const gone = { kind: 'gone', since } as const;
   const open = window(OPENED);
   const lasting = window(OPENED, { closeWithSource: false });
+  const sweptOpen = window({ ...OPENED, ...sweep(true) });
   const quiet = known('active', since);
   test.each<[string, RestoreWindow, string, SourceState | undefined, object]>([
     ['stays open while the source is active', open, '12:00:00', known('active'), { kind: 'open' }],
@@ -113,13 +86,7 @@ describe('a window with a source', () => {
     ['B7: waits a minute for writes of a deleted source', open, '12:00:59', gone, { until: at('12:01:00') }],
     ['B7: closes a minute after the source was deleted', open, '12:01:00', gone, { reason: 'SourceDeleted' }],
     ['B8: is swept when the source is quiet', open, '12:00:00', quiet, INTERIM],
-    [
-      'B8: is swept only once while the source is quiet',
-      window({ ...OPENED, ...sweep(true) }),
-      '12:00:10',
-      quiet,
-      { kind: 'open' },
-    ],
+    ['B8: is swept only once while the source is quiet', sweptOpen, '12:00:10', quiet, { kind: 'open' }],
     ['B5: closes at its end, regardless of the source', open, '13:00:00', quiet, { reason: 'Expired' }],
   ])('%s', (_name, object, now, source, plan) => {
     expect(planWindow(object, at(now), { changed: false, source }, times)).toMatchObject(plan);
@@ -127,26 +94,18 @@ describe('a window with a source', () => {
 });
 
 describe('a completed window is swept again', () => {
+  const V1 = { apiVersion: 'v1' };
   const swept = { ...closed, ...sweep(false), ...clean };
+  const approved = { sweep: { approved: true } };
   const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => ({
     relink: {
       ...{ found: 1, linked: 0, skipped: 1, failed: 0 },
-      items: [
-        {
-          object: { apiVersion: 'v1', kind: 'A', name: 'a' },
-          owner: { apiVersion: 'v1', kind: 'B', name: 'b' },
-          result,
-        },
-      ],
+      items: [{ object: { ...V1, kind: 'A', name: 'a' }, owner: { ...V1, kind: 'B', name: 'b' }, result }],
     },
   });
   test.each<[string, RestoreWindow, string]>([
     ['while an owner is missing', window({ ...swept, ...item('OwnerMissing') }), 'sweep'],
-    [
-      'if links were approved',
-      window({ ...swept, ...item('WouldLink') }, { sweep: { approved: true } }),
-      'sweep',
-    ],
+    ['if links were approved', window({ ...swept, ...item('WouldLink') }, approved), 'sweep'],
     ['not while links are not approved', window({ ...swept, ...item('WouldLink') }), 'done'],
     ['not for owners that are never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
   ])('%s', (_case, object, kind) => {

@@ -27,30 +27,19 @@ describe('a window is', () => {
     expect(windowState(window(), now)).toEqual({ kind: 'open', until: new Date('2026-11-21T13:00:00Z') });
   });
 
-  test.each([
+  const detected = { close: true, source: { type: 'Detector' } } as const;
+  const opened = { openedAt: '2026-11-21T11:00:00Z' };
+  const before = { closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' } as const;
+  const deleted = { name: 'drill', deletionTimestamp: '2026-11-21T11:59:00Z' };
+
+  test.each<[string, RestoreWindow, string]>([
     ['it has expired', window({ expiresAt: '2026-11-21T12:00:00Z' }), 'Expired'],
     ['its end is invalid', window({ expiresAt: 'tomorrow' }), 'Expired'],
     ['a user closed it', window({ close: true }), 'Manual'],
-    [
-      'its restore was over before it was detected',
-      window({ close: true, source: { type: 'Detector' } }),
-      'SourceInactive',
-    ],
-    [
-      'a user closed it before its source was done',
-      window({ close: true, source: { type: 'Detector' } }, { openedAt: '2026-11-21T11:00:00Z' }),
-      'Manual',
-    ],
-    [
-      'it was closed before, whatever its spec contains',
-      window({}, { closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }),
-      'Expired',
-    ],
-    [
-      'it is being deleted',
-      { ...window(), metadata: { name: 'drill', deletionTimestamp: '2026-11-21T11:59:00Z' } },
-      'Manual',
-    ],
+    ['its restore was over before it was detected', window(detected), 'SourceInactive'],
+    ['a user closed it before its source was done', window(detected, opened), 'Manual'],
+    ['it was closed before, regardless of its spec', window({}, before), 'Expired'],
+    ['it is being deleted', { ...window(), metadata: deleted }, 'Manual'],
   ])('closed if %s', (_when, closed, reason) => {
     expect(windowState(closed, now)).toMatchObject({ kind: 'closed', reason });
   });
@@ -93,7 +82,7 @@ describe('a requester', () => {
   });
 
   test.each<[string, RestoreWindowSpec['principals'], readonly string[], string | undefined, boolean]>([
-    ['that names no namespace', [{ user: 'alice' }], [], 'alice', false],
+    ['without a namespace', [{ user: 'alice' }], [], 'alice', false],
     ['of its opener', [{ user: 'alice' }], ['shop'], 'alice', true],
     ['of another opener', [{ user: 'alice' }], ['shop'], 'bob', false],
     ['of an unknown opener', [{ user: 'alice' }], ['shop'], undefined, false],

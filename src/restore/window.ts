@@ -41,7 +41,7 @@ export function withHold(window: RestoreWindow, held: boolean): RestoreWindow {
   return { ...window, metadata: { ...window.metadata, finalizers } };
 }
 
-/** In milliseconds. No window stays open longer, even if its spec says so. */
+/** In milliseconds. Windows close after this time, even if the spec contains a later one. */
 export const MAX_WINDOW_MS = 24 * 3_600_000;
 
 /** Labels that backup tools set on restored objects: a window with such a label comes from a backup. */
@@ -116,7 +116,7 @@ export function windowProblems({ metadata, spec }: RestoreWindow): readonly stri
       (label) =>
         `metadata.labels["${label}"]: a window that comes from a backup stays closed; create a new one`,
     ),
-    ...(principals.length === 0 && !defersNothing ? ['spec.principals: name who restores'] : []),
+    ...(principals.length === 0 && !defersNothing ? ['spec.principals: add at least one restorer'] : []),
     ...(principals.length > 0 && defersNothing ? [`spec.principals: a ${source.type} defers nothing`] : []),
     ...principalProblems(principals, 'spec.principals'),
     ...quiesceProblems(spec.quiesce),
@@ -134,7 +134,7 @@ export const OPENED_BY = 'gatehouse.dev/opened-by';
 /** `Cluster`: the opener may open windows for the whole cluster. Absent: only in namespaces that the window names. */
 export const OPENER_SCOPE = 'gatehouse.dev/opener-scope';
 
-/** A window that was stored without the webhook has no record, and counts as one for its namespaces. */
+/** A window that was stored without the webhook lacks the record, so it applies only to its namespaces. */
 export const isClusterWide = ({ metadata, spec }: RestoreWindow): boolean =>
   spec.source?.type === 'Detector' || metadata.annotations?.[OPENER_SCOPE] === 'Cluster';
 
@@ -177,7 +177,7 @@ export function quiesceProblems(rules: readonly QuiesceRule[] = []): readonly st
       ...(isField ? [] : [`${at}.path: "${path}" is not a field of spec such as spec.paused`]),
       ...(['boolean', 'number', 'string'].includes(typeof value)
         ? []
-        : [`${at}.value: write true, false, a number or a text`]),
+        : [`${at}.value: use a Boolean, a number or a string`]),
     ];
   });
 }

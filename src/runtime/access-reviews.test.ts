@@ -17,7 +17,7 @@ interface Sent {
   readonly answer: (allowed: boolean) => void;
 }
 
-/** An API server that answers each SubjectAccessReview when the test says so. */
+/** An API server that answers each SubjectAccessReview when the test decides. */
 function apiServer(limit: number) {
   const sent: Sent[] = [];
   const create = <T extends KubeObject>(_resource: unknown, object: T, options?: CallOptions): Promise<T> => {

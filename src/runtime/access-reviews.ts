@@ -140,7 +140,7 @@ export function createAccessAnswers(
 const answerKey = ({ username, uid, groups, extra }: UserInfo, question: CelQuestion): string =>
   JSON.stringify([username, uid, groups, extra, question]);
 
-/** As in the API server, a service account of an expression has the groups of its namespace only. */
+/** Like the API server, gives a service account of an expression only the groups of its namespace. */
 function subjectOf(user: UserInfo, { serviceAccount }: CelQuestion): AccessSubject {
   if (serviceAccount === undefined) return user;
   const { namespace, name } = serviceAccount;

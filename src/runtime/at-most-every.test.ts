@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../kube/clock.ts';
 import { atMostEvery } from './at-most-every.ts';
 
-test('a burst leads to one call at once and one at the end', () => {
+test('a burst leads to one immediate call and one at the end', () => {
   vi.useFakeTimers();
   try {
     const stop = new AbortController();

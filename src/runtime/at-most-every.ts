@@ -1,6 +1,6 @@
 import type { Clock } from '../kube/clock.ts';
 
-/** Calls `work` at once, and then at most once per `ms`: the calls in between lead to one call at the end. */
+/** Calls `work` immediately, and then at most once per `ms`. Calls in between lead to one call at the end. */
 export function atMostEvery(
   ms: number,
   work: () => void,

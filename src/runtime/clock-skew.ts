@@ -34,7 +34,7 @@ export function watchClockSkew(
     if (isApart && !apart)
       log.warn(
         { seconds },
-        `the clock of this replica is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} that of the API server: synchronise it`,
+        `the clock of this replica is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the clock of the API server: synchronise it`,
       );
     if (!isApart && apart)
       log.info({ seconds }, 'the clocks of this replica and of the API server agree again');

@@ -30,7 +30,7 @@ export interface Context<Settings extends SharedConfig = SharedConfig> {
   /** Where Gatehouse reads and writes namespaced objects; undefined: everywhere. */
   readonly namespaces: Namespaces;
   readonly serverClock: ServerClock;
-  /** The PEM certificates that verify the API server; undefined: those of the operating system. */
+  /** The PEM certificates that verify the API server; undefined: the operating system's certificates. */
   readonly apiServerCa: () => Promise<string | undefined>;
   /** The user name that the API server gives this process; undefined: unknown. */
   readonly userName: (signal: AbortSignal) => Promise<string | undefined>;
@@ -99,7 +99,7 @@ export async function connect<Settings extends SharedConfig>(
   };
 }
 
-/** All requests fail in an outage: the log says so once. `createLog` lowers the level of the errors that this covers. */
+/** Logs each outage once. `createLog` lowers the level of the errors that the outage causes. */
 function reportOutages({ recovery, server }: Connection, log: Pick<Logger, 'info' | 'warn'>): void {
   recovery.onOutage({
     lost: ({ message }) => log.warn({ server, problem: message }, 'cannot reach the API server'),

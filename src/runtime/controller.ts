@@ -59,7 +59,7 @@ export function createReminders() {
       if (age >= 0 && age < REPEAT_MS) return false;
       recorded.delete(key);
       recorded.set(key, { text, at: now.getTime() });
-      // The oldest first. An old entry has no effect any more.
+      // The oldest first: old entries are useless.
       for (const [old, { at }] of recorded) {
         if (now.getTime() - at < REPEAT_MS) break;
         recorded.delete(old);
@@ -107,7 +107,7 @@ interface Triggers {
 }
 
 interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'>, Triggers {
-  /** The clock of requeue times if it is that of the API server: see {@link inLocalTime}. */
+  /** If requeue times are by the API server's clock: see {@link inLocalTime}. */
   readonly serverNow?: () => Date;
 }
 

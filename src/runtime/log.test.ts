@@ -73,7 +73,7 @@ test('user input cannot break a line or control a terminal, and a JSON parser re
 const LINE = { method: 'GET', path: '/api/v1/pods' };
 const failed = () => new NetworkError(LINE, 'connection', 'no complete answer', new Error('refused'));
 
-test('an error of a request has no stack, which says only where the client gave up', async () => {
+test('an error of a request is logged without its stack, which shows only where the client gave up', async () => {
   const refused = new ApiError(LINE, { code: 403, status: { reason: 'Forbidden', message: 'no' } });
   const own = new Error('ours');
   const failures = [failed(), new Error('could not read', { cause: refused }), own];

@@ -14,11 +14,11 @@ export const certificateNamespaces = ({
 }: Pick<SharedConfig, 'namespace' | 'namespaces' | 'without'>): Namespaces =>
   without.includes('certificates') ? [namespace] : namespaces;
 
-/** Whether Gatehouse may read there. Cluster-scoped objects have no namespace, and are always covered. */
+/** Whether Gatehouse may read there. Cluster-scoped objects are always covered. */
 export const isCovered = (namespaces: Namespaces, namespace: string | undefined): boolean =>
   namespaces === undefined || namespace === undefined || namespaces.includes(namespace);
 
-/** Where to list a kind: `undefined` stands for all namespaces, or for a cluster-scoped kind. */
+/** Where to list a kind. Undefined: all namespaces, or a cluster-scoped kind. */
 export const placesOf = (
   { namespaced }: Pick<Resource, 'namespaced'>,
   namespaces: Namespaces,

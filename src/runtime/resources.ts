@@ -35,7 +35,7 @@ export const INJECTION_TARGETS: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.configMap, configMaps],
 ];
 
-/** The kinds of Gatehouse's own objects with a bundle: it maintains these objects without injection, too. */
+/** The kinds of Gatehouse's own objects with a bundle. It maintains them even without injection. */
 export const OWN_TARGETS: ReadonlySet<TargetKind['kind']> = new Set([
   TARGET_KINDS.mutating.kind,
   TARGET_KINDS.validating.kind,

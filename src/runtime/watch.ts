@@ -17,7 +17,7 @@ export interface Watched<T extends KubeObject> {
 }
 
 export interface Watching<T extends KubeObject> extends Watched<T> {
-  /** Whether the first list is pending. False after `LISTING_MS`, so that one kind cannot block readiness. */
+  /** Whether the first list is pending. False after `LISTING_MS`, so that a single kind cannot block readiness. */
   readonly isListing: () => boolean;
   /** Waits for the first list; false after `LISTING_MS`. @throws the reason of `signal` on abort */
   readonly listedInTime: (signal: AbortSignal) => Promise<boolean>;
@@ -133,7 +133,7 @@ export function keepOnly(
   }
 }
 
-/** The part of the store that one of several reflectors fills: its list says nothing about other namespaces. */
+/** The part of the store that one of several reflectors fills, whose list is limited to this namespace. */
 const inNamespace = <T extends KubeObject>(store: WritableStore<T>, namespace: string): WritableStore<T> => ({
   ...store,
   keys: () => store.keys().filter((key) => key.startsWith(`${namespace}/`)),

@@ -367,7 +367,9 @@ describe('a scheduled rehearsal: with the permissions of its component, its resu
     expect(stdout).toContain('no problems');
     expect(code).toBe(0);
     await seeMetric('problems', 0);
-    expect(await noted()).toContain('Normal RehearsalClean: a restore of nightly-3 would have no problems');
+    expect(await noted()).toContain(
+      'Normal RehearsalClean: a restore of nightly-3 would succeed without problems',
+    );
   });
 
   test('a failed rehearsal keeps the result, and says what is missing', async () => {

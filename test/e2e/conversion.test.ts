@@ -216,7 +216,7 @@ describe('a policy', () => {
     expect(condition(broken, 'Ready')?.message).toContain(
       'spec.versions[0].toHub[0].remove.path: of metadata, a conversion may change labels and annotations only',
     );
-    expect(condition(broken, 'Ready')?.message).toContain('stays in force');
+    expect(condition(broken, 'Ready')?.message).toContain('remains in force');
     expect(await specOf('v1', 'first')).toEqual(V1);
 
     await replica.program.stop(15_000);

@@ -273,7 +273,7 @@ describe('multi', () => {
 describe('failures in handlers', () => {
   test('the log names the ClusterRole for a kind that may not be read, and the handler works once the role exists', async () => {
     expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
-    await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
+    await seeInLog('Gatehouse lacks permission to get, list and watch pods. Add this ClusterRole:');
     await cluster.apply(referencesRole('handlers', '', ['pods']));
     await eventually('the handler reads', () => create('reads-pods'));
   });

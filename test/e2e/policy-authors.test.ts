@@ -295,7 +295,7 @@ describe("Gatehouse's own Secrets", () => {
     const spec = { params: params('gatehouse-authority', SYSTEM_NAMESPACE), ...label('string(params.data)') };
     const { code, message } = await refusal(write(admin, 'steals', spec));
     expect(code).toBe(403);
-    expect(message).toContain(`spec.params: no policy reads Secrets in ${SYSTEM_NAMESPACE}`);
+    expect(message).toContain(`spec.params: policies cannot read Secrets in ${SYSTEM_NAMESPACE}`);
   });
 
   test('are not found by references', async () => {
@@ -398,7 +398,7 @@ test('a policy that was written while Gatehouse was down is not in force, whatev
     'requests in its scope are refused',
   );
   expect(condition(await seeNotReady('reverted', 'ReadsNotReviewed'), 'Ready')?.message).toContain(
-    'generation 1 stays in force',
+    'generation 1 remains in force',
   );
   await seeInForce(cluster, 'copied-from');
   await seeInForce(cluster, 'no-reads');

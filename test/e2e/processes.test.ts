@@ -207,7 +207,9 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
   );
   expect(condition(waiting, 'Ready')).toMatchObject({
     status: 'False',
-    message: expect.stringContaining('Gatehouse may not get, list and watch configmaps') as string,
+    message: expect.stringContaining(
+      'Gatehouse lacks permission to get, list and watch configmaps',
+    ) as string,
   });
   await cluster.apply(referencesRole('settings', '', ['configmaps']));
   await cluster.see<Conditioned>(

@@ -133,7 +133,7 @@ test('a policy that moves to another webhook is enforced in each moment, also af
   expect((await refusal(paint('red'))).message).toContain('red is out');
   expect((await refusal(paint('blue'))).message).toContain('blue is out');
   expect(ready).toMatchObject({ status: 'False', reason: 'NotInstalled' });
-  expect(ready?.message).toContain('generation 1 stays in force');
+  expect(ready?.message).toContain('generation 1 remains in force');
   expect(installed?.status).toBe('False');
 
   await restart();

@@ -75,7 +75,7 @@ describe('a folder with errors', () => {
     ['missing.mjs', /^: Cannot find module .*nowhere\.js/],
     ['throws.ts', /^:2: at the top$/],
     ['rejects.js', /^: a string$/],
-    ['nothing.js', /^: it has no default export: .*subfolder$/],
+    ['nothing.js', /^: the default export is missing: .*subfolder$/],
     ['object.js', /^: its default export was not made by defineHandler or defineController$/],
     ['unnamable_file.ts', /^: "unnamable_file" cannot be the name of a handler/],
     ['misspelt.ts', /^:2: defineHandler: valdate is unknown; there are .*; it has neither/],

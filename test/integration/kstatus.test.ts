@@ -15,10 +15,8 @@ import { desiredStatus, type Unready } from '../../src/controllers/status.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Reconcile } from '../../src/runtime/controller.ts';
-import {
-  type ConversionState,
-  createConversionStatusReconciler,
-} from '../../src/runtime/conversions/start-conversions.ts';
+import type { ConversionState } from '../../src/runtime/conversions/conversion-registry.ts';
+import { createConversionStatusReconciler } from '../../src/runtime/conversions/start-conversions.ts';
 import { createExceptionStatusReconciler } from '../../src/runtime/policies/policy-exceptions.ts';
 import type { PolicyState } from '../../src/runtime/policies/policy-registry.ts';
 import { createPolicyStatusReconciler } from '../../src/runtime/policies/policy-status.ts';

@@ -143,7 +143,7 @@ test('reports of others remain unchanged', async () => {
   expect(await messages(REPORTS)).toContain('b/gatehouse-audit: y is bad');
   later(11 * 60_000);
   await reconcile();
-  expect(warnings).toEqual([expect.stringContaining('belongs to someone else')]);
+  expect(warnings).toEqual([expect.stringContaining('belongs to another client')]);
   audited('servers', []);
   await reconcile();
   expect(await reports(REPORTS)).toEqual(before);

@@ -242,7 +242,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
 
   writeFiles(folder, { 'handlers/broken.ts': 'export const nothing = 1;' });
   const broken = await runReview(['--handlers', 'handlers', '-f', 'objects.yaml'], { cwd: folder });
-  expect(broken.stderr).toMatch(/^error: \S+broken\.ts: it has no default export/m);
+  expect(broken.stderr).toMatch(/^error: \S+broken\.ts: the default export is missing/m);
   expect(broken.code).toBe(2);
 });
 

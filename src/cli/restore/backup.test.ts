@@ -111,7 +111,7 @@ describe('a backup is refused', () => {
     ['with invalid JSON', { ...FILES, [path('bad')]: '{' }, 'bad.json: '],
     ['with something else than an object', { ...FILES, [path('bad')]: '[]' }, 'not a Kubernetes object'],
     ['with deep JSON', { ...FILES, [path('deep')]: '['.repeat(2e6) + ']'.repeat(2e6) }, 'deep.json: '],
-    ['with an object under another name', { ...FILES, [path('bad')]: server('db') }, 'those of the path'],
+    ['with an object under another name', { ...FILES, [path('bad')]: server('db') }, 'must match the path'],
     ['with a path that occurs twice', { ...FILES, [`./${path('db')}`]: server('db') }, 'occurs twice'],
   ])('%s', async (_what, files, message) => {
     await expect(readBackup(await archive(files))).rejects.toThrow(message);

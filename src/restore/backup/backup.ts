@@ -94,7 +94,7 @@ function objectAt(path: string, { namespace, name }: BackupPath, content: string
     throw fail('not a Kubernetes object: apiVersion and kind are required');
   const given = [textIn(object, 'metadata', 'namespace'), textIn(object, 'metadata', 'name')];
   if (given[0] !== (namespace ?? '') || given[1] !== name)
-    throw fail('metadata.namespace and metadata.name must be those of the path');
+    throw fail('metadata.namespace and metadata.name must match the path');
   return object;
 }
 

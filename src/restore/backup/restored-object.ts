@@ -1,5 +1,4 @@
 /** Changes an object of a backup as Velero does before it creates the object. */
-import { createHash } from 'node:crypto';
 import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { veleroName } from '../restored-by.ts';
 import type { BackupItem } from './backup.ts';
@@ -51,11 +50,9 @@ export function restoredObject({ object, namespace }: BackupItem, names: Restore
 }
 
 export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Record<string, string>> => ({
-  'velero.io/backup-name': veleroName(backup, sha256),
-  'velero.io/restore-name': veleroName(restore, sha256),
+  'velero.io/backup-name': veleroName(backup),
+  'velero.io/restore-name': veleroName(restore),
 });
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 export function mergeDiff(before: JsonObject, after: JsonObject): JsonObject | undefined {
   const changes: [string, JsonValue][] = Object.keys(before)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { JsonObject } from '../../json/json.ts';
 import { parseGroupResource } from './backup.ts';
 import { createSelection, restoreOrder, type SelectionOptions } from './selection.ts';
@@ -10,60 +10,35 @@ const server = item('servers.example.com', 'shop', { metadata: { labels: { app: 
 const zone = item('zones.example.com', undefined);
 const none: SelectionOptions = {};
 
-describe('Velero', () => {
-  test.each([
-    ['everything', server, none, undefined],
-    ['cluster-scoped objects', zone, none, undefined],
-    ['an included namespace', server, { includeNamespaces: ['shop'] }, undefined],
-    ['all namespaces', zone, { includeNamespaces: ['*'] }, undefined],
-    [
-      'cluster-scoped objects on request',
-      zone,
-      { includeNamespaces: ['shop'], includeClusterResources: true },
-      undefined,
-    ],
-    ['a resource by its short name', server, { includeResources: ['servers'] }, undefined],
-    ['a resource by its full name', server, { includeResources: ['servers.example.com'] }, undefined],
-    ['matching labels', server, { selector: { matchLabels: { app: 'db' } } }, undefined],
-  ])('restores %s', (_what, object, options: SelectionOptions, reason) => {
-    expect(createSelection(options)(object)).toBe(reason);
-  });
-  test.each([
-    ['another namespace', server, { includeNamespaces: ['a'] }, 'namespace is excluded'],
-    ['an excluded namespace', server, { excludeNamespaces: ['shop'] }, 'namespace is excluded'],
-    [
-      'cluster-scoped objects of a restore of namespaces',
-      zone,
-      { includeNamespaces: ['shop'] },
-      'cluster-scoped',
-    ],
-    [
-      'cluster-scoped objects if a namespace is excluded',
-      zone,
-      { excludeNamespaces: ['a'] },
-      'cluster-scoped',
-    ],
-    ['cluster-scoped objects on request', zone, { includeClusterResources: false }, 'cluster-scoped'],
-    ['an excluded resource', server, { excludeResources: ['servers'] }, 'resource is excluded'],
-    ['other resources', server, { includeResources: ['zones'] }, 'resource is excluded'],
-    ['other labels', server, { selector: { matchLabels: { app: 'web' } } }, 'labels do not match'],
-    ['Nodes', item('nodes', undefined), none, 'never restored'],
-    ['finished Pods', item('pods', 'shop', { status: { phase: 'Succeeded' } }), none, 'already completed'],
-    [
-      'finished Jobs',
-      item('jobs.batch', 'shop', { status: { completionTime: 'now' } }),
-      none,
-      'already completed',
-    ],
-    [
-      'mirror Pods',
-      item('pods', 'shop', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }),
-      none,
-      'mirror pod',
-    ],
-  ])('skips %s', (_what, object, options: SelectionOptions, reason) => {
-    expect(createSelection(options)(object)).toBe(reason);
-  });
+const only = { includeNamespaces: ['shop'] };
+const pod = (object: JsonObject) => item('pods', 'shop', object);
+const mirror = pod({ metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } });
+const job = item('jobs.batch', 'shop', { status: { completionTime: 'now' } });
+const labelled = (app: string) => ({ selector: { matchLabels: { app } } });
+
+test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
+  ['everything', server, none],
+  ['cluster-scoped objects', zone, none],
+  ['an included namespace', server, only],
+  ['all namespaces', zone, { includeNamespaces: ['*'] }],
+  ['cluster-scoped objects on request', zone, { ...only, includeClusterResources: true }],
+  ['a resource by its short name', server, { includeResources: ['servers'] }],
+  ['a resource by its full name', server, { includeResources: ['servers.example.com'] }],
+  ['matching labels', server, labelled('db')],
+  ['no other namespace', server, { includeNamespaces: ['a'] }, 'namespace is excluded'],
+  ['no excluded namespace', server, { excludeNamespaces: ['shop'] }, 'namespace is excluded'],
+  ['no cluster-scoped object with some namespaces', zone, only, 'cluster-scoped'],
+  ['no cluster-scoped object without a namespace', zone, { excludeNamespaces: ['a'] }, 'cluster-scoped'],
+  ['no cluster-scoped object on request', zone, { includeClusterResources: false }, 'cluster-scoped'],
+  ['no excluded resource', server, { excludeResources: ['servers'] }, 'resource is excluded'],
+  ['no other resource', server, { includeResources: ['zones'] }, 'resource is excluded'],
+  ['no other labels', server, labelled('web'), 'labels do not match'],
+  ['no Node', item('nodes', undefined), none, 'never restored'],
+  ['no finished Pod', pod({ status: { phase: 'Succeeded' } }), none, 'already completed'],
+  ['no finished Job', job, none, 'already completed'],
+  ['no mirror Pod', mirror, none, 'mirror pod'],
+])('Velero restores %s', (_what, object, options, reason) => {
+  expect(createSelection(options)(object)).toBe(reason);
 });
 
 const ordered = (text: string) => {

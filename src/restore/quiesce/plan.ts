@@ -46,7 +46,7 @@ export function planQuiesce(
   if (rules.some(({ path }) => path === record.path)) {
     if (isPaused) return none('paused');
     if (rule?.path !== record.path || record.times >= MAX_TIMES) return none('overridden');
-    // The new value is the one to restore: the backup tool or a user has set it meanwhile.
+    // The backup tool or a user has set a new value, so that value is the one to restore.
     return pauseIt(kind, object, rule, { was: current, times: record.times + 1 }, sign);
   }
   const restored = isPaused ? write(keys, current, record.was) : [];

@@ -131,7 +131,7 @@ test.each<[string, KubeObject | undefined, boolean, string?]>([
 });
 
 test.each([
-  ['a create that is known to be stored needs no read', {}, true, 0],
+  ['a create that is known to be stored is not read', {}, true, 0],
   ['an update does', { resourceVersion: '7' }, false, 1],
 ])('the intent of %s', async (_what, admitted, isGone, expected) => {
   const claims = await intentsOf(admitted, 'reference.1');
@@ -146,7 +146,7 @@ test.each([
 });
 
 test.each(['reference.1', 'deletion.1'])(
-  'the intent %s is over after the settle time, even if its object can no longer be read',
+  'the intent %s is over after the settle time, even if its object cannot be read any more',
   async (name) => {
     const claims = await intentsOf({ resourceVersion: '7' }, name);
     const confirm = () => Promise.reject(new Error('the API server does not serve servers'));

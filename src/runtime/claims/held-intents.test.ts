@@ -81,7 +81,7 @@ describe('a held intent', () => {
   test.each<[string, () => void]>([
     ['the monotonic clock', () => (passed = HOLD_MS)],
     ['the clock of the API server', () => (jumped = HOLD_MS)],
-  ])('takes no more writes once it has expired by %s', async (_clock, pass) => {
+  ])('refuses writes once it has expired by %s', async (_clock, pass) => {
     await write('fra1');
     pass();
     expect(holdOf('fra1').isClear(refOf('fra1'))).toBe(false);
@@ -94,7 +94,7 @@ describe('a held intent', () => {
     ['an obstacle', (holding) => holding.report(refOf('fra1'), false)],
     ['a release', () => held.release(refOf('fra1'))],
     ['a rollback of the cluster', () => held.releaseAll()],
-  ])('takes no more writes after %s', async (_reason, end) => {
+  ])('refuses writes after %s', async (_reason, end) => {
     end(await write('fra1'));
     const next = holdOf('fra1');
     expect(next.isClear(refOf('fra1'))).toBe(false);
@@ -159,14 +159,14 @@ test('an intent that the API server stores after the timeout is removed', async 
   expect([claims.stored.size, lost.count()]).toEqual([0, 0]);
 });
 
-test('a write that adds several targets needs one intent of its own', () => {
+test('a write that adds several targets needs a separate intent', () => {
   expect(held.hold([target('a'), target('b')])).toBeUndefined();
   expect([held.count(), claims.asked]).toEqual([0, []]);
   expect(held.hold([target('a')])).toBeDefined();
   expect(held.hold([target('a'), target('b')])).toBeDefined(); // only one is new
 });
 
-test('above the limit, or if deletions are not seen, a write needs an intent of its own', async () => {
+test('above the limit, or if deletions are not seen, a write needs a separate intent', async () => {
   for (const name of ['a', 'b', 'c']) await write(name);
   expect(held.hold([target('d')])).toBeUndefined();
   expect(held.hold([target('a'), target('c')])).toBeDefined();

@@ -1,7 +1,7 @@
 /**
- * The intents that this replica holds: a write under a held intent needs no write of its own. Only an active intent
- * takes writes, and it is removed only after it is inactive and every write under it is over. An intent is never
- * renewed, and its name never returns.
+ * The intents that this replica holds: a write under a held intent doesn't store another one. Only an active intent
+ * accepts writes. It is removed once it is inactive and all writes under it are over. Intents are never renewed, and
+ * their names are never used again.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -31,13 +31,13 @@ export const HOLD_MS = 10_000;
 const IDLE_MS = 2_000;
 const RETRY_MS = 1_000;
 const AT_ONCE = 8;
-/** Limit for held intents. Above it, each write has an intent of its own, which counts for the user. */
+/** Limit for held intents. Above it, each write stores a separate intent, which counts against the user's limit. */
 const MOST_HELD = 1_000;
 
 interface Held {
   readonly target: ObjectRef;
   readonly claim: UniqueClaim;
-  /** When it takes no more writes: by the clock of the API server, and by the monotonic clock. */
+  /** When it stops accepting writes: by the API server's clock, and by the monotonic clock. */
   readonly until: number;
   readonly monotonicUntil: number;
   readonly writes: Set<string>;
@@ -57,7 +57,7 @@ export interface HeldIntentsOptions {
   readonly monotonic: () => number;
   /** Whether this replica sees the intents of deletions. Otherwise deletions would wait for long. */
   readonly seesDeletions: () => boolean;
-  /** Ends the creation of an intent. Several requests wait for it, so the signal belongs to none of them. */
+  /** Ends the creation of an intent. Several requests wait for it, so it does not use their signals. */
   readonly timeout: () => AbortSignal;
   readonly cleanup: Pick<ClaimStore, 'read' | 'remove'>;
   readonly signal: AbortSignal;
@@ -71,7 +71,7 @@ export function createHeldIntents(options: HeldIntentsOptions) {
   const { mostHeld = MOST_HELD } = options;
   const active = new Map<string, Held>();
   const all = new Set<Held>();
-  /** The admitted writes that may not be stored yet, by name. */
+  /** The admitted writes that are possibly not stored yet, by name. */
   const admitted = new Map<string, { readonly write: UniqueClaim; readonly under: readonly Held[] }>();
   let count = 0;
   let isStopped = false;
@@ -111,7 +111,7 @@ export function createHeldIntents(options: HeldIntentsOptions) {
   const hold = (targets: readonly HeldTarget[]): Holding | undefined => {
     if (isStopped || !seesDeletions()) return undefined;
     const fresh = targets.filter(({ target }) => activeFor(target) === undefined);
-    // A write stores at most one intent: for several new targets, one of its own for all.
+    // A write stores at most one intent: a write with several new targets stores a separate one for all of them.
     if (fresh.length > 1 || all.size + fresh.length > mostHeld) return undefined;
     const name = heldWriteName(String(++count));
     const under = targets.map((one) => activeFor(one.target) ?? begin(one));
@@ -154,7 +154,7 @@ export function createHeldIntents(options: HeldIntentsOptions) {
       // An intent that cannot be removed expires: then no deletion waits for it.
       if (isGone || now() > held.until + claims.settleMs) all.delete(held);
       else held.removeAt = monotonic() + held.retryMs;
-      // Most likely it is never stored.
+      // Most likely, the API server never stores it.
       if (held.isLost) held.retryMs *= 2;
     });
   };
@@ -214,7 +214,7 @@ async function removed(
 }
 
 const CLEAN_MS = 250;
-/** Timeout of the creation of an intent, in milliseconds. Then the writes that wait for it are retried. */
+/** Timeout for creating an intent, in milliseconds. After it, the waiting writes are retried. */
 const STORE_MS = 5_000;
 
 export function startHeldIntents(

@@ -168,7 +168,7 @@ async function playRandom(seed: number, requests: number, defect?: Defect): Prom
   const { next: random, below: pick, pick: oneOf } = createSeeded(seed);
   const wishes = Array.from({ length: requests }, () => oneOf(WISHES));
   const crash = random() < 0.3 ? { crash: { request: pick(requests), call: 1 + pick(6) } } : {};
-  // Also without held intents.
+  // Even without held intents.
   const heldMs = [undefined, 0, HOLD_MS - 10, EXPIRED_MS][pick(4)];
   const held = { replicas: seed % 3, ...(heldMs === undefined ? {} : { heldMs }) };
   return await play({ wishes, random, ...held, ...crash, ...(defect === undefined ? {} : { defect }) }, pick);

@@ -188,7 +188,7 @@ describe('a claim', () => {
     expect(holders()).toEqual([]);
   });
 
-  test('that another request renews meanwhile stays', async () => {
+  test('that another request renews is kept', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
     claims.before('remove', (name) => {
       const before = claims.stored.get(name);

@@ -343,6 +343,6 @@ function reportDuplicate(record: RecordEvent, { ref, object, policy, key }: Hold
     regarding: regarding(object),
     type: 'Warning',
     reason: 'ValueNotUnique',
-    message: `${key.field}: ${value} is held by ${describeRef(first.ref)} too: change or delete one of them (unique value ${key.rule.name}, policy ${policy.name})`,
+    message: `${key.field}: ${value} is also held by ${describeRef(first.ref)}: change or delete one of them (unique value ${key.rule.name}, policy ${policy.name})`,
   });
 }

@@ -57,7 +57,7 @@ test('crashes, delays and retries never leave two stored objects with the same v
   expect(stored).toBeGreaterThan(500);
 });
 
-test('without crashes, replicas leave no orphaned claim, even if the leader never compares all claims', async () => {
+test('without crashes, replicas remove their orphaned claims, even if the leader never compares all claims', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
       const { simulation } = await simulate(seed, true);

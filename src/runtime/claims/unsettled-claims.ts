@@ -25,7 +25,7 @@ const LIMITS = {
 interface Entry {
   readonly counters: readonly [byUser: string, byNamespace: string];
   readonly holder: string;
-  /** When the write can no longer be stored, by the monotonic clock. */
+  /** After this time the write cannot be stored any more, by the monotonic clock. */
   readonly settledAt: number;
 }
 

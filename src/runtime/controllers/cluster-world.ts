@@ -164,7 +164,7 @@ export function createClusterWorld(
       } catch (error) {
         if (!isNotFound(error)) throw error;
         throw new Error(
-          `the API server has no status of ${kind.kind} ${keyOf(object)}: unless it was just deleted, its ` +
+          `the status of ${kind.kind} ${keyOf(object)} was not found: unless the object was just deleted, its ` +
             'CustomResourceDefinition needs subresources.status',
           { cause: error },
         );
@@ -183,7 +183,7 @@ export function createClusterWorld(
   };
 }
 
-/** Whether a pass would do the same to both. A change of labels or annotations causes a pass of its own. */
+/** Whether a pass would do the same to both. A change of labels or annotations causes a separate pass. */
 const isSameState = (live: KubeObject, object: KubeObject): boolean =>
   object.metadata?.generation !== undefined &&
   live.metadata?.uid === object.metadata.uid &&
@@ -290,7 +290,7 @@ interface Write {
 
 const markOfWrite = ({ applied }: Write): string => applied?.object.metadata?.labels?.[OWNER_LABEL] ?? '';
 
-/** What a controller has written and its stores may not have seen yet. Keys have a kind. */
+/** Writes of a controller that its stores have possibly not seen yet. Keys contain the kind. */
 export function createOwnWrites() {
   const pending = new Map<string, Write>();
   const byMark = new Map<string, Set<string>>();
@@ -339,7 +339,7 @@ export function createOwnWrites() {
       [...pending.keys()]
         .filter((key) => key.startsWith(prefix))
         .every((key) => isSeen(key, stored(key.slice(prefix.length)))),
-    /** What this controller did to bring about this state: it needs no other pass for it. */
+    /** Which write of this controller caused this state. Such a change doesn't need another pass. */
     causeOf: (key: string, { kind, object }: Change<KubeObject>): 'apply' | 'patch' | undefined => {
       const write = kind === 'deleted' ? undefined : pending.get(key);
       if (write?.version === undefined || write.version !== object.metadata?.resourceVersion)
@@ -347,7 +347,7 @@ export function createOwnWrites() {
       if (write.isAll === false) return undefined;
       return write.applied === undefined ? 'patch' : 'apply';
     },
-    /** The store has this change: without it, the writes of all objects that no pass reads again would stay in memory. */
+    /** Call it when a store has the change. Otherwise writes of objects that no pass reads again fill the memory. */
     saw: (key: string, { kind, object }: Change<KubeObject>): void => {
       if (!isSeen(key, object) && kind === 'deleted') isSeen(key, undefined);
     },

@@ -37,7 +37,7 @@ test('what was applied is listed by its owner, until a store has it', () => {
   expect(writes.unseen('m')).toEqual([]);
 });
 
-describe('nothing stays in memory', () => {
+describe('memory is released', () => {
   test.each<[string, (writes: ReturnType<typeof createOwnWrites>) => void]>([
     ['of a write that a store has', (writes) => writes.saw(key, { kind: 'added', object: at('5') })],
     ['of an object that is gone', (writes) => writes.saw(key, { kind: 'deleted', object: at('5') })],

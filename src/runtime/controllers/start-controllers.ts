@@ -133,7 +133,7 @@ class NotUsable extends Error {}
 
 type May = (question: AccessQuestion) => Promise<boolean>;
 
-/** Asks again only what was not permitted or answered: a failing API server would never answer a dozen questions at once. */
+/** Repeats only the questions that were refused or not answered, to spare a failing API server. */
 export function rememberingYes(ask: May): May {
   const permitted = new Set<string>();
   return async (question) => {
@@ -154,7 +154,7 @@ async function served(
   if (found === undefined) throw new NotUsable(`the API server does not serve ${name}`);
   if (!(await mayRead(may, kind, placesOf(found, namespaces))))
     throw new NotUsable(
-      `Gatehouse may not get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
+      `Gatehouse lacks permission to get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
     );
   return { ...found, version: kind.version };
 }

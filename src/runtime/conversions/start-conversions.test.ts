@@ -9,10 +9,9 @@ import {
   createConversionRegistry,
   type ConversionRegistry,
   type ConversionState,
-  createConversionsReconciler,
-  type DefinitionRead,
-  createConversionStatusReconciler,
-} from './start-conversions.ts';
+} from './conversion-registry.ts';
+import { createConversionsReconciler, type DefinitionRead } from './conversions-reconciler.ts';
+import { createConversionStatusReconciler } from './start-conversions.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 
@@ -171,31 +170,27 @@ describe('a lookup', () => {
   const lookUp = (kind = 'Server', definition?: string, group = GROUP) =>
     registry.lookUp({ group, kind, definition });
 
-  test.each<[string, ConversionState | undefined, string, string | undefined, string, string]>([
-    ['finds a policy by the kind of the objects', stateOf(), 'Server', undefined, GROUP, ''],
-    ['finds a policy by the name in the path', stateOf(), 'Server', NAME, GROUP, ''],
-    ['of another kind', stateOf(), 'Rack', undefined, GROUP, 'no handler for kind Rack of infra.example.com'],
-    ['of another group', stateOf(), 'Server', undefined, 'x.example.com', 'no handler for kind Server of x'],
-    ['of another definition', stateOf(), 'Server', 'racks.infra.example.com', GROUP, 'no handler for kind'],
-    ['with a wrong path', stateOf(), 'Rack', NAME, GROUP, `/convert/${NAME}, which converts Server, for`],
-    [
-      'of a policy that never compiled',
-      broken('InvalidPath'),
-      'Server',
-      undefined,
-      GROUP,
-      'InvalidPath: spec.x',
-    ],
-    ['without a definition', broken('DefinitionNotRead'), 'Server', NAME, GROUP, 'unready'],
-  ])('%s', (_what, known, kind, definition, group, message) => {
+  const FOUND = { kind: 'found', converter: inForce.converter };
+  const UNREADY = { kind: 'unready' };
+  const none = (message: string) => ({ kind: 'none', message: containing(message) });
+  const unread = broken('DefinitionNotRead');
+  const misplaced = none(`/convert/${NAME}, which converts Server, for`);
+  const unknown = (kind: string, group = GROUP) =>
+    none(`kind ${kind} of ${group}: no ConversionPolicy or handler found`);
+
+  test.each<[string, ConversionState, Parameters<typeof lookUp>, object]>([
+    ['finds a policy by the kind of the objects', stateOf(), ['Server'], FOUND],
+    ['finds a policy by the name in the path', stateOf(), ['Server', NAME], FOUND],
+    ['of another kind', stateOf(), ['Rack'], unknown('Rack')],
+    ['of another group', stateOf(), ['Server', undefined, 'x.io'], unknown('Server', 'x.io')],
+    ['of another definition', stateOf(), ['Server', 'racks.infra.example.com'], unknown('Server')],
+    ['with a wrong path', stateOf(), ['Rack', NAME], misplaced],
+    ['of a policy that never compiled', broken('InvalidPath'), ['Server'], none('InvalidPath: spec.x')],
+    ['without a definition', unread, ['Server', NAME], UNREADY],
+  ])('%s', (_what, known, where, expected) => {
     registry = create();
-    if (known !== undefined) registry.set('servers', known);
-    const expected = { kind: 'none', message: containing(message) };
-    const found = { kind: 'found', converter: inForce.converter };
-    const unready = { kind: 'unready' };
-    expect(lookUp(kind, definition, group)).toMatchObject(
-      message === '' ? found : message === 'unready' ? unready : expected,
-    );
+    registry.set('servers', known);
+    expect(lookUp(...where)).toMatchObject(expected);
   });
 
   test('is not ready until all policies of the group are read', () => {
@@ -208,7 +203,7 @@ describe('a lookup', () => {
     expect(lookUp()).toMatchObject({ kind: 'found' });
   });
 
-  test('prefers handlers, of which two for one kind prevent the start', () => {
+  test('prefers handlers; two handlers for one kind prevent the start', () => {
     registry = create([converter('racks'), converter('servers')]);
     registry.set('servers', stateOf());
     expect(lookUp('Rack')).toMatchObject({ converter: { name: 'handler racks' } });

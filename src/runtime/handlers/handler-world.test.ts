@@ -67,7 +67,7 @@ describe('a live read', () => {
     expect(asked).toEqual(['getMetadata v2', 'listAll v2 true']);
   });
 
-  test('is repeated when the known version is no longer served', async () => {
+  test('is repeated when the API server has stopped serving the known version', async () => {
     const { world, asked } = worldOf(['v1beta1', 'v1'], ['v1']);
     const found = { apiVersion: 'infra.example.com/v1', metadata: { name: 'a' } }; // without managedFields
     expect(await world.read(KIND, place, signal)).toEqual(found);

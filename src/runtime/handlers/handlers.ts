@@ -198,7 +198,7 @@ export function createHandlerWorld(
       const resource = await resourceOf(kind, signal);
       const found = await get(kind, resource, place, signal);
       if (found !== undefined) return dropManagedFields(found);
-      // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
+      // 404 may also mean that the API server has stopped serving this version: the discovery cache may be stale.
       if (kind.version !== undefined) {
         const { namespace } = place;
         await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal });
@@ -248,7 +248,7 @@ interface Kind {
   readonly name: string;
   readonly startedAt: number;
   watched: Watched<KubeObject> | undefined;
-  /** Whether it is certain that no list is pending, because the kind is not served or may not be read. */
+  /** Whether no list is pending for certain, because the kind is not served or not readable. */
   isUnlisted: boolean;
 }
 
@@ -322,7 +322,6 @@ async function whenServed(
     await sleep(RETRY_MS, undefined, { signal });
   }
 
-  /** The served resource, or the reason why it cannot be watched. */
   async function look(): Promise<Resource | string> {
     try {
       const resource = await discovery.resolve(kind, signal);

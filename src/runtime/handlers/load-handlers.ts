@@ -17,15 +17,16 @@ import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
 import { isController, type Controller } from '../../controllers/controller.ts';
 import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
-export interface LoadedHandler {
+interface Origin {
   readonly name: string;
   readonly origin: string;
+}
+
+export interface LoadedHandler extends Origin {
   readonly handler: Handler;
 }
 
-export interface LoadedController {
-  readonly name: string;
-  readonly origin: string;
+export interface LoadedController extends Origin {
   readonly controller: Controller;
 }
 
@@ -73,7 +74,7 @@ export async function loadModules(source: string, from: string): Promise<Loaded>
   return { handlers: handlers.toSorted(byName), controllers: controllers.toSorted(byName) };
 }
 
-const byName = (a: { readonly name: string }, b: { readonly name: string }) => (a.name < b.name ? -1 : 1);
+const byName = (a: Origin, b: Origin) => (a.name < b.name ? -1 : 1);
 
 const NO_MODULES = `handlers: the single executable cannot load modules: use the image, or npx ${OWN_NAME}`;
 
@@ -128,7 +129,7 @@ function lineOf(error: unknown, path: string): string {
 
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {
   if (value === undefined)
-    return `${origin}: it has no default export: write export default defineHandler({…}), or move shared code to a subfolder`;
+    return `${origin}: the default export is missing: write export default defineHandler({…}), or move shared code to a subfolder`;
   if (!isHandler(value) && !isController(value))
     return `${origin}: its default export was not made by defineHandler or defineController`;
   const name = value.name ?? fallback;
@@ -138,7 +139,7 @@ function checked(value: unknown, origin: string, fallback: string | undefined): 
   return isController(value) ? { name, origin, controller: value } : { name, origin, handler: value };
 }
 
-const twice = <T extends { readonly origin: string }>(
+const twice = <T extends Origin>(
   loaded: readonly T[],
   valueOf: (one: T) => string,
   problemOf: (value: string) => string,
@@ -147,7 +148,7 @@ const twice = <T extends { readonly origin: string }>(
     same.length < 2 ? [] : [`${same.map(({ origin }) => origin).join(' and ')}: both ${problemOf(value)}`],
   );
 
-const nameOf = ({ name }: { readonly name: string }): string => name;
+const nameOf = ({ name }: Origin): string => name;
 const kindOf = ({ controller: { watch } }: LoadedController): string =>
   `${watch.resources[0]}.${watch.apiGroups[0]}`;
 const rename = (name: string): string => `have the name ${name}: rename one`;

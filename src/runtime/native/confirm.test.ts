@@ -71,7 +71,7 @@ test('three refused dry runs over three seconds confirm a policy; it is probed a
   expect(await ask(confirmer)).toContain('admits a probe');
 });
 
-test('an admitted probe starts again: another API server may not have read the policy yet', async () => {
+test('an admitted probe starts again, because another API server has possibly not read the policy yet', async () => {
   const confirmer = start();
   await ask(confirmer);
   await ask(confirmer);
@@ -155,6 +155,6 @@ test.each([
   ['without its binding', { ...STORED, binding: undefined }],
   ['edited', { ...STORED, policy: object('p', 2) }],
   ['replaced', { ...STORED, binding: object('other') }],
-])('a confirmed pair that others have changed is repaired at once: %s', (_how, stored) => {
+])('a confirmed pair that others have changed is repaired immediately: %s', (_how, stored) => {
   expect(after(takeOver(), 0).mayChange(policy, PAIR.name, stored)).toBe(true);
 });

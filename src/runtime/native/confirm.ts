@@ -41,7 +41,7 @@ interface Progress {
 /** How long a version may take, in milliseconds: API servers usually need about a second. */
 const PATIENCE_MS = 30_000;
 
-export const PENDING = 'the API server may not enforce it yet: probes are running';
+export const PENDING = 'the API server has possibly not loaded it yet: probes are running';
 const ADMITTED = 'the API server admits a probe that this policy should refuse or change';
 
 export function createConfirmer({ client, now, monotonic }: ProbeOptions) {

@@ -309,12 +309,12 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
         });
       }
     },
-    /** Objects that others have changed since the confirmation are repaired at once: no replica relies on them. */
+    /** Objects that others have changed since the confirmation are repaired immediately: no replica relies on them. */
     mayChange: ({ name }: CompiledPolicy, pairName: string, stored: StoredPair | undefined): boolean => {
       if (stored?.policy === undefined || stored.binding === undefined) return true;
       const { since, last } = known.get(name) ?? {};
       if (since !== undefined && monotonic() - since >= LAG_MS) return true;
-      // A former leader may have withdrawn a confirmation, and may not have widened the webhook entry.
+      // A former leader may have withdrawn a confirmation without widening the webhook entry.
       if (last === undefined) return false;
       const [policy, binding] = [versionOf(stored.policy), versionOf(stored.binding)];
       return !last.pairs.some(

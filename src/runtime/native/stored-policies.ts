@@ -55,7 +55,7 @@ export interface Stored {
   readonly mutatingProblem: string | undefined;
 }
 
-/** @throws WriteRefused if it may not list ValidatingAdmissionPolicies */
+/** @throws WriteRefused if it lacks permission to list ValidatingAdmissionPolicies */
 export async function readStored(
   options: StoredPoliciesOptions,
   signal: AbortSignal,
@@ -110,7 +110,7 @@ export class ForeignObject extends Error {}
 
 export class BeingRemoved extends Error {}
 
-/** The policy first: without it, its binding has no effect. @throws ForeignObject, BeingRemoved, WriteRefused */
+/** Writes the policy first, because a binding without a policy is harmless. @throws ForeignObject, BeingRemoved, WriteRefused */
 export async function install(
   wanted: { readonly policy: KubeObject; readonly binding: KubeObject },
   stored: StoredPair | undefined,
@@ -149,7 +149,7 @@ async function ensure(
   return written;
 }
 
-/** The binding first: then the policy has no effect. */
+/** Deletes the binding first, which disables the policy. */
 export async function remove(
   name: string,
   { policy, binding }: StoredPair,

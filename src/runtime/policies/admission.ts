@@ -110,4 +110,4 @@ const unknownEntry = (entry: string): Decision =>
 
 /** The image contains the handlers: a replica with another image has written the webhook configuration. */
 const unknownHandler = (handler: string): Decision =>
-  retry(`this replica has no handler ${handler} for this request`);
+  retry(`handler ${handler} not found in this replica for this request`);

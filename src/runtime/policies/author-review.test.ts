@@ -66,7 +66,7 @@ test('records the review, and replaces a forged record', async () => {
   expect(await write(policy(secret, annotated('forged')))).toMatchObject({ patch: [set(recordOf(secret))] });
 });
 
-test('a reviewed policy that stays the same needs no permission, and keeps its record', async () => {
+test('an unchanged reviewed policy keeps its record, and its writer does not need the permissions', async () => {
   const old = policy(secret, annotated(recordOf(secret)));
   for (const object of [policy(secret), policy({ ...secret, enforcement: 'Warn' }, annotated('forged'))])
     expect(JSON.stringify(await write(object, old))).toContain(recordOf(secret));
@@ -76,7 +76,7 @@ test('a reviewed policy that stays the same needs no permission, and keeps its r
   expect(asked).toEqual([]);
 });
 
-test('any change of what a policy discloses is reviewed again, also when the reads stay the same', async () => {
+test('any change of what a policy discloses is reviewed again, even with the same reads', async () => {
   const old = policy(secret, annotated(recordOf(secret)));
   const mutations = [{ name: 'a', expression: '{"a": params.data.password}' }];
   const object = policy({ ...secret, mutations }, annotated(recordOf(secret)));

@@ -36,7 +36,7 @@ interface Objection {
 
 const MOST_LISTED = 16;
 
-/** Refuses a policy whose author may not read what it reads; otherwise records the review in the policy. */
+/** Refuses a policy that reads more than its author may read; otherwise records the review in the policy. */
 export function createAuthorReview(
   mayUser: AccessReviews,
   { recordOf, verdict }: Pick<ReadRecords, 'recordOf' | 'verdict'>,
@@ -85,7 +85,7 @@ export function createAuthorReview(
 }
 
 export const ownSecretMessage = (ownNamespace: string): string =>
-  `no policy reads Secrets in ${ownNamespace}, where Gatehouse keeps its keys: name an object in another namespace`;
+  `policies cannot read Secrets in ${ownNamespace}, where Gatehouse keeps its keys: reference an object in another namespace`;
 
 const specOf = (object: JsonObject | undefined): AdmissionPolicySpec | undefined =>
   (object as unknown as Partial<AdmissionPolicy> | undefined)?.spec;
@@ -153,7 +153,7 @@ export function createPolicyWarnings(options: PolicyWarningsOptions) {
     signal: AbortSignal,
   ): Promise<Decision> => {
     if (!writes(operation) || object === undefined || subResource !== '') return ALLOWED;
-    // Controllers must be able to label a policy and to remove its finalizers, whatever it says.
+    // Controllers must be able to label any policy and to remove its finalizers.
     if (oldObject !== undefined && isDeepStrictEqual(object.spec, oldObject.spec)) return ALLOWED;
     const within = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]);
     try {

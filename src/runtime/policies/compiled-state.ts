@@ -16,12 +16,11 @@ export interface CompiledState<Compiled> {
 }
 
 export interface PolicyProblem {
-  /** One CamelCase word, for the `Ready` condition. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Problems that end when other objects change: Gatehouse looks at them again by itself. */
+/** Problems that end when other objects change. Gatehouse retries them. */
 const RETRIED: readonly string[] = [
   'DefinitionNotRead',
   'DiscoveryFailed',
@@ -44,11 +43,11 @@ export function conditionsOf(
   before: readonly Condition[] | undefined,
   now: Date,
 ): Condition[] {
-  const stays = inForce === undefined ? nothing : `generation ${inForce.generation} stays in force`;
+  const effect = inForce === undefined ? nothing : `generation ${inForce.generation} remains in force`;
   const ready =
     problem === undefined
       ? { status: 'True' as const, reason: 'InForce', message: `generation ${generation} ${done}` }
-      : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${stays})` };
+      : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${effect})` };
   const observed = { observedGeneration: generation };
   const withReady = setReady(before, { ...observed, ...ready }, problem && whyNotReady(problem), now);
   return [...setCondition(withReady, { ...observed, ...installation }, now)];

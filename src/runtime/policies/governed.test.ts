@@ -130,13 +130,13 @@ test('a policy for another version of the API sees objects in that version', asy
   await follow(policy(), v2);
   expect(namesOf(governed.referrers(target, [v2]))).toEqual(['b']);
   expect(namesOf(governed.referrers(target, [policy(), v2]))).toEqual(['a', 'b']);
-  // A kind that is no longer needed is dropped.
+  // A kind that is not needed any more is dropped.
   await follow(v2);
   await until(() => [...governed.objects()].length === 1);
   expect(governed.referrers(target, [policy()])).toBeUndefined();
 });
 
-test('a kind that is not served has no objects, and while discovery fails, the answer is unknown', async () => {
+test('an unserved kind counts as empty, and while discovery fails, the answer is unknown', async () => {
   served = false;
   await follow(policy());
   expect(governed.referrers(target, [policy()])).toEqual([]);

@@ -150,17 +150,6 @@ test('a valid policy is in force once its targets are watched, and only its targ
   expect(state()).toMatchObject(HEALTHY);
 });
 
-test('running twice changes nothing the second time', async () => {
-  await reconcile();
-  await reconcile();
-  expect(changes).toBe(1);
-
-  put(broken(2));
-  await reconcile();
-  await reconcile();
-  expect(changes).toBe(2);
-});
-
 test('a policy is compiled again after a change of its targets or its spec, although its generation is the same', async () => {
   await reconcile();
   served.set(...serve('datacenters', 'Datacenter', true));
@@ -170,25 +159,6 @@ test('a policy is compiled again after a change of its targets or its spec, alth
 });
 
 describe('a version that cannot be enforced', () => {
-  const problem = { reason: 'InvalidPath', message: containing('spec.defaults[0].path') };
-
-  test('leaves the previous one in force, reports the problem, and is replaced by the next valid version', async () => {
-    await reconcile();
-    put(broken(2));
-    expect(await reconcile()).toEqual(SOON);
-    expect(state()).toMatchObject({ generation: 2, inForce: { generation: 1 }, problem });
-    put(policy(3));
-    await reconcile();
-    expect(state()).toMatchObject({ generation: 3, problem: undefined, inForce: { generation: 3 } });
-  });
-
-  test('leaves the previous one in force after a restart too', async () => {
-    put(broken(2), inForce());
-    await reconcile();
-    expect(state()).toMatchObject({ generation: 2, inForce: { generation: 1 }, problem });
-    expect(watched).toEqual([`datacenters.${GROUP}`]);
-  });
-
   test('keeps the webhooks of the previous version when that is invalid too, and refuses their requests', async () => {
     const { spec } = policy(1, {
       defaults: [{ path: 'spec..tier', value: 1 }],
@@ -196,7 +166,7 @@ describe('a version that cannot be enforced', () => {
     });
     put(broken(2), inForce(spec));
     await reconcile();
-    const { message } = problem;
+    const message = containing('spec.defaults[0].path');
     expect(registry.inForce()).toMatchObject([
       { generation: 1, undecidable: { isTemporary: false, message } },
     ]);
@@ -258,11 +228,11 @@ describe('webhooks that the API server refuses', () => {
   });
 });
 
-describe('a policy whose kinds may not be read', () => {
+describe('a policy whose kinds are not readable', () => {
   test.each([
     ['when the permission is revoked', false],
     ['after a restart, without a watch that would be refused', true],
-  ])('stays in force %s, and reports it', async (_when, isRestarted) => {
+  ])('remains in force %s, and reports it', async (_when, isRestarted) => {
     if (isRestarted) put(policy(1), inForce());
     else await reconcile();
     watched = [];
@@ -315,7 +285,7 @@ test.each([
   ['an expression', { rules: [{ expression: 'object.spec.unit < 5' }] }, false],
   ['a path after a restart', { immutable: ['spec.unit'] }, true],
 ])(
-  '%s with a field that the schema lost stays in force, and is reported',
+  '%s with a field that the schema lost remains in force, and is reported',
   async (_what, validate, isRestarted) => {
     const before = policy(1, { validate });
     put(before, isRestarted ? inForce(before.spec) : undefined);
@@ -335,7 +305,7 @@ describe('a policy for a kind that is not served', () => {
     validate: object = { immutable: ['spec.a'] },
   ) => policy(1, { match: { apiGroups: [GROUP], resources: ['rack'], ...match }, validate });
 
-  test('is in force, so that no object escapes it once the kind is served, and says so', async () => {
+  test('is in force, so that no object escapes it once the kind is served, and reports it', async () => {
     served = new Map([serve('racks', 'Rack', true)]);
     put(racks());
     await reconcile();
@@ -377,7 +347,7 @@ test.each<[string, Partial<PoliciesOptions>]>([
 describe('a version whose reads were not reviewed', () => {
   const needsRecord: typeof verdict = (_spec, record) => (record === 'valid' ? 'reviewed' : 'unreviewed');
 
-  test('is not in force and watches nothing; the previous one stays in force', async () => {
+  test('is not in force and watches nothing; the previous one remains in force', async () => {
     await reconcile();
     watched = [];
     put(policy(2, { audit: false }));
@@ -434,7 +404,7 @@ describe('a version whose reads were not reviewed', () => {
     expect(isDecidable()).toBe(true);
   });
 
-  test('is never in force if params name a Secret of Gatehouse, whatever the record', async () => {
+  test('is never in force if params reference a Secret of Gatehouse, regardless of the record', async () => {
     put(policy(1, { params: { apiGroup: '', resource: 'secrets', name: 'a', namespace: OWN_NAMESPACE } }));
     await reconcile();
     expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'Forbidden' } });

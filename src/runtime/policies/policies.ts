@@ -55,7 +55,7 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
     try {
       return await enforce(name, policy, options, signal);
     } catch (error) {
-      signal.throwIfAborted(); // whether the author's reads were reviewed may not be known yet
+      signal.throwIfAborted(); // possibly before the records of reviews were read
       // One policy whose kinds cannot be read must not keep the others from being enforced after a restart.
       if (options.registry.get(name) === undefined) options.registry.set(name, unresolved(policy, options));
       throw error;
@@ -70,26 +70,23 @@ async function enforce(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const before = options.registry.get(name);
-  const judged = await judge(policy, options, signal);
+  const generation = generationOf(policy);
+  const { usable, unserved, ...judged } = await judge(policy, options, signal);
   // The API server may still follow the version before this one, for which no other replica has to be running.
-  if (before === undefined && judged.kind === 'usable' && isReplacement(policy)) {
+  if (before === undefined && usable !== undefined && isReplacement(policy)) {
     const previous = await lastInForce(policy, options, signal);
-    const { generation } = judged.policy;
     if (previous !== undefined)
       options.registry.set(name, { inForce: previous, problem: undefined, generation });
   }
   const kept = before?.inForce?.undecidable === undefined ? before?.inForce : undefined;
-  const inForce =
-    judged.kind === 'usable' ? judged.policy : (kept ?? (await lastInForce(policy, options, signal)));
-  const problem = judged.kind === 'usable' ? judged.problem : withEffect(judged.problem, inForce);
-  const unserved = judged.kind === 'usable' ? judged.unserved : undefined;
-  const state: PolicyState = { inForce, problem, generation: generationOf(policy), unserved };
+  const inForce = usable ?? kept ?? (await lastInForce(policy, options, signal));
+  const problem = usable === undefined ? withEffect(judged.problem, inForce) : judged.problem;
+  const state: PolicyState = { inForce, problem, generation, unserved };
   const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
-  // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
+  // Comparing generations is not enough: a recreated policy or another scope of a target doesn't change them.
   if (isSame(before, state)) return again;
   options.registry.set(name, state);
-  if (problem === undefined)
-    options.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
+  if (problem === undefined) options.log.info({ policy: name, generation }, 'policy in force');
   else
     options.log.warn(
       { policy: name, reason: problem.reason, problem: problem.message },
@@ -98,21 +95,18 @@ async function enforce(
   return again;
 }
 
-const withEffect = (problem: PolicyProblem, inForce: CompiledPolicy | undefined): PolicyProblem => {
-  if (inForce?.undecidable === undefined) return problem;
+const withEffect = (problem: PolicyProblem | undefined, inForce: CompiledPolicy | undefined) => {
+  if (problem === undefined || inForce?.undecidable === undefined) return problem;
   const effect = 'the version in force cannot be evaluated: requests in its scope are refused';
   return { ...problem, message: `${problem.message}\n${effect}` };
 };
 
-type Judgement =
-  /** With a problem, the policy is in force and has no effect yet. */
-  | {
-      readonly kind: 'usable';
-      readonly policy: CompiledPolicy;
-      readonly problem: PolicyProblem | undefined;
-      readonly unserved: string | undefined;
-    }
-  | { readonly kind: 'unusable'; readonly problem: PolicyProblem };
+interface Judgement {
+  /** With a problem, it is in force but doesn't apply to anything yet. */
+  readonly usable?: CompiledPolicy;
+  readonly problem?: PolicyProblem | undefined;
+  readonly unserved?: string | undefined;
+}
 
 async function judge(
   policy: AdmissionPolicy,
@@ -120,34 +114,31 @@ async function judge(
   signal: AbortSignal,
 ): Promise<Judgement> {
   const unread = await unreviewedProblem(policy, options, signal);
-  if (unread !== undefined) return unusable(unread);
+  if (unread !== undefined) return { problem: unread };
   const { result, unserved } = await compileLive(policy, options, signal);
   if (result.kind === 'rejected')
-    return unusable({ reason: result.reason, message: describeProblems(result.problems) });
+    return { problem: { reason: result.reason, message: describeProblems(result.problems) } };
   // Its webhooks are installed anyway: once the kind is served, no object must escape the policy until it is read again.
   const unknownKind =
     unserved?.isEverything === true ? { reason: 'UnknownKind', message: unserved.message } : undefined;
   const forbidden = await watchTargets(result.policy, options, signal);
   if (forbidden.length > 0) {
-    if (unknownKind !== undefined) return unusable(unknownKind);
     const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
-    return unusable({ reason: 'Forbidden', message });
+    return { problem: unknownKind ?? { reason: 'Forbidden', message } };
   }
   const objection = isAccepted(policy, result.policy, options)
     ? undefined
     : await options.dryRun(result.policy, signal);
-  if (objection === undefined)
-    return {
-      kind: 'usable',
-      policy: result.policy,
-      problem: unknownKind,
-      unserved: unknownKind === undefined ? unserved?.message : undefined,
-    };
-  const message = `the API server refuses the webhooks of this policy: ${objection}`;
-  return unusable({ reason: 'WebhooksRefused', message });
+  if (objection !== undefined) {
+    const message = `the API server refuses the webhooks of this policy: ${objection}`;
+    return { problem: { reason: 'WebhooksRefused', message } };
+  }
+  return {
+    usable: result.policy,
+    problem: unknownKind,
+    unserved: unknownKind === undefined ? unserved?.message : undefined,
+  };
 }
-
-const unusable = (problem: PolicyProblem): Judgement => ({ kind: 'unusable', problem });
 
 function isAccepted(
   { metadata, spec, status }: AdmissionPolicy,
@@ -159,7 +150,7 @@ function isAccepted(
   return isDeepStrictEqual(status?.inForce?.spec, spec);
 }
 
-/** A policy that reads what its author may not read, as far as Gatehouse knows. */
+/** Without a review, the policy could read more than its author. */
 async function unreviewedProblem(
   { metadata, spec }: AdmissionPolicy,
   { records, environment: { ownNamespace } }: PoliciesOptions,

@@ -27,7 +27,6 @@ import {
   type Violator,
 } from './stored-objects.ts';
 
-/** What this leader knows of the audit of a policy. */
 export interface Audit {
   readonly result?: AuditResult;
   readonly findings?: PolicyFindings;
@@ -39,7 +38,6 @@ export interface PolicyAuditOptions extends AuditSources {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly registry: Pick<PolicyRegistry, 'get'>;
   readonly audits: Map<string, Audit>;
-  /** For the policy reports. */
   readonly keepsFindings: boolean;
   readonly onResult: (name: string) => void;
   readonly record: RecordEvent;
@@ -54,7 +52,7 @@ const SHORTEST_MS = 60_000;
 /** When to retry a kind that could not be read, in milliseconds. */
 const RETRY_MS = 5 * 60_000;
 const MAX_EVENTS = 20;
-/** Limit for the findings that all audits keep for the policy reports: these have no room for more. */
+/** Limit for the findings that all audits keep for the policy reports, which cannot hold more. */
 const MAX_FINDINGS = 10_000;
 const MIN_FINDINGS = 500;
 /** Limit for live reads in one audit. Otherwise, if every object violates the policy, the audit reads each one. */
@@ -106,7 +104,7 @@ function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: Po
   const last = status?.violations;
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
   if (last.generation !== inForce.generation) return 0;
-  // The status has only counts: a new leader needs an audit of its own for the reports.
+  // The status has only counts, so a new leader audits again for the reports.
   const audit = options.audits.get(inForce.name);
   if (options.keepsFindings && audit?.findings === undefined) return 0;
   // Users who may write exceptions must not cause one audit after another.

@@ -107,7 +107,7 @@ test.each([
   expect(warn(creation(object))).toMatchObject({ kind: 'allow', warnings });
 });
 
-test('an exception in force, and a change of its labels, get no warning', () => {
+test('an exception in force and a change of labels do not cause a warning', () => {
   expect(warn(creation(exception('open')))).toMatchObject({ kind: 'allow', warnings: [] });
   const stored = exception('missing');
   const labelled = { ...stored, metadata: { name: 'drill', namespace: 'shop', labels: { a: 'b' } } };

@@ -26,7 +26,7 @@ export interface KindsOptions {
   readonly canRead: ReadAccess;
 }
 
-/** The scope of the governed kinds matters, too: a cluster-scoped object cannot refer to its own namespace. */
+/** Includes the governed kinds, because a cluster-scoped object cannot refer to its own namespace. */
 export async function resolveKinds(
   { spec }: AdmissionPolicy,
   { discovery }: { readonly discovery: Pick<Discovery, 'resolve'> },
@@ -56,7 +56,7 @@ async function unservedNow(
   return unservedKinds(match, servedIn, await discovery.groups(signal).catch(() => []));
 }
 
-/** @returns kinds that this process may not read: if there are any, nothing is watched */
+/** @returns the kinds that are not readable. If there are any, nothing is watched */
 export async function watchTargets(
   policy: CompiledPolicy,
   { canRead, discovery, targets: watched }: KindsOptions,

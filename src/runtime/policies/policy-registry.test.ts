@@ -110,7 +110,7 @@ describe('a removed policy', () => {
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
   });
 
-  test('leaves no state when another policy needs the same rules', () => {
+  test('is forgotten when another policy needs the same rules', () => {
     set(more);
     now = LAG_MS;
     registry.remove('more');
@@ -162,7 +162,7 @@ describe('while the API server still uses the previous scope', () => {
     expect(selected(first.entryId)).toEqual([first]);
   });
 
-  test('a scope that changes back and forth leaves no gap', () => {
+  test('a scope that changes back and forth always applies', () => {
     const third = compiled({ timeoutSeconds: 20 }, { name: 'servers', generation: 3 });
     set(third);
     expect(selected(first.entryId)).toEqual([first]);

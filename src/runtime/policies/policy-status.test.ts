@@ -82,23 +82,17 @@ const reconcileWith = async (change: Partial<PolicyState>) => {
   await reconcile();
 };
 
-const pods = (resources: readonly string[]) =>
-  compiled({
-    match: { apiGroups: [''], resources },
-    validate: { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] },
-  });
+const pods = (...resources: readonly string[]) => {
+  const validate = { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] };
+  return inForceAs({ inForce: compiled({ match: { apiGroups: [''], resources }, validate }) });
+};
 
 test.each<[string, () => unknown, () => unknown, string]>([
-  [
-    'SubresourcesCovered',
-    () => inForceAs({ inForce: pods(['pods']) }),
-    () => inForceAs({ inForce: pods(['pods/*']) }),
-    'add pods/ephemeralcontainers to match.resources',
-  ],
+  ['SubresourcesCovered', () => pods('pods'), () => pods('pods/*'), 'add pods/ephemeralcontainers to match'],
   ['KindsServed', () => inForceAs({ unserved: 'no racks' }), () => inForceAs({}), 'no racks'],
   ['ReadsReviewed', () => (verdict = 'earlier'), () => (verdict = 'reviewed'), 'older than the review'],
   ['DeletionsFinished', () => (deletions = 'fra1 was deleted'), () => (deletions = ''), 'fra1 was deleted'],
-  ['ActionsPermitted', () => (missing = 'may not delete'), () => (missing = ''), 'may not delete'],
+  ['ActionsPermitted', () => (missing = 'cannot delete'), () => (missing = ''), 'cannot delete'],
 ])('the condition %s says what is wrong, and the policy is Ready', async (type, begin, end, message) => {
   begin();
   await reconcile();
@@ -143,7 +137,7 @@ test('a version that cannot be enforced is not Ready: the message names the prob
   const ready = { status: 'False', reason: 'InvalidPath', observedGeneration: 2 };
   expect(condition('Ready')).toMatchObject(ready);
   expect(condition('Ready')?.message).toContain('spec.defaults[0].path: x');
-  expect(condition('Ready')?.message).toContain('generation 1 stays in force');
+  expect(condition('Ready')?.message).toContain('generation 1 remains in force');
   expect(condition('WebhooksInstalled')?.status).toBe('True');
   expect(status()?.inForce?.generation).toBe(1);
   compiledNext(version(1), { inForce: undefined, problem });
@@ -169,7 +163,7 @@ describe('until the configurations carry the webhooks of a version', () => {
     compiledNext();
     installed = false;
     await reconcile();
-    expect(condition('Ready')?.message).toContain('generation 1 stays in force');
+    expect(condition('Ready')?.message).toContain('generation 1 remains in force');
     expect(condition('WebhooksInstalled')?.status).toBe('False');
     expect(status()?.inForce?.generation).toBe(1);
   });
@@ -186,15 +180,13 @@ test('a write that meets a conflict fails, and is retried with the current objec
 describe('the result of the audit', () => {
   const found = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
 
+  const immutable = compiled({ validate: { immutable: ['spec.datacenter'] } });
+
   test.each<[string, Partial<PolicyState>, boolean]>([
     ['stays when a new leader has not audited yet', {}, true],
     ['stays while nothing is in force', { inForce: undefined, problem }, true],
     ['leaves the status when the policy has audit: false', { inForce: compiled({ audit: false }) }, false],
-    [
-      'leaves the status when the policy has none of its checks',
-      { inForce: compiled({ validate: { immutable: ['spec.datacenter'] } }) },
-      false,
-    ],
+    ['leaves the status when the policy has none of its checks', { inForce: immutable }, false],
   ])('%s', async (_what, change, stays) => {
     violations = found;
     await reconcile();

@@ -23,7 +23,7 @@ interface PolicyFacts {
   readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
-  /** Why the leader has not acted yet after deletions of targets, and what it may not do; empty: nothing is wrong. */
+  /** Why the leader has not acted yet after targets were deleted, and its missing permissions. Empty: no problem. */
   readonly deletions: Readonly<Record<'progress' | 'missing', (name: string) => string>>;
   /** Undefined: this process compiles no policies. The result is undefined until the first attempt. */
   readonly enforcementOf?: ((name: string) => Enforcement | undefined) | undefined;
@@ -42,10 +42,10 @@ export function createPolicyStatusReconciler(
     const { name = '' } = metadata;
     const installed = state.inForce === undefined ? false : isInstalled(state.inForce);
     if (installed === undefined) return policy.status;
-    // Counts of checks that the policy no longer has, or no longer audits, would stay forever.
+    // Otherwise the counts of removed checks would never disappear.
     const isAudited = state.inForce === undefined || hasAudit(state.inForce);
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
-    // Until the API server follows the new version, it follows the previous one, also after a restart.
+    // Until the API server follows the new version, it follows the previous one, even after a restart.
     const previous = before.inForce;
     const enforced = installed ? state.inForce : previous;
     const installation = installationOf(state, installed, refusal);
@@ -63,7 +63,7 @@ export function createPolicyStatusReconciler(
       { type: 'DeletionsFinished', reason: 'ReferrersLeft', message: deletions.progress(name) },
       { type: 'ActionsPermitted', reason: 'MissingPermission', message: deletions.missing(name) },
     ];
-    // The reads of a version that cannot be evaluated may not be reviewed: it must not get a new record.
+    // A version that cannot be evaluated is possibly not reviewed, so it must not get a new record.
     const isPrevious = !installed || state.inForce?.undecidable !== undefined;
     const inForce = isPrevious ? previous : state.inForce && withRecord(state.inForce, records);
     return {

@@ -37,7 +37,7 @@ function start(answers: readonly boolean[], namespaces?: readonly string[]) {
     mayRead: createReadAccess(client, { discovery, namespaces }, () => now),
     asked: () => asked,
     places,
-    /** Undefined: Gatehouse may not read the ClusterRole. */
+    /** Undefined: Gatehouse lacks permission to read the ClusterRole. */
     aggregate: (all: readonly object[] | undefined) => (rules = all),
     pass: (ms: number) => (now += ms),
   };

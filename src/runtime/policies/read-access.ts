@@ -92,7 +92,7 @@ export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: Abo
 
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {
   const kinds = forbidden.map(groupResourceName).join(', ');
-  return `Gatehouse may not get, list and watch ${kinds}. Add this ClusterRole:\n${clusterRoleFor(policy, forbidden)}`;
+  return `Gatehouse lacks permission to get, list and watch ${kinds}. Add this ClusterRole:\n${clusterRoleFor(policy, forbidden)}`;
 }
 
 export function clusterRoleFor(policy: string, kinds: readonly GroupResource[]): string {

@@ -1,7 +1,6 @@
 /**
- * Proof that the author of a policy may read what it reads: a MAC in an annotation. Policies can be written while the
- * webhook is down, but without the key nobody can write the MAC. The leader writes the same MAC next to
- * `status.inForce`.
+ * Proof that the author of a policy may read what the policy reads: a MAC in an annotation. Policies can be written
+ * while the webhook is down, but the MAC requires the key. The leader writes the same MAC next to `status.inForce`.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -25,7 +24,7 @@ export const READS_SECRET = 'gatehouse-reads';
 const KEY = 'key';
 const EARLIER = 'earlier';
 
-/** `earlier`: not reviewed, but written before Gatehouse reviewed reads, and it reads no Secrets. */
+/** `earlier`: written before Gatehouse reviewed reads, and doesn't read Secrets. */
 export type ReadsVerdict = 'reviewed' | 'earlier' | 'unreviewed';
 
 export type ReadRecords = ReturnType<typeof createReadRecords>;
@@ -81,7 +80,7 @@ export function followReadRecords(context: Context, signal: AbortSignal): Follow
 /** The API server learns of a webhook configuration through a watch: in this time, in milliseconds. */
 const SETTLE_MS = 5_000;
 
-/** Once the API server calls the webhook, also lists the policies that exist by then: they stay in force unreviewed. */
+/** Once the API server calls the webhook, records the existing policies: they remain in force without a review. */
 export function createReadRecordsReconciler(
   client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'listAll'>,
   namespace: string,

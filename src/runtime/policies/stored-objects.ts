@@ -65,10 +65,7 @@ export function storedObjects(
           return metadata.remainingItemCount && items.length + metadata.remainingItemCount;
         }),
       );
-      return counts.reduce(
-        (sum, count) => (sum === undefined || count === undefined ? undefined : sum + count),
-        0,
-      );
+      return sumOf(counts);
     },
     read: async (ref: ObjectRef & StoredKind, signal: AbortSignal): Promise<KubeObject | undefined> => {
       const kind = await served(discovery, ref, signal);
@@ -81,6 +78,10 @@ export function storedObjects(
     },
   };
 }
+
+/** Undefined if one of them is unknown. */
+export const sumOf = (counts: readonly (number | undefined)[]): number | undefined =>
+  counts.reduce((sum, one) => (sum === undefined || one === undefined ? undefined : sum + one), 0);
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
 
@@ -106,36 +107,33 @@ export async function scanStored(
   const policy = forAudit(inForce);
   const namespaces = await stored.namespaceLabels(signal);
   const circumstances = { world, signal, turns: backgroundTurns };
-  const problems: string[] = [];
   let total = 0;
   let objects = 0;
   let checked = 0;
   const byReference = new Map(inForce.references.map(({ name }) => [name, 0]));
-  for (const resource of governedKinds(inForce)) {
-    try {
-      for await (const page of stored.pages(resource, signal)) {
-        for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
-          checked += 1;
-          const time = now().getTime(); // an exception may expire during a long audit
-          const audited = await auditObject(policy, resource, object, { ...circumstances, now: time });
-          if (audited.kind === 'unknown') throw audited.cause;
-          const violations = withoutGrace(audited.violations, inForce, object, time);
-          if (violations.length === 0) continue;
-          total += violations.length;
-          for (const { check = '', deferrable = 'references' } of violations) {
-            const before = byReference.get(check);
-            // A rule may have the name of a reference.
-            if (before !== undefined && deferrable === 'references') byReference.set(check, before + 1);
-          }
-          objects += 1;
-          onViolator({ resource, object, violations });
+  const problems = await eachPage(
+    stored,
+    [inForce],
+    async (page, resource) => {
+      for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
+        checked += 1;
+        const time = now().getTime(); // an exception may expire during a long audit
+        const audited = await auditObject(policy, resource, object, { ...circumstances, now: time });
+        if (audited.kind === 'unknown') throw audited.cause;
+        const violations = withoutGrace(audited.violations, inForce, object, time);
+        if (violations.length === 0) continue;
+        total += violations.length;
+        for (const { check = '', deferrable = 'references' } of violations) {
+          const before = byReference.get(check);
+          // A rule may have the name of a reference.
+          if (before !== undefined && deferrable === 'references') byReference.set(check, before + 1);
         }
+        objects += 1;
+        onViolator({ resource, object, violations });
       }
-    } catch (error) {
-      signal.throwIfAborted();
-      problems.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
-    }
-  }
+    },
+    signal,
+  );
   const checkedAt = toTimestamp(now());
   const { generation } = inForce;
   const message =
@@ -162,4 +160,44 @@ export function governedKinds(policy: Pick<CompiledPolicy, 'match'>): readonly S
   return governed(policy).map((kind) =>
     version === undefined || version === '*' ? kind : { ...kind, version },
   );
+}
+
+/** Each governed kind in each version that policies match, with the policies that govern it there. */
+export function byKind(
+  policies: readonly CompiledPolicy[],
+): readonly (readonly [StoredKind, readonly CompiledPolicy[]])[] {
+  const pairs = policies.flatMap((policy) => governedKinds(policy).map((kind) => ({ kind, policy })));
+  const nameOf = ({ kind }: { readonly kind: StoredKind }) =>
+    `${groupResourceName(kind)} ${kind.version ?? ''}`;
+  return [...Map.groupBy(pairs, nameOf).values()].flatMap((same) =>
+    same.slice(0, 1).map(({ kind }) => [kind, [...new Set(same.map(({ policy }) => policy))]] as const),
+  );
+}
+
+/** @returns the kinds that could not be read, with the reason */
+export async function eachPage(
+  { pages }: Pick<StoredObjects, 'pages'>,
+  policies: readonly CompiledPolicy[],
+  visit: (
+    page: readonly KubeObject[],
+    resource: GroupResource,
+    governing: readonly CompiledPolicy[],
+  ) => Promise<void>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const unreadable: string[] = [];
+  for (const [resource, governing] of byKind(policies)) {
+    try {
+      for await (const page of pages(resource, signal)) await visit(page, resource, governing);
+    } catch (error) {
+      signal.throwIfAborted();
+      unreadable.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
+    }
+  }
+  return unreadable;
+}
+
+/** With the version of the kind, in which the object is read. */
+export function storedRef(kind: StoredKind, { metadata }: KubeObject): ObjectRef & StoredKind {
+  return { ...kind, name: metadata?.name ?? '', namespace: metadata?.namespace };
 }

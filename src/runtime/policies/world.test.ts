@@ -35,7 +35,7 @@ function worldOf(served: string | undefined, exists: boolean) {
 test.each([
   ['an existing target is confirmed', 'v1', true],
   ['a missing target is confirmed to be missing', 'v1', false],
-  ['a target is not missing just because its known version is no longer served', 'v2', true],
+  ['a target is not missing just because the API server has stopped serving its known version', 'v2', true],
 ])('%s', async (_what, served, exists) => {
   const world = worldOf(served, exists);
   const expected = exists ? { metadata: { name: 'fra1' } } : undefined;
@@ -48,7 +48,7 @@ test('an object of another scope than its kind does not exist, and is not read',
   expect(await world.read({ ...ref, namespace: 'shop' }, signal)).toBeUndefined();
 });
 
-test('a target of a kind that is no longer served is unknown', async () => {
+test('a target of an unserved kind is unknown', async () => {
   const world = worldOf(undefined, false);
   await expect(world.confirm(ref, signal)).rejects.toThrow(/does not serve datacenters/);
 });
@@ -132,7 +132,7 @@ test('an owner is read in the namespace of its dependent', async () => {
   expect(reads).toEqual([['v1', { namespace: 'shop', name: 'r1' }]]);
 });
 
-test('a cluster-scoped owner has no namespace, and a namespaced object cannot own a cluster-scoped one', async () => {
+test('a cluster-scoped owner is read without a namespace, and a namespaced object cannot own a cluster-scoped one', async () => {
   const wide = ownersOf([racks('v1', false)]);
   await wide.owners.read(rack, 'shop', signal);
   expect(wide.reads).toEqual([['v1', { namespace: undefined, name: 'r1' }]]);

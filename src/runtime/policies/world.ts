@@ -51,7 +51,7 @@ export function createWorld<Others extends object>(
     const kind = await served(discovery, ref, signal);
     const found = await get(kind);
     if (found !== undefined) return found;
-    // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
+    // 404 may also mean that the API server has stopped serving this version: the discovery cache may be stale.
     const current = await served({ resolve: resolveUncached }, ref, signal);
     return isDeepStrictEqual(current, kind) ? undefined : await get(current);
   };
@@ -92,7 +92,7 @@ export function withoutOwnSecrets<World extends ObjectReads>(world: World, ownNa
   };
 }
 
-/** Reads no object outside of `--namespaces`. */
+/** Refuses to read objects outside of `--namespaces`. */
 export function withinReach<World extends ObjectReads>(world: World, namespaces: Namespaces): World {
   const within =
     <Rest extends readonly unknown[], Result>(read: (ref: ObjectRef, ...rest: Rest) => Promise<Result>) =>

@@ -46,7 +46,7 @@ test('the status of the policy has the ClusterRole that is missing, until it is 
   expect(asked[0]).toMatchObject({ verb: 'delete', group: GROUP, resource: 'servers' });
   expect(missing).toEqual([
     expect.stringMatching(
-      /may not delete servers\.infra\.example\.com\. Add this ClusterRole:\n[^]*aggregate-to-actions/,
+      /lacks permission to delete servers\.infra\.example\.com after a target is deleted\. Add this ClusterRole:\n[^]*aggregate-to-actions/,
     ),
     '',
     '',

@@ -62,7 +62,7 @@ export function createActionAccessReconciler(
 
 function missingMessage(policy: string, missing: readonly Needed[]): string {
   const what = missing.map(({ verb, ...kind }) => `${verb} ${groupResourceName(kind)}`).join(', ');
-  return `after the deletion of a target, the leader may not ${what}. Add this ClusterRole:\n${actionRoleFor(policy, missing)}`;
+  return `the leader lacks permission to ${what} after a target is deleted. Add this ClusterRole:\n${actionRoleFor(policy, missing)}`;
 }
 
 export function actionRoleFor(policy: string, needed: readonly Needed[]): string {

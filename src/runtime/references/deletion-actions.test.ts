@@ -13,11 +13,8 @@ import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { ReferenceRule } from '../../api/policy-validate.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import {
-  createDeletionActionsReconciler,
-  type DeletionActionsOptions,
-  type Progress,
-} from './deletion-actions.ts';
+import { createDeletionActionsReconciler, type DeletionActionsOptions } from './deletion-actions.ts';
+import type { Progress } from './deletion-progress.ts';
 
 const START = Date.parse('2026-11-27T12:00:00Z');
 const prove = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
@@ -71,7 +68,7 @@ function put(ref: ObjectRef, content: object, change: object = {}) {
   const metadata = { ...place, ...version, ...change };
   return stored.set(targetKey(ref), { metadata, spec: content } as KubeObject);
 }
-/** Somebody has created the target again. */
+/** A user has created the target again. */
 const recreate = () => put(dc('fra1'), {}, { uid: 'another' });
 const recreatedAt = (time: number) =>
   put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(time).toISOString() });
@@ -140,6 +137,9 @@ const write: DeletionActionsOptions['write'] = (ref, _object, plan) => {
 
 describe('nothing is deleted', () => {
   const exceptions = [{ name: 'old', reason: 'a drill', namespaces: ['shop'] }];
+  const references = [cascade];
+  const auditing = () => compiled({ enforcement: 'Audit', validate: { references } });
+  const excepting = () => compiled({ validate: { references }, exceptions });
   test.each<[string, number, () => unknown]>([
     ['while the target exists; the record expires', 0, () => put(dc('fra1'), {})],
     ['while the target waits for finalizers', 1, () => put(dc('fra1'), {}, { deletionTimestamp: '2026' })],
@@ -147,16 +147,8 @@ describe('nothing is deleted', () => {
     ['while a restore is in progress', 1, () => (restore = 'first')],
     ['while the governed objects are not listed', 1, () => (listed = false)],
     ['if the policy has another action', 0, () => govern({ ...cascade, onTargetDelete: 'Restrict' })],
-    [
-      'while the policy only audits; the record waits',
-      1,
-      () => (policies = policies.map((policy) => ({ ...policy, enforcement: 'Audit' }))),
-    ],
-    [
-      'if an exception covers the objects',
-      0,
-      () => (policies = [compiled({ validate: { references: [cascade] }, exceptions })]),
-    ],
+    ['while the policy only audits; the record waits', 1, () => (policies = [auditing()])],
+    ['if an exception covers the objects', 0, () => (policies = [excepting()])],
   ])('%s (records left: %i)', async (_when, left, change) => {
     change();
     await finish(record());
@@ -217,7 +209,7 @@ test('an object of a target that is created again while the leader reads the obj
   expect(claims.stored.size).toBe(0);
 });
 
-test('an object that a restore creates after the deletion of its target stays', async () => {
+test('an object that a restore creates after its target was deleted is kept', async () => {
   restore = 'first';
   const name = record();
   await reconcile(name);
@@ -283,5 +275,5 @@ test('a name that something writes back is reported, not removed for ever', asyn
     write: (_ref, object) => Promise.resolve({ kind: 'patched', object }),
   });
   expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 0 });
-  expect(progress.at(-1)?.message).toContain('writes the name of the deleted object back');
+  expect(progress.at(-1)?.message).toContain('writes the reference back');
 });

@@ -1,7 +1,7 @@
 /**
- * On the leader: after a target is deleted, deletes or changes the objects that named it (`onTargetDelete`). Nothing
- * is deleted on a guess: only while a live read shows that the target is gone, no restore runs, and the object still
- * names the target. Each write holds for one version of the object.
+ * On the leader: after a target is deleted, deletes or changes the objects that referenced it (`onTargetDelete`).
+ * Acts only while a live read shows that the target is gone, no restore runs, and the object still references the
+ * target. Each write applies to one version of the object.
  */
 import type { CompiledPolicy, CompiledReference } from '../../admission/policy/compiled-policy.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
@@ -12,46 +12,27 @@ import {
   withGone,
   type DeletionRecord,
   type Prove,
-  DELETION_LABEL,
 } from '../../admission/policy/references/deletion-record.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import {
-  AWAIT_CHANGE,
-  GONE,
-  requeueIn,
-  type Reconcile,
-  type ReconcileResult,
-  startController,
-  createReminders,
-  regarding,
-  type LeaderContext,
-  type RecordEvent,
-} from '../controller.ts';
-import { ADMISSION_POLICIES, RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../resources.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
 import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
 import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
 import type { RequestWorld, ClaimStore, GovernedIndex } from '../../admission/policy/world.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { type KubeObject, type ObjectRef, keyOf } from '../../json/kube-object.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
-import { type KubeClient, createClient } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
+import type { Progress, Stuck } from './deletion-progress.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { served, versionAmong, createWorld, withinReach } from '../policies/world.ts';
-import type { RestoreWindow } from '../../api/restore-window.ts';
-import { windowState } from '../../restore/window.ts';
-import { createClaims, type ClaimSources } from '../claims/claims.ts';
-import { watch } from '../watch.ts';
-import { createActionAccessReconciler } from './action-access.ts';
-import { counted } from '../../json/counted.ts';
-import type { OwnState } from '../own-state/own-state.ts';
-import type { RestoreKinds } from '../restores/restore-kinds.ts';
+import { served, versionAmong } from '../policies/world.ts';
 
 const MOST_DEPTH = 16;
 const SOON_MS = 1_000;
@@ -110,7 +91,7 @@ async function pass(task: Task): Promise<ReconcileResult> {
   const restore = await task.restoreInProgress(task.signal);
   if (restore !== undefined) return wait(task, deferral(restore));
   if (record.depth > MOST_DEPTH) {
-    const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that name ${describeRef(record.target)}`;
+    const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that reference ${describeRef(record.target)}`;
     return await actOrFinish({ ...task, ...found }, message);
   }
   return await actOrFinish({ ...task, ...found });
@@ -182,7 +163,7 @@ async function end(task: Task, state: 'finished' | 'abandoned', message: string)
   return result;
 }
 
-/** A changed record is of another deletion: the watch reports it. */
+/** A record that has changed belongs to another deletion, and the watch reports it. */
 async function drop(
   claim: UniqueClaim,
   { claims }: Pick<DeletionActionsOptions, 'claims'>,
@@ -212,7 +193,7 @@ async function actOn(referrers: readonly ObjectRef[], task: OrderedTask): Promis
     const found = await mapConcurrent(referrers.slice(at, at + AT_ONCE), AT_ONCE, (ref) =>
       orStuck(ref, signal, () => findWork(ref, task, grants)),
     );
-    // After the objects are read: each write holds for a version that named the target while that was gone.
+    // After reading the objects: each write applies to a version that referenced the target while that was gone.
     if ((await restoreInProgress(signal)) !== undefined) return [...outcomes, { kind: 'again' }];
     if ((await targetState(task)) !== 'gone') return [...outcomes, { kind: 'again' }];
     const act = async (one: Work | Outcome): Promise<Outcome> =>
@@ -225,7 +206,7 @@ async function actOn(referrers: readonly ObjectRef[], task: OrderedTask): Promis
   return outcomes;
 }
 
-/** One object that cannot be read or changed must not keep the others. */
+/** An object that cannot be read or changed must not block the others. */
 async function orStuck<T>(
   ref: ObjectRef,
   signal: AbortSignal,
@@ -268,7 +249,7 @@ async function write({ ref, object, plan }: Work, task: OrderedTask): Promise<Ou
   // A default of a policy, or another webhook, can write the name again with each change.
   const isBack =
     written.kind === 'patched' && planReferrer(task.record, reference, ref, written.object).kind !== 'leave';
-  if (isBack) return stuck('something writes the name of the deleted object back');
+  if (isBack) return stuck('another client or a policy writes the reference back');
   return written.kind === 'changed' ? { kind: 'again' } : { kind: 'done' };
 }
 
@@ -312,20 +293,6 @@ export interface DeletionActionsOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly now: () => Date;
   readonly log: Log;
-}
-
-export interface Progress {
-  readonly claim: string;
-  readonly record: DeletionRecord;
-  readonly state: 'waiting' | 'working' | 'stuck' | 'finished' | 'abandoned';
-  readonly message: string;
-  readonly done: number;
-  readonly stuck: readonly Stuck[];
-}
-
-interface Stuck {
-  readonly object: KubeObject | undefined;
-  readonly message: string;
 }
 
 interface Task extends DeletionActionsOptions {
@@ -394,154 +361,5 @@ export function createWriteReferrer(
       const isCurrent = live?.metadata?.resourceVersion === object.metadata?.resourceVersion;
       return isCurrent ? { kind: 'refused', message: error.message } : { kind: 'changed' };
     }
-  };
-}
-
-const WORKERS = 4;
-/** Timeout of one pass, in milliseconds: it acts on thousands of objects. */
-const PASS_MS = 10 * 60_000;
-
-interface DeletionSources extends ClaimSources, Pick<RestoreKinds, 'windows'>, Pick<OwnState, 'records'> {}
-
-export function startDeletionActions(
-  context: LeaderContext,
-  { registry, governed, windows, records, targets, world: admission }: DeletionSources,
-  onMessage: (policy: string) => void,
-  signal: AbortSignal,
-) {
-  const { client, config, discovery, namespaces, serverClock, record, log } = context;
-  const { now } = serverClock;
-  // Not the world of admission: to that, an own Secret does not exist.
-  const world = createWorld(client, createClient(context.exact.rest), discovery, targets, admission);
-  const progress = createDeletionProgress(record, now, log, onMessage);
-  const reconcile = createDeletionActionsReconciler({
-    ...{ policies: registry.inForce, client, governed, now, log },
-    claims: createClaims(client, config.uniqueSettleMs),
-    prove: records.prove,
-    world: withinReach(world, namespaces),
-    restoreInProgress: config.without.includes('restores')
-      ? () => Promise.resolve(undefined)
-      : async (reading) => {
-          const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal: reading });
-          return items.find((window) => isInProgress(window, now()))?.metadata.name;
-        },
-    write: createWriteReferrer(client, discovery),
-    onProgress: progress.note,
-  });
-  const afterRecords: Reconcile = async (claim, reconciling) => {
-    await records.whenSynced(reconciling);
-    return await reconcile(claim, reconciling);
-  };
-  const limits = { concurrency: WORKERS, timeoutMs: PASS_MS };
-  const options = { name: 'deletion-actions', ...limits, reconcile: afterRecords, serverNow: now };
-  const controller = startController(context, options, signal);
-  const ofDeletions = { resource: UNIQUE_CLAIMS, labelSelector: DELETION_LABEL };
-  const stored = watch<UniqueClaim>(context, ofDeletions, signal);
-  stored.onChange((key) => {
-    if (stored.store.get(key) === undefined) progress.forget(key);
-    controller.add(key);
-  }, signal);
-  windows.onChange(() => {
-    for (const claim of stored.store.list()) controller.add(keyOf(claim));
-  }, signal);
-  const missing = new Map<string, string>();
-  const onMissing = (policy: string, message: string) => {
-    const before = missing.get(policy) ?? '';
-    if (message === '') missing.delete(policy);
-    else missing.set(policy, message);
-    if (message !== before) onMessage(policy);
-  };
-  const localNow = () => new Date();
-  const review = createActionAccessReconciler(
-    registry.inForce,
-    client,
-    discovery,
-    namespaces,
-    onMissing,
-    localNow,
-  );
-  const key = registry.inForce().map(({ name }) => name);
-  const onKey = [registry.subscribe];
-  const access = startController(context, { name: 'action-access', key, onKey, reconcile: review }, signal);
-  return {
-    stopped: Promise.all([controller.stopped, access.stopped]),
-    progress: progress.message,
-    missing: (policy: string) => missing.get(policy) ?? '',
-  };
-}
-
-/** Until the sweep is over, admitted writes may still be stored. */
-function isInProgress(window: RestoreWindow, now: Date): boolean {
-  const { phase } = window.status ?? {};
-  if (phase === 'Refused') return false;
-  if (windowState(window, now).kind === 'open') return true;
-  return phase === undefined || phase === 'Open' || phase === 'Settling';
-}
-
-/** Limit for Events about objects of one deletion: the message of the policy says the rest. */
-const MOST_EVENTS = 5;
-
-const DONE = {
-  Cascade: 'deleted',
-  SetNull: 'removed the name from',
-  SetDefault: 'wrote another name into',
-} as const;
-
-function createDeletionProgress(
-  record: RecordEvent,
-  now: () => Date,
-  log: Log,
-  onMessage: (policy: string) => void,
-) {
-  const open = new Map<string, Progress>();
-  const reminders = createReminders();
-  const aboutPolicy = (policy: string): KubeObject => ({
-    apiVersion: `${ADMISSION_POLICIES.group}/${ADMISSION_POLICIES.version}`,
-    kind: ADMISSION_POLICIES.kind,
-    metadata: { name: policy },
-  });
-
-  const message = (policy: string): string => {
-    const held = [...open.values()].filter((one) => one.record.policy === policy && one.message !== '');
-    const [first] = held;
-    if (first === undefined) return '';
-    const more = held.length > 1 ? ` (and ${counted(held.length - 1, 'more deletion')})` : '';
-    return `${describeRef(first.record.target)} was deleted, and objects still name it: ${first.message}${more}`;
-  };
-
-  return {
-    message,
-    note: (progress: Progress): void => {
-      const { claim, record: order, state, stuck } = progress;
-      const before = message(order.policy);
-      const total = (open.get(claim)?.done ?? 0) + progress.done;
-      if (state === 'finished' || state === 'abandoned') {
-        if (total > 0) {
-          const text = `${DONE[order.action]} ${counted(total, 'object')} after the deletion of ${describeRef(order.target)} (reference ${order.reference})`;
-          const about = regarding(aboutPolicy(order.policy));
-          record({ regarding: about, type: 'Normal', reason: 'ReferrersHandled', message: text });
-          log.info({ policy: order.policy, target: targetKey(order.target), objects: total }, text);
-        }
-        open.delete(claim);
-        if (state === 'abandoned' && progress.message !== '')
-          log.info({ policy: order.policy, target: targetKey(order.target) }, progress.message);
-      } else open.set(claim, { ...progress, done: total });
-      for (const one of stuck.slice(0, MOST_EVENTS)) {
-        if (one.object === undefined) continue;
-        const text = `names ${describeRef(order.target)}, which was deleted, and ${order.action} fails: ${one.message} (reference ${order.reference}, policy ${order.policy})`;
-        const key = `${claim} ${one.object.metadata?.uid ?? ''}`;
-        const event = { type: 'Warning', reason: 'ReferrerKept', message: text } as const;
-        if (reminders.isDue(key, text, now())) record({ regarding: regarding(one.object), ...event });
-      }
-      const after = message(order.policy);
-      if (after === before) return;
-      if (after !== '') log.warn({ policy: order.policy }, after);
-      onMessage(order.policy);
-    },
-    forget: (claim: string): void => {
-      const policy = open.get(claim)?.record.policy;
-      open.delete(claim);
-      if (policy !== undefined) onMessage(policy);
-    },
   };
 }

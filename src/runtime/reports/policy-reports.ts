@@ -235,7 +235,7 @@ function logForeign(resource: Resource, report: Report, { foreign, log }: WriteO
   foreign.add(id);
   log.warn(
     { kind: resource.kind, report: keyOf(report) },
-    'a report with the name of a report of Gatehouse belongs to someone else and stays as it is: without the label app.kubernetes.io/managed-by=gatehouse, Gatehouse does not write it',
+    'the report belongs to another client, so Gatehouse leaves it unchanged: delete it, or label it app.kubernetes.io/managed-by=gatehouse',
   );
 }
 

@@ -7,26 +7,24 @@ import { type KubeObject, type OwnerReference, groupResourceName } from '../../j
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { LinkOperation } from '../../restore/owner-links.ts';
 import { containing } from '../../../test/support/runtime/fixtures.ts';
-import {
-  createRelinker,
-  type PatchOutcome,
-  type RelinkOptions,
-  type Relink,
-  relinkStored,
-  createUidRelinker,
-} from './relink.ts';
+import type { PatchOutcome } from './guarded-patch.ts';
+import { relinkStored } from './relink.ts';
+import { createRelinker, type RelinkOptions, type Relink } from './relink-owners.ts';
+import { createUidRelinker } from './relink-uids.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import type { RelinkMode } from '../../restore/window.ts';
 
 const SERVERS = { group: 'infra.example.com', resource: 'servers' };
+const CREATED = '2026-11-21T12:00:00Z';
 const rack: OwnerReference = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
+const { signal } = new AbortController();
 const LINK: RelinkOptions = { mode: 'Link', isRestored: () => true };
 
 const owner = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
   uid,
   apiVersion: 'infra.example.com/v1',
-  creationTimestamp: '2026-11-21T12:00:00Z',
+  creationTimestamp: CREATED,
   deletionTimestamp: undefined,
   labels: undefined,
   ...rest,
@@ -40,7 +38,7 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
     namespace: 'shop',
     uid: 'child',
     resourceVersion: '1',
-    creationTimestamp: '2026-11-21T12:00:00Z',
+    creationTimestamp: CREATED,
     annotations: { [OWNER_RECORD_ANNOTATION]: encodeOwnerRecord({ self: 'a', refs }) ?? '' },
   },
 });
@@ -83,8 +81,7 @@ function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('n
     return { kind: 'patched', object: now };
   };
   return Object.assign(state, {
-    run: (options = LINK, listed = stored) =>
-      relinker(SERVERS, listed, options, new AbortController().signal),
+    run: (options = LINK, listed = stored) => relinker(SERVERS, listed, options, signal),
     uids: () => (now?.metadata?.ownerReferences ?? []).map(({ uid }) => uid),
     recorded: () => parseOwnerRecord(now?.metadata?.annotations?.[OWNER_RECORD_ANNOTATION])?.refs,
   });
@@ -95,11 +92,7 @@ const results = (items: readonly { readonly result: string }[]) => items.map(({ 
 test.each<[string, KubeObject, Partial<RelinkOptions>]>([
   ['that no restore created', child(), { isRestored: () => false }],
   ['that has all owners', { metadata: { name: 'a' } }, {}],
-  [
-    'that is being deleted',
-    { ...child(), metadata: { ...child().metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } },
-    {},
-  ],
+  ['that is being deleted', { metadata: { ...child().metadata, deletionTimestamp: CREATED } }, {}],
 ])('an object %s is skipped', async (_which, object, options) => {
   const world = cluster(object);
   expect(await world.run({ ...LINK, ...options })).toEqual([]);
@@ -110,39 +103,26 @@ test('an owner younger than the object is linked if a restore created it', async
   const late = owner('new', { creationTimestamp: '2026-11-21T13:00:00Z', labels: { restored: 'yes' } });
   const isRestored: RelinkOptions['isRestored'] = ({ creationTimestamp, labels }) =>
     creationTimestamp === '2026-11-21T12:00:00Z' || labels?.restored === 'yes';
-  const world = cluster(child(), new Map([['r1', { ...late, labels: undefined }]]));
-  expect(results(await world.run({ ...LINK, isRestored }))).toEqual(['OwnerAmbiguous']);
-  expect(results(await cluster(child(), new Map([['r1', late]])).run({ ...LINK, isRestored }))).toEqual([
-    'Linked',
-  ]);
+  const linking = async (found: LiveOwner) =>
+    results(await cluster(child(), new Map([['r1', found]])).run({ ...LINK, isRestored }));
+  expect(await linking({ ...late, labels: undefined })).toEqual(['OwnerAmbiguous']);
+  expect(await linking(late)).toEqual(['Linked']);
 });
 
-describe('while other clients write', () => {
-  /** A world in which another client changes the object before the first write. */
-  const changing = (metadata: KubeObject['metadata'], object = child()) => {
-    const world = cluster(object);
-    world.beforePatch = (n) => {
-      if (n === 1) world.change(metadata);
-      return undefined;
-    };
-    return world;
+test.each([
+  ['was recreated', { uid: 'another' }],
+  ['was linked', { ownerReferences: [{ ...rack, uid: 'new' }] }],
+  ['is being deleted', { deletionTimestamp: '2026-11-21T12:00:00Z' }],
+  ['is gone', undefined],
+])('an object that %s by another client before the write is skipped', async (_what, metadata) => {
+  const world = cluster();
+  world.beforePatch = () => {
+    if (metadata === undefined) world.remove();
+    else world.change(metadata);
+    return undefined;
   };
-
-  test.each([
-    ['was recreated', { uid: 'another' }],
-    ['another client has linked', { ownerReferences: [{ ...rack, uid: 'new' }] }],
-    ['is being deleted', { deletionTimestamp: '2026-11-21T12:00:00Z' }],
-    ['is gone', undefined],
-  ])('an object that %s is skipped', async (_what, metadata) => {
-    const world = changing(metadata);
-    if (metadata === undefined)
-      world.beforePatch = () => {
-        world.remove();
-        return undefined;
-      };
-    expect(await world.run()).toEqual([]);
-    expect(world.patches).toHaveLength(1);
-  });
+  expect(await world.run()).toEqual([]);
+  expect(world.patches).toHaveLength(1);
 });
 
 describe('G5: an owner that is replaced during the link', () => {
@@ -157,7 +137,7 @@ describe('G5: an owner that is replaced during the link', () => {
     expect(world.recorded()).toMatchObject([{ uid: 'newer' }]);
   });
 
-  test('leaves no reference if every attempt fails', async () => {
+  test('is not linked if every attempt fails', async () => {
     const owners = new Map([['r1', owner('new-0')]]);
     const world = cluster(child(), owners);
     world.afterPatch = (n) => {
@@ -195,15 +175,13 @@ describe('G8: a write that the API server forbids', () => {
 test('an unreadable owner and a write with an unknown outcome are reported as failures', async () => {
   const gone = { read: () => Promise.resolve(undefined) };
   const broken = () => Promise.reject(new Error('broken pipe'));
-  const signal = new AbortController().signal;
-  const blind = createRelinker({ read: () => Promise.reject(new Error('forbidden')) }, gone, broken);
-  expect(await blind(SERVERS, child(), LINK, signal)).toMatchObject([
-    { result: 'Failed', message: 'could not read Rack "r1": forbidden' },
-  ]);
-  const cut = createRelinker({ read: () => Promise.resolve(owner('new')) }, gone, broken);
-  expect(await cut(SERVERS, child(), LINK, signal)).toMatchObject([
-    { result: 'Failed', message: 'broken pipe' },
-  ]);
+  for (const [read, message] of [
+    [() => Promise.reject(new Error('forbidden')), 'could not read Rack "r1": forbidden'],
+    [() => Promise.resolve(owner('new')), 'broken pipe'],
+  ] as const) {
+    const items = await createRelinker({ read }, gone, broken)(SERVERS, child(), LINK, signal);
+    expect(items).toMatchObject([{ result: 'Failed', message }]);
+  }
 });
 
 const preserve = { owners: { preserve: true } };
@@ -217,16 +195,11 @@ async function relinked(
   modeOf: (object: KubeObject) => RelinkMode = () => 'Link',
 ) {
   const seen: string[] = [];
+  const NO_ONE = { apiVersion: '', kind: '', name: '' };
   const relink: Relink = (resource, { metadata = {} }, { mode }) => {
     const suffix = mode === 'Link' ? '' : ` ${mode}`;
     seen.push(`${groupResourceName(resource)}/${metadata.name ?? ''}${suffix}`);
-    return Promise.resolve([
-      {
-        object: { apiVersion: '', kind: '', name: metadata.name ?? '' },
-        owner: { apiVersion: '', kind: '', name: '' },
-        result: 'Linked',
-      },
-    ]);
+    return Promise.resolve([{ object: NO_ONE, owner: NO_ONE, result: 'Linked' }]);
   };
   const result = await relinkStored(
     {
@@ -240,7 +213,7 @@ async function relinked(
     policies,
     { owners: relink, uids: () => Promise.resolve([]) },
     { modeOf: (_resource, one) => ({ mode: modeOf(one) }), isRestored: () => true },
-    new AbortController().signal,
+    signal,
   );
   return { seen, items: result.items.length, unreadable: result.unreadable };
 }
@@ -248,12 +221,10 @@ async function relinked(
 const object = (name: string, namespace = 'shop') => ({ metadata: { name, namespace } });
 
 test('each object of a kind with preserved owners is relinked once, however many policies govern it', async () => {
+  const gold = { namespaceSelector: { matchLabels: { tier: 'gold' } } };
   const policies = [
     policyOf({ ...match('servers'), ...preserve }, 'one'),
-    policyOf(
-      { ...match('servers', { namespaceSelector: { matchLabels: { tier: 'gold' } } }), ...preserve },
-      'two',
-    ),
+    policyOf({ ...match('servers', gold), ...preserve }, 'two'),
     policyOf({ ...match('disks') }, 'three'),
     policyOf({ ...match('racks'), ...preserve }, 'four'),
   ];
@@ -272,19 +243,11 @@ test('an object whose mode is Off is left alone, and each object has its own mod
   expect(seen).toEqual(['servers.infra.example.com/a', 'servers.infra.example.com/c Report']);
 });
 
-const CREATED = '2026-11-21T12:00:00Z';
-const policy = policyOf({
-  validate: {
-    references: [
-      {
-        name: 'rack',
-        path: 'spec.rack.name',
-        uidPath: 'spec.rack.uid',
-        target: { apiGroup: 'infra.example.com', resource: 'classes' },
-      },
-    ],
-  },
-});
+const reference = {
+  ...{ name: 'rack', path: 'spec.rack.name', uidPath: 'spec.rack.uid' },
+  target: { apiGroup: 'infra.example.com', resource: 'classes' },
+};
+const policy = policyOf({ validate: { references: [reference] } });
 
 const server = (uid: string): KubeObject & { readonly spec: object } => ({
   metadata: { name: 'a', namespace: 'shop', uid: 'child', resourceVersion: '1', creationTimestamp: CREATED },
@@ -328,7 +291,7 @@ async function run({ targets, outcomes = [], options = {} }: Scene) {
     isRestored: (made) => made.labels?.foreign === undefined,
     ...options,
   };
-  const items = await relink(SERVERS, server('old'), [policy], mode, new AbortController().signal);
+  const items = await relink(SERVERS, server('old'), [policy], mode, signal);
   return {
     results: items.map(({ result }) => result),
     items,
@@ -341,14 +304,9 @@ test('the stale uid is replaced with one guarded write, and again if the target 
   const corrected = await run({ targets: [target('new'), target('newer')] });
   expect([corrected.results, corrected.uid]).toEqual([['Linked'], { name: 'r1', uid: 'newer' }]);
   const { items, patches } = await run({ targets: [target('new')] });
-  expect(items).toEqual([
-    {
-      object: { apiVersion: '', kind: '', name: 'a', namespace: 'shop', uid: 'child' },
-      field: 'spec.rack.uid',
-      owner: { apiVersion: 'infra.example.com/v1', kind: 'Class', name: 'r1' },
-      result: 'Linked',
-    },
-  ]);
+  const object = { apiVersion: '', kind: '', name: 'a', namespace: 'shop', uid: 'child' };
+  const owner = { apiVersion: 'infra.example.com/v1', kind: 'Class', name: 'r1' };
+  expect(items).toEqual([{ object, field: 'spec.rack.uid', owner, result: 'Linked' }]);
   expect(patches).toEqual([
     [
       { op: 'test', path: '/metadata/uid', value: 'child' },
@@ -358,13 +316,12 @@ test('the stale uid is replaced with one guarded write, and again if the target 
   ]);
 });
 
+const YOUNGER = { creationTimestamp: '2026-11-21T13:00:00Z', labels: { foreign: 'x' } };
+
 test.each<[result: string, scene: Scene]>([
   ['OwnerMissing', { targets: [undefined] }],
   ['OwnerTerminating', { targets: [target('new', { deletionTimestamp: CREATED })] }],
-  [
-    'OwnerAmbiguous',
-    { targets: [target('new', { creationTimestamp: '2026-11-21T13:00:00Z', labels: { foreign: 'x' } })] },
-  ],
+  ['OwnerAmbiguous', { targets: [target('new', YOUNGER)] }],
   ['Failed', { targets: ['timeout'] }],
   ['WouldLink', { targets: [target('new')], options: { mode: 'Report' } }],
 ])('%s writes nothing', async (result, scene) => {

@@ -19,27 +19,13 @@ import {
   createRestoreSources,
 } from './restore-detectors.ts';
 import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
+import { RESTORES } from '../../../test/support/velero-crd.ts';
+import { veleroDetector, veleroRestore } from '../../../test/support/velero-detector.ts';
 import type { Context } from '../context.ts';
 import { createListeners } from '../listeners.ts';
 
-const DETECTOR: RestoreDetector = {
-  metadata: { name: 'velero', generation: 1, creationTimestamp: '2026-11-21T10:00:00Z' },
-  spec: {
-    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-    namespaces: ['velero'],
-    phasePath: 'status.phase',
-    startPath: 'status.startTimestamp',
-    activeValues: ['InProgress'],
-    terminalValues: ['Completed'],
-    principals: [{ group: 'system:serviceaccounts:velero' }],
-  },
-};
-const restore = (uid: string, phase: string, creationTimestamp = '2026-11-21T11:00:00Z') => ({
-  apiVersion: 'velero.io/v1',
-  kind: 'Restore',
-  metadata: { namespace: 'velero', name: uid, uid, creationTimestamp },
-  status: { phase },
-});
+const DETECTOR = veleroDetector();
+const restore = (uid: string, phase: string) => veleroRestore(uid, { phase });
 
 let now: Date;
 let restores: readonly KubeObject[];
@@ -59,18 +45,20 @@ beforeEach(() => {
 function setUp(change: Parameters<typeof createCluster>[0] = {}, isStale = false) {
   const { client, objects } = createCluster(change);
   const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
-  objects<RestoreDetector>(RESTORE_DETECTORS).add({ ...DETECTOR, spec: { ...DETECTOR.spec, ...spec } });
-  const detectors = { get: () => objects<RestoreDetector>(RESTORE_DETECTORS).read('velero') };
+  const detectors = objects<RestoreDetector>(RESTORE_DETECTORS);
+  detectors.add({ ...DETECTOR, spec: { ...DETECTOR.spec, ...spec } });
+  const { reasons, record } = createEvents();
   const follow = () =>
     Promise.resolve(followed ?? ({ kind: 'following', objects: restores, outside } as const));
   const reconcile = createRestoreDetectorsReconciler(
-    { client, serverClock: { now: () => now }, log: silent, record: createEvents().record },
-    detectors,
+    { client, serverClock: { now: () => now }, log: silent, record },
+    { get: () => detectors.read('velero') },
     { list: () => (isStale ? [] : windows.list()) },
     { follow, unfollow: () => undefined },
   );
   const reconcileVelero = (): Promise<ReconcileResult> => reconcile('velero', NEVER);
-  return { windows, detector: detectors.get, reconcile: reconcileVelero };
+  const trust = (namespace: string) => detectors.patch('velero', { spec: { namespaces: [namespace] } });
+  return { windows, reasons, trust, reconcile: reconcileVelero };
 }
 
 const USERS: Pick<RestoreWindow, 'spec'> = {
@@ -144,6 +132,22 @@ describe('S7: a restore has its window', () => {
     expect(windows.list()).toHaveLength(1);
   });
 
+  test('only once, even if its namespace is not trusted for a while and its window is deleted', async () => {
+    const { windows, reasons, trust, reconcile } = setUp();
+    const see = async (trusted: string, phase: string, ...uids: readonly string[]) => {
+      restores = uids.map((uid) => restore(uid, phase));
+      trust(trusted);
+      await reconcile();
+    };
+    await see('k8up', 'InProgress', 'reported-first');
+    await see('velero', 'Completed', 'reported-first', 'done-first');
+    for (const { metadata } of windows.list()) windows.remove(metadata.name ?? '');
+    await see('k8up', 'InProgress', 'reported-first', 'done-first');
+    await see('velero', 'Completed', 'reported-first', 'done-first');
+    expect(windows.list()).toEqual([]);
+    expect(reasons()).toEqual(['Untrusted', 'Untrusted']); // one for each restore
+  });
+
   test('at the end of its time if its phase is not one that the detector names', async () => {
     restores = [restore('u1', 'Dancing')];
     const { windows, reconcile } = setUp();
@@ -155,13 +159,6 @@ describe('S7: a restore has its window', () => {
   });
 });
 
-const RESTORES = {
-  group: 'velero.io',
-  version: 'v1',
-  resource: 'restores',
-  kind: 'Restore',
-  namespaced: true,
-};
 const LISTS = '/apis/velero.io/v1/restores';
 const detectorOf = (version: string): RestoreDetector => ({
   ...DETECTOR,

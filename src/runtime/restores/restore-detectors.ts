@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type KubeObject } from '../../json/kube-object.ts';
-import { setReady, type NotReady } from '../../json/conditions.ts';
+import type { NotReady } from '../../json/conditions.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../log.ts';
@@ -28,8 +28,14 @@ import {
 import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import { createIfAbsent, sha256 } from './restore-evidence.ts';
-import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
+import { createIfAbsent } from './restore-evidence.ts';
+import {
+  condition,
+  observedOf,
+  withConditions,
+  type ConditionUpdate,
+  type Readiness,
+} from './window-status.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
 import { canI } from '../../kube/access.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -44,7 +50,7 @@ interface DetectionContext extends Pick<LeaderContext, 'record'> {
   readonly log: Log;
 }
 
-/** When to retry a kind that is not served or may not be read, in milliseconds. */
+/** When to retry a kind that is not served or not readable, in milliseconds. */
 const RETRY_MS = 10_000;
 const LISTING_MS = 1_000;
 
@@ -113,9 +119,7 @@ function forgetGone(memory: Memory | undefined, sources: readonly RestoreSource[
   return new Map([...(memory ?? [])].filter(([uid]) => present.has(uid)));
 }
 
-interface DetectorState {
-  readonly ready: ConditionUpdate;
-  readonly why: NotReady | undefined;
+interface DetectorState extends Readiness {
   readonly watching: ConditionUpdate;
 }
 
@@ -137,13 +141,12 @@ function whyIdle(detector: RestoreDetector): DetectorState | undefined {
   if (problems.length > 0) return alike(['False', 'False'], 'InvalidSpec', problems.join('; '), 'Stalled');
   if (detector.spec.namespaces.length > 0) return undefined;
   // Ready: the shipped detectors trust no namespace, and an installation with them has not failed.
-  const message = 'it is disabled: name the namespace of the backup tool in spec.namespaces';
+  const message = 'disabled: add the namespace of the backup tool to spec.namespaces';
   return alike(['True', 'False'], 'Disabled', message);
 }
 
 const enabled = (watching: ConditionStatus, reason: string, message: string): DetectorState => ({
   ready: condition('Ready', 'True', 'Enabled', 'restores in the trusted namespaces open a RestoreWindow'),
-  why: undefined,
   watching: condition('Watching', watching, reason, message),
 });
 
@@ -191,7 +194,7 @@ async function ensureWindows(
   return times.toSorted((a, b) => a.getTime() - b.getTime())[0];
 }
 
-/** Also for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
+/** Even for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
 async function ensureWindow(
   source: RestoreSource,
   memory: Memory,
@@ -208,7 +211,7 @@ async function ensureWindow(
     (due.kind === 'closed' || window.metadata.deletionTimestamp === undefined);
   if (!known.some(isOwn)) {
     const names = new Set(known.map(({ metadata }) => metadata.name));
-    const window = detectedWindow(detector, source, now, sha256, (taken) => names.has(taken));
+    const window = detectedWindow(detector, source, now, (taken) => names.has(taken));
     const { name = '' } = window.metadata;
     const live = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name }, { signal });
     const made = due.kind === 'closed' ? { ...window, spec: { ...window.spec, close: true } } : window;
@@ -240,16 +243,14 @@ function reportUntrusted(
 }
 
 async function report(
-  { ready, why, watching: followed }: DetectorState,
+  state: DetectorState,
   active: number,
   { detector, client, serverClock, signal }: Task,
 ): Promise<void> {
   const { metadata, status: before } = detector;
-  const { generation } = metadata;
+  const observed = observedOf(metadata);
   const now = serverClock.now();
-  const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const withReady = setReady(before?.conditions, { ...ready, ...observed }, why, now);
-  const conditions = [...withConditions(withReady, [followed], generation, now)];
+  const conditions = [...withConditions(before?.conditions, state, [state.watching], observed, now)];
   const status = { ...before, ...observed, conditions, active };
   if (!isDeepStrictEqual(before, status))
     await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });

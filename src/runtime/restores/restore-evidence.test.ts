@@ -6,6 +6,8 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { OPENED_BY, OPENER_SCOPE } from '../../restore/window.ts';
 import { OutsideNamespacesError } from '../../kube/rest.ts';
 import { createCluster, NEVER, ApiError, silent } from '../../../test/support/runtime/fixtures.ts';
+import { RESTORES } from '../../../test/support/velero-crd.ts';
+import { veleroDetector, veleroRestore } from '../../../test/support/velero-detector.ts';
 import type { Context } from '../context.ts';
 import { createRestoreEvidence, createAwaitWindow, createWindowOrAwait } from './restore-evidence.ts';
 import { createStore } from '../../kube/store.ts';
@@ -13,19 +15,7 @@ import { createListeners } from '../listeners.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 
 const COVERED = ['gatehouse-system', 'velero'];
-const RESTORES = {
-  group: 'velero.io',
-  version: 'v1',
-  resource: 'restores',
-  kind: 'Restore',
-  namespaced: true,
-};
-const RESTORE = {
-  apiVersion: 'velero.io/v1',
-  kind: 'Restore',
-  metadata: { namespace: 'velero', name: 'r', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
-  status: { phase: 'InProgress' },
-};
+const RESTORE = veleroRestore('u1', { phase: 'InProgress' });
 const QUERY: RestoreQuery = {
   userInfo: { username: 'restorer', uid: '', groups: [], extra: {} },
   resource: { group: '', version: 'v1', resource: 'configmaps' },
@@ -34,16 +24,8 @@ const QUERY: RestoreQuery = {
   dryRun: false,
 };
 
-const detectorIn = (...namespaces: string[]): RestoreDetector => ({
-  metadata: { name: 'velero', creationTimestamp: '2026-11-21T10:00:00Z' },
-  spec: {
-    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-    namespaces,
-    phasePath: 'status.phase',
-    activeValues: ['InProgress'],
-    principals: [{ user: 'restorer' }],
-  },
-});
+const detectorIn = (...namespaces: string[]): RestoreDetector =>
+  veleroDetector({ namespaces, principals: [{ user: 'restorer' }] });
 
 /** Velero restores in each namespace that may be read. */
 function evidenceWith(detector: RestoreDetector, known: readonly RestoreWindow[] = []) {
@@ -76,22 +58,12 @@ test('a detector sees no restore in a namespace outside of --namespaces, without
   expect((await restoreEvidence(QUERY, NEVER))?.windows).toHaveLength(1);
 });
 
-test.each<[string, Partial<RestoreWindow>['metadata'], string, readonly string[]]>([
-  [
-    'a known window for the whole cluster defers everything, without a live read',
-    { annotations: { [OPENER_SCOPE]: 'Cluster' } },
-    'drill',
-    [],
-  ],
-  [
-    'a known window for some namespaces does not: windows and sources are read',
-    { annotations: { [OPENED_BY]: 'restorer' } },
-    'velero-',
-    ['restorewindows', 'restores'],
-  ],
-])('%s', async (_what, metadata, name, expected) => {
+test.each([
+  ['the whole cluster', { [OPENER_SCOPE]: 'Cluster' }, 'drill', []],
+  ['some namespaces', { [OPENED_BY]: 'restorer' }, 'velero-', ['restorewindows', 'restores']],
+])('with a known window for %s, these are read live: %s', async (_where, annotations, name, expected) => {
   const known: RestoreWindow = {
-    metadata: { name: 'drill', creationTimestamp: '2026-11-21T11:00:00Z', ...metadata },
+    metadata: { name: 'drill', creationTimestamp: '2026-11-21T11:00:00Z', annotations },
     spec: {
       principals: [{ user: 'restorer' }],
       expiresAt: '2026-11-21T13:00:00Z',
@@ -186,7 +158,7 @@ describe('the wait for the leader', () => {
     expect(timers.size).toBe(1);
   });
 
-  test('over a limit, a request is refused at once; requests that end make room', async () => {
+  test('over a limit, a request is refused immediately; requests that end make room', async () => {
     const { awaitWindow, see } = watching();
     const waiting = Array.from({ length: 32 }, (_, index) =>
       awaitWindow(windowOf('a', `u${index % 3}`), NEVER),
@@ -230,7 +202,7 @@ describe('a process with both roles', () => {
     await expect(store(taken)).rejects.toThrow('RestoreWindow a belongs to another source');
   });
 
-  test('waits for the leader if only the leader may, and says so once', async () => {
+  test('waits for the leader if only the leader may, and logs it once', async () => {
     const { client } = createCluster({ create: () => Promise.reject(new ApiError(403, 'forbidden')) });
     const storeOrWait = createWindowOrAwait(client, wait, log);
     await storeOrWait(windowOf('a'), NEVER);

@@ -1,6 +1,4 @@
-/** Evidence that a requester restores: known windows, new windows, and restores that have no window yet. */
-import { createHash } from 'node:crypto';
-
+/** Evidence that a requester restores: known windows, new windows, and restores without a window. */
 import type {
   RestoreEvidence,
   RestoreQuery,
@@ -30,8 +28,6 @@ import { systemClock, type Clock } from '../../kube/clock.ts';
 import { orAborted } from '../../json/abort.ts';
 import type { Log } from '../../log.ts';
 import { hasSameSource } from '../../restore/detected-window.ts';
-
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 type StoreWindow = (window: RestoreWindow, signal: AbortSignal) => Promise<unknown>;
 
@@ -70,7 +66,7 @@ export function createRestoreEvidence(
     if (found.some((one) => defersAll(one, operation))) return toEvidence(found);
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
       const sources = await sourcesOf(detector, signal);
-      const missing = windowsOfSources(detector, sources, items, userInfo, place, now(), sha256);
+      const missing = windowsOfSources(detector, sources, items, userInfo, place, now());
       // Stored before anything is deferred: the source and the detector may be gone before a leader sees them.
       if (!query.dryRun) await Promise.all(missing.map((window) => storeWindow(window, signal)));
       found.push(...missing.map(evidenceOf));
@@ -124,14 +120,14 @@ export async function createIfAbsent(
 
 /** In milliseconds. The leader needs moments; without a leader, waiting requests would take the places of all others. */
 const MAX_WAIT_MS = 2_000;
-/** Over this limit, a request is refused at once: the API server sends it again after a second. */
+/** Over this limit, a request is refused immediately, and the API server repeats it after a second. */
 const MAX_WAITING = 32;
 
-/** A name proves nothing, and the leader takes another name if a window in deletion has this one. */
-const standsFor = (stored: RestoreWindow | undefined, window: RestoreWindow): boolean =>
+/** By its source, because names don't count, and the leader uses another name while the first window is being deleted. */
+const isFor = (stored: RestoreWindow | undefined, window: RestoreWindow): boolean =>
   stored !== undefined && stored.metadata.deletionTimestamp === undefined && hasSameSource(stored, window);
 
-/** Webhook processes may not create windows, and the leader follows all sources. Requests for one source share a wait. */
+/** Webhook processes cannot create windows, and the leader follows all sources. Requests for one source share a wait. */
 export function createAwaitWindow(
   { store, onChange }: Pick<Watched<RestoreWindow>, 'store' | 'onChange'>,
   clock: Pick<Clock, 'after'> = systemClock,
@@ -142,7 +138,7 @@ export function createAwaitWindow(
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const over = new AbortController();
     onChange((changed) => {
-      if (standsFor(store.get(changed), window)) resolve(undefined);
+      if (isFor(store.get(changed), window)) resolve(undefined);
     }, over.signal);
     const cancel = clock.after(MAX_WAIT_MS, () =>
       reject(new Error(`no leader has created the RestoreWindow of ${window.spec.reason ?? key} yet`)),
@@ -156,7 +152,7 @@ export function createAwaitWindow(
     return wait;
   };
   return async (window, signal) => {
-    if (store.list().some((stored) => standsFor(stored, window))) return;
+    if (store.list().some((stored) => isFor(stored, window))) return;
     if (waiting >= MAX_WAITING) throw new Error(`${MAX_WAITING} requests wait for RestoreWindows already`);
     waiting += 1;
     const key = JSON.stringify([window.spec.source?.detector, window.spec.source?.ref?.uid]);
@@ -181,14 +177,17 @@ export function createWindowOrAwait(
     } catch (err) {
       if (!isForbidden(err)) throw err;
       if (!isReported)
-        log.warn({ err }, 'may not create RestoreWindows: restores without a window wait for the leader');
+        log.warn(
+          { err },
+          'lacks permission to create RestoreWindows: restores without a window wait for the leader',
+        );
       isReported = true;
       await awaitWindow(window, signal);
       return;
     }
     const { name = '' } = window.metadata;
     const live = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name }, { signal });
-    if (!standsFor(live, window))
+    if (!isFor(live, window))
       throw new Error(`RestoreWindow ${name} belongs to another source, or is being deleted`);
   };
 }

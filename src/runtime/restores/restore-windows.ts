@@ -20,16 +20,10 @@ import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
 import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink.ts';
-import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
-import {
-  createSharedSweep,
-  traceSweeps,
-  createSweep,
-  type Sweep,
-  type SweepOptions,
-  isCreatedSince,
-} from './sweep.ts';
+import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
+import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
+import { isCreatedSince } from './sweep-checks.ts';
 import {
   followSweep,
   announce,
@@ -110,7 +104,7 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
   };
 }
 
-/** From the earliest time that a window needs whose report is not final: otherwise each would need a sweep of its own. */
+/** Covers all windows without a final report, so that they can share the sweep. */
 function sweepOptionsOf(
   window: RestoreWindow,
   all: readonly RestoreWindow[],
@@ -226,7 +220,7 @@ export function startRestores(
     violationsOf: (window, all) => {
       const others = windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name);
       const known = [[window, ...others], detectors.store.list()] as const;
-      const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
+      const { reporter } = createAttribution(...known, config.restoreSettleMs);
       return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
     },
     relink: createRelinkOwners(context, sources),

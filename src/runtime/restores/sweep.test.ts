@@ -7,7 +7,8 @@ import { emptyWorld } from '../../../test/support/admission/policy.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { createSweep, type SweepSources, createSharedSweep, type SweepOptions } from './sweep.ts';
+import { createSharedSweep } from './shared-sweep.ts';
+import { createSweep, type SweepSources, type SweepOptions } from './sweep.ts';
 
 const startedAt = new Date('2026-11-21T12:00:00Z');
 
@@ -123,35 +124,24 @@ test('a sweep is not clean while a policy cannot be evaluated', async () => {
 });
 
 describe('only Datacenter fra1 exists:', () => {
+  const [DELETED, NOON, EARLIER] = [
+    { deletionTimestamp: '2026-11-21T11:59:00Z' },
+    { creationTimestamp: '2026-11-21T12:00:00Z' },
+    { creationTimestamp: '2026-11-21T11:00:00Z' },
+  ];
+  const missing = 's1 TargetMissing spec.datacenter gone';
+  const three = server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] });
+  const both = [0, 2].map((at) => `s1 TargetMissing spec.disks[${at}].site gone`);
+  const prod = { match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } };
+  const inTwo = [server('s1', GONE), server('s2', GONE, { namespace: 'lab' })];
+  const tier = { validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] };
+  const aged = [server('new', {}, NOON), server('filled', { tier: 'x' }, NOON), server('old', {}, EARLIER)];
+
   test.each<[string, Partial<AdmissionPolicySpec>, readonly Server[], readonly string[]]>([
-    [
-      'every missing target of an object is reported once',
-      { validate: { references: [disks] } },
-      [server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] })],
-      ['s1 TargetMissing spec.disks[0].site gone', 's1 TargetMissing spec.disks[2].site gone'],
-    ],
-    [
-      'an object with a deletionTimestamp is reported until it is gone: the timestamp may be forged',
-      {},
-      [server('s1', GONE, { deletionTimestamp: '2026-11-21T11:59:00Z' })],
-      ['s1 TargetMissing spec.datacenter gone'],
-    ],
-    [
-      'namespaces that are not selected are left out',
-      { match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } },
-      [server('s1', GONE), server('s2', GONE, { namespace: 'lab' })],
-      ['s1 TargetMissing spec.datacenter gone'],
-    ],
-    [
-      'a default is reported as missing if the restore created the object without it',
-      { validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] },
-      [
-        server('new', {}, { creationTimestamp: '2026-11-21T12:00:00Z' }),
-        server('filled', { tier: 'x' }, { creationTimestamp: '2026-11-21T12:00:00Z' }),
-        server('old', {}, { creationTimestamp: '2026-11-21T11:00:00Z' }),
-      ],
-      ['new DefaultWouldChange spec.tier'],
-    ],
+    ['every missing target is reported once', { validate: { references: [disks] } }, [three], both],
+    ['a deletionTimestamp, which may be forged, hides nothing', {}, [server('s1', GONE, DELETED)], [missing]],
+    ['namespaces that are not selected are left out', prod, inTwo, [missing]],
+    ['a default that the restore left out is reported', tier, aged, ['new DefaultWouldChange spec.tier']],
   ])('%s', async (_what, spec, servers, expected) => {
     policies = [compiled(spec)];
     put('servers', ...servers);
@@ -161,25 +151,18 @@ describe('only Datacenter fra1 exists:', () => {
 });
 
 describe('a stale page causes no false report:', () => {
-  test.each<[string, Server, Server | undefined, readonly string[]]>([
-    ['of an object that is deleted by now', server('s1', GONE), undefined, []],
-    [
-      'of an object that names another target by now',
-      server('s1', GONE),
-      server('s1', { datacenter: 'fra1' }),
-      [],
-    ],
-    [
-      'and a reference that has moved within its object is reported with its current field',
-      server('s1', { disks: [{ site: 'fra1' }, { site: 'gone' }] }),
-      server('s1', { disks: [{ site: 'gone' }] }),
-      ['s1 TargetMissing spec.disks[0].site gone'],
-    ],
+  const site = (...sites: readonly string[]) => ({ disks: sites.map((one) => ({ site: one })) });
+  const moved = ['s1 TargetMissing spec.disks[0].site gone'];
+
+  test.each<[string, Server['spec'], Server['spec'] | undefined, readonly string[]]>([
+    ['of an object that is deleted by now', GONE, undefined, []],
+    ['of an object that references another target by now', GONE, { datacenter: 'fra1' }, []],
+    ['and a reference that has moved is reported where it is', site('fra1', 'gone'), site('gone'), moved],
   ])('%s', async (_what, seen, current, expected) => {
     policies = [compiled({ validate: { references: [datacenterReference, { ...disks, name: 'disks' }] } })];
-    if (current !== undefined) put('servers', current);
+    if (current !== undefined) put('servers', server('s1', current));
     put('datacenters', datacenter('fra1'));
-    expect(await found({ pages: () => pagesOf([seen]) })).toEqual(expected);
+    expect(await found({ pages: () => pagesOf([server('s1', seen)]) })).toEqual(expected);
   });
 
   test('of a target that is created between the two reads', async () => {
@@ -201,19 +184,15 @@ describe('a kind that cannot be read is reported, and the others are swept:', ()
     put('racks', { ...server('r1', GONE), kind: 'Rack' });
   });
 
+  const pages: SweepSources['pages'] = async function* ({ resource }) {
+    yield* pagesOf([...(stored[resource]?.values() ?? [])]);
+    if (resource === 'racks') throw away;
+  };
+  const keys = () => Promise.reject(away);
+
   test.each<[string, Partial<SweepSources>, readonly string[], object]>([
-    [
-      'when its objects cannot be listed',
-      {
-        pages: async function* ({ resource }) {
-          yield* pagesOf([...(stored[resource]?.values() ?? [])]);
-          if (resource === 'racks') throw away;
-        },
-      },
-      ['racks'],
-      { violations: [{}, {}], objectsScanned: 2 },
-    ],
-    ['when its targets cannot be listed', { keys: () => Promise.reject(away) }, ['racks', 'servers'], {}],
+    ['when its objects cannot be listed', { pages }, ['racks'], { violations: [{}, {}], objectsScanned: 2 }],
+    ['when its targets cannot be listed', { keys }, ['racks', 'servers'], {}],
   ])('%s', async (_when, change, kinds, expected) => {
     const result = await sweep(change);
     const unreadable = kinds.map((kind) => `${kind}.${GROUP}: the API server is away`);
@@ -272,10 +251,10 @@ describe('live reads', () => {
 test('an aborted sweep fails instead of reporting every kind as unreadable', async () => {
   const stop = new AbortController();
   const pages = () => {
-    stop.abort(new Error('no longer leading'));
+    stop.abort(new Error('another leader'));
     throw new Error('aborted');
   };
-  await expect(sweep({ pages }, false, {}, stop.signal)).rejects.toThrow('no longer leading');
+  await expect(sweep({ pages }, false, {}, stop.signal)).rejects.toThrow('another leader');
 });
 
 describe('checks other than references', () => {
@@ -394,16 +373,11 @@ beforeEach(() => {
 
 test('F16: waiting windows share a sweep that started late enough', async () => {
   now = at(10);
-  expect(await shared(options(), at(9), NEVER)).toMatchObject({
-    kind: 'swept',
-    result: { objectsScanned: 1 },
-  });
-  expect(await shared(options({ since: at(5) }), at(10), NEVER)).toMatchObject({
-    result: { objectsScanned: 1 },
-  });
-  expect(await shared(options({ interim: true }), at(8), NEVER)).toMatchObject({
-    result: { objectsScanned: 1, interim: true },
-  });
+  const first = { kind: 'swept', result: { objectsScanned: 1 } };
+  expect(await shared(options(), at(9), NEVER)).toMatchObject(first);
+  expect(await shared(options({ since: at(5) }), at(10), NEVER)).toMatchObject(first);
+  const result = { objectsScanned: 1, interim: true };
+  expect(await shared(options({ interim: true }), at(8), NEVER)).toMatchObject({ result });
 });
 
 test.each<[string, Partial<SweepOptions>, number, boolean?]>([

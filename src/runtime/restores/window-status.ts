@@ -4,7 +4,12 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import type { RestoreReport, RestoreReportSpec } from '../../api/restore-findings.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
 import { counted } from '../../json/counted.ts';
-import { type Condition, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import {
+  type Condition,
+  groupResourceName,
+  type GroupResource,
+  type ObjectMeta,
+} from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
@@ -22,7 +27,7 @@ import { toLabelValue } from '../../restore/detected-window.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import type { RelinkedStored } from './relink.ts';
-import type { StoredObjects } from '../policies/stored-objects.ts';
+import { sumOf, type StoredObjects } from '../policies/stored-objects.ts';
 import type { SweepProgress } from './sweep.ts';
 
 export interface RestoreWriter {
@@ -41,40 +46,55 @@ export const condition = (
   message: string,
 ): ConditionUpdate => ({ type, status, reason, message });
 
+export interface Readiness {
+  readonly ready: ConditionUpdate;
+  readonly why?: NotReady | undefined;
+}
+
+/** @returns `before` if nothing has changed */
 export function withConditions(
-  before: readonly Condition[],
+  before: readonly Condition[] = [],
+  { ready, why }: Readiness,
   updates: readonly ConditionUpdate[],
-  generation: number | undefined,
+  observed: { readonly observedGeneration?: number },
   now: Date,
 ): readonly Condition[] {
-  const observed = generation === undefined ? {} : { observedGeneration: generation };
-  return updates.reduce((all, next) => setCondition(all, { ...next, ...observed }, now), before);
+  const withReady = setReady(before, { ...ready, ...observed }, why, now);
+  return updates.reduce((all, next) => setCondition(all, { ...next, ...observed }, now), withReady);
 }
+
+export const observedOf = ({ generation }: ObjectMeta): { readonly observedGeneration?: number } =>
+  generation === undefined ? {} : { observedGeneration: generation };
 
 /** The condition `Ready`, and why it is false. An open window is ready: a restore can start when `kubectl wait` returns. */
 function windowReadiness(
   phase: RestoreWindowStatus['phase'],
   updates: readonly ConditionUpdate[],
-): readonly [ready: ConditionUpdate, why?: NotReady] {
+): Readiness {
   const message = (type: string, or: string) => updates.find((one) => one.type === type)?.message ?? or;
   const found = (or: string) => message('IntegrityVerified', or);
   switch (phase) {
     case 'Open':
-      return [condition('Ready', 'True', 'Open', 'the window is open')];
+      return { ready: condition('Ready', 'True', 'Open', 'the window is open') };
     case 'Completed':
-      return [condition('Ready', 'True', 'Completed', found('no violation is left'))];
+      return { ready: condition('Ready', 'True', 'Completed', found('no violation is left')) };
     case 'CompletedWithViolations':
-      return [condition('Ready', 'False', 'ViolationsFound', found('violations are left')), 'Stalled'];
+      return stalled('ViolationsFound', found('violations are left'));
     case 'Refused':
-      return [
-        condition('Ready', 'False', 'InvalidSpec', message('Open', 'the spec is not valid')),
-        'Stalled',
-      ];
+      return stalled('InvalidSpec', message('Open', 'the spec is not valid'));
     case 'Settling':
     case undefined:
-      return [condition('Ready', 'False', 'Settling', 'stored objects are being swept'), 'Reconciling'];
+      return {
+        ready: condition('Ready', 'False', 'Settling', 'stored objects are being swept'),
+        why: 'Reconciling',
+      };
   }
 }
+
+const stalled = (reason: string, message: string): Readiness => ({
+  ready: condition('Ready', 'False', reason, message),
+  why: 'Stalled',
+});
 
 /** Writes the status if it differs. The write fails if the window has changed since it was read. */
 export async function updateStatus(
@@ -85,11 +105,9 @@ export async function updateStatus(
   signal: AbortSignal,
 ): Promise<void> {
   const before = window.status?.conditions ?? [];
-  const { generation } = window.metadata;
-  const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const [ready, why] = windowReadiness(change.phase ?? window.status?.phase, updates);
-  const withReady = setReady(before, { ...ready, ...observed }, why, now());
-  const after = withConditions(withReady, updates, generation, now());
+  const observed = observedOf(window.metadata);
+  const readiness = windowReadiness(change.phase ?? window.status?.phase, updates);
+  const after = withConditions(before, readiness, updates, observed, now());
   // Only plain values are compared: a new sweep always counts as a change.
   const current = new Map<string, unknown>(Object.entries(window.status ?? {}));
   const isSame = Object.entries({ ...change, ...observed }).every(
@@ -199,7 +217,7 @@ async function createReport(
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
     const { name = '' } = report.metadata;
-    // A list needs no further permission.
+    // A list doesn't require another permission.
     const options = { fieldSelector: `metadata.name=${name}`, signal };
     const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS, options);
     const live = items.find(({ metadata }) => metadata.name === name);
@@ -286,11 +304,7 @@ async function totalOf(
   stored: SweepProgressOptions['stored'],
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const counts = await Promise.all(
-    resources.map((resource) => stored.count(resource, signal).catch(() => undefined)),
-  );
-  return counts.reduce<number | undefined>(
-    (sum, one) => (sum === undefined || one === undefined ? undefined : sum + one),
-    0,
+  return sumOf(
+    await Promise.all(resources.map((resource) => stored.count(resource, signal).catch(() => undefined))),
   );
 }

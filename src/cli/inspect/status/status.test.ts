@@ -39,7 +39,7 @@ test('during a rotation, the text says when the next generation starts to sign',
 
 test('a policy whose actions after a deletion wait says what for', () => {
   const ready = policy();
-  const message = 'datacenters "fra1" was deleted, and objects still name it: waits for a restore';
+  const message = 'datacenters "fra1" was deleted, and objects still reference it: waits for a restore';
   const waiting: Condition = {
     ...{ type: 'DeletionsFinished', status: 'False', reason: 'ReferrersLeft', message },
     lastTransitionTime: at(0),

@@ -26,7 +26,6 @@ import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
 import { veleroDetector } from '../../../restore/detector.ts';
-import { sha256 } from '../../../runtime/restores/restore-evidence.ts';
 
 export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
 
@@ -177,7 +176,7 @@ export function windowOf(
     ...{ activity: 'active' as const, startedAt: now, createdAt: now },
     ...{ allWritten: false, targetNamespace: undefined },
   };
-  const window = detectedWindow(detector, source, now, sha256);
+  const window = detectedWindow(detector, source, now);
   return { ...window, metadata: { ...window.metadata, creationTimestamp: toTimestamp(now) } };
 }
 

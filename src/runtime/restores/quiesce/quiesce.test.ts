@@ -73,22 +73,13 @@ test('without a final sweep, objects do not stay paused for ever', async () => {
 });
 
 describe('never outside of the window', () => {
-  const NO_REF = { apiVersion: '', kind: '', name: '', uid: '' };
+  const ref = { apiVersion: '', kind: '', name: '', uid: '', namespace: 'velero' };
+  const excluding = { match: { namespaces: { exclude: ['other'] } } };
   test.each<[what: string, namespace: string, change: object, rule: object]>([
-    [
-      'in a namespace that the window excludes',
-      'other',
-      { match: { namespaces: { exclude: ['other'] } } },
-      {},
-    ],
-    ['in a namespace that the rule does not name', 'other', {}, { namespaces: ['ops'] }],
+    ['in a namespace that the window excludes', 'other', excluding, {}],
+    ['in a namespace that the rule does not contain', 'other', {}, { namespaces: ['ops'] }],
     ['in the namespace of Gatehouse', 'gatehouse-system', {}, {}],
-    [
-      'in the namespace of the backup tool',
-      'velero',
-      { source: { type: 'Detector', ref: { ...NO_REF, namespace: 'velero' } } },
-      {},
-    ],
+    ['in the namespace of the backup tool', 'velero', { source: { type: 'Detector', ref } }, {}],
   ])('%s', async (_what, namespace, change, rule) => {
     cluster.put(DEPLOYMENTS, { name: 'far', namespace, labels }, { replicas: 2 });
     await begin([{ ...SCALE, ...rule }], change);
@@ -139,7 +130,7 @@ describe('a record that is', () => {
     ['not JSON', '{'],
     ['of another object', record('other')],
     ['too long', 'x'.repeat(9_000)],
-  ])('%s has no effect', async (_what, text) => {
+  ])('%s does nothing', async (_what, text) => {
     cluster.put(
       DEPLOYMENTS,
       { name: 'app', labels: gatehouse, annotations: { [QUIESCE_ANNOTATION]: text } },
@@ -150,7 +141,7 @@ describe('a record that is', () => {
     expect([replicas(), cluster.writes]).toEqual([3, []]);
   });
 
-  test('in a backup is undone, also without a window', async () => {
+  test('in a backup is undone, even without a window', async () => {
     const annotations = { [QUIESCE_ANNOTATION]: record('app') };
     cluster.put(DEPLOYMENTS, { name: 'app', labels: gatehouse, annotations }, { replicas: 0 });
     cluster.rules = [SCALE];

@@ -37,7 +37,7 @@ import {
 } from '../../../restore/quiesce/rules.ts';
 import { isPaused, QUIESCED, UNDONE } from '../../../restore/window.ts';
 import { isForbidden } from '../../../kube/api-error.ts';
-import { type PatchGuarded, createPatch } from '../relink.ts';
+import { type PatchGuarded, createPatch } from '../guarded-patch.ts';
 
 /** While a window is open: objects may be created, restored or changed. In milliseconds. */
 const OPEN_MS = 2_000;
@@ -104,7 +104,7 @@ async function signWith(
   const found = await client.get<Secret>(secrets, { namespace, name: READS_SECRET }, { signal });
   const key = found?.data?.key;
   if (key === undefined)
-    throw new Error(`Secret ${READS_SECRET} has no key yet: nothing is paused or undone`);
+    throw new Error(`Secret ${READS_SECRET}: the key is missing, so nothing is paused or undone`);
   const bytes = Buffer.from(key, 'base64');
   return (text) => createHmac('sha256', bytes).update(`quiesce\n${text}`).digest('base64url');
 }
@@ -127,7 +127,7 @@ export function permissionsFor(kinds: readonly GroupResource[], user: string): s
       ? `{ kind: User, apiGroup: rbac.authorization.k8s.io, name: ${JSON.stringify(user)} }`
       : `{ kind: ServiceAccount, namespace: ${namespace}, name: ${name} }`;
   return [
-    `Gatehouse may not list, patch and pause ${kinds.map(groupResourceName).join(', ')}. Apply:`,
+    `Gatehouse lacks permission to list, patch and pause ${kinds.map(groupResourceName).join(', ')}. Apply:`,
     'apiVersion: rbac.authorization.k8s.io/v1',
     'kind: ClusterRole',
     'metadata: { name: gatehouse-quiesce }',

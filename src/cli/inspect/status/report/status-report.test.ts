@@ -117,10 +117,10 @@ test('handlers are listed with what their webhook entries do', () => {
 
 test('a ClusterRole in a message is printed by a command, because YAML in a table cannot be copied', () => {
   const message =
-    'Gatehouse may not get, list and watch pods. Add this ClusterRole:\nkind: ClusterRole\nrules: []';
+    'Gatehouse lacks permission to get, list and watch pods. Add this ClusterRole:\nkind: ClusterRole\nrules: []';
   const [attention] = reportOf({ policies: read([policy({ status: 'False', message })]) }).attention;
   expect(attention).toMatchObject({
-    message: 'Gatehouse may not get, list and watch pods. To allow it, run',
+    message: 'Gatehouse lacks permission to get, list and watch pods. To allow it, run',
     command: 'kubectl get admissionpolicy servers -o yaml | gatehouse manifests -p - | kubectl apply -f -',
   });
 });

@@ -1,0 +1,256 @@
+/**
+ * Owner references of restored objects. The garbage collector deletes an object with a wrong uid within a second, so
+ * the leader reads each owner live, before and after the write.
+ */
+import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
+import {
+  groupResourceName,
+  type GroupResource,
+  type KubeObject,
+  type ObjectMeta,
+  type OwnerReference,
+} from '../../json/kube-object.ts';
+import { ownerKey } from '../../api/owner-record.ts';
+import type { RelinkItem } from '../../api/restore-findings.ts';
+import {
+  linkPatch,
+  lostOwners,
+  NO_LIMITS,
+  planLinks,
+  disownPatch,
+  type LinkLimits,
+  type LinkPlan,
+  type OwnerState,
+  type OwnerLinkResult,
+} from '../../restore/owner-links.ts';
+import { messageOf } from '../../json/error-message.ts';
+import type { CreationMetadata } from '../../restore/restored-by.ts';
+import { subjectOf } from '../../restore/report.ts';
+import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
+import type { PatchGuarded } from './guarded-patch.ts';
+
+interface Task {
+  readonly owners: Pick<Owners, 'read'>;
+  readonly stored: Pick<StoredObjects, 'read'>;
+  readonly patch: PatchGuarded;
+  readonly resource: GroupResource;
+  readonly options: RelinkOptions;
+  readonly signal: AbortSignal;
+}
+
+/** The outcome of a patch. If the outcome is unknown, the patch throws. */
+
+export interface RelinkOptions {
+  readonly mode: 'Link' | 'Report';
+  readonly heldBy?: string | undefined;
+  readonly isRestored: (made: CreationMetadata) => boolean;
+}
+
+/** One item for each recorded owner that is not linked now. Ignores objects that no restore has created. */
+export type Relink = (
+  resource: GroupResource,
+  object: KubeObject,
+  options: RelinkOptions,
+  signal: AbortSignal,
+) => Promise<readonly RelinkItem[]>;
+
+export const ATTEMPTS = 5;
+
+export function createRelinker(
+  owners: Pick<Owners, 'read'>,
+  stored: Pick<StoredObjects, 'read'>,
+  patch: PatchGuarded,
+): Relink {
+  return async (resource, object, options, signal) => {
+    const { metadata = {} } = object;
+    const isLost = lostOwners(object).length > 0;
+    const isStale = options.mode === 'Link' && disownPatch(object) !== undefined;
+    if (metadata.deletionTimestamp !== undefined || (!isLost && !isStale)) return [];
+    if (!options.isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels }))
+      return [];
+    const task = { owners, stored, patch, resource, options, signal };
+    try {
+      const items = isLost ? await relink(task, object) : [];
+      if (options.mode === 'Link') await disown(task, object, isStale && items.length === 0);
+      return items;
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = messageOf(error);
+      return lostOwners(object).map((ref) => toItem(object, { ref, result: 'Failed', message }));
+    }
+  };
+}
+
+/** Even after a link at admission: the backup tool writes the old managedFields later. Gives up after some conflicts. */
+async function disown({ stored, patch, resource, signal }: Task, listed: KubeObject, isFresh: boolean) {
+  const self = storedRef(resource, listed);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const object = isFresh && attempt === 0 ? listed : await stored.read(self, signal);
+    if (object === undefined || object.metadata?.uid !== listed.metadata?.uid) return;
+    const operations = disownPatch(object);
+    if (operations === undefined) return;
+    const outcome = await patch(self, operations, signal);
+    if (outcome.kind !== 'changed') return;
+  }
+}
+
+type States = ReadonlyMap<string, OwnerState>;
+
+interface Progress {
+  readonly object: KubeObject;
+  readonly states: States;
+  readonly limits: LinkLimits;
+  readonly verdicts: ReadonlyMap<string, OwnerLinkResult>;
+  readonly trouble: string;
+}
+
+async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkItem[]> {
+  const { stored, patch, resource, options, signal } = task;
+  let progress: Progress = {
+    object: listed,
+    states: await readOwners(task, listed, lostOwners(listed)),
+    limits: NO_LIMITS,
+    verdicts: new Map(),
+    trouble: '',
+  };
+  for (let attempt = 0; ; attempt += 1) {
+    const { object, states, limits, trouble } = progress;
+    // After the last attempt, wrong links are removed and the next sweep retries.
+    const plan = planLinks(resource, object, attempt < ATTEMPTS ? stateIn(states) : gaveUp(trouble), limits);
+    const conclude = (adjust?: (verdict: OwnerLinkResult) => OwnerLinkResult) =>
+      [...noted(progress, plan, adjust).values()].map((verdict) => toItem(listed, verdict));
+    if (options.mode === 'Report') return conclude(heldBack(options, 'link'));
+    if (!plan.changes || attempt >= 2 * ATTEMPTS) return conclude();
+
+    const self = storedRef(resource, listed);
+    const outcome = await patch(self, linkPatch(object, plan), signal);
+    switch (outcome.kind) {
+      case 'forbidden':
+        if (!limits.mayBlock || !plan.verdicts.some(blocks))
+          return conclude(
+            instead(
+              'Failed',
+              `${outcome.message}; grant Gatehouse get, patch and delete on ${groupResourceName(resource)}`,
+            ),
+          );
+        progress = { ...progress, limits: { ...limits, mayBlock: false } };
+        break;
+      case 'changed': {
+        const live = await stored.read(self, signal);
+        if (live === undefined || live.metadata?.uid !== object.metadata?.uid) return [];
+        if (live.metadata?.deletionTimestamp !== undefined) return [];
+        const again = await readOwners(task, live, lostOwners(live, limits));
+        progress = { ...progress, object: live, states: again, trouble: outcome.message };
+        break;
+      }
+      case 'patched':
+        progress = await verified({ ...progress, object: outcome.object }, plan, task);
+        break;
+    }
+  }
+}
+
+/** Reads the linked owners again. A link to an owner that has been replaced must be removed immediately. */
+async function verified(progress: Progress, plan: LinkPlan, task: Task): Promise<Progress> {
+  const { object, states, limits } = progress;
+  const linked = plan.verdicts.filter(({ result }) => result === 'Linked').map(({ ref }) => ref);
+  const after = await readOwners(task, object, linked);
+  const stale = linked.map(ownerKey).flatMap((key) => uidsReplaced(states.get(key), after.get(key)));
+  return {
+    ...progress,
+    verdicts: noted(progress, plan, limits.mayBlock ? undefined : withoutBlock),
+    states: new Map([...states, ...after]),
+    limits: { ...limits, stale: new Set([...limits.stale, ...stale]) },
+    trouble: 'it was replaced while it was linked',
+  };
+}
+
+function noted(
+  { verdicts }: Progress,
+  plan: LinkPlan,
+  adjust = (verdict: OwnerLinkResult): OwnerLinkResult => verdict,
+): ReadonlyMap<string, OwnerLinkResult> {
+  return new Map([
+    ...verdicts,
+    ...plan.verdicts.map((verdict) => [ownerKey(verdict.ref), adjust(verdict)] as const),
+  ]);
+}
+
+async function readOwners(
+  { owners, options, signal }: Task,
+  { metadata = {} }: KubeObject,
+  refs: readonly OwnerReference[],
+): Promise<States> {
+  const toState = async (ref: OwnerReference): Promise<OwnerState> => {
+    try {
+      const owner = await owners.read(ref, metadata.namespace, signal);
+      if (owner === undefined) return { kind: 'missing' };
+      const { uid, apiVersion, deletionTimestamp } = owner;
+      const isDoubtful = isYounger(owner, metadata) && !options.isRestored(owner);
+      return { kind: 'found', uid, apiVersion, isTerminating: deletionTimestamp !== undefined, isDoubtful };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { kind: 'unknown', message: `could not read ${ref.kind} "${ref.name}": ${messageOf(error)}` };
+    }
+  };
+  const all = await Promise.all(refs.map(async (ref) => [ownerKey(ref), await toState(ref)] as const));
+  return new Map(all);
+}
+
+const stateIn =
+  (states: States) =>
+  (ref: OwnerReference): OwnerState =>
+    states.get(ownerKey(ref)) ?? { kind: 'unknown', message: 'it was recorded a moment ago' };
+
+const gaveUp = (message: string) => (): OwnerState => ({ kind: 'unknown', message });
+
+/** creationTimestamp has whole seconds: an owner created in the same second does not count as younger. */
+export function isYounger(
+  owner: Pick<LiveOwner, 'creationTimestamp'>,
+  { creationTimestamp }: ObjectMeta,
+): boolean {
+  return Date.parse(owner.creationTimestamp ?? '') > Date.parse(creationTimestamp ?? '');
+}
+
+/** The written uid, if the owner now has another uid or is gone. An owner that cannot be read counts as unchanged. */
+function uidsReplaced(written: OwnerState | undefined, now: OwnerState | undefined): readonly string[] {
+  if (written?.kind !== 'found' || now === undefined || now.kind === 'unknown') return [];
+  return now.kind === 'found' && now.uid === written.uid ? [] : [written.uid];
+}
+
+const blocks = ({ result, ref }: OwnerLinkResult): boolean =>
+  result === 'Linked' && ref.blockOwnerDeletion === true;
+
+export const instead =
+  (result: 'WouldLink' | 'Failed', message: string | undefined) =>
+  <Verdict extends { readonly result: string }>(verdict: Verdict): Verdict =>
+    verdict.result === 'Linked'
+      ? { ...verdict, result, ...(message === undefined ? {} : { message }) }
+      : verdict;
+
+export const heldBack = ({ heldBy }: RelinkOptions, what: 'link' | 'change') => {
+  const why = `RestoreWindow "${heldBy ?? ''}" also restored the object, and defers the ${what}`;
+  return instead('WouldLink', heldBy === undefined ? undefined : `${why}: approve the links of that window`);
+};
+
+const withoutBlock = (verdict: OwnerLinkResult): OwnerLinkResult =>
+  blocks(verdict)
+    ? {
+        ...verdict,
+        message: `without blockOwnerDeletion, which requires update on the finalizers of ${verdict.ref.kind}: grant it to Gatehouse`,
+      }
+    : verdict;
+
+type Judged = Pick<RelinkItem, 'result'> & {
+  readonly ref: RelinkItem['owner'];
+  readonly message?: string | undefined;
+};
+
+export function toItem(object: KubeObject, { ref, result, message }: Judged): RelinkItem {
+  return {
+    object: subjectOf(object),
+    owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },
+    result,
+    ...(message === undefined ? {} : { message }),
+  };
+}

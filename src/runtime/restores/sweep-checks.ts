@@ -1,0 +1,252 @@
+/** The checks of a sweep: on one stored object, and for unique values that several objects have. */
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
+import { referencesOf, type FoundReference } from '../../admission/policy/references/read-references.ts';
+import {
+  type GroupResource,
+  type KubeObject,
+  type ObjectRef,
+  type ObjectMeta,
+  objectKey,
+} from '../../json/kube-object.ts';
+import type { RequestWorld } from '../../admission/policy/world.ts';
+import type { Violation } from '../../api/restore-window.ts';
+import type { SweptViolation } from '../../restore/attribution.ts';
+import { subjectOf } from '../../restore/report.ts';
+import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
+import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
+import { unescapePart } from '../../json/json-patch.ts';
+import { mutate } from '../../admission/policy/mutate.ts';
+import { pick } from '../../json/objects.ts';
+import { backgroundTurns } from '../../server/limits/turns.ts';
+import { mapConcurrent } from '../../json/map-concurrent.ts';
+import { isJsonObject } from '../../json/json.ts';
+import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+
+/** Live reads of a sweep at a time. With 10 ms each, 100,000 suspects need some two minutes. */
+export const CONCURRENT_READS = 16;
+
+export interface CheckSources extends Pick<StoredObjects, 'read'> {
+  readonly world: RequestWorld;
+  readonly now: () => Date;
+}
+
+export interface SweptObject {
+  readonly policy: CompiledPolicy;
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+}
+
+export type NamespaceMapping = Readonly<Record<string, string>>;
+export type Exists = (ref: ObjectRef) => Promise<boolean>;
+
+/** Checks a suspect live: since the page was read, a reference may have moved or changed. */
+export async function referenceViolations(
+  listed: SweptObject,
+  exists: Exists,
+  mapping: NamespaceMapping,
+  { read, now }: CheckSources,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const isSuspect = crossing(listed, mapping).length > 0 || (await dangling(listed, exists)).length > 0;
+  if (!isSuspect) return [];
+  const { policy, resource } = listed;
+  const object = await read(storedRef(resource, listed.object), signal);
+  if (object === undefined) return [];
+  const live = { policy, resource, object };
+  const { covers } = exemptionOfStored(policy, resource, object, now().getTime());
+  const isChecked = ({ reference }: FoundReference) => !covers('references', reference.name);
+  const confirmed: Violation[] = [];
+  for (const found of (await dangling(live, exists)).filter(isChecked)) {
+    const target = await read(found.target, signal);
+    if (target === undefined) confirmed.push(toViolation(live, found, 'TargetMissing'));
+  }
+  for (const found of crossing(live, mapping).filter(isChecked))
+    confirmed.push(toViolation(live, found, 'CrossesNamespaceMapping'));
+  return confirmed;
+}
+
+function crossing({ policy, object }: SweptObject, mapping: NamespaceMapping): readonly FoundReference[] {
+  return referencesOf(policy, object).filter(({ target }) =>
+    crossesMapping(mapping, object.metadata?.namespace, target.namespace),
+  );
+}
+
+async function dangling({ policy, object }: SweptObject, exists: Exists): Promise<readonly FoundReference[]> {
+  const missing: FoundReference[] = [];
+  for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
+  return missing;
+}
+
+function toViolation(
+  one: SweptObject,
+  { reference, field, target: { group, resource, name, namespace } }: FoundReference,
+  reason: 'TargetMissing' | 'CrossesNamespaceMapping',
+): Violation {
+  return {
+    ...about(one, field),
+    reference: reference.name,
+    reason,
+    target: { group, resource, name, ...(namespace === undefined ? {} : { namespace }) },
+  };
+}
+
+/** @throws when a check cannot be decided */
+export async function deferredViolations(
+  one: SweptObject,
+  { world, now }: CheckSources,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
+  const { schema, rules, references } = policy.restore.defers;
+  const audited = forAudit(policy);
+  // A rule that depends on a dangling reference is deferred together with the reference.
+  const swept = audited.rules.filter((rule) => rules || (references && rule.expression.reads.refs.size > 0));
+  if (!schema && swept.length === 0) return [];
+  const deferred = { ...audited, ...(schema ? {} : { schema: undefined }), rules: swept };
+  const circumstances = { world, signal, now: now().getTime(), turns: backgroundTurns };
+  const result = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
+  if (result.kind === 'unknown') throw result.cause;
+  return result.violations
+    .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
+    .map(({ field, message, check, deferrable }) => ({
+      ...about(one, field),
+      check: check ?? deferrable ?? '',
+      reason: 'CheckFailed' as const,
+      message,
+    }));
+}
+
+/** Only for objects created since the restore began: older ones may be older than the policy. */
+export async function missingDefaults(
+  one: SweptObject,
+  since: Date,
+  { world }: CheckSources,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const { policy, resource, object } = one;
+  if (policy.defaults.length === 0 || !isCreatedSince(object.metadata ?? {}, since)) return [];
+  const filling = { ...policy, mutations: [], references: [], preservesOwners: false };
+  const circumstances = { world, signal, turns: backgroundTurns };
+  const decision = await mutate(asCreated(resource, object), [filling], circumstances);
+  if (decision.kind === 'retry') throw new Error(decision.message, { cause: decision.cause });
+  if (decision.kind === 'deny') return [];
+  return decision.patch.map(({ path }) => ({
+    ...about(one, toField(path)),
+    reason: 'DefaultWouldChange' as const,
+    message: 'a default is missing: update the object once, and Gatehouse sets it',
+  }));
+}
+
+/** creationTimestamp has whole seconds. */
+export const isCreatedSince = (
+  { creationTimestamp = '' }: { readonly creationTimestamp?: string | undefined },
+  since: Date,
+): boolean => Date.parse(creationTimestamp) >= since.getTime() - 1_000;
+
+/** Each manager's last write. Writes of the status don't count, because restores don't write it. */
+interface ManagedMeta extends ObjectMeta {
+  readonly managedFields?: readonly { readonly time?: string; readonly subresource?: string }[];
+}
+
+const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'CrossesNamespaceMapping'];
+
+export const swept = (
+  { policy, resource, object }: SweptObject,
+  violations: readonly Violation[],
+): readonly SweptViolation[] => {
+  const { managedFields = [], ...metadata }: ManagedMeta = object.metadata ?? {};
+  return violations.map((violation) => ({
+    violation,
+    resource,
+    written: {
+      ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
+      changedAt: managedFields.flatMap(({ time, subresource = '' }) =>
+        time === undefined || subresource !== '' ? [] : [time],
+      ),
+    },
+    isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
+  }));
+};
+
+/** Whether a copied object still names an object in its source namespace: backup tools do not rewrite references. */
+export function crossesMapping(
+  mapping: NamespaceMapping,
+  from: string | undefined,
+  to: string | undefined,
+): boolean {
+  if (from === undefined || to === undefined || from === to) return false;
+  const isCopy = Object.entries(mapping).some(([source, target]) => source !== target && target === from);
+  return isCopy && Object.hasOwn(mapping, to) && mapping[to] !== to;
+}
+
+function about(
+  { policy, object }: Pick<SweptObject, 'policy' | 'object'>,
+  field: string,
+): Pick<Violation, 'policy' | 'object' | 'field'> {
+  return { policy: policy.name, object: subjectOf(object), field };
+}
+
+/** `/spec/disks/0/tier` → `spec.disks[0].tier` */
+const toField = (pointer: string): string =>
+  unescapePart(
+    pointer
+      .slice(1)
+      .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
+      .replaceAll('/', '.'),
+  );
+
+interface Holder {
+  readonly policy: CompiledPolicy;
+  readonly self: ObjectRef;
+  readonly key: HeldKey;
+}
+
+/** Exempt objects claim no values. */
+export function createDuplicates({ read, now }: CheckSources) {
+  const holders: Holder[] = [];
+  const keysOf = (policy: CompiledPolicy, object: KubeObject, self: ObjectRef): readonly HeldKey[] => {
+    if (policy.unique.length === 0 || !isJsonObject(object)) return [];
+    const { covers } = exemptionOfStored(policy, self, object, now().getTime());
+    return heldKeys(policy, object, self).filter(({ rule }) => !covers('unique', rule.name));
+  };
+  return {
+    see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject): void => {
+      const self = storedRef(resource, object);
+      holders.push(...keysOf(policy, object, self).map((key) => ({ policy, self, key })));
+    },
+    confirmed: async (signal: AbortSignal): Promise<readonly SweptViolation[]> => {
+      const claimed = Map.groupBy(holders, ({ key }) => key.claim); // the name of a claim contains that of its policy
+      const suspects = [...claimed.values()].filter(({ length }) => length > 1).flat();
+      const live = await mapConcurrent(suspects, CONCURRENT_READS, async (holder) => {
+        const object = await read(holder.self, signal);
+        if (object === undefined) return [];
+        const keys = keysOf(holder.policy, object, holder.self);
+        return keys.some(({ claim }) => claim === holder.key.claim) ? [{ object, holder }] : [];
+      });
+      const still = Map.groupBy(live.flat(), ({ holder }) => holder.key.claim);
+      return [...still.values()]
+        .filter(({ length }) => length > 1)
+        .flatMap((same) =>
+          same.flatMap(({ object, holder }) => {
+            const { policy, self: resource } = holder;
+            const objects = same.map((one) => one.object);
+            return swept({ policy, resource, object }, [toDuplicate(object, holder, objects)]);
+          }),
+        );
+    },
+  };
+}
+
+function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: readonly KubeObject[]): Violation {
+  const [first = '', ...more] = holders
+    .filter((holder) => holder !== object)
+    .map(({ metadata = {} }) => objectKey(metadata));
+  const others = more.length === 0 ? first : `${first} and ${more.length} more`;
+  return {
+    ...about({ policy, object }, key.field),
+    check: key.rule.name,
+    reason: 'Duplicate',
+    message: `also held by ${others}, but only one object may hold it: change or delete the others`,
+  };
+}
