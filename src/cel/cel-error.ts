@@ -33,8 +33,7 @@ export class CelError extends Error {
     message: string,
     options: ErrorOptions & { readonly position?: CelPosition; readonly unknown?: UnknownName } = {},
   ) {
-    // Skip the stack trace: it is useless, and recording it takes longer than evaluating a small expression. `exists`
-    // may discard thousands of errors.
+    // Skip the stack trace: it is useless, and recording it takes longer than evaluating a small expression.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, options);
@@ -58,7 +57,7 @@ export class CelUnansweredError extends CelError {
   }
 }
 
-/** An operator or function has no overload for these values. The message is that of the API server. */
+/** No overload of an operator or function accepts these values. The API server uses the same message. */
 export const noSuchOverload = (called = ''): CelError =>
   new CelError(called === '' ? 'no such overload' : `no such overload: ${called}`);
 

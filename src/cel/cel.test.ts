@@ -36,7 +36,7 @@ test.each([
   ["[quantity('1')][0].add(1).isInteger()", 37],
   ["dyn(quantity('1')).add(1).isInteger()", 37],
   ["(object.x ? quantity('1') : quantity('2')).add(1).isInteger()", 37],
-])('%s is answered as here from Kubernetes 1.%s', (expression, minor) => {
+])('%s gives our result from Kubernetes 1.%s', (expression, minor) => {
   expect(compileCel(expression, ['object', 'variables']).needs?.minor).toBe(minor);
 });
 
@@ -48,7 +48,7 @@ test.each([
   expect(compileCel(expression, [], { uniformLiterals: true }).needs?.minor).toBe(minor);
 });
 
-test('a variable of optMap keeps its type, also beside a value of any type', () => {
+test('a variable of optMap keeps its type, even next to a value of any type', () => {
   expect(() =>
     compileCel('optional.of(1).optMap(v, (true ? object : v) in v.getQuery())', ['object']),
   ).toThrow("found no matching overload for 'getQuery' applied to 'int.()'");

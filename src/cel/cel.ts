@@ -33,10 +33,7 @@ import { NONE, optional, typeNameOf } from './values/values.ts';
 export { CelError, type CelPosition } from './cel-error.ts';
 export type { UsedFields } from './syntax/used-fields.ts';
 
-/**
- * The type of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, an object, or a list of one of
- * these. An object has the schema of a CRD, or exactly the named fields. `result` is the type of another expression.
- */
+/** A CEL type such as `map<string, dyn>`, the type of another expression, a CRD's schema, exactly the named fields, or a list. */
 export type CelVariableType =
   | string
   | { readonly result: Pick<CelProgram, 'resultType'> }
@@ -50,15 +47,9 @@ export type CelVariables = readonly string[] | Readonly<Record<string, CelVariab
 export interface CelOptions {
   /** The required type of the result, e.g. `bool`. Checked during evaluation if the type is only known then. */
   readonly result?: string;
-  /**
-   * Whether the values of a list or map literal must have one type, as in the API server's own rules. Mixed types are
-   * needed in expressions that produce a part of an object.
-   */
+  /** Whether the values of a list or map literal must have one type, the way the API server requires it in its own rules. */
   readonly uniformLiterals?: boolean;
-  /**
-   * Whether types tell what the values are. By default they are those of the API server: `object.x.orValue("a")` is a
-   * string there, and its value may be null.
-   */
+  /** By default, types are the API server's: `object.x.orValue("a")` is a string there, although its value may be null. */
   readonly exactTypes?: boolean;
   /** The messages that the expression may create; default: none. */
   readonly messages?: CelMessages;
@@ -89,12 +80,7 @@ export interface CelProgram {
   readonly run: (values: Readonly<Record<string, unknown>>, budget?: CelBudget) => unknown;
 }
 
-/**
- * Compiles an expression: determines its type and reports all errors that do not depend on values.
- *
- * @throws CelError with a position if the expression does not parse, if a variable, field or function does not exist,
- * or if types do not match
- */
+/** Reports all errors that do not depend on values. @throws CelError with a position */
 export function compileCel(
   expression: string,
   variables: CelVariables,
@@ -145,7 +131,7 @@ export function compileCel(
 /** Creates a CEL optional; `undefined` creates an empty one. */
 export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
-/** `globals`: the variables that the expression reads. Call `size` and `needs` after compilation. */
+/** `globals` has the variables that the expression reads. Call `size` and `needs` after compilation. */
 function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>) {
   let size = 0;
   let needed: NeededServer | undefined;

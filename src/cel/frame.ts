@@ -7,7 +7,7 @@ export interface Frame {
 
 export type Step = (frame: Frame) => unknown;
 
-/** By the time that steps take here: about 1 per call or field. @throws CelCostError when nothing is left */
+/** Counts the time that steps take here: about 1 per call or field. @throws CelCostError when nothing is left */
 export function charge({ budget }: Frame, time: number): void {
   budget.time -= time;
   if (budget.time >= 0) return;
@@ -23,7 +23,7 @@ export function count({ budget }: Frame, cost: number): void {
   throw new CelCostError();
 }
 
-/** Takes a cost that the step also has here. @throws CelCostError when nothing is left */
+/** Charges a cost that the step has both here and in the API server. @throws CelCostError when nothing is left */
 export function spend({ budget }: Frame, cost: number): void {
   budget.time -= cost;
   budget.remaining -= cost;
@@ -43,13 +43,9 @@ export const parsing = (text: string): number => 20 + traversal(text.length);
 export const matching = (text: string, pattern: string): number =>
   traversal(text.length + 1) * Math.ceil(pattern.length * 0.25);
 
-/**
- * The cost limit of all expressions that can deny one review. The API server has this limit for each expression, and
- * takes it for 0.1 s of CPU time (k8s.io/apiserver pkg/apis/cel/config.go). Here it takes 10 to 90 ms.
- */
+/** The limit for all expressions that can deny one review: 10 to 90 ms here. The API server has the same limit for each expression. */
 export const CEL_COST_LIMIT = 1_000_000;
 
-/** What evaluations may still cost. Several may share it. */
 export interface CelBudget {
   /** In units of the API server, which counts about 1 per evaluation step. Never negative. */
   remaining: number;
@@ -62,7 +58,6 @@ export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({
   time: limit,
 });
 
-/** The cost of throwing and catching an error. */
 const FAILURE_COST = 20;
 
 /** The value or the error: the other operand may decide. @throws CelCostError, which no operand can absorb */

@@ -132,7 +132,7 @@ test('variables have their declared types', () => {
   expect(program.type).toBe('int');
   expect(program.evaluate({ count: 2 })).toBe(3n);
   expect(() => compileCel("count + 'a'", { count: 'int' })).toThrow(noOverload('_+_', '(int, string)'));
-  expect(() => compileCel('count', { count: 'integer' })).toThrow('there is no CEL type "integer"');
+  expect(() => compileCel('count', { count: 'integer' })).toThrow('CEL type "integer" not found');
   expect(() => program.evaluate({})).toThrow('no such attribute(s): count');
 });
 

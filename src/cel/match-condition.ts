@@ -52,12 +52,12 @@ export const NAMESPACE_OBJECT: CelVariableType = {
   },
 };
 
-/** As the API server does: a result of type `dyn` is no `bool`. @throws CelError */
+/** Like the API server, refuses a result of type `dyn`. @throws CelError */
 export function compileMatchCondition(expression: string): CelProgram {
   const program = compileCel(expression, ADMISSION_VARIABLES, { uniformLiterals: true });
   if (program.type !== 'bool') throw new CelError(`must evaluate to bool but got ${program.type}`);
   return program;
 }
 
-/** Whether the condition asks the authorizer, which exists in the API server only. */
+/** Whether the condition asks the authorizer, which only the API server has. */
 export const asksAuthorizer = ({ names }: CelProgram): boolean => names.has('authorizer');

@@ -23,7 +23,7 @@ export function setCondition(
   return before.with(index, { ...next, lastTransitionTime });
 }
 
-/** Why an object is not ready: Gatehouse retries by itself, or nothing changes until a user acts. */
+/** Why an object is not ready: Gatehouse retries, or nothing changes until a user acts. */
 export type NotReady = 'Reconciling' | 'Stalled';
 
 /** For kstatus, `Reconciling` and `Stalled` exist only while they are true. @param why undefined if the object is ready */

@@ -1,4 +1,4 @@
-/** A number with its noun: `1 violation`, `2 policies`, `0 objects`. @param one the singular, in the regular forms of English */
+/** A number with its noun: `1 violation`, `2 policies`. @param one the singular of a noun with a regular plural */
 export function counted(count: number, one: string): string {
   if (count === 1) return `1 ${one}`;
   return `${count} ${/[^aeiou]y$/.test(one) ? `${one.slice(0, -1)}ies` : `${one}s`}`;

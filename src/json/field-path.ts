@@ -175,7 +175,7 @@ export function siblingPath(present: ConcretePath, { segments }: FieldPath): Con
   return segments.map((segment, depth) => keyOf(segment) ?? present[depth] ?? 0);
 }
 
-/** Whether each value of `other` has exactly one sibling at `path`: both are equal up to the last `[*]` of `path`. */
+/** Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`. */
 export function isSiblingPath(path: FieldPath, other: FieldPath): boolean {
   const shared = path.segments.findLastIndex(({ kind }) => kind === 'each') + 1;
   return isEqual(path.segments.slice(0, shared), other.segments.slice(0, shared));

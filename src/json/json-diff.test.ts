@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { diff, verifiedDiff } from './json-diff.ts';
 import { parseJson, stringifyJson, type JsonObject, type JsonValue } from './json.ts';
 import { applyPatch } from './json-patch.ts';
+import { toCanonicalText } from './json-text.ts';
 
 const containers = Array.from({ length: 50 }, (_, index) => ({ name: `c${index}`, image: 'nginx', env: [] }));
 const inSpec = (list: readonly JsonValue[]): JsonObject => ({ spec: { list } });
@@ -35,7 +36,12 @@ describe('diff', () => {
       inSpec([{ name: 'b' }, { name: 'a' }]),
       ['replace /spec/list/0/name', 'replace /spec/list/1/name'],
     ],
-    ['a list of another length has no names', inSpec([1, 2, 3]), inSpec([4, 5]), ['replace /spec/list']],
+    [
+      'a list of another length contains only numbers',
+      inSpec([1, 2, 3]),
+      inSpec([4, 5]),
+      ['replace /spec/list'],
+    ],
     [
       'one of 1,500 is removed',
       inSpec(numbers(1_500)),
@@ -99,9 +105,7 @@ describe('diff', () => {
     fc.assert(
       fc.property(document, document, (before, after) => {
         const text = stringifyJson(before);
-        expect(stringifyJson(sortKeys(applyPatch(before, diff(before, after))))).toBe(
-          stringifyJson(sortKeys(after)),
-        );
+        expect(toCanonicalText(applyPatch(before, diff(before, after)))).toBe(toCanonicalText(after));
         expect(stringifyJson(before)).toBe(text);
       }),
       { numRuns: 1_000 },
@@ -141,14 +145,4 @@ describe('applyPatch', () => {
 
 function numbers(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
-}
-
-function sortKeys(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]: [string, JsonValue]) => [key, sortKeys(item)]),
-  );
 }

@@ -15,7 +15,7 @@ const MAX_OPERATIONS = 256;
 const MAX_PATH_LENGTH = 64 * 1024;
 const MAX_DEPTH = 64;
 
-/** Linear in the size of both. Identical references count as equal at once, so a copy-on-write change is cheap. */
+/** Linear in the size of both. Identical references are equal without a comparison, so a copy-on-write change is cheap. */
 export function diff(before: JsonObject, after: JsonObject): readonly PatchOperation[] {
   // Never replace the root: the API server's patch library does not do that reliably.
   return before === after ? [] : memberDiff(before, after, '', 0, valueDiff);

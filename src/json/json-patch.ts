@@ -1,4 +1,3 @@
-/** JSON Patch (RFC 6902) without changes to the input: the result shares all untouched parts. */
 import { isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
 import { setOwn } from './objects.ts';
 
@@ -60,7 +59,7 @@ export function editDocument(document: JsonObject): EditedDocument {
       let container: Draft = root;
       for (const key of keys.slice(0, -1)) {
         const child = draftOf(container, key, drafts);
-        if (child === undefined) return `${key} has no members`;
+        if (child === undefined) return `${key} is neither an object nor a list`;
         container = child;
       }
       return change(container, last, edit);
@@ -88,7 +87,7 @@ function change(container: Draft, key: string, edit: Edit): string | undefined {
   if (edit.op !== 'add' && read(container, key) === undefined) return 'there is nothing to change';
   if (Array.isArray(container)) {
     const index = key === '-' && edit.op === 'add' ? container.length : indexOf(key);
-    if (index === undefined || index > container.length) return 'the list has no such index';
+    if (index === undefined || index > container.length) return 'the index is not in the list';
     if (edit.op === 'remove') container.splice(index, 1);
     else container.splice(index, edit.op === 'replace' ? 1 : 0, edit.value);
   } else if (edit.op === 'remove') {

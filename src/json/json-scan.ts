@@ -15,7 +15,7 @@ export function hasUnsafeInteger(json: Uint8Array): boolean {
   const { length } = json;
   let last = DIGITS - 1;
   while (last < length) {
-    // Looks at the last possible digit of a run first, and goes back from there: most positions are never read.
+    // Read the last possible digit of a run first and go back from there, so that most positions are never read.
     if (!isDigit(json[last])) {
       last += DIGITS;
       continue;
@@ -124,13 +124,11 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
- * Whether a key in JSON text contains an escape, such as `"a\u003cb"`, which is how Go writes `a<b`.
- *
- * V8's `JSON.parse` (13.6, Node 24) can confuse such a key with an earlier key at the same position, because it
- * compares with the source text. After `{"\\":1}` it reads the key `\` in `{"\"":1}`.
+ * Whether a key in JSON text contains an escape, such as `"a\u003cb"`, which is how Go writes `a<b`. V8's `JSON.parse`
+ * (13.6, Node 24) can confuse such a key with an earlier key at the same position, because it compares with the source
+ * text. After `{"\\":1}` it reads the key `\` in `{"\"":1}`.
  */
 export function hasEscapedKey(text: string): boolean {
-  // A backslash occurs in strings only.
   for (let at = text.indexOf('\\'); at >= 0;) {
     const end = endOfString(text, at - 1);
     if (nextAfterSpace(text, end + 1) === COLON) return true;

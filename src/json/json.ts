@@ -48,7 +48,7 @@ export function objectIn(value: unknown, ...keys: readonly string[]): JsonObject
 
 /** Keeps every int64 exact. `__proto__` and `constructor` are plain data. @throws SyntaxError if `text` is not JSON */
 export function parseJson(text: string, bytes: Uint8Array = Buffer.from(text)): JsonValue {
-  const value: unknown = JSON.parse(text); // also before the exact parser, which relies on valid text
+  const value: unknown = JSON.parse(text); // needed even before the exact parser, which relies on valid text
   return (hasUnsafeInteger(bytes) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
@@ -104,17 +104,13 @@ function parseExact(text: string): unknown {
         break;
       }
       case 't':
-        add(true);
-        at += 'true'.length;
-        break;
       case 'f':
-        add(false);
-        at += 'false'.length;
+      case 'n': {
+        const [literal = ''] = /[a-z]+/.exec(text.slice(at, at + 'false'.length)) ?? [];
+        add(JSON.parse(literal));
+        at += literal.length;
         break;
-      case 'n':
-        add(null);
-        at += 'null'.length;
-        break;
+      }
       case ',':
       case ':':
       case ' ':

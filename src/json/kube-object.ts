@@ -33,7 +33,7 @@ export interface KubeObject {
   readonly metadata?: ObjectMeta;
 }
 
-/** A condition as in the API conventions: `reason` is one CamelCase word, `message` is for humans. */
+/** A condition in the form of the API conventions: `reason` is one CamelCase word, `message` is for humans. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

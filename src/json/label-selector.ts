@@ -60,7 +60,7 @@ export function normaliseSelector(
   }
   for (const key of Object.keys(given)) {
     if (key !== 'matchLabels' && key !== 'matchExpressions')
-      report('', `has no field ${quote(key)}: write matchLabels or matchExpressions`);
+      report('', `unknown field ${quote(key)}: write matchLabels or matchExpressions`);
   }
   const labels = labelsOf(ownValue(given, 'matchLabels') ?? {}, report);
   const expressions = expressionsOf(ownValue(given, 'matchExpressions') ?? [], report);
@@ -120,7 +120,9 @@ function expressionOf(item: unknown): LabelExpression | string {
         : { key, operator, values: [...new Set(values.map(String))].sort() };
     case 'Exists':
     case 'DoesNotExist':
-      return values.length === 0 ? { key, operator } : `operator ${operator} takes no values`;
+      return values.length === 0
+        ? { key, operator }
+        : `operator ${operator} does not allow values: remove them`;
     default:
       return `operator ${quote(operator)}: write In, NotIn, Exists or DoesNotExist`;
   }

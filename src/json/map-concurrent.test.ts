@@ -43,9 +43,9 @@ test('after an error no further call starts', async () => {
   expect(started).toEqual([0, 1]);
 });
 
-test('a call that throws at once rejects the result', async () => {
+test('a call that throws immediately rejects the result', async () => {
   const run = () => {
-    throw new Error('at once');
+    throw new Error('refused');
   };
-  await expect(mapConcurrent([0, 1], 2, run)).rejects.toThrow('at once');
+  await expect(mapConcurrent([0, 1], 2, run)).rejects.toThrow('refused');
 });

@@ -12,7 +12,7 @@ export interface Lifetime<Result> {
   readonly ttlOf?: (result: Result) => number;
 }
 
-/** Memoises `read` by the name of its key. It gets no AbortSignal, because several callers may wait for it. */
+/** Memoises `read` by the name of its key. `read` doesn't get an AbortSignal, because several callers may wait for it. */
 export function memoizeAsync<Key, Result>(
   read: (key: Key) => Promise<Result>,
   nameOf: (key: Key) => string,

@@ -1,7 +1,6 @@
-/**
- * What the API server accepts as a name.
- * @see https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
- */
+import type { GroupResource } from './kube-object.ts';
+
+/** @see https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ */
 
 const LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
@@ -34,20 +33,11 @@ export function isLabelValue(value: string): boolean {
 }
 
 /** Call this before a name becomes part of a URL: a hostile name must not lead to another object. */
-export function isObjectName(
-  target: { readonly group: string; readonly resource: string },
-  name: string,
-): boolean {
+export function isObjectName(target: GroupResource, name: string): boolean {
   return allowsOtherNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
 }
 
-function allowsOtherNames({
-  group,
-  resource,
-}: {
-  readonly group: string;
-  readonly resource: string;
-}): boolean {
+function allowsOtherNames({ group, resource }: GroupResource): boolean {
   return (
     group === 'rbac.authorization.k8s.io' ||
     (group === 'networking.k8s.io' && resource === 'ipaddresses') ||

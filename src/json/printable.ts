@@ -3,7 +3,6 @@
 /** Line breaks, control characters, invisible and direction-changing characters, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** Enough to recognise a value. */
 const MAX_VALUE_LENGTH = 128;
 
 /** At most `limit` characters of a text, escaped; `…` marks the cut. */
@@ -36,7 +35,6 @@ function escape(text: string): string {
 /** Characters that terminals and line-based readers interpret as a command, a change of direction or a line end. */
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** Text for one cell of a table. */
 export function printable(text: string): string {
   return text.replaceAll(/[\n\t]/g, ' ').replaceAll(CONTROLS, '\ufffd');
 }

@@ -24,7 +24,7 @@ test('the API server decides who owns a token', async () => {
 test.each([
   ['it is unknown', { error: 'invalid bearer token' }],
   ['it is not authenticated, even with a user name', { authenticated: false, user: ALICE }],
-  ['the user has no name', { authenticated: true, user: {} }],
+  ['the user lacks a name', { authenticated: true, user: {} }],
 ])('a token is rejected if %s', async (_why, status) => {
   expect(await reviewToken(answering(status).client, 't', undefined)).toBeUndefined();
 });
@@ -53,22 +53,13 @@ test('the API server decides who may access a path, and an evaluation error is n
   await expect(visit(undefined)).rejects.toThrow('without a status');
 });
 
-const ask = (answer: () => Promise<object>) =>
-  readOwnUser(
-    // Returns the type of its argument, as `create` does.
-    { create: async (_kind, object) => ({ ...object, ...(await answer()) }) },
-    new AbortController().signal,
+const askWho = (client: Pick<KubeClient, 'create'>) => readOwnUser(client, new AbortController().signal);
+const failing = (code: number) => ({ create: () => Promise.reject(new ApiError(code, 'Failed')) });
+
+test('the API server knows the name of the user; without the permission to ask, it is unknown', async () => {
+  expect(await askWho(answering({ userInfo: { username: 'kubernetes-admin' } }).client)).toBe(
+    'kubernetes-admin',
   );
-
-test('the API server names the user', async () => {
-  const answer = () => Promise.resolve({ status: { userInfo: { username: 'kubernetes-admin' } } });
-  expect(await ask(answer)).toBe('kubernetes-admin');
-});
-
-test('without the permission to ask, the user is unknown', async () => {
-  expect(await ask(() => Promise.reject(new ApiError(403, 'forbidden')))).toBeUndefined();
-});
-
-test('another failure is no answer', async () => {
-  await expect(ask(() => Promise.reject(new ApiError(500, 'away')))).rejects.toThrow('away');
+  expect(await askWho(failing(403))).toBeUndefined();
+  await expect(askWho(failing(500))).rejects.toMatchObject({ code: 500 });
 });

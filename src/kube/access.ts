@@ -71,14 +71,12 @@ async function review(
   { username, uid, groups, extra }: AccessSubject,
   attributes: Attributes,
   options: CallOptions | undefined,
-): Promise<SubjectAccessReview['status']> {
+): Promise<NonNullable<SubjectAccessReview['status']>> {
   const spec = { user: username, uid, groups, extra, ...attributes };
-  const answer = await client.create<SubjectAccessReview>(
-    subjectAccessReviews,
-    { metadata: {}, spec },
-    options,
-  );
-  return answer.status;
+  const object: SubjectAccessReview = { metadata: {}, spec };
+  const { status } = await client.create(subjectAccessReviews, object, options);
+  if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
+  return status;
 }
 
 /** Whether this user has the permission. An evaluation error counts as no: a binding to a deleted role causes one. */
@@ -88,8 +86,7 @@ export async function mayUser(
   question: AccessQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const status = await review(client, subject, { resourceAttributes: question }, options);
-  return status?.allowed === true;
+  return (await review(client, subject, { resourceAttributes: question }, options)).allowed;
 }
 
 export interface AccessDecision {
@@ -98,7 +95,7 @@ export interface AccessDecision {
   readonly error: string;
 }
 
-/** @throws as the client does, and when the response has no status */
+/** @throws like the client, and when the response lacks a status */
 export async function decideAccess(
   client: Pick<KubeClient, 'create'>,
   subject: AccessSubject,
@@ -107,21 +104,23 @@ export async function decideAccess(
 ): Promise<AccessDecision> {
   const attributes =
     'path' in question ? { nonResourceAttributes: question } : { resourceAttributes: question };
-  const status = await review(client, subject, attributes, options);
-  if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
-  return { allowed: status.allowed, reason: status.reason ?? '', error: status.evaluationError ?? '' };
+  const { allowed, reason, evaluationError } = await review(client, subject, attributes, options);
+  return { allowed, reason: reason ?? '', error: evaluationError ?? '' };
 }
 
-/** @throws as the client does, and when the authorizer could not decide */
+/** @throws like the client, and when the authorizer could not decide */
 export async function mayUserVisit(
   client: Pick<KubeClient, 'create'>,
   subject: AccessSubject,
   question: PathQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const status = await review(client, subject, { nonResourceAttributes: question }, options);
-  if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
-  const { allowed, denied = false, evaluationError = '' } = status;
+  const attributes = { nonResourceAttributes: question };
+  const {
+    allowed,
+    denied = false,
+    evaluationError = '',
+  } = await review(client, subject, attributes, options);
   if (!allowed && !denied && evaluationError !== '')
     throw new Error(`the API server could not decide about ${subject.username}: ${evaluationError}`);
   return allowed;
@@ -136,10 +135,7 @@ interface TokenReview extends KubeObject {
   };
 }
 
-/**
- * Undefined when the token is not valid, or not for this audience (undefined: the API server).
- * @throws as the client does, and when the response has no status
- */
+/** Undefined when the token is not valid for this audience (default: the API server). @throws like `decideAccess` */
 export async function reviewToken(
   client: Pick<KubeClient, 'create'>,
   token: string,

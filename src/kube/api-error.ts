@@ -1,20 +1,19 @@
 import { withoutPathTokens } from '../json/error-message.ts';
 import { listIn, textIn } from '../json/json.ts';
 
-/** A field that the API server does not name is empty. */
+/** The field is empty if the cause is not about a field. */
 export interface StatusCause {
   readonly reason: string;
   readonly message: string;
   readonly field: string;
 }
 
-/** The request that failed. The path has no query: selectors and tokens do not belong in logs. */
+/** The request that failed. The path excludes the query, because selectors and tokens do not belong in logs. */
 export interface RequestLine {
   readonly method: string;
   readonly path: string;
 }
 
-/** The API server answered with an error status. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
   readonly request: RequestLine;
@@ -58,25 +57,20 @@ export class ListExpiredError extends ApiError {
   }
 }
 
-/** No response: the connection failed or broke, or the deadline passed. A write may or may not have happened. */
+/** No response: the connection failed or broke, or the deadline passed. The server may have executed a write. */
 export class NetworkError extends Error {
   override readonly name = 'NetworkError';
   readonly request: RequestLine;
   readonly kind: 'connection' | 'deadline' | 'malformed';
 
-  constructor(
-    request: RequestLine,
-    kind: 'connection' | 'deadline' | 'malformed',
-    message: string,
-    cause?: unknown,
-  ) {
+  constructor(request: RequestLine, kind: NetworkError['kind'], message: string, cause?: unknown) {
     super(`${request.method} ${request.path}: ${message}`, { cause });
     this.request = lineOf(request);
     this.kind = kind;
   }
 }
 
-/** Errors whose outage the log has reported once for all of them. */
+/** Errors of an outage that the log has reported once. */
 const duringOutage = new WeakSet<Error>();
 
 export const attributeToOutage = (error: Error): void => void duringOutage.add(error);
@@ -85,7 +79,7 @@ export const attributeToOutage = (error: Error): void => void duringOutage.add(e
 export const isOfOutage = (error: unknown): boolean =>
   error instanceof Error && (duringOutage.has(error) || isOfOutage(error.cause));
 
-/** Whether the cause is that the API server refused a request or did not answer it: a stack says nothing then. */
+/** Whether the cause is that the API server refused a request or did not answer it: the stack would be useless. */
 export const isOfRequest = (error: unknown): boolean =>
   error instanceof Error &&
   (error instanceof ApiError || error instanceof NetworkError || isOfRequest(error.cause));
@@ -100,7 +94,7 @@ export const isGone = (error: unknown): error is ApiError => hasCode(error, 410)
 
 export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
 
-/** Invalid, too large, or forbidden by RBAC, a quota or an admission policy: a retry gets the same response. */
+/** The server refuses the object itself: a retry gets the same response. */
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);
 

@@ -109,8 +109,10 @@ test('every write has its media type, and objects have apiVersion and kind', asy
 test('an object without resourceVersion cannot be replaced', async () => {
   const server = await startServer(echo);
   const client = createClient(server.rest());
-  await expect(client.replace(secrets, { metadata: ref })).rejects.toThrow('has no resourceVersion');
-  expect(() => guardedJsonPatch({ metadata: ref }, [])).toThrow('no resourceVersion');
+  await expect(client.replace(secrets, { metadata: ref })).rejects.toThrow(
+    'secrets db lacks a resourceVersion: read it before you replace it, or use apply',
+  );
+  expect(() => guardedJsonPatch({ metadata: ref }, [])).toThrow('the object lacks a resourceVersion');
   expect(guardedJsonPatch(secret, [{ op: 'remove', path: '/data' }])).toEqual([
     { op: 'test', path: '/metadata/resourceVersion', value: '7' },
     { op: 'remove', path: '/data' },

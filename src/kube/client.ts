@@ -43,7 +43,6 @@ export interface ListOptions extends CallOptions {
   readonly metadataOnly?: boolean | undefined;
 }
 
-/** RFC 6902. */
 export type JsonPatchOperation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
@@ -92,7 +91,7 @@ function createReads(rest: Rest) {
       query: { labelSelector, fieldSelector, limit, continue: options.continue },
       headers: metadataOnly ? { accept: METADATA_LIST_ACCEPT } : undefined,
     });
-    // The items of a list have no apiVersion and kind, and `items` of an empty list may be null.
+    // Items of a list lack apiVersion and kind, and `items` of an empty list may be null.
     const items = (page.items as readonly T[] | null | undefined) ?? [];
     return { ...page, items: items.map((item) => withKind(resource, item)) };
   };
@@ -159,7 +158,7 @@ function createWrites(rest: Rest) {
       const version = object.metadata?.resourceVersion;
       if (version === undefined || version === '')
         throw new Error(
-          `${groupResourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
+          `${groupResourceName(resource)} ${ref.name} lacks a resourceVersion: read it before you replace it, or use apply`,
         );
       return write<T>('PUT', resourcePath(resource, ref, subresource), withKind(resource, object), options);
     };
@@ -174,7 +173,7 @@ function createWrites(rest: Rest) {
       const path = resourcePath(resource, { namespace: namespaceInside(resource, object) });
       return write<T>('POST', path, withKind(resource, object), options);
     },
-    /** PUT. @throws when the object has no resourceVersion: read an object before you overwrite it */
+    /** PUT. @throws when the object lacks a resourceVersion: read an object before you overwrite it */
     replace: put(),
     replaceStatus: put('status'),
     patchJson: patch<readonly JsonPatchOperation[]>('application/json-patch+json'),
@@ -192,7 +191,7 @@ function createWrites(rest: Rest) {
       options: DeleteOptions = {},
     ): Promise<'deleted' | 'absent'> => {
       const { preconditions, propagationPolicy, dryRun = false } = options;
-      // The API server reads the options from the body or from the query, never from both.
+      // The API server reads the options from the body or from the query, but not from both.
       const body = {
         apiVersion: 'v1',
         kind: 'DeleteOptions',
@@ -234,6 +233,6 @@ export function guardedJsonPatch(
 ): readonly JsonPatchOperation[] {
   const value = object.metadata?.resourceVersion;
   if (value === undefined || value === '')
-    throw new Error('the object has no resourceVersion: read it before you patch it');
+    throw new Error('the object lacks a resourceVersion: read it before you patch it');
   return [{ op: 'test', path: '/metadata/resourceVersion', value }, ...operations];
 }

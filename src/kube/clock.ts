@@ -1,6 +1,5 @@
 import { abortError, orAborted } from '../json/abort.ts';
 
-/** The source of time, passed in so that tests can control it. */
 export interface Clock {
   /** Milliseconds since 1970; jumps when the system clock is changed. */
   readonly now: () => number;
@@ -63,10 +62,7 @@ export interface BackoffOptions {
   readonly maxMs: number;
 }
 
-/**
- * Milliseconds after the nth consecutive failure (from 1): doubles from `baseMs` to `maxMs`. Jitter covers the upper
- * half, so that replicas that failed together do not retry together. @param random in [0, 1)
- */
+/** Doubles from `baseMs` to `maxMs` with each failure in a row. Jitter keeps replicas apart. */
 export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, random: () => number): number {
   // 2 ** 1024 is Infinity, which min() turns into maxMs.
   const full = Math.min(maxMs, baseMs * 2 ** Math.max(0, failures - 1));
@@ -80,7 +76,7 @@ const RESOLUTION_MS = 2_000;
 
 export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock) {
   let seen: { readonly at: number; readonly server: number } | undefined;
-  // Counts from the last response with the monotonic clock: a change of the system clock has no effect.
+  // Counts from the last response with the monotonic clock, so a change of the system clock does not matter.
   const server = (): number | undefined =>
     seen === undefined ? undefined : seen.server + clock.monotonic() - seen.at;
   const skewMs = (): number | undefined => {

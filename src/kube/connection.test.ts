@@ -78,7 +78,7 @@ test('a context can be chosen; one without a user still has its CA', async () =>
   expect(connection.namespace).toBeUndefined();
   await createRest({ connection, userAgent: 'test' }).request({ method: 'GET', path: '/version' });
   await expect(open({ kubeconfig: join(dir, 'config'), context: 'none' })).rejects.toThrow(
-    'no context "none"; it has: main, other',
+    'context "none" not found; it has: main, other',
   );
 });
 
@@ -125,7 +125,7 @@ test('a missing configuration lists the places that were searched', async () => 
     /set KUBECONFIG, or write .*\.kube\/config, or run in a pod/,
   );
   await expect(open({ environment: { KUBECONFIG: join(dir, 'none') } })).rejects.toThrow(
-    'KUBECONFIG names no existing file',
+    'no file of KUBECONFIG exists: ',
   );
   await expect(open({ kubeconfig: join(dir, 'none') })).rejects.toThrow(
     `could not load the kubeconfig ${join(dir, 'none')}`,

@@ -31,13 +31,13 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Shorter than load balancers (60 s is common) and the API server (90 s) wait. */
 const KEEP_ALIVE_MS = 50_000;
 
-/** As in client-go: probes detect a peer that vanished. */
+/** Like client-go's: probes detect a peer that vanished. */
 const TCP_PROBE_MS = 30_000;
 
 /** Certificate files rotate, and exec plugins issue short-lived tokens. */
 const CREDENTIALS_MS = 10_000;
 
-/** To the cluster of the kubeconfig, the environment or the pod. @throws when there is none, with the searched places */
+/** Connects to the cluster of the kubeconfig, the environment or the pod. @throws with the searched places if there is none */
 export async function loadConnection(
   options: KubeconfigOptions = {},
   clock = systemClock,
@@ -73,7 +73,7 @@ export function createConnection(
     namespace,
     credentials: read,
     headers: async (): Promise<Headers> => (await read()).headers,
-    /** The PEM certificates that verify the API server; undefined: those of the operating system. */
+    /** The PEM certificates that verify the API server; undefined: the operating system's. */
     ca: async (): Promise<string | undefined> => {
       const { ca } = (await read()).tls;
       return ca === undefined ? undefined : [ca].flat().map(String).join('\n');
@@ -99,7 +99,7 @@ function createPool(connections: number | null, connect: buildConnector.connecto
   });
 }
 
-/** Reads the TLS material for each new connection: a rotated CA or client certificate needs no restart. */
+/** Reads the TLS material for each new connection, so that rotating a CA or client certificate works without a restart. */
 function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connector {
   let current: { readonly material: TlsMaterial; readonly connect: buildConnector.connector } | undefined;
   const connectorFor = (material: TlsMaterial): buildConnector.connector => {
@@ -109,7 +109,7 @@ function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connec
         material,
         connect: buildConnector({
           ...material,
-          // Go's TLS server would choose HTTP/2: one TCP connection for all requests, where one lost packet stalls all.
+          // Over HTTP/2, all requests would share one TCP connection, where one lost packet stalls them all.
           allowH2: false,
           timeout: CONNECT_TIMEOUT_MS,
           keepAlive: true,
@@ -147,7 +147,7 @@ async function findClusterAccess(options: KubeconfigOptions = {}): Promise<Clust
   const environment = options.environment ?? process.env;
   const serviceAccountDir = options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR;
   const fromFiles = async (files: readonly string[]): Promise<ClusterAccess> => {
-    // Imported on demand: it costs 80 MiB and half a second, and pods have no kubeconfig.
+    // Imported on demand, because it costs 80 MiB and half a second, and pods do not use a kubeconfig.
     const { readKubeconfig } = await import('./rest/kubeconfig.ts');
     return readKubeconfig(files, options.context);
   };
@@ -155,9 +155,9 @@ async function findClusterAccess(options: KubeconfigOptions = {}): Promise<Clust
 
   const listed = (environment.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   if (listed.length > 0) {
-    // As in kubectl, the list may contain files that do not exist.
+    // Like kubectl, accept a list that contains files that do not exist.
     const existing = listed.filter((file) => existsSync(file));
-    if (existing.length === 0) throw new Error(`KUBECONFIG names no existing file: ${listed.join(', ')}`);
+    if (existing.length === 0) throw new Error(`no file of KUBECONFIG exists: ${listed.join(', ')}`);
     return await fromFiles(existing);
   }
 

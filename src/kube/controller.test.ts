@@ -169,7 +169,7 @@ test('the configured number of keys is reconciled concurrently', async () => {
   await stop();
 });
 
-test('other work has its turn while thousands of keys wait that need no I/O', async () => {
+test('other work gets its turn while thousands of keys wait whose reconciles do no I/O', async () => {
   vi.useRealTimers();
   const reconcile = vi.fn<Reconcile>(() => Promise.resolve({ kind: 'await-change' }));
   const { queue, stop } = start(reconcile, { concurrency: 8 });

@@ -24,9 +24,9 @@ export interface ControllerOptions {
 }
 
 const TIMEOUT_MS = 120_000;
-/** A reconcile that ignores its signal loses its worker after this time; its key stays in flight until it ends. */
+/** A reconcile that ignores its signal loses its worker after this time. Its key remains in flight until it ends. */
 const GRACE_MS = 5_000;
-/** A change of the authority adds thousands of keys, most of which need no I/O: yield to other work after this many. */
+/** A change of the authority adds thousands of keys, most of them without I/O: yield to other work after this many. */
 const YIELD_EVERY = 50;
 /** A `requeue` in the past must not become a busy loop. */
 const MIN_REQUEUE_MS = 1_000;

@@ -51,7 +51,7 @@ test('a key can be set again in its own callback', () => {
   expect(rest.timers()).toBe(0);
 });
 
-test('cleared keys are not released and leave no timer', () => {
+test('cleared keys are not released, and their timer is cancelled', () => {
   const { keys, due, timers, after } = start();
   keys.set('a', after(10));
   keys.clear();

@@ -60,18 +60,7 @@ test('a resource is found in the preferred version, or in the one that has it', 
   });
 });
 
-test('concurrent callers cause one request, and the result is cached', async () => {
-  const { discovery, requests } = await start();
-  const wanted = { group: 'infra.example.com', resource: 'servers' };
-  await Promise.all([1, 2, 3].map(() => discovery.resolve(wanted)));
-  await discovery.resolve(wanted);
-  expect(requests).toHaveLength(2);
-  discovery.forget(wanted);
-  await discovery.resolve(wanted);
-  expect(requests).toHaveLength(4);
-});
-
-test('a missing resource is requested again after some seconds, not at once', async () => {
+test('a missing resource is requested again after some seconds, not immediately', async () => {
   const { discovery, requests, pass } = await start();
   const wanted = { group: 'none.example.com', resource: 'servers' };
   expect(await discovery.resolve(wanted)).toBeUndefined();
@@ -111,7 +100,7 @@ test('a kind is found in the requested version, or in the one that has it', asyn
     resource: 'servers',
     namespaced: true,
   });
-  // A version that is no longer served, e.g. from an old backup.
+  // A version that is not served anymore, e.g. from an old backup.
   expect(await discovery.resolveKind({ ...wanted, version: 'v1alpha1' })).toMatchObject({ version: 'v2' });
   expect(await discovery.resolveKind({ group: '', version: 'v1', kind: 'Kind' })).toMatchObject({
     resource: 'secrets',
@@ -127,7 +116,7 @@ test('a kind is found in the requested version, or in the one that has it', asyn
   expect(requests.length).toBeGreaterThan(before);
 });
 
-test('a caller that no longer waits sends no request', async () => {
+test('a caller that has stopped waiting sends no request', async () => {
   const { discovery, requests } = await start();
   const ended = AbortSignal.abort(new Error('shutting down'));
   const wanted = { group: 'infra.example.com', resource: 'servers', version: 'v1', kind: 'Kind' };

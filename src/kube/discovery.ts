@@ -3,7 +3,7 @@ import { orAborted } from '../json/abort.ts';
 import type { Clock } from './clock.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
 import { listIn, textIn, valueIn } from '../json/json.ts';
-import { memoizeAsync } from '../json/memoize-async.ts';
+import { memoizeAsync, type Memoized } from '../json/memoize-async.ts';
 import type { Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 import { shorten } from '../json/printable.ts';
@@ -52,34 +52,26 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
   );
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
+  /** Each caller can stop waiting; the read goes on for the others. */
+  const readFrom =
+    <Key, Result>(memo: Memoized<Key, Result>) =>
+    async (key: Key, signal?: AbortSignal): Promise<Result> => {
+      signal?.throwIfAborted();
+      return orAborted(memo.read(key), signal);
+    };
   return {
     /** In the preferred version. @throws when discovery fails: never assume then that a resource is absent */
-    resolve: async (wanted: GroupResource, signal?: AbortSignal): Promise<Resource | undefined> => {
-      signal?.throwIfAborted();
-      return orAborted(resources.read(wanted), signal);
-    },
-    /** In this version if available, otherwise in the first one that has the kind. @throws as `resolve` */
-    resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> => {
-      signal?.throwIfAborted();
-      return orAborted(kinds.read(wanted), signal);
-    },
-    /** In all versions, with subresources. @throws as `resolve` */
-    servedIn: async (group: string, signal?: AbortSignal): Promise<readonly Resource[]> => {
-      signal?.throwIfAborted();
-      return orAborted(groups.read(group), signal);
-    },
-    groups: async (signal?: AbortSignal): Promise<readonly string[]> => {
-      signal?.throwIfAborted();
-      return orAborted(allGroups.read('/apis'), signal);
-    },
+    resolve: readFrom(resources),
+    /** In this version if available, otherwise in the first one that has the kind. @throws like `resolve` */
+    resolveKind: readFrom(kinds),
+    /** In all versions, with subresources. @throws like `resolve` */
+    servedIn: readFrom(groups),
+    groups: (signal?: AbortSignal) => readFrom(allGroups)('/apis', signal),
     forget: (resource: GroupResource): void => {
       resources.forget((name) => name === groupResourceName(resource));
       kinds.forget((name) => name.startsWith(`${resource.group}/`));
     },
-    serverVersion: async (signal?: AbortSignal): Promise<ServerVersion> => {
-      signal?.throwIfAborted();
-      return orAborted(version.read('/version'), signal);
-    },
+    serverVersion: (signal?: AbortSignal) => readFrom(version)('/version', signal),
   };
 }
 
@@ -171,7 +163,7 @@ export function refuseOlder(version: ServerVersion): void {
   if (problem !== undefined) throw new Error(`${problem}: ${UPGRADE}`);
 }
 
-/** A newer release is not refused, nor is an API server that hides its version. */
+/** Undefined for newer releases, and for an API server that hides its version. */
 export function versionProblem({ major, minor, gitVersion }: ServerVersion): string | undefined {
   if (major !== 1 || minor >= OLDEST_MINOR) return undefined;
   const name = gitVersion === '' ? `${major}.${minor}` : shorten(gitVersion, LONGEST_NAME);

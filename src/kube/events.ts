@@ -51,7 +51,7 @@ interface CoreEvent extends KubeObject {
 /** Events share etcd with all other objects: a burst passes, then the rate is limited to five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
-/** In bytes: the limit of events.k8s.io/v1. core/v1 has no limit, but humans read the message in `kubectl describe`. */
+/** In bytes: the limit of events.k8s.io/v1. core/v1 does not limit it, but humans read it in `kubectl describe`. */
 const MAX_MESSAGE = 1_024;
 /** User input can contain control characters, which some clients pass to the terminal. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
@@ -142,7 +142,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
   };
 
   return {
-    /** Returns at once and never throws. The recorder logs and drops an event that it cannot write. */
+    /** Returns immediately and never throws. The recorder logs and drops an event that it cannot write. */
     record: (recorded: EventNote): void => {
       const note = { ...recorded, message: cut(recorded.message) };
       const name = eventName(note, component);
@@ -181,8 +181,6 @@ function cut(message: string): string {
 
 const ELLIPSIS_BYTES = Buffer.byteLength('…');
 
-/** The order in which waiting Events are written: Warnings first, and namespaces in turn. */
-
 interface WaitingEvent {
   readonly note: EventNote;
   times: number;
@@ -217,7 +215,7 @@ export function createEventQueue() {
   };
 }
 
-/** One namespace with many Events does not delay those of others. */
+/** A namespace with many Events does not delay other namespaces. */
 function createLane() {
   const namespaces = new Map<string, Map<string, WaitingEvent>>();
   let count = 0;

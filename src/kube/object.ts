@@ -19,7 +19,7 @@ export interface Resource {
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** The singular and short names, as users type them; absent: unknown, or none. */
+  /** The singular and short names, as users type them; absent if unknown. */
   readonly aliases?: readonly string[];
 }
 

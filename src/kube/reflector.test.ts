@@ -370,7 +370,7 @@ test('a stop during a list prevents the watch', async () => {
   expect([script.watches(), changes.length, reflector.hasSynced()]).toEqual([0, 0, false]);
 });
 
-test('a stop during backoff or a watch takes effect at once', async () => {
+test('a stop during backoff or a watch takes effect immediately', async () => {
   const failing = start(
     await startServer((_request, response) => {
       sendJson(response, status(403, 'Forbidden'), 403);
@@ -387,10 +387,8 @@ test('a stop during backoff or a watch takes effect at once', async () => {
 });
 
 test('managedFields are removed, unless the transform keeps them', async () => {
-  const managed = {
-    ...item('one', 5),
-    metadata: { ...item('one', 5).metadata, managedFields: [{ manager: 'kubectl' }] },
-  };
+  const one = item('one', 5);
+  const managed = { ...one, metadata: { ...one.metadata, managedFields: [{ manager: 'kubectl' }] } };
   const script = () => scripted({ list: inTurn(listOf(10, managed)) });
   const plain = start(await startServer(script()));
   await plain.reflector.whenSynced(AbortSignal.timeout(1_000));

@@ -24,7 +24,7 @@ export interface ReflectorTiming extends WatchTiming {
   /** A watch that lasted this long resets the backoff. */
   readonly stableMs: number;
   readonly backoff: BackoffOptions;
-  /** The longest backoff without a response: a retry costs the API server nothing, and the store becomes stale. */
+  /** The longest backoff without a response. A retry costs the API server nothing, and the store becomes stale. */
   readonly unreachableMaxMs: number;
 }
 
@@ -43,14 +43,14 @@ export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
 }
 
 const TIMING: ReflectorTiming = {
-  // As in client-go: long enough to be cheap, short enough to rebalance API servers after a restart.
+  // Like client-go: long enough to be cheap, short enough to rebalance API servers after a restart.
   minSeconds: 300,
   maxSeconds: 600,
   marginMs: 30_000,
   // Two bookmarks may be late. If a third is missing, the watch is dead.
   silenceMs: 150_000,
   stableMs: 10_000,
-  // With jitter, the first backoff is 0.8 s to 1.6 s, as in client-go.
+  // With jitter, the first backoff is 0.8 s to 1.6 s, like client-go's.
   backoff: { baseMs: 1_600, maxMs: 30_000 },
   unreachableMaxMs: 10_000,
 };
@@ -85,7 +85,6 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const sink = createChangeSink(store, transform, onChange, log);
   const synced = Promise.withResolvers<undefined>();
 
-  let isRunning = false;
   let hasSynced = false;
   let failure: { readonly error: unknown; readonly of: 'list' | 'watch' } | undefined;
   const setFailure = (next: typeof failure): void => {
@@ -113,7 +112,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       version = page.metadata.resourceVersion;
     }
     if (version === undefined || version === '')
-      throw new Error('the list has no resourceVersion to watch from');
+      throw new Error('the list lacks a resourceVersion: the watch cannot start');
     const wentBack = progress.lastSeen !== undefined && isOlder(version, progress.lastSeen);
     if (wentBack) reportRollback(progress.lastSeen ?? '', version);
     sink.replaceAll(items, wentBack || progress.everything);
@@ -173,10 +172,10 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     };
     try {
       const events = await watch(progress, progress.position, signal).finally(settle);
-      // A server that closes each new watch at once must not cause a busy loop.
+      // A server that closes each new watch immediately must not cause a busy loop.
       return events > 0 || clock.monotonic() - started >= 1_000
         ? 'go-on'
-        : new Error('the watch was closed at once');
+        : new Error('the watch was closed immediately');
     } catch (error) {
       if (!(error instanceof LostTrackError)) throw error;
       progress.position = undefined;
@@ -197,7 +196,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     const longest = error instanceof NetworkError ? Math.min(maxMs, timing.unreachableMaxMs) : maxMs;
     const ms = Math.max(requestedMs, backoffMs(failures, { baseMs, maxMs: longest }, random));
     if (isGone(error)) progress.paged = false;
-    // An API server may not serve a kind at all, e.g. without its aggregation layer.
+    // Some API servers do not serve the kind, e.g. without an aggregation layer.
     const level = isNotFound(error) && failures > 1 ? 'debug' : 'warn';
     log[level]({ ...fields, err: error, failures, retryInMs: Math.round(ms) }, 'could not list or watch');
     await sleep(clock, ms, signal);
@@ -213,6 +212,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   let endAttempt: () => void = () => undefined;
+  /** Runs until `signal` aborts. Retries after every error. */
   const run = async (signal: AbortSignal): Promise<void> => {
     const progress: Progress = {
       position: undefined,
@@ -234,18 +234,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   return {
-    /** Until `signal` aborts. Retries after every error. */
-    run: async (signal: AbortSignal): Promise<void> => {
-      if (isRunning) throw new Error(`the reflector of ${fields.resource} runs already`);
-      isRunning = true;
-      try {
-        await run(signal);
-      } finally {
-        isRunning = false;
-      }
-    },
+    run,
     hasSynced: (): boolean => hasSynced,
-    /** The error of the latest attempt; undefined: it succeeded, or is the first one. */
+    /** The error of the latest attempt; undefined if it succeeded or is the first. */
     failure: (): unknown => failure?.error,
     whenSynced: async (signal: AbortSignal): Promise<void> => {
       await orAborted(synced.promise, signal);

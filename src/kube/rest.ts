@@ -25,7 +25,7 @@ export type StreamRequest = Pick<RestRequest, 'path' | 'query' | 'headers' | 'ti
 export interface Rest {
   /** Retries where that is safe. @throws {ApiError} or {NetworkError}, or the reason of `signal` on abort */
   readonly request: <T>(request: RestRequest) => Promise<T>;
-  /** Ends when the server ends the response; never retries. @throws as `request` */
+  /** Ends when the server ends the response; never retries. @throws like `request` */
   readonly stream: (request: StreamRequest) => AsyncIterable<unknown>;
   /** Needs the RBAC verb `impersonate`. */
   readonly impersonate: (who: Impersonation) => Rest;
@@ -96,10 +96,10 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
           connection.dropCredentials();
           continue;
         }
-        // The API server is away: another replica serves the caller better than a retry.
+        // While the API server is away, another replica serves the caller better than a retry.
         if (prompt && recovery.isAway()) throw error;
         const wait = planRetry({ error, idempotent, reads, failures }, random);
-        // A wait past the deadline would only replace the server's error by "no answer".
+        // A wait past the deadline would only replace the server's error with "no answer".
         if (wait === undefined || wait >= leftMs()) throw error;
         await sleep(clock, wait, signal);
       }
@@ -134,7 +134,7 @@ async function* stream(
     // When one of several API servers shuts down, it ends all its watches properly, but early.
     if (clock.monotonic() < endsAt) recovery.dismissed();
   } finally {
-    // Also when the reader leaves early: the connection cannot be reused.
+    // Needed even if the reader leaves early, because the connection cannot be reused.
     opening.abort(new Error('the reader closed the stream'));
     opening.end();
   }
@@ -162,7 +162,7 @@ function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent:
   };
 }
 
-/** The request concerns an object in a namespace that Gatehouse leaves alone, so it was not sent. */
+/** The namespace of the request is not among `--namespaces`, so the request was not sent. */
 export class OutsideNamespacesError extends Error {
   override readonly name = 'OutsideNamespacesError';
 
@@ -177,10 +177,10 @@ const OF_NAMESPACE = /^\/api\/v1\/namespaces\/[^/?]+\/(?:status|finalize)(?:\?|$
 /** The namespace of the object or list in a path: `/api/v1/namespaces/<namespace>/<resource>...`. */
 const NAMESPACE = /^\/(?:api|apis\/[^/]+)\/[^/]+\/namespaces\/([^/?]+)\//;
 
-/** The API server requires Events about cluster-scoped objects to be there. */
+/** The API server requires Events about cluster-scoped objects to be in the namespace `default`. */
 const EVENTS = /^\/api\/v1\/namespaces\/default\/events\b/;
 
-/** Cluster-scoped objects too. Others reject with {OutsideNamespacesError}. */
+/** Sends requests in these namespaces or for cluster-scoped objects, and rejects others with {OutsideNamespacesError}. */
 export function confined(rest: Rest, namespaces: readonly string[]): Rest {
   const check = (path: string): void => {
     const namespace = NAMESPACE.exec(path)?.[1];

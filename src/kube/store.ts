@@ -15,7 +15,7 @@ export interface WritableStore<T extends KubeObject> extends Store<T> {
   readonly delete: (key: string) => void;
 }
 
-/** The index values of an object. Must not throw, whatever the object contains: users write the objects. */
+/** The index values of an object. Must not throw for any content, because users write the objects. */
 export type IndexFunction<T> = (object: T) => readonly string[];
 
 export interface StoreOptions<T> {
@@ -33,10 +33,7 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
     keys: () => [...objects.keys()],
     byIndex: (name, value) => {
       const index = byName.get(name);
-      if (index === undefined)
-        throw new Error(
-          `the store has no index "${name}"; it has: ${[...byName.keys()].join(', ') || 'none'}`,
-        );
+      if (index === undefined) throw new Error(`index "${name}" of the store not found`);
       return index.keysOf(value).flatMap((key) => objects.get(key) ?? []);
     },
     set: (key, object) => {
@@ -55,7 +52,7 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
 }
 
 function createIndex<T>(valuesOf: IndexFunction<T>) {
-  /** A single key needs no set: where values are unique, one set per value would take most of the memory. */
+  /** A single key is stored without a set: where values are unique, one set per value would take most of the memory. */
   const keysByValue = new Map<string, string | Set<string>>();
   const valuesByKey = new Map<string, readonly string[]>();
 
@@ -81,7 +78,7 @@ function createIndex<T>(valuesOf: IndexFunction<T>) {
       const values = valuesOf(object);
       return () => {
         remove(key);
-        // In some indexes, most objects have no values: store nothing for them.
+        // In some indexes, most objects lack values: store nothing for them.
         if (values.length > 0) valuesByKey.set(key, values);
         for (const value of values) add(key, value);
       };

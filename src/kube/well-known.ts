@@ -36,7 +36,6 @@ export const validatingAdmissionPolicies = inCluster(
   'validatingadmissionpolicies',
   'ValidatingAdmissionPolicy',
 );
-/** Since Kubernetes 1.36. */
 export const mutatingAdmissionPolicyBindings = registration('MutatingAdmissionPolicyBinding');
 export const mutatingAdmissionPolicies = inCluster(
   'admissionregistration.k8s.io',

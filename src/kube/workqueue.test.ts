@@ -32,7 +32,7 @@ test('the delay of retries doubles until the key is forgotten', () => {
   expect(wait()).toBe(1_000);
 });
 
-test('shutdown waits for keys in flight and drops the rest, also after an idle moment', async () => {
+test('shutdown waits for keys in flight and drops the rest, even after an idle moment', async () => {
   const { clock, pending } = createCountedClock();
   const queue = createWorkqueue({ clock });
   queue.add('earlier');

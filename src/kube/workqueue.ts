@@ -28,7 +28,7 @@ export interface WorkqueueOptions {
 
 const BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 300_000 };
 
-/** A queue of keys, as in client-go: each key is at most once in the queue and at most once in flight. */
+/** Like client-go's queue of keys: each key is at most once in the queue and at most once in flight. */
 export function createWorkqueue(options: WorkqueueOptions = {}) {
   const { backoff = BACKOFF, metrics, clock = systemClock, random = Math.random } = options;
   const waiting = new Map<string, number>();

@@ -19,10 +19,7 @@ export interface ManagedFieldsEntry {
   readonly subresource?: string;
 }
 
-/**
- * An API object: JSON with apiVersion, kind and metadata. The storage, watches and caches share it, so it must not be
- * mutated; `withMeta` and spreads create copies.
- */
+/** JSON with apiVersion, kind and metadata. Storage and watches share it, so copy it with `withMeta` or a spread to change it. */
 export interface ApiObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -32,10 +29,7 @@ export interface ApiObject {
   readonly status?: JsonValue;
 }
 
-/**
- * The same value as plain JSON, for code that works on any JSON (patches, schemas, the wire format). The cast is safe
- * because every ApiObject comes from {@link ofJson} or from a spread of one.
- */
+/** The same value as plain JSON. The cast is safe because every ApiObject comes from {@link ofJson} or from a spread of one. */
 export function toJson(object: ApiObject): JsonObject {
   return object as unknown as JsonObject;
 }
@@ -55,7 +49,6 @@ export function field(object: ApiObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? toJson(object)[name] : undefined;
 }
 
-/** The object without one of its top-level fields. */
 export function withoutField(object: ApiObject, name: 'spec' | 'status'): ApiObject {
   const entries = Object.entries(object).filter(([key]) => key !== name);
   return Object.fromEntries(entries) as unknown as ApiObject; // the required fields are still there

@@ -1,9 +1,6 @@
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
 
-/**
- * One problem with an object: a `StatusCause` on the wire. `reason` is the API's CauseType, e.g.
- * `FieldValueRequired`.
- */
+/** A `StatusCause`: one problem with an object. `reason` is the API's CauseType, e.g. `FieldValueRequired`. */
 export interface Cause {
   readonly reason: string;
   readonly message: string;
@@ -88,14 +85,10 @@ export function forbidden(subject: GroupResource, name: string, why: string): Ap
 export const notFound = (subject: GroupResource, name: string) =>
   about(404, 'NotFound', subject, name, `${groupResourceName(subject)} "${name}" not found`);
 
-/** The path or the resource does not exist. */
 export const noSuchResource = () =>
   new ApiFailure(404, 'NotFound', 'the server could not find the requested resource', {});
 
-/**
- * Thrown for a path below a group without built-in kinds; the answer is plain text. In a group with built-in kinds,
- * an unknown path is {@link noSuchResource}.
- */
+/** For a path below a group without built-in kinds: the answer is plain text. In other groups, it is {@link noSuchResource}. */
 export class NoSuchPath extends Error {
   override readonly name = 'NoSuchPath';
 }

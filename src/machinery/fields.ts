@@ -9,15 +9,14 @@ import {
 } from '../json/json.ts';
 import { toJson, type ApiObject } from './api-object.ts';
 
-// The API server decodes JSON into structs: an absent or null field becomes the type's empty value. These
-// functions do the same.
+// Like decoding in Go: an absent or null field becomes the type's empty value.
 
 export function record(parent: object, key: string): JsonObject | undefined {
   const value = ownValue(parent, key);
   return isJsonObject(value) ? value : undefined;
 }
 
-export const text = (parent: object, key: string): string => textIn(parent, key);
+export const text: (parent: object, key: string) => string = textIn;
 
 export function optionalText(parent: object, key: string): string | undefined {
   const value = ownValue(parent, key);
@@ -26,8 +25,7 @@ export function optionalText(parent: object, key: string): string | undefined {
 
 export const flag = (parent: object, key: string): boolean => ownValue(parent, key) === true;
 
-/** The items of a list; empty if the field is not a list. */
-export const items = (parent: object, key: string): readonly JsonValue[] => listIn(parent, key);
+export const items: (parent: object, key: string) => readonly JsonValue[] = listIn;
 
 export const records = (parent: object, key: string): readonly JsonObject[] =>
   items(parent, key).filter(isJsonObject);
@@ -36,8 +34,7 @@ export const texts = (parent: object, key: string): readonly string[] =>
   items(parent, key).filter((item) => typeof item === 'string');
 
 /** The object at this path; an empty object if there is none. */
-export const section = (object: ApiObject | JsonObject, ...path: readonly string[]): JsonObject =>
-  objectIn(object, ...path);
+export const section: (object: ApiObject | JsonObject, ...path: readonly string[]) => JsonObject = objectIn;
 
 export const spec = (object: ApiObject): JsonObject => section(object, 'spec');
 export const status = (object: ApiObject): JsonObject => section(object, 'status');
@@ -75,6 +72,5 @@ export function changed(object: JsonObject, changes: Changes): JsonObject {
   );
 }
 
-/** The same for an API object. */
 export const withFields = (object: ApiObject, changes: Changes): ApiObject =>
   changed(toJson(object), changes) as unknown as ApiObject; // apiVersion, kind and metadata are unchanged

@@ -20,11 +20,7 @@ const STEPS: readonly { readonly below: number; readonly unit: Unit; readonly re
 type Unit = keyof typeof UNITS;
 const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY, y: YEAR } as const;
 
-/**
- * A duration with two or three significant figures: `45s`, `3m2s`, `5d`. Up to a second in the future counts
- * as now, because clocks differ; anything later is `<invalid>`.
- * @see k8s.io/apimachinery/pkg/util/duration, HumanDuration
- */
+/** Like HumanDuration of apimachinery: `45s`, `3m2s`, `5d`. Clocks differ, so up to a second in the future counts as now. */
 export function humanDuration(ms: number): string {
   if (ms <= -2 * SECOND) return '<invalid>';
   const duration = Math.max(ms, 0);

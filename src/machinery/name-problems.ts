@@ -26,7 +26,7 @@ const VALUE_PROBLEM =
 const tooLong = (name: string, most: number) =>
   name.length > most ? `must be no more than ${most} characters` : undefined;
 
-/** Joined as the API server joins them; undefined if there are none. */
+/** Joined the way the API server joins them; undefined for an empty list. */
 function joined(...problems: readonly (string | undefined)[]): string | undefined {
   const found = problems.filter((problem) => problem !== undefined);
   return found.length === 0 ? undefined : found.join(',');
@@ -36,7 +36,6 @@ function joined(...problems: readonly (string | undefined)[]): string | undefine
 export const label1035Problem = (name: string): string | undefined =>
   joined(tooLong(name, 63), LABEL_1035.test(name) ? undefined : LABEL_1035_PROBLEM);
 
-/** The same for a DNS subdomain. */
 export const subdomainProblem = (name: string): string | undefined =>
   joined(tooLong(name, 253), SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM);
 
@@ -57,7 +56,6 @@ export function pathSegmentProblem(name: string): string | undefined {
   return illegal === undefined ? undefined : `may not contain '${illegal}'`;
 }
 
-/** A key in the data of a ConfigMap or Secret. */
 export function configKeyProblem(key: string): string | undefined {
   const long = tooLong(key, 253);
   if (long !== undefined) return long;
@@ -92,7 +90,6 @@ export function labelKeyProblems(key: string): readonly string[] {
 const prefixProblems = (prefix: string) =>
   prefix === '' ? ['must be non-empty'] : partProblems(prefix, 253, SUBDOMAIN, SUBDOMAIN_PROBLEM);
 
-/** The problems of a label value. */
 export const labelValueProblems = (value: string): readonly string[] =>
   value === '' ? [] : partProblems(value, 63, NAME, VALUE_PROBLEM);
 

@@ -5,34 +5,12 @@ import { ofJson, type ApiObject } from './api-object.ts';
 import { CLEANUP_FINALIZER, DEFINITIONS } from './crd/definition.ts';
 import { planDefinitionStatus } from './crd/status.ts';
 import { createRegistry } from './registry.ts';
-import { compareVersions, plainStrategy, type ResourceType } from './resource-type.ts';
+import { compareVersions, type ResourceType } from './resource-type.ts';
 import { createStorage } from './storage/storage.ts';
-
-const builtIn = (group: string, version: string, resource: string, kind: string): ResourceType => ({
-  group,
-  version,
-  resource,
-  singular: kind.toLowerCase(),
-  kind,
-  listKind: `${kind}List`,
-  shortNames: [],
-  categories: [],
-  namespaced: true,
-  verbs: ['get'],
-  schema: {},
-  custom: false,
-  columns: [],
-  hasStatus: false,
-  storageVersion: version,
-  selectableFields: {},
-  strategy: plainStrategy,
-});
-
-const PODS = builtIn('', 'v1', 'pods', 'Pod');
 
 test('a definition is served from the write that establishes it until the write that removes it', () => {
   const storage = createStorage();
-  const registry = createRegistry([PODS], storage);
+  const registry = createRegistry([], storage);
   const find = () => registry.find('infra.example.com', 'v1', 'servers')?.kind;
 
   const created = storage.create(DEFINITIONS, definition());
@@ -61,24 +39,6 @@ const firstType = (crd = established()) => {
   if (type === undefined) throw new Error('the definition serves no version');
   return type;
 };
-
-test('an established definition is served under its names and with its schema', () => {
-  expect(firstType()).toMatchObject({
-    group: 'infra.example.com',
-    version: 'v1',
-    resource: 'servers',
-    singular: 'server',
-    kind: 'Server',
-    listKind: 'ServerList',
-    shortNames: ['srv'],
-    categories: [],
-    namespaced: true,
-    custom: true,
-    hasStatus: false,
-    storageVersion: 'v1',
-    schema: { type: 'object' },
-  });
-});
 
 test('versions that are not served are left out, and the preferred version comes first', () => {
   const crd = established({

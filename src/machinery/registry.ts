@@ -1,5 +1,5 @@
 import { valueIn, type JsonValue } from '../json/json.ts';
-import { memoizeWeak } from '../json/objects.ts';
+import { compareText, memoizeWeak } from '../json/objects.ts';
 import type { ApiObject } from './api-object.ts';
 import {
   acceptedNames,
@@ -24,7 +24,6 @@ import {
 import { ANYTHING } from './schema/schema.ts';
 import type { Storage } from './storage/stored.ts';
 
-/** Types by all lookup keys. */
 interface Index {
   readonly all: readonly ResourceType[];
   readonly byResource: ReadonlyMap<string, ResourceType>;
@@ -82,8 +81,6 @@ function inDiscoveryOrder(
       compareText(left.resource, right.resource),
   );
 }
-
-const compareText = (left: string, right: string) => (left < right ? -1 : Number(left > right));
 
 /** In the order of the API server's discovery. */
 const VERBS: readonly ResourceVerb[] = [

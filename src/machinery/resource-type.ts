@@ -4,7 +4,6 @@ import type { Cause } from './failure.ts';
 import type { ResourceVerb, UserInfo } from './request.ts';
 import type { Schema } from './schema/schema.ts';
 
-/** A column of `kubectl get`, in addition to Name. */
 export interface PrinterColumn {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
@@ -16,10 +15,9 @@ export interface PrinterColumn {
   readonly value: string | ((object: ApiObject, now: Date) => JsonValue);
 }
 
-/** A subresource other than status and scale, such as `serviceaccounts/token`. */
 export interface Subresource {
   readonly name: string;
-  /** The kind of the subresource; group and version default to those of the resource. */
+  /** The kind of the subresource. Group and version default to the resource's. */
   readonly kind: string;
   readonly group?: string;
   readonly version?: string;
@@ -41,17 +39,14 @@ export interface ResourceType {
   readonly verbs: readonly ResourceVerb[];
   /** The schema of the object without `metadata`, `apiVersion` and `kind`, which all kinds share. */
   readonly schema: Schema;
-  /**
-   * Whether a CRD defines the type. Custom resources differ in supported patch types, preconditions and schema
-   * origin.
-   */
+  /** Whether a CRD defines the type. Custom resources support other patch types and preconditions. */
   readonly custom: boolean;
   /** Whether the definition is being deleted: then no objects can be created. */
   readonly isTerminating?: true;
   readonly columns: readonly PrinterColumn[];
   readonly hasStatus: boolean;
   readonly subresources?: readonly Subresource[];
-  /** Dotted paths, as in the scale subresource of a CRD. */
+  /** Dotted paths, in the form of a CRD's scale subresource. */
   readonly scale?: {
     readonly specReplicasPath: string;
     readonly statusReplicasPath: string;
@@ -70,14 +65,9 @@ export interface ResourceType {
 
 /** The behaviour of a kind beyond its schema. All functions are pure; `plainStrategy` has the defaults. */
 export interface Strategy {
-  /**
-   * Defaults that depend on other fields, which a schema cannot express (a Service's targetPort, a Secret's
-   * stringData). Runs wherever schema defaults are applied, always before `prepareFor…`; it must be idempotent.
-   */
+  /** Defaults that a schema cannot express, e.g. a Service's targetPort. Runs before `prepareFor…` and must be idempotent. */
   readonly completeDefaults?: (object: ApiObject) => ApiObject;
-  /**
-   * Prepares a new object: allocates values, applies defaults, drops fields that the user may not set (e.g. status).
-   */
+  /** Allocates values, applies defaults, and drops fields that users cannot set, e.g. status. */
   readonly prepareForCreate: (object: ApiObject) => ApiObject;
   /** The same for an update; `old` is the stored object. */
   readonly prepareForUpdate: (object: ApiObject, old: ApiObject) => ApiObject;
@@ -85,10 +75,7 @@ export interface Strategy {
   readonly validate: (object: ApiObject, old?: ApiObject) => readonly Cause[];
   /** Additional checks on update. */
   readonly validateUpdate: (object: ApiObject, old: ApiObject) => readonly Cause[];
-  /**
-   * Changes the object on the first DELETE, before finalizers are considered. `now` is RFC 3339 with second
-   * precision. Absent: no change.
-   */
+  /** Changes the object on the first DELETE, before finalizers are considered. Absent: no change. */
   readonly beforeDelete?: (object: ApiObject, now: string) => ApiObject;
   /** Warnings about a valid object; `old` is the stored object, undefined on create. */
   readonly warnings?: (object: ApiObject, old?: ApiObject) => readonly string[];
@@ -131,11 +118,7 @@ function rank(version: string): readonly number[] {
   return major === undefined ? [-1] : [STAGES.indexOf(stage), Number(major), Number(minor)];
 }
 
-/**
- * Compares API versions by priority for `Array.sort`: GA before beta before alpha, then higher numbers first.
- * @see
- * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
- */
+/** For `Array.sort`: GA before beta before alpha, then higher numbers first (Kubernetes' version priority). */
 export function compareVersions(left: string, right: string): number {
   const own = rank(left);
   const differences = rank(right).map((value, index) => value - (own[index] ?? 0));

@@ -162,7 +162,6 @@ const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixOf = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 
-/** @throws Error if the port is taken */
 async function listen(server: Server, port: number): Promise<number> {
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');

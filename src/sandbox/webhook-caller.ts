@@ -22,10 +22,7 @@ interface Target {
   readonly shown: string;
 }
 
-/**
- * Calls webhooks as kube-apiserver does: HTTP/1.1 over TLS, connections kept alive, verified against the caBundle and
- * the Service's name.
- */
+/** Calls webhooks like kube-apiserver: HTTP/1.1 over TLS, verified against the caBundle and the Service's name. */
 export function createWebhookCaller(storage: Storage): {
   readonly call: CallWebhook;
   readonly close: () => void;
@@ -57,7 +54,7 @@ export function createWebhookCaller(storage: Storage): {
 }
 
 /** Go's JSON encoder escapes these characters, so that a review can be six times as large as its object. */
-const escapeHtml = (json: string): string =>
+export const escapeHtml = (json: string): string =>
   json.replace(/[<>&\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
@@ -170,8 +167,7 @@ function post(
   });
 }
 
-// Errors of webhook calls in the words of the API server's client and Go's libraries, because users search for them
-// and tools match on them.
+// Errors in the words of the API server's client and Go's libraries: users search for them, and tools match them.
 
 const UNTRUSTED = 'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 
@@ -225,10 +221,7 @@ const STATUS: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 };
 
-/**
- * The error for a status code other than success. A Status in the body is more specific than the code.
- * @see NewGenericServerResponse of k8s.io/apimachinery/pkg/api/errors
- */
+/** A Status in the body is more specific than the code (NewGenericServerResponse of apimachinery). */
 function statusError({ status, contentType, body }: Reply): string {
   const said = messageOfStatus(body);
   if (said !== undefined) return said;
@@ -250,7 +243,6 @@ function messageOfStatus(answer: string): string | undefined {
   }
 }
 
-/** Parses the body of an answer. @throws Error */
 function parseAnswer({ status, contentType, body }: Reply): JsonValue {
   if (body === '') {
     throw new Error(`0-length response with status code: ${status} and content type: ${contentType}`);

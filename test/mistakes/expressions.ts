@@ -159,7 +159,7 @@ export const EXPRESSIONS: readonly Mistake[] = [
     '(object.spec.replicas > 1',
     "Syntax error: unexpected end of expression, expected ')'",
   ),
-  rule('a text without its end', 'object.spec.tenant == "a', 'Syntax error: the string has no closing "'),
+  rule('a text without its end', 'object.spec.tenant == "a', 'Syntax error: the string lacks a closing "'),
   rule(
     'an argument of `has()` that is no field',
     'has(object)',

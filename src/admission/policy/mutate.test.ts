@@ -99,7 +99,7 @@ describe('a mutation', () => {
     [
       'a path that does not exist',
       '[{"op": "add", "path": "/spec/a/b", "value": 1}]',
-      'cannot add /spec/a/b: a has no members',
+      'cannot add /spec/a/b: a is neither an object nor a list',
     ],
     ['an unknown operation', '[{"op": "move", "path": "/spec/a"}]', 'operation 0 is not one of'],
     ['a value that is not a list', '{"a": 1}', 'a JSON patch needs a list'],

@@ -76,11 +76,11 @@ function answeredSince(
   [receiver]: readonly CelType[],
 ): number {
   const since = Math.min(...candidates.map((one) => one.since ?? 0));
-  // Before 1.37, a value that was no optional was the result, and a quantity changed when something was added to it.
+  // Before 1.37, the result could be a value that is not an optional, and adding to a quantity changed it.
   const isNoOptional = (name === 'or' || name === 'orValue') && receiver?.kind !== 'optional';
   const isChanged =
     (name === 'add' || name === 'sub') && !(target?.kind === 'call' && NEW_QUANTITY.has(target.name));
-  // 1.30 found an offset beyond the text, or a text that is too short, to be an error, and wrote exponents otherwise.
+  // 1.30 fails for an offset beyond the text or a text that is too short, and writes exponents differently.
   const isSearch =
     (name === 'indexOf' && parts.length === 2) || (name === 'lastIndexOf' && receiver?.kind !== 'list');
   const hasExponent =
@@ -89,7 +89,7 @@ function answeredSince(
   return name === 'indexOf' && receiver?.kind !== 'list' ? Math.max(since, 32) : since;
 }
 
-/** Calls whose result nothing else refers to. Others, such as an index, return what is stored elsewhere, too. */
+/** Calls that return a new value. Others, such as an index, can return a value that is also stored elsewhere. */
 const NEW_QUANTITY = new Set(['quantity', 'add', 'sub']);
 
 const EXPONENT = /%[.\d]*e/;
@@ -115,7 +115,7 @@ const isMembership = ({ name, arguments: [, list] }: Call): boolean =>
       !optional && value.kind === 'literal' && value.value !== null && !(value.value instanceof Uint8Array),
   );
 
-/** Nothing is in it, and cel-go does not evaluate what is looked for. */
+/** Nothing is in an empty list, and cel-go does not even evaluate the value to look up. */
 const isEmptyList = (list: Expression | undefined): boolean =>
   list?.kind === 'list' && list.items.length === 0;
 
@@ -156,7 +156,7 @@ function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step 
 
 const isPattern = (pattern: string): unknown => compilePattern(pattern);
 
-/** Literal arguments that are checked at compile time: those that cel-go checks, and all patterns. */
+/** Literal arguments that are checked at compile time: the ones that cel-go checks, and all patterns. */
 const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, (text: string) => unknown>([
   ['duration', parseDuration],
   ['timestamp', parseTimestamp],
@@ -168,7 +168,7 @@ const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, 
 function literalProblem({ name, target, arguments: parts }: Call): readonly [string, Expression] | undefined {
   const check = CHECKED.get(name);
   if (check === undefined) return undefined;
-  // Of `matches(text, pattern)`, cel-go also checks the text.
+  // cel-go also checks the text in `matches(text, pattern)`.
   for (const argument of check === isPattern && target === undefined ? parts : parts.slice(0, 1)) {
     const why = argument.kind === 'literal' ? problemOf(check, argument.value) : undefined;
     if (why !== undefined) return [`invalid ${name} argument${why}`, argument];
@@ -238,7 +238,7 @@ const never: Step = () => {
   throw noSuchOverload();
 };
 
-/** @param decisive the value that decides the result, whatever the other operand is, even an error */
+/** @param decisive the value that decides the result, even if the other operand fails */
 function logicalStep(decisive: boolean, left: Step, right: Step): Step {
   return (frame) => {
     const first = attempt(frame, left);
@@ -259,7 +259,7 @@ function branchStep({ step, isPath = false }: Compiled, branch: Expression | und
     (branch?.kind === 'select' && branch.mode === 'test');
   if (!isPath || isOther) return step;
   return (frame) => {
-    count(frame, -1); // first: whoever has exactly the cost must not run out within the step
+    count(frame, -1); // first, so that a budget of exactly the cost is enough
     try {
       return step(frame);
     } catch (error) {

@@ -228,7 +228,7 @@ function isOpaqueIn(type: CelType): boolean {
   );
 }
 
-/** The loop of a macro over a list or a map. Costs are those of the comprehensions into which cel-go expands macros. */
+/** The loop of a macro over a list or a map. The costs are cel-go's for the comprehension that replaces the macro. */
 interface Fold<State> {
   readonly start: () => State;
   readonly visit: (frame: Frame, state: State, item: unknown) => boolean;

@@ -133,7 +133,7 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
     if (!isSameType(expected, found)) {
       if (mixed === 'never')
         throw compiler.fail(`expected type '${showType(expected)}' but found '${showType(found)}'`, item.at);
-      // 1.30 allows it only where nothing but literals is between the list and the format.
+      // 1.30 allows mixed types only if there are just literals between the list and the format.
       if (mixed === 'deep in format') compiler.need({ name: 'a list of mixed types', minor: 31 });
     }
     return fits ? type : DYN;

@@ -81,7 +81,7 @@ export function compileTypeName(name: string): Compiled | undefined {
   const type = nameableTypes.get(name);
   if (type === undefined) return undefined;
   const value = typeValue(name);
-  // The type of `type` itself has no parameter.
+  // Only `type` itself is a type without a parameter.
   return { type: typeOf(name === 'type' ? { kind: 'named', name } : type), step: () => value };
 }
 
@@ -164,7 +164,7 @@ function selectStep(
   return (frame) => coerce(get(frame, operand(frame), property, cost));
 }
 
-/** What an empty optional lacks costs nothing. */
+/** Reading from an empty optional costs nothing. */
 function readCounted(frame: Frame, container: unknown, key: unknown, cost: number): unknown {
   charge(frame, cost);
   count(frame, cost - 1);

@@ -28,7 +28,7 @@ export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
   /** Where list and map literals may mix types: not at all, everywhere, or (as here) in a call of `format`. */
   readonly mixed: 'never' | 'always' | 'in format' | 'deep in format';
-  /** Whether types tell what the values are, also of a call that may pass on a dyn. */
+  /** Whether types describe the values, even for calls that may return a dyn argument. */
   readonly exact: boolean;
   readonly messages: CelMessages;
 }

@@ -1,6 +1,6 @@
 import { CelCostError, CelError, noSuchOverload } from '../cel-error.ts';
 import type { Compiler } from './compiler.ts';
-import { attempt, count, type Frame, type Step } from '../frame.ts';
+import { attempt, count, type Frame, type Step, traversal } from '../frame.ts';
 import { ANY_VALUE, type CelCidr, type CelFunction, type CelIp } from '../library/define.ts';
 import { isSameType } from '../types/solver.ts';
 import { type CelType, DYN, showType } from '../types/type.ts';
@@ -115,7 +115,7 @@ function binaryStep(
   };
 }
 
-/** cel-go evaluates and counts all parts of a call, also if one fails. @returns the error */
+/** cel-go evaluates and counts all parts of a call, even if one fails. @returns the error */
 function failed(error: unknown, frame: Frame, cost: CallCost, next?: Step): unknown {
   if (!(error instanceof CelError) || error instanceof CelCostError) return error;
   if (next !== undefined) attempt(frame, next);
@@ -146,15 +146,11 @@ function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost 
 const kindOf = (type: CelType | undefined): string =>
   type?.kind === 'named' ? type.name : (type?.kind ?? '');
 
-/** A text must be parsed first. */
 function costOfContaining(name: string, [only, ...others]: readonly CelFunction[]): CallCost {
   const cost = name === 'containsIP' ? containsIp : containsCidr;
   if (others.length > 0 || kindOf(only?.parameters[1]) !== 'string') return cost;
-  return (network, text) => cost(network) + traversed(sizeOf(text));
+  return (network, text) => cost(network) + traversal(sizeOf(text));
 }
-
-/** 0.1 for each character, byte or element. */
-const traversed = (size: number): number => Math.ceil(size * 0.1);
 
 /** Characters, bytes, elements or keys; 1 for other values. */
 function sizeOf(value: unknown): number {
@@ -165,7 +161,7 @@ function sizeOf(value: unknown): number {
   return isMap(value) ? mapSize(value) : 1;
 }
 
-/** The bytes of an address, or those of a network that its prefix covers. */
+/** The bytes of an address. Of a network, only the bytes that its prefix covers. */
 function sizeOfTagged(value: Tagged): number {
   const type = value[CEL_TYPE];
   if (type === 'net.IP') return (value as CelIp).family === 4 ? 4 : 16;
@@ -184,16 +180,16 @@ function traversedDeeply(value: unknown): number {
   );
 }
 
-const once: CallCost = (value) => traversed(sizeOf(value));
-const twice: CallCost = (value) => traversed(2 * sizeOf(value));
+const once: CallCost = (value) => traversal(sizeOf(value));
+const twice: CallCost = (value) => traversal(2 * sizeOf(value));
 const deeply: CallCost = (value) => traversedDeeply(value);
-const smaller: CallCost = (left, right) => traversed(Math.min(sizeOf(left), sizeOf(right)));
+const smaller: CallCost = (left, right) => traversal(Math.min(sizeOf(left), sizeOf(right)));
 const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
-const affix: CallCost = (_text, part) => traversed(sizeOf(part));
-const both: CallCost = (left, right) => traversed(sizeOf(left) + sizeOf(right));
-const matched = (text: unknown, steps: number): number => traversed(1 + sizeOf(text)) * steps;
+const affix: CallCost = (_text, part) => traversal(sizeOf(part));
+const both: CallCost = (left, right) => traversal(sizeOf(left) + sizeOf(right));
+const matched = (text: unknown, steps: number): number => traversal(1 + sizeOf(text)) * steps;
 const pattern: CallCost = (text, expression) => matched(text, Math.ceil(sizeOf(expression) * 0.25));
-const searched: CallCost = (text, part) => traversed(sizeOf(text)) * traversed(sizeOf(part));
+const searched: CallCost = (text, part) => traversal(sizeOf(text)) * traversal(sizeOf(part));
 const product: CallCost = (left, right) => 1 + sizeOf(left) * sizeOf(right);
 
 const LIST = 11;
@@ -224,7 +220,7 @@ const FORMAT_STEPS: Readonly<Record<string, number>> = {
   datetime: 18,
 };
 
-/** What has no size fails, but counts as one element. */
+/** A value without a size fails, but counts as one element. */
 const flattened: CallCost = (list, depth = 1n) =>
   typeof depth === 'bigint' ? LIST + sizeOf(list) * (depth < 0n ? 1 : Number(depth)) : 0;
 
@@ -233,19 +229,19 @@ function joined(list: unknown, separator: unknown): number {
   if (!isList(list)) return 1;
   const size = list.reduce<number>((sum, item) => sum + sizeOf(item), 0);
   const between = typeof separator === 'string' ? sizeOf(separator) * Math.max(0, list.length - 1) : 0;
-  return traversed(2 * (size + between));
+  return traversal(2 * (size + between));
 }
 
 const validated: CallCost = (format, text) =>
   isOpaque(format) ? matched(text, FORMAT_STEPS[String(format.identity)] ?? 1) : 1;
 
-const containsIp: CallCost = (network) => traversed(2 * sizeOf(network));
-const containsCidr: CallCost = (network) => traversed(2 * sizeOf(network)) + traversed(sizeOf(network)) + 1;
+const containsIp: CallCost = (network) => traversal(2 * sizeOf(network));
+const containsCidr: CallCost = (network) => traversal(2 * sizeOf(network)) + traversal(sizeOf(network)) + 1;
 
 const named = (cost: CallCost, names: string): readonly (readonly [string, CallCost])[] =>
   names.split(' ').map((name) => [name, cost]);
 
-/** Counted whatever the types. */
+/** Costs that do not depend on the types. */
 const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
   ...named(() => CHECK_COST, 'check'),
   ...named(deeply, 'isSorted sum max min indexOf lastIndexOf'),
@@ -256,7 +252,7 @@ const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
   ...named(twice, 'replace split ip.isCanonical'),
   ...named(joined, 'join'),
   ...named(pattern, 'find findAll'),
-  ...named((value) => (typeof value === 'string' ? traversed(sizeOf(value)) : 1), 'ip'),
+  ...named((value) => (typeof value === 'string' ? traversal(sizeOf(value)) : 1), 'ip'),
   ...named(validated, 'validate'),
   ...named(copied, 'reverse'),
   ...named(sliced, 'slice'),

@@ -39,7 +39,6 @@ const equals: Run = (frame, left, right) => {
   return isEqual(left, right, frame);
 };
 
-/** What cannot be compared is different. */
 const differs: Run = (frame, left, right) =>
   !isComparable(left, right) || equals(frame, left, right) === false;
 
@@ -114,10 +113,7 @@ const operators: readonly CelFunction[] = [
   ...operator('!_', ['bool bool'], not),
 ];
 
-/**
- * An API server accepts in new expressions what the release before it can evaluate, so a function that 1.30 introduced is
- * usable from 1.31 (k8s.io/apiserver pkg/cel/environment/base.go). What 1.37 introduced is not here: no release accepts it yet.
- */
+/** A function of 1.30 is usable from 1.31, and no release accepts those of 1.37 so far (k8s.io/apiserver pkg/cel/environment). */
 const introducedIn = (minor: number, functions: readonly CelFunction[]): readonly CelFunction[] =>
   functions.map((one) => ({ ...one, since: minor + 1 }));
 
@@ -138,11 +134,11 @@ const everything: readonly CelFunction[] = [
   ...introducedIn(30, [...ip, ...cidr]),
   ...introducedIn(31, [...format, ...selectors]),
   ...introducedIn(32, jsonpatch),
-  // Before, it was false for a network inside another one.
+  // Before 1.34, the result was false for a network inside another network.
   ...introducedIn(33, containsCidr),
   ...introducedIn(33, [...semver, ...elements]),
   ...introducedIn(34, extendedLists),
-  // Before, it accepted other sizes.
+  // Before 1.37, it accepted other sizes.
   ...introducedIn(36, range),
 ];
 

@@ -7,7 +7,7 @@ interface OfSubject {
   readonly serviceAccount?: { readonly namespace: string; readonly name: string };
 }
 
-/** What an expression asks the authorizer about a resource. Empty texts mean what they mean in a SubjectAccessReview. */
+/** A question of an expression about a resource. Empty strings mean the same as in a SubjectAccessReview. */
 export interface CelResourceQuestion extends OfSubject {
   readonly kind: 'resource';
   readonly verb: string;

@@ -34,7 +34,7 @@ export type Run = (
 
 export const ANY_VALUE: ValueTest = () => true;
 
-/** Declares an operator for the checker only: it does not run like a function, or is completed by the caller. */
+/** Declares an operator for the type checker only. It has no `run`, unless the caller adds one. */
 export function declare(name: string, result: string, ...parameters: readonly string[]): CelFunction {
   return {
     name,
@@ -89,7 +89,7 @@ type Parts<Signature extends string> =
 
 const SIGNATURE = /^(?:<(.+)>\.)?([\w.]+)\((.*)\): (.+)$/;
 
-/** By a signature as in the Kubernetes documentation: `<string>.charAt(int): string` is a member. `cost`: default 1. */
+/** The signature has the form of the Kubernetes documentation, e.g. `<string>.charAt(int): string`. `cost`: default 1. */
 export function define<Signature extends string>(
   signature: Signature,
   run: (...parts: Parts<Signature>) => unknown,
@@ -125,8 +125,6 @@ function withRun(signature: string, run: Run): CelFunction {
   };
 }
 
-// The values of the libraries.
-
 /** An exact Kubernetes quantity: value × 10^scale. The smallest scale is nano; finer values are rounded up. */
 export interface CelQuantity extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.Quantity';
@@ -138,7 +136,7 @@ export interface CelQuantity extends CelOpaque {
   readonly isComputed?: true;
 }
 
-/** The parts of a URL as in Go's net/url. All texts are as written, except `host`, which is unescaped. */
+/** The parts of a URL the way Go's net/url splits it. All are as written, except `host`, which is unescaped. */
 export interface GoUrl {
   readonly scheme: string;
   readonly user: string;
@@ -162,7 +160,7 @@ export interface CelIp extends CelOpaque {
   readonly family: 4 | 6;
 }
 
-/** An address and the length of its network prefix. Keeps the other bits. */
+/** An address and the length of its network prefix. The bits after the prefix are kept. */
 export interface CelCidr extends CelOpaque {
   readonly [CEL_TYPE]: 'net.CIDR';
   readonly identity: bigint;
@@ -178,7 +176,7 @@ export interface CelSemver extends CelOpaque {
   readonly prerelease: readonly string[];
 }
 
-/** The problems of a text, in Kubernetes' words. None if the format is valid. */
+/** The problems of a text, in Kubernetes' words; empty if the text is valid. */
 export type Format = (text: string) => readonly string[];
 
 export interface CelFormat extends CelOpaque {

@@ -34,7 +34,7 @@ function isSorted(frame: Frame, list: CelList): boolean {
 
 const hasOrder = (value: unknown): boolean => comparedWith(value, value) !== 'none';
 
-/** The API server ignores that two values have no common order. */
+/** The API server ignores values without a common order. */
 function orderOf(frame: Frame, left: unknown, right: unknown): ReturnType<typeof comparedWith> {
   charge(frame, comparison(left, right));
   return comparedWith(left, right);

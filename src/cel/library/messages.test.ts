@@ -20,13 +20,26 @@ test.each([
   ["timestamp('2026-02-29T00:00:00Z')", 'invalid timestamp argument'],
   ["timestamp('2026-12-31T23:30:15Z').getHours('Mars/Olympus')", 'unknown time zone Mars/Olympus'],
   ["timestamp('9999-12-31T23:59:59Z') + duration('1s')", 'timestamp overflow'],
-  ["semver('1.2')", '"1.2" is no semantic version'],
+  ["semver('1.2')", '"1.2" is not a semantic version'],
   ["ip('fe80::1%eth0')", 'IP address "fe80::1%eth0" with zone value is not allowed'],
   ["ip('::ffff:1.2.3.4')", 'IPv4-mapped IPv6 address "::ffff:1.2.3.4" is not allowed'],
   [
     "url('not a url')",
     'URL parse error during conversion from string: parse "not a url": invalid URI for request',
   ],
+  ['[].min()', 'min called on empty list'],
+  ['[1].slice(0, 2)', 'cannot slice(0, 2), list is length 1'],
+  ['[1].slice(-1, 1)', 'cannot slice(-1, 1), negative indexes not supported'],
+  ['[1].slice(1, 0)', 'cannot slice(1, 0), start index must be less than or equal to end index'],
+  ['lists.range(1000001)', 'lists.range: size 1000001 exceeds maximum allowed (1000000)'],
+  ['lists.range(-1)', 'lists.range: size must be non-negative, got -1'],
+  ["dyn(['a']).reverse().max()", 'no such overload: max(list)'],
+  ["dyn([1, 'a']).sort()", 'list elements must have the same type'],
+  ["['a'].sum()", "found no matching overload for 'sum' applied to 'list(string).()'"],
+  ['list.sum()', 'no such overload: sum(list)'],
+  ['optional.none().value()', 'optional.none() dereference'],
+  ['object.nope.?x', 'no such key: nope'],
+  ['[?1]', "expected type 'optional_type(dyn)' but found 'int'"],
 ])('%s: %s', (expression, message) => {
-  expect(failureOf(expression, { text: 'x' })).toBe(message);
+  expect(failureOf(expression, { text: 'x', list: ['a'], object: {} })).toBe(message);
 });

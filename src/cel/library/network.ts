@@ -81,7 +81,7 @@ export const containsCidr = [
 
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
-/** @throws CelError also for addresses with a zone, and for IPv4 addresses in IPv6 notation */
+/** @throws CelError even for addresses with a zone, and for IPv4 addresses in IPv6 notation */
 function parseIp(text: string): CelIp {
   if (text.includes('%') && text.includes(':')) {
     throw new CelError(`IP address ${JSON.stringify(text)} with zone value is not allowed`);
@@ -154,8 +154,7 @@ function show6(bits: bigint): string {
   );
   const text = groups.join(':');
   const runs = [...text.matchAll(/(?<![^:])0(?::0)+(?![^:])/g)];
-  // The sort is stable.
-  const [longest] = runs.toSorted(([left], [right]) => right.length - left.length);
+  const [longest] = runs.toSorted(([left], [right]) => right.length - left.length); // stable
   if (longest === undefined) return text;
   const before = text.slice(0, longest.index).replace(/:$/, '');
   const after = text.slice(longest.index + longest[0].length).replace(/^:/, '');

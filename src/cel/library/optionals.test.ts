@@ -13,11 +13,3 @@ test('any alternative is the result, as in cel-go', () => {
 test('an alternative is not evaluated while there is a value', () => {
   expect(evaluate('object.?spec.?name.orValue(object.nope)', { object })).toBe('a');
 });
-
-test.each([
-  ['optional.none().value()', 'optional.none() dereference'],
-  ['object.nope.?x', 'no such key: nope'],
-  ['[?1]', "expected type 'optional_type(dyn)' but found 'int'"],
-])('%s: %s', (expression, message) => {
-  expect(failureOf(expression, { object })).toBe(message);
-});

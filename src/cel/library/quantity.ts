@@ -7,7 +7,6 @@ import { CEL_TYPE, isInt64, LEAST_INT, MOST_INT } from '../values/values.ts';
 const NANO = -9;
 /** The API server assumes that a value with at most this many digits fits into an int64. */
 const SURE_DIGITS = 18;
-/** Limits the cost of conversion. */
 const MOST_EXPONENT = 300;
 const MOST_DIGITS = 300;
 
@@ -98,7 +97,7 @@ export function addQuantities(left: CelQuantity, right: CelQuantity): CelQuantit
   return make(a + b, scale, small && [a, b, a + b].every(isInt64));
 }
 
-/** The API server negates an int64 without a look at its range: the smallest one stays negative while the result fits. */
+/** The API server negates an int64 without checking its range: the smallest one remains negative while the result fits. */
 export function subtractQuantities(self: CelQuantity, { value, scale, small }: CelQuantity): CelQuantity {
   const wrapped = small && value === LEAST_INT ? addQuantities(self, make(value, scale, small)) : undefined;
   return wrapped?.small === true ? wrapped : addQuantities(self, make(-value, scale, small));

@@ -19,7 +19,7 @@ function parseSemver(text: string): CelSemver {
     !prerelease.every((part) => PRERELEASE.test(part)) ||
     !(build?.split('.') ?? []).every((part) => BUILD.test(part))
   ) {
-    throw new CelError(`${JSON.stringify(text)} is no semantic version`);
+    throw new CelError(`${JSON.stringify(text)} is not a semantic version`);
   }
   const identity = [numbers.join('.'), ...(pre === undefined ? [] : [pre])].join('-');
   return { [CEL_TYPE]: 'kubernetes.Semver', identity, numbers, prerelease };
@@ -66,7 +66,7 @@ function compareParts(left: string, right: string): number {
   if (left === right) return 0;
   const numeric = [DIGITS.test(left), DIGITS.test(right)] as const;
   if (numeric[0] !== numeric[1]) return numeric[0] ? -1 : 1;
-  // Without leading zeroes, the longer number is greater.
+  // There are no leading zeroes, so the longer number is greater.
   if (numeric[0] && left.length !== right.length) return left.length < right.length ? -1 : 1;
   return left < right ? -1 : 1;
 }

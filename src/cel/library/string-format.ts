@@ -21,7 +21,7 @@ const CLAUSE = /%(?:(%)|(?:\.(\d+))?(.?))/gsu;
 const DEFAULT_PRECISION = 6;
 const MOST_PRECISION = 100;
 
-/** Replaces `%s`, `%d`, `%.2f` and the like, as in the cel-go strings version that Kubernetes uses. */
+/** Replaces `%s`, `%d`, `%.2f` and the like, the way the strings library of Kubernetes' cel-go does. */
 function formatText(frame: Frame, template: string, values: CelList): string {
   charge(frame, traversal(template.length));
   let next = 0;
@@ -37,7 +37,7 @@ function formatText(frame: Frame, template: string, values: CelList): string {
 
 const failure = (why: string) => new CelError(`error during formatting: ${why}`);
 
-/** The types that a clause accepts, and what it says of others. `%s` accepts all. */
+/** The types that a clause accepts, and its message for others. `%s` accepts all. */
 const CLAUSES: Readonly<Record<string, readonly [accepts: string, expected: string]>> = {
   d: ['int uint', 'decimal clause can only be used on integers'],
   o: ['int uint', 'octal clause can only be used on integers'],
@@ -105,7 +105,6 @@ function doubleOf(verb: string, value: unknown): number {
 
 const fixed = new Map<number, Intl.NumberFormat>();
 
-/** Adds thousands separators, as the API server does. */
 function fixedText(value: number, precision: number): string {
   const known = fixed.get(precision);
   if (known !== undefined) return known.format(value);
@@ -153,7 +152,6 @@ function literalOf(frame: Frame, value: unknown): string {
   throw failure(`string clause can only be used on ${kinds}, was given ${typeNameOf(value)}`);
 }
 
-/** All digits, also of large values. */
 function doubleLiteral(value: number): string {
   if (!Number.isFinite(value)) return quoteText(showDouble(value));
   return Math.abs(value) < 1e21

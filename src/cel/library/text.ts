@@ -23,7 +23,6 @@ export function unitsOf(text: string, characters: number): number | undefined {
   return unit;
 }
 
-/** The number of UTF-16 units of the code point at this index. */
 export const widthAt = (text: string, unit: number): number =>
   (text.codePointAt(unit) ?? 0) > 0xffff ? 2 : 1;
 

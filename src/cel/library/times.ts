@@ -57,7 +57,7 @@ export const times: readonly CelFunction[] = [
   ),
 ];
 
-/** A date whose UTC fields are those of the timestamp in a zone such as `+02:00` or `Europe/Berlin`. */
+/** A date whose UTC fields show the timestamp in a zone such as `+02:00` or `Europe/Berlin`. */
 function localTime({ nanos }: CelTimestamp, zone: string): Date {
   const instant = Number(floorDivide(nanos, MILLISECOND));
   return new Date(instant + offsetOf(zone, instant));
@@ -81,7 +81,7 @@ function offsetOf(zone: string, instant: number): number {
   return local.getTime() - Math.floor(instant / 1000) * 1000;
 }
 
-/** Go compares names with their case, and knows none with an offset. JavaScript is less strict. */
+/** Unlike JavaScript, Go compares names case-sensitively and accepts no offset in a name. */
 const isZoneName = (name: string): boolean => /^[A-Z][A-Za-z0-9+_-]*(\/[A-Z][A-Za-z0-9+_-]*)*$/.test(name);
 
 const formats = new Map<string, Intl.DateTimeFormat>();

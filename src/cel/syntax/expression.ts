@@ -43,7 +43,7 @@ export interface Entry extends Item {
   readonly key: Expression;
 }
 
-/** A message such as `Object.spec{replicas: 1}`. Only mutations of the API server have types of messages. */
+/** A message such as `Object.spec{replicas: 1}`. Only mutations of the API server have message types. */
 export interface Message {
   readonly kind: 'message';
   readonly name: string;

@@ -28,7 +28,7 @@ export interface Parsed {
   readonly textOf: (part: Expression) => string | undefined;
 }
 
-/** As cel-go: all comparisons have one precedence. @throws CelError if it is no expression, or too long or too deep */
+/** Like cel-go, gives all comparisons one precedence. @throws CelError */
 export function parseExpression(source: string): Parsed {
   refuseTooLong(source);
   const parser: Parser = {
@@ -51,7 +51,6 @@ export function parseExpression(source: string): Parsed {
   };
 }
 
-/** The limit of cel-go. */
 const MOST_CODE_POINTS = 100_000;
 
 function refuseTooLong(source: string): void {
@@ -121,7 +120,7 @@ function parseBinary(parser: Parser, least: number): Expression {
   }
 }
 
-/** Two of the same cancel out, as in cel-go. */
+/** Like cel-go, drops pairs of the same operator. */
 function parseUnary(parser: Parser): Expression {
   const { at } = parser.token;
   const operator = isSymbol(parser, '!') ? '!' : '-';
@@ -201,7 +200,7 @@ function parseCall(parser: Parser, name: string, target: Expression | undefined)
   return node(parser, expression);
 }
 
-/** Reserved words. Fields may have these names; variables and functions may not. */
+/** Reserved words. They can be names of fields, but not of variables or functions. */
 export const RESERVED_WORDS: ReadonlySet<string> = new Set(
   'as break const continue else for function if import let loop package namespace return var void while'.split(
     ' ',

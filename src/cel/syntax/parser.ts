@@ -6,16 +6,16 @@ import { type CelUint, uint } from '../values/values.ts';
 
 /** Users write expressions: refuse long or deep ones at compile time, not at runtime. */
 const MOST_NODES = 10_000;
-/** As in cel-go: of nested expressions, and of operators or selections in a row. */
+/** cel-go's limit, both for nested expressions and for operators or selections in a row. */
 const MOST_LEVELS = 250;
-/** Both together: compilation and evaluation are recursive. */
+/** The limit for both together, because compilation and evaluation are recursive. */
 const MOST_DEPTH = 600;
 
 export interface Parser {
   readonly source: string;
   token: Token;
   consumed: number;
-  /** From where to where complete expressions reach, such as arguments, items and conditions. */
+  /** The start and end of complete expressions, such as arguments, items and conditions. */
   readonly spans: Map<Expression, readonly [start: number, end: number]>;
   /** Of nested expressions. */
   level: number;
@@ -235,7 +235,7 @@ function closingQuotes(source: string, { at, open, quotes, isRaw }: TextStart): 
     }
     if (character === '\\' && !isRaw) next += 1;
   }
-  throw syntaxError(source, `the string has no closing ${quotes}`, at);
+  throw syntaxError(source, `the string lacks a closing ${quotes}`, at);
 }
 
 const ESCAPE =
@@ -252,7 +252,7 @@ function partsOf(
   close: number,
 ): readonly (string | number)[] {
   const written = source.slice(open, close);
-  // All line breaks become \n, as in cel-go.
+  // Like in cel-go, all line breaks become \n.
   const plain = (text: string) =>
     quotes.length === 3 && text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
   if (isRaw || !written.includes('\\')) return [plain(written)];

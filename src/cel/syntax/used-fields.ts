@@ -38,7 +38,7 @@ function fieldRead(
   return [operand, step?.name];
 }
 
-/** Outside and inside of the scope of its macro, and what the macro declares. */
+/** The parts outside and inside the scope of the expression's macro, and the variables that the macro declares. */
 function partsOf(
   expression: Expression,
 ): readonly [outer: readonly Expression[], inner: readonly Expression[], declared: readonly string[]] {
@@ -71,7 +71,7 @@ export interface ReadStep {
   readonly strict: boolean;
 }
 
-/** Which parts of a variable an expression reads; an empty path: all of it. A variable of a macro counts too. */
+/** The parts of a variable that an expression reads. An empty path means the whole variable. */
 export function readPaths(expression: Expression, variable: string): readonly (readonly ReadStep[])[] {
   const path = pathFrom(expression, variable);
   if (path !== undefined) return [path];
@@ -85,12 +85,12 @@ export function pathFrom(expression: Expression, variable: string): readonly Rea
   if (operand === undefined || step === undefined) return undefined;
   const before = pathFrom(operand, variable);
   if (before === undefined) return undefined;
-  // A field of an optional is optional, too.
+  // A field of an optional is optional.
   const isOptional = before.some(({ strict }) => !strict);
   return [...before, { ...step, strict: step.strict && !isOptional }];
 }
 
-/** Of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
+/** The step of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
 function stepOf(expression: Expression): readonly [operand?: Expression, step?: ReadStep] {
   if (expression.kind === 'select')
     return [expression.operand, { name: expression.field, strict: expression.mode === 'read' }];

@@ -69,7 +69,7 @@ test.each([
   ['object.spec.ports[0].port', 'int'],
   ['object.spec.ports.map(p, p.port)', 'list(int)'],
   ["object.spec.labels['a']", 'string'],
-  ['object.spec.anything.whatever', 'dyn'],
+  ['object.spec.anything.nested', 'dyn'],
   ['object.spec.open.known', 'int'],
   ['object.spec.open.other', 'dyn'],
   ['object.spec.?units', 'optional_type(int)'],

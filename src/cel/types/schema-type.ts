@@ -14,10 +14,9 @@ import {
 } from './type.ts';
 import { RESERVED_WORDS } from '../syntax/parse.ts';
 
-/** CEL keywords that cannot be field names. */
 const RESERVED = new Set([...RESERVED_WORDS, 'true', 'false', 'null', 'in']);
 
-/** Characters of properties, and what stands for them in the names of fields. */
+/** Characters of property names, and their escapes in field names. */
 const ESCAPES = [
   ['__', '__underscores__'],
   ['.', '__dot__'],
@@ -37,7 +36,7 @@ export const propertyName = (field: string): string =>
     (found) => ESCAPES.find(([, escape]) => escape === found)?.[0] ?? found,
   );
 
-/** Of a structural schema. Values are unconverted JSON; where several types are allowed, the type is dyn. */
+/** The type of a structural schema. Values are unconverted JSON. Where several types are allowed, the type is dyn. */
 export function objectType(schema: JsonObject): CelType {
   const type = schemaType(schema, 'the object');
   if (type.kind !== 'object') return type;
@@ -54,7 +53,7 @@ function schemaType(schema: JsonObject, path: string): CelType {
 
 const SCALARS: ReadonlyMap<unknown, CelType> = new Map<unknown, CelType>([
   ['string', STRING],
-  ['timestamp', TIMESTAMP], // not in CRDs: the type checks of admission policies ask for it
+  ['timestamp', TIMESTAMP], // never in CRDs: the type checks of admission policies use it
   ['integer', INT],
   ['number', DOUBLE],
   ['boolean', BOOL],
@@ -115,7 +114,6 @@ const OWNER = closed('metadata.ownerReferences[]', {
   blockOwnerDeletion: BOOL,
 });
 
-/** The fields of every object, whatever its schema. */
 const ROOT_FIELDS = fieldsOf([
   ['apiVersion', STRING],
   ['kind', STRING],

@@ -1,6 +1,5 @@
 import { type CelType, DYN, type ObjectType, parameter } from './type.ts';
 
-/** Resolves the type variables of one expression. */
 export interface Solver {
   readonly fresh: () => CelType;
   /** Replaces the declared type variables (`A`, `K`, …) by fresh ones, the same one for the same name. */

@@ -9,10 +9,8 @@ import {
   isTypeValue,
 } from '../values/values.ts';
 
-/** The static type of an expression. */
 export type CelType = NamedType | ParameterisedType | TypeVariable | ObjectType | { readonly kind: 'dyn' };
 
-/** A type without parameters: `int`, `string`, `kubernetes.Quantity`, … */
 export interface NamedType {
   readonly kind: 'named';
   readonly name: string;
@@ -37,7 +35,7 @@ export interface ObjectType {
   readonly fields: ReadonlyMap<string, ObjectField>;
   /** Whether it may have fields outside the schema. Their type is dyn. */
   readonly open: boolean;
-  /** Whether it is no map for the type checker, so that functions of maps do not take it. */
+  /** Whether the type checker does not treat it as a map, so that functions for maps do not accept it. */
   readonly sealed?: true;
 }
 
@@ -129,7 +127,7 @@ export const nameableTypes: ReadonlyMap<string, CelType> = new Map<string, CelTy
 const PARAMETERS = /^(list|map|optional|optional_type|type)[<(](.+)[>)]$/;
 const VARIABLE = /^[A-Z]$/;
 
-/** Such as `list<int>` or `map<string, dyn>`, also with parentheses. @throws Error if the type does not exist */
+/** Parses e.g. `list<int>`, `map<string, dyn>` or `list(int)`. @throws Error if the type does not exist */
 export function parseType(text: string): CelType {
   const name = text.trim();
   const known = NAMED.get(name) ?? nameableTypes.get(KUBERNETES.get(name) ?? name);
@@ -143,7 +141,7 @@ export function parseType(text: string): CelType {
     if (kind === 'type' && second === undefined) return typeOf(first);
     if (kind !== 'map' && second === undefined) return optionalOf(first);
   }
-  throw new Error(`there is no CEL type "${name}"`);
+  throw new Error(`CEL type "${name}" not found`);
 }
 
 export function splitTopLevel(text: string): readonly string[] {

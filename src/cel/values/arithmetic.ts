@@ -67,7 +67,7 @@ function addLists(frame: Frame, left: readonly unknown[], right: readonly unknow
     return addTyped(left, right, type);
   }
   charge(frame, 1 + traversal(left.length + right.length));
-  // An empty list that an expression made leaves the other as it is, with its type.
+  // An empty list that an expression created leaves the other list unchanged, with its type.
   return left.length === 0 && !isStored(left) ? right : [...left, ...right];
 }
 
@@ -105,7 +105,7 @@ export function remainder(frame: Frame, left: unknown, right: unknown): unknown 
   throw unsupported('_%_', left);
 }
 
-/** As in Go: if the quotient overflows, the remainder is an error too. */
+/** Like in Go, the remainder is an error if the quotient overflows. */
 function remainderOf(left: bigint, right: bigint): bigint {
   const rest = left % divisor(right, 'modulus');
   intOf(left / right);

@@ -32,8 +32,8 @@ test.each([
   ['0.0 / 0.0', 'the double NaN is not a JSON number'],
   ['1.0 / 0.0', 'the double Infinity is not a JSON number'],
   ['{1: 2}', 'a map with a key of type int is not JSON: its keys must be strings'],
-  ['type(1)', 'a value of type type is not JSON: convert it to one that is'],
-  ["[quantity('1')]", 'a value of type kubernetes.Quantity is not JSON: convert it to one that is'],
+  ['type(1)', 'a value of type type is not JSON: convert it to a string or number'],
+  ["[quantity('1')]", 'a value of type kubernetes.Quantity is not JSON: convert it to a string or number'],
   ['optional.of(1)', 'an optional is not JSON: use orValue(…) or value()'],
 ])('%s is not JSON', (expression, message) => {
   expect(() => jsonOf(expression)).toThrow(new CelError(message));

@@ -14,10 +14,7 @@ import {
   typeNameOf,
 } from './values.ts';
 
-/**
- * Integers beyond 2^53 become bigint, bytes base64, timestamps RFC 3339, durations text such as `1h30m0s`.
- * @throws CelError if JSON has no such value: NaN, a type, a quantity, an optional, a map with other keys than strings
- */
+/** Bytes become base64, durations text such as `1h30m0s`. @throws CelError for values without a JSON form, e.g. NaN or a type */
 export function celToJson(value: unknown): JsonValue {
   try {
     return toJson(value);
@@ -48,7 +45,7 @@ function objectToJson(value: object): JsonValue {
   if (isDuration(value)) return showDuration(value);
   if (isOptional(value)) throw new CelError('an optional is not JSON: use orValue(…) or value()');
   if (isTagged(value))
-    throw new CelError(`a value of type ${value[CEL_TYPE]} is not JSON: convert it to one that is`);
+    throw new CelError(`a value of type ${value[CEL_TYPE]} is not JSON: convert it to a string or number`);
   return value instanceof Map ? mapToJson(value) : (value as JsonObject); // an unchanged JSON object
 }
 

@@ -22,7 +22,7 @@ import { isEqualTyped, listTypeOf } from './typed-lists.ts';
 export const comparison = (left: unknown, right: unknown): number =>
   typeof left === 'string' && typeof right === 'string' ? traversal(Math.min(left.length, right.length)) : 1;
 
-/** Undefined if either is NaN. @throws CelError if the two types have no order */
+/** Undefined if either is NaN. @throws CelError if the types lack an order */
 export function compare(left: unknown, right: unknown): number | undefined {
   if (typeof left === 'bigint' && typeof right === 'bigint') return sign(left, right);
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
@@ -36,7 +36,7 @@ export function compare(left: unknown, right: unknown): number | undefined {
 
 const sign = (left: bigint, right: bigint) => (left < right ? -1 : left > right ? 1 : 0);
 
-/** An integer and a double compare as doubles, as in cel-go. */
+/** Like in cel-go, an integer and a double compare as doubles. */
 function compareNumbers(first: bigint | number, second: bigint | number): number | undefined {
   const isMixed = typeof first !== typeof second;
   const left = isMixed ? Number(first) : first;

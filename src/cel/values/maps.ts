@@ -3,14 +3,14 @@ import { memoizeWeak } from '../../json/objects.ts';
 import { type CelMap, isInt64, isUint, typeNameOf } from './values.ts';
 import { CelError } from '../cel-error.ts';
 
-/** Equal numbers are one key, whatever their type. Undefined if the value cannot be a key. */
+/** Numbers of different types that are equal are one key. Undefined if the value cannot be a key. */
 export function mapKey(key: unknown): string | bigint | boolean | undefined {
   if (typeof key === 'string' || typeof key === 'bigint' || typeof key === 'boolean') return key;
   if (typeof key === 'number') return Number.isInteger(key) ? BigInt(key) : undefined;
   return isUint(key) ? key.value : undefined;
 }
 
-/** Other values than texts, numbers and bools are keys as well, although nothing finds them. */
+/** Other values than strings, numbers and Booleans can be keys, but nothing finds them. */
 export function keyOf(key: unknown): unknown {
   if (key instanceof Uint8Array) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
   return mapKey(key) ?? key;
@@ -25,7 +25,7 @@ export function mapHas(map: CelMap, key: unknown): boolean {
   return mapGet(map, key) !== undefined;
 }
 
-/** Computed on first access, which throws the error of the computation. Not for JSON objects: they are maps already. */
+/** Values are computed on first access, which throws the error of the computation. JSON objects are maps already. */
 export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
   const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
   const get = (name: unknown): unknown => {
@@ -52,10 +52,7 @@ export function celNumber(value: number | bigint): number | bigint {
 
 const converted = new WeakMap<object, readonly unknown[]>();
 
-/**
- * Integers become bigint, other numbers are doubles. The values of an object are converted on access. Arrays are converted
- * one level deep and memoised by identity: callers must not change them.
- */
+/** Values of an object are converted on access. Lists are converted one level deep and memoised: callers must not change them. */
 export function celValue(value: unknown): unknown {
   if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
   return typeof value === 'number' || typeof value === 'bigint' ? celNumber(value) : value;

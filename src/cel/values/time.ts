@@ -8,7 +8,7 @@ const MILLISECOND = 1_000_000n;
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
-/** As Go's time.Parse: the hour may have one digit. @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
+/** Like Go's time.Parse, accepts an hour of one digit. @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
 export function parseTimestamp(text: string): CelTimestamp {
   const parts = RFC3339.exec(text)?.slice(1) ?? [];
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.slice(0, 6).map(Number);

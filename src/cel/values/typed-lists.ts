@@ -1,7 +1,4 @@
-/**
- * Lists with `x-kubernetes-list-type` set or map, in the rules of a CustomResourceDefinition
- * (k8s.io/apiserver pkg/cel/common/valuesunstructured.go). The left list decides how two lists compare and add.
- */
+/** Sets and map lists in rules of CRDs (k8s.io/apiserver pkg/cel/common): the left list decides how two lists compare and add. */
 import { CelError } from '../cel-error.ts';
 import { mapGet } from './maps.ts';
 import {
@@ -18,7 +15,7 @@ import {
 export interface ListType {
   /** The keys of the elements of a map list; undefined: a set. */
   readonly keys: readonly string[] | undefined;
-  /** Whether it is a part of an object: such a map list finds the keys of no map that an expression made. */
+  /** Whether it is a part of an object. Such a map list does not find the keys of maps that an expression created. */
   readonly isStored: boolean;
 }
 
@@ -56,7 +53,7 @@ export function isEqualTyped(
   return seen.size === known.size;
 }
 
-/** The elements keep their places. Those of the right list with a known key replace them in a map list, and are left out of a set. */
+/** Keeps the elements' positions. A new element with a known key replaces the old one in a map list, and is dropped in a set. */
 export function addTyped(left: CelList, right: CelList, { keys }: ListType): CelList {
   const type: ListType = { keys, isStored: false };
   const items = [...left];

@@ -1,4 +1,4 @@
-/** Marks CEL values without a JavaScript type. A user's JSON has no symbol keys. */
+/** Marks CEL values without a JavaScript type. User JSON can't contain symbol keys. */
 export const CEL_TYPE: unique symbol = Symbol('CEL type');
 
 export interface CelUint {

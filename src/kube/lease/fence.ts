@@ -4,7 +4,7 @@ export class NotLeaderError extends Error {
   override readonly name = 'NotLeaderError';
 
   constructor() {
-    super('this replica no longer leads: nothing was written, the new leader does it');
+    super('this replica is not the leader anymore, so it wrote nothing: the new leader does the work');
   }
 }
 

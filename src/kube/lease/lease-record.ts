@@ -21,7 +21,7 @@ export interface Observed {
   readonly progress: LeaseProgress;
 }
 
-/** How a Lease relates to those seen before: written after them, no evidence of a later write, or an older copy. */
+/** How a Lease relates to the ones seen before: written later, no evidence of a later write, or an older copy. */
 export type LeaseProgress = 'forward' | 'unchanged' | 'back';
 
 export interface LeaseNotes {
@@ -94,14 +94,13 @@ export function createLeaseRecord(
       last = undefined;
     },
     read,
-    /** @param leading whether this process leads now, by its own clock */
+    /** @param leading whether this process leads now, according to its own clock */
     judge: (observed: Observed, leading: boolean): Judgement => {
       const { holderIdentity = '', leaseDurationSeconds } = observed.lease?.spec ?? {};
-      // A Lease that existed and is gone: its holder has time to create it again.
+      // If a Lease was deleted, its holder gets time to create it again.
       const isGone = observed.lease === undefined && everSeen;
       if (holderIdentity === '' && !isGone) return { kind: 'free' };
-      // While we lead, a Lease that is not `forward` is a copy from a backup or a snapshot: another replica takes over
-      // only after we stop leading, and its write is `forward`.
+      // While we lead, a Lease that is not `forward` is a copy from a backup: another replica writes only after we stop leading.
       if (leading && observed.progress !== 'forward') return { kind: 'free' };
       // An older copy that names us does not make us the leader again: another replica may lead now.
       if (isOurs(observed) && observed.progress !== 'back') return { kind: 'free' };
@@ -130,7 +129,7 @@ export function createLeaseRecord(
       const observed = last ?? (await read(options));
       if (observed.lease === undefined || !isOurs(observed)) return;
       const now = toMicroTime(clock.now());
-      // One second, as in client-go: a reader that ignores the empty holder does not wait long either.
+      // One second, like client-go: even a reader that ignores the empty holder does not wait long.
       const spec = { ...observed.lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now };
       await put(observed.lease, spec, options);
     },

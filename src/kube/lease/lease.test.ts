@@ -184,10 +184,7 @@ test('a renewal counts even if its response is lost', async () => {
 });
 
 test('a label that another client sets does not cost leadership', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(3_000);
+  const { clock, lease, a } = await leading();
   lease.put({ ...lease.current(), metadata: { ...lease.current()?.metadata, labels: { mine: 'yes' } } });
   await clock.advance(30_000);
   expect(a.terms).toHaveLength(1);
@@ -195,10 +192,7 @@ test('a label that another client sets does not cost leadership', async () => {
 });
 
 test('a suspended leader writes nothing when it resumes, even before its timers run', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  const a = candidate('a', lease, clock);
-  await clock.advance(1_000);
+  const { clock, a } = await leading();
   const written: string[] = [];
   const rest: Rest = {
     request: <T>({ method }: RestRequest) => {
@@ -233,9 +227,7 @@ test('a suspended leader writes nothing when it resumes, even before its timers 
 });
 
 test('the wall clock detects a suspended virtual machine', async () => {
-  const clock = manualClock();
-  const a = candidate('a', fakeObject(), clock);
-  await clock.advance(0);
+  const { clock, a } = await leading();
   clock.setWall(clock.now() + 3_600_000);
   expect(a.election.isLeader()).toBe(false);
 });
@@ -289,7 +281,7 @@ test('a leader whose last renewal was stored without an answer releases the Leas
   expect(specOf(lease)?.holderIdentity).toBe('');
 });
 
-test('two replicas never lead at the same time, whatever fails or is suspended', async () => {
+test('two replicas never lead at the same time, even if requests fail or a replica is suspended', async () => {
   const step = fc.record({
     ms: fc.integer({ min: 0, max: 9_000 }),
     fault: fc.constantFrom('none' as const, 'none' as const, 'reject' as const, 'lose-answer' as const),
@@ -334,7 +326,7 @@ test('two replicas never lead at the same time, whatever fails or is suspended',
   );
 });
 
-/** An epoch that only grows, as in the composition root. */
+/** An epoch that only grows, like in the composition root. */
 function epochNotes(): LeaseNotes {
   let highest = 0;
   const epochOf = (lease: LeaseObject | undefined) => Number(lease?.metadata?.annotations?.epoch ?? 0);
@@ -361,7 +353,7 @@ async function leaderAndFollower() {
   return { clock, lease, a, b, copy };
 }
 
-/** The current Lease, held by a replica that no longer runs. */
+/** The current Lease, held by a replica that is gone. */
 const dead = (lease: FakeObject, change: object = {}) => {
   const { metadata, ...current } = lease.current() as LeaseObject;
   const spec = { ...current.spec, holderIdentity: 'dead', leaseDurationSeconds: 3_600, ...change };
@@ -370,9 +362,9 @@ const dead = (lease: FakeObject, change: object = {}) => {
 
 describe('C3: a leader whose lease is overwritten takes it back within 5 s, in the same term', () => {
   test.each([
-    ['with a holder that no longer runs', (scene: Scene) => dead(scene.lease)],
+    ['with a holder that is gone', (scene: Scene) => dead(scene.lease)],
     [
-      'with a holder that no longer runs but looks alive',
+      'with a holder that is gone but looks alive',
       (scene: Scene) => dead(scene.lease, { renewTime: new Date(scene.clock.now()).toISOString() }),
     ],
     ['with the other replica', (scene: Scene) => dead(scene.lease, { holderIdentity: 'b' })],

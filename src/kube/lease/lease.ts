@@ -62,12 +62,12 @@ export function createElection(options: ElectionOptions) {
     const leading = isLeader();
     // Half the deadline, so that a hanging request leaves time for a retry.
     const timeoutMs = Math.min(renewDeadlineMs / 2, leading ? Math.max(1, leftMs()) : Infinity);
-    // While leading, reuse what was written last: one request instead of two.
+    // While leading, reuse what was written last to send one request instead of two.
     const observed = (leading ? record.last() : undefined) ?? (await record.read({ signal, timeoutMs }));
     const judged = record.judge(observed, leading);
     if (judged.kind === 'taken') {
       if (leading) renewedAt = undefined;
-      // A leader that stops releases the Lease, and each further moment is without a leader.
+      // A leader that stops releases the Lease, so candidates check often.
       return { waitMs: Math.min(judged.expiresInMs, retryMs / 2) };
     }
     const holder = observed.lease?.spec?.holderIdentity ?? '';
@@ -90,7 +90,7 @@ export function createElection(options: ElectionOptions) {
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'another replica wrote the lease');
-        // A leader whose lease was overwritten retries at once: followers may be about to trust the copy.
+        // A leader whose lease was overwritten retries immediately: followers may be about to trust the copy.
         return { waitMs: isLeader() ? AGAIN_MS : retryMs };
       }
       log.warn({ ...fields, err: error }, 'could not reach the lease');
@@ -99,7 +99,7 @@ export function createElection(options: ElectionOptions) {
   };
 
   const pause = (waitMs: number, signal: AbortSignal): Promise<void> =>
-    // Not longer than the Lease is valid: the takeover after a crash takes at most duration + retry / 2.
+    // Do not wait longer than the Lease is valid: then a takeover after a crash takes at most duration + retry / 2.
     sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
 
   const acquire = async (signal: AbortSignal): Promise<void> => {
@@ -160,10 +160,7 @@ export function createElection(options: ElectionOptions) {
   return {
     /** Computed from the current time, so it is correct even after the process was suspended. */
     isLeader,
-    /**
-     * Until `signal` aborts, then releases the Lease. @throws what `onStart` throws
-     * @throws when `onStart` does not return within `durationMs` of the abort: the caller must end the process
-     */
+    /** Runs until `signal` aborts. @throws if `onStart` fails, or outlives the abort: then end the process */
     run: async (callbacks: ElectionCallbacks, signal: AbortSignal): Promise<void> => {
       const stopped = (): boolean => signal.aborted;
       onNewLeader = callbacks.onNewLeader ?? (() => undefined);
@@ -196,7 +193,7 @@ function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => 
   return () => cancel();
 }
 
-/** No longer than `graceMs` after the abort. @throws what `work` throws before, or when it does not stop in time */
+/** Waits at most `graceMs` after the abort. @throws what `work` throws before, or when it does not stop in time */
 async function settledWithin(
   work: Promise<void>,
   signal: AbortSignal,

@@ -22,7 +22,7 @@ export interface Credentials {
   readonly tls: TlsMaterial;
 }
 
-/** As in client-go: the kubelet replaces a token long before it expires. */
+/** Like client-go: the kubelet replaces a token long before it expires. */
 const TOKEN_FILE_MS = 60_000;
 
 export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): () => Promise<string> {
@@ -43,7 +43,7 @@ export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): 
   };
 }
 
-/** With the credentials that client-node does not support. */
+/** Adds the credentials that client-node does not support. */
 export async function readCredentials(
   { impersonation, requestOptions }: ClusterAccess,
   tokenFile: (() => Promise<string>) | undefined,
@@ -75,9 +75,9 @@ export interface Impersonation {
 
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** One header line per value: the API server would read a comma-separated list as one group. */
+/** One header line per value, because the API server would read a comma-separated list as one group. */
 export function impersonationHeaders({ user, groups = [], uid, extra = {} }: Impersonation): Headers {
-  if (user === '') throw new Error('impersonation needs the name of a user');
+  if (user === '') throw new Error('impersonation: the name of the user is empty');
   return {
     'Impersonate-User': headerValue(user),
     ...(groups.length === 0 ? {} : { 'Impersonate-Group': groups.map(headerValue) }),
@@ -92,7 +92,7 @@ export function impersonationHeaders({ user, groups = [], uid, extra = {} }: Imp
 
 /** The API server reads header bytes as UTF-8, but undici writes them as Latin-1. */
 function headerValue(text: string): string {
-  if (/[\r\n\0]/.test(text)) throw new Error('a user, group or uid to impersonate cannot hold a line break');
+  if (/[\r\n\0]/.test(text)) throw new Error('impersonation: a user, group or uid contains a line break');
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 

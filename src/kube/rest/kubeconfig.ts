@@ -1,4 +1,4 @@
-/** Reads kubeconfig files, mostly with client-node. Import it only when such a file exists: client-node is large. */
+/** Reads kubeconfig files, mostly with client-node. Import it only if such a file exists, because client-node is large. */
 import { readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
@@ -6,28 +6,24 @@ import { KubeConfig, loadYaml } from '@kubernetes/client-node';
 import type { ClusterAccess, Impersonation } from './credentials.ts';
 import { isJsonObject } from '../../json/json.ts';
 
-/**
- * Of two entries with the same name, the first one wins, as in kubectl.
- * @throws when a file cannot be read, the context or its cluster is missing, or credentials would go over plain HTTP
- */
+/** Like kubectl, prefers the first of two entries with the same name. @throws before credentials go over plain HTTP */
 export function readKubeconfig(files: readonly string[], contextName: string | undefined): ClusterAccess {
   const loaded = files.map(loadFile);
   const where = files.join(', ');
   const wanted = contextName ?? loaded.map((file) => file.kubeConfig.currentContext).find(isNotEmpty);
-  if (wanted === undefined) throw new Error(`${where} has no current-context: name one with --context`);
+  if (wanted === undefined)
+    throw new Error(`${where}: current-context is not set: choose one with --context`);
 
   const context = loaded.flatMap((file) => file.kubeConfig.contexts).find(({ name }) => name === wanted);
   if (context === undefined) {
     const names = loaded.flatMap((file) => file.kubeConfig.contexts.map(({ name }) => name));
-    throw new Error(`${where} has no context "${wanted}"; it has: ${names.join(', ') || 'none'}`);
+    throw new Error(`${where}: context "${wanted}" not found; it has: ${names.join(', ') || 'none'}`);
   }
   const cluster = loaded
     .flatMap((file) => file.kubeConfig.clusters)
     .find(({ name }) => name === context.cluster);
   if (cluster === undefined)
-    throw new Error(
-      `${where}: context "${wanted}" names the cluster "${context.cluster}", which does not exist`,
-    );
+    throw new Error(`${where}: cluster "${context.cluster}" of context "${wanted}" not found`);
   const owner = loaded.find((file) => file.kubeConfig.users.some(({ name }) => name === context.user));
   const user = owner?.kubeConfig.users.find(({ name }) => name === context.user);
   const raw = owner?.rawUsers.get(context.user) ?? {};
@@ -47,7 +43,7 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
     impersonation: impersonationOf(raw),
     requestOptions: async () => {
       const options: RequestOptions = {};
-      // client-node rejects plain HTTP. For plain HTTP, the check above ensures that there are no credentials to leak.
+      // client-node rejects plain HTTP. The check above ensures that no credentials leak over it.
       if (cluster.server.startsWith('https:')) await kubeConfig.applyToHTTPSOptions(options);
       return options;
     },

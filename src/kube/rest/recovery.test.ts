@@ -16,7 +16,7 @@ function start(): Recovery {
   return createRecovery(systemClock);
 }
 
-/** Starts `count` requests at once, each of which takes `takesMs`. `sent` returns how many were sent. */
+/** Starts `count` requests at once. `sent` returns how many were sent. */
 function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: () => number } {
   let sent = 0;
   for (let index = 0; index < count; index += 1)
@@ -42,7 +42,7 @@ test('of five hundred waiting requests, at most forty per second are sent after 
   expect(sent()).toBe(500);
 });
 
-test('later requests, after a delay of their own, are paced too', async () => {
+test('requests that come after another delay are also paced', async () => {
   const recovery = start();
   recovery.interrupted(REFUSED);
   recovery.answered();
@@ -64,7 +64,7 @@ test('after a while without interruption no request waits', async () => {
   expect(sent()).toBe(100);
 });
 
-test('a silent address gets one request at a time, and the next when that one has failed', async () => {
+test('a silent address gets one request at a time, and the next one after a failure', async () => {
   const recovery = start();
   recovery.interrupted(REFUSED);
   const { sent } = ask(recovery, 100, 10_000);
@@ -85,19 +85,19 @@ test('an answer to a request that never waits, such as a lease renewal, releases
   expect(sent()).toBe(10);
 });
 
-test('an aborted request takes no turn of others', async () => {
+test('an aborted request does not use up the turn of another request', async () => {
   const recovery = start();
   recovery.interrupted(REFUSED);
   const giving = new AbortController();
   const turns = [recovery.turn(giving.signal), recovery.turn(giving.signal), recovery.turn(giving.signal)];
   const outcome = Promise.allSettled(turns);
   const { sent } = ask(recovery, 1);
-  giving.abort(new Error('no longer wanted'));
+  giving.abort(new Error('not wanted'));
   const [first, ...others] = await outcome;
-  expect(first?.status).toBe('fulfilled'); // the first request gets its turn at once, as the probe
+  expect(first?.status).toBe('fulfilled'); // the first request is the probe and gets its turn immediately
   expect(others.map((one) => (one.status === 'rejected' ? String(one.reason) : ''))).toEqual([
-    'Error: no longer wanted',
-    'Error: no longer wanted',
+    'Error: not wanted',
+    'Error: not wanted',
   ]);
   recovery.answered();
   await vi.advanceTimersByTimeAsync(TURN_MS);
@@ -190,7 +190,7 @@ describe('the listener of outages', () => {
     expect(heard).toHaveLength(8);
   });
 
-  test('covers failures during an outage, and those of an API server that is still starting', () => {
+  test('covers failures during an outage, and failures of an API server that is still starting', () => {
     const { recovery } = listen();
     const starting = [401, 403, 404, 429, 500, 503, 504].map(answer);
     const failures = [REFUSED, ...starting];

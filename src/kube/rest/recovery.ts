@@ -10,7 +10,7 @@ export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
 
-/** What an API server answers until it knows its own users, roles and kinds. */
+/** The answers of an API server that does not know its users, roles and kinds yet. */
 const STARTING: ReadonlySet<number> = new Set([401, 403, 404, 429]);
 
 export interface OutageListener {
@@ -24,10 +24,7 @@ export const isInterruption = (error: unknown): error is NetworkError =>
 
 export type Recovery = ReturnType<typeof createRecovery>;
 
-/**
- * Paces the requests that can wait after the API server was away. All watches break at the same moment, and each would
- * send several requests at once, as those of every other client.
- */
+/** Paces requests that can wait after an outage of the API server: all clients' watches break at the same moment. */
 export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   const waiting = new Set<() => void>();
   const listeners = new Set<() => void>();
@@ -46,7 +43,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   const pump = (): void => {
     const [first] = waiting;
     if (isArmed || first === undefined) return;
-    // Only one request probes an unreachable API server: requests queued at a dead address would all arrive at once.
+    // Only one request probes an unreachable API server. Requests to a dead address would queue and all arrive together.
     if (!reachable && taken > 0) return;
     const now = clock.monotonic();
     if (nextAt > now) {
@@ -77,7 +74,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   /** Whether the API server has been silent for `AWAY_MS`: another replica then serves urgent requests better. */
   const isAway = (): boolean => !reachable && clock.monotonic() - silentSince >= AWAY_MS;
 
-  /** Right after an outage, a connection that breaks is one of before: only a silence is another outage. */
+  /** Right after an outage, old connections still break, so only a silence is another outage. */
   const reportLost = (error: Error): void => {
     if (isReported || (clock.monotonic() < settledAt && !isAway())) return;
     isReported = true;
@@ -100,7 +97,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       if (error instanceof ApiError) return error.code >= 500 || STARTING.has(error.code);
       return isInterruption(error);
     },
-    /** @param since when the unanswered request was sent. If another was answered since, the API server is only slow */
+    /** @param since when the unanswered request was sent. If another one was answered later, the API server is just slow */
     interrupted: (error: Error, since = Infinity): void => {
       if (answeredAt >= since) return;
       const now = clock.monotonic();

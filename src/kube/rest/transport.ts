@@ -50,7 +50,7 @@ export interface RestOptions {
   readonly urgent?: boolean;
   /** Its requests can wait: they use separate connections and are paced after an outage (`recovery.ts`). */
   readonly background?: boolean;
-  /** For urgent requests: while the API server is away, they fail at once, except one probe a second. */
+  /** For urgent requests: while the API server is away, they fail immediately, except one probe per second. */
   readonly prompt?: boolean;
   /** The timeout of requests that do not set one, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number;
@@ -84,7 +84,7 @@ export async function send<T>(
   }
 }
 
-/** The error of a request that is not sent, or not waited for any longer, while the API server is away. */
+/** The error of a request that is not sent or abandoned while the API server is away. */
 export function awayError(line: RequestLine, kind: 'connection' | 'deadline'): NetworkError {
   const error = new NetworkError(line, kind, 'the API server does not answer this replica at the moment');
   attributeToOutage(error);
@@ -105,7 +105,7 @@ async function sendNow<T>(
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
   const line: RequestLine = { method: request.method, path: request.path };
-  // An exec plugin may hang: the deadline covers it too.
+  // An exec plugin may hang: the deadline also covers it.
   const credentials = await orAborted(transport.connection.headers(), signal);
   request.beforeSend?.();
   const body = request.body === undefined ? null : JSON.stringify(request.body);
@@ -218,7 +218,7 @@ async function apiErrorOf(
   });
 }
 
-/** Proxies respond with text or HTML: its beginning says more than "no message". */
+/** Proxies respond with text or HTML, whose beginning is a better message than "no message". */
 function statusOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -230,7 +230,7 @@ function statusOf(text: string): unknown {
 const codeOf = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** Twenty times the limit of etcd. A longer line is no event, and would exhaust the memory of the process. */
+/** Twenty times etcd's limit. A longer line is not an event, and would exhaust the memory of the process. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 const NEWLINE = 0x0a;

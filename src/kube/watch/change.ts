@@ -68,7 +68,7 @@ export function createChangeSink<T extends KubeObject>(
     set: (object: T): void => put(object, false, prepare),
     remove: (object: T): void => drop(keyOf(object)),
     prepare: (object: T): T => prepare(keyOf(object), object),
-    /** `everything`: also objects that look unchanged, because after a rollback two states may share a resourceVersion. */
+    /** `everything` reports even objects that look unchanged: after a rollback two states may share a resourceVersion. */
     replaceAll: (objects: readonly T[], everything: boolean): void => {
       const present = new Set(objects.map(keyOf));
       for (const key of store.keys()) if (!present.has(key)) drop(key);

@@ -127,7 +127,7 @@ export const resourceVersionOf = (object: KubeObject): string =>
 
 const NUMERIC = /^\d+$/;
 
-/** False for versions that are no numbers, as in other implementations of the API. */
+/** False for versions that are not numbers, which other implementations of the API have. */
 export function isOlder(next: string, last: string): boolean {
   if (!NUMERIC.test(next) || !NUMERIC.test(last)) return false;
   return BigInt(next) < BigInt(last);

@@ -76,10 +76,9 @@ async function convertByWebhook(
   });
 }
 
-/** The API server converts between storage and request; stored objects have no resourceVersion. */
+/** Conversion happens between storage and request, and stored objects lack a resourceVersion. */
 const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
 
-/** The converted objects of a ConversionReview. */
 function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
   const response = record(review, 'response');
   const isV1 = apiVersion.endsWith('/v1'); // the API server does not check these fields in v1beta1
@@ -101,7 +100,7 @@ function answeredObjects(review: JsonObject, apiVersion: string, uid: string): J
   return items(response, 'convertedObjects');
 }
 
-/** What the webhook changed that it may not change, in the API server's words. */
+/** A change of the webhook that is not allowed, in the API server's words. */
 function conversionProblem(
   object: ApiObject,
   answer: JsonValue | undefined,

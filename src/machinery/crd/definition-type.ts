@@ -1,10 +1,9 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import { record, text } from '../fields.ts';
-import { builtInKind, column } from '../kinds/built-in-kind.ts';
+import { builtInKind, CREATED_AT } from '../kinds/built-in-kind.ts';
 import {
   BOOLEAN,
-  BYTES,
   INT32,
   INT64,
   listOf,
@@ -15,6 +14,7 @@ import {
   TIME,
   withDefault,
 } from '../kinds/schema-builders.ts';
+import { CLIENT_CONFIG } from '../kinds/webhooks/webhook-configuration.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { checkedFormat } from '../schema/formats.ts';
 import { branchesOf, furtherSchema, type Schema } from '../schema/schema.ts';
@@ -28,8 +28,7 @@ import {
 import { initialStatus, setCondition, withStorageVersion } from './status.ts';
 import { validateDefinition } from './validate-definition.ts';
 
-// No field is `required` and no value is an `enum`: validateDefinition reports these problems, as the API server
-// does for its built-in kinds.
+// `required` and `enum` are not used: like the API server, validateDefinition reports these problems.
 
 const NAMES = object({
   plural: STRING,
@@ -63,12 +62,6 @@ const VERSION = object({
   selectableFields: listOf(object({ jsonPath: STRING })),
 });
 
-const CLIENT_CONFIG = object({
-  url: STRING,
-  service: object({ namespace: STRING, name: STRING, path: STRING, port: withDefault(INT32, 443) }),
-  caBundle: BYTES,
-});
-
 const CONDITION = object({
   type: STRING,
   status: STRING,
@@ -78,10 +71,7 @@ const CONDITION = object({
   observedGeneration: INT64,
 });
 
-/**
- * A CustomResourceDefinition of apiextensions.k8s.io/v1, with the defaults and the validation of the API server.
- * @see k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition
- */
+/** apiextensions.k8s.io/v1 CustomResourceDefinition (pkg/registry/customresourcedefinition of apiextensions-apiserver). */
 export const definitionType: ResourceType = builtInKind({
   apiVersion: `${DEFINITIONS.group}/v1`,
   kind: 'CustomResourceDefinition',
@@ -113,17 +103,7 @@ export const definitionType: ResourceType = builtInKind({
       observedGeneration: INT64,
     }),
   },
-  columns: [
-    column(
-      'Created At',
-      'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be ' +
-        'set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 ' +
-        'form and is in UTC.',
-      // This column shows the time itself; other kinds show an age.
-      ({ metadata }) => metadata.creationTimestamp ?? '',
-      { type: 'date' },
-    ),
-  ],
+  columns: [CREATED_AT],
   hasStatus: true,
   strategy: {
     prepareForCreate: (crd) => ({
@@ -138,7 +118,6 @@ export const definitionType: ResourceType = builtInKind({
   },
 });
 
-/** The spec after decoding and defaulting. */
 function withDefaults(crd: ApiObject): ApiObject {
   const { spec } = crd;
   if (!isJsonObject(spec)) return crd;
@@ -201,11 +180,7 @@ function awaitCleanup(crd: ApiObject, now: string): ApiObject {
   );
 }
 
-/**
- * What the API server warns of when it accepts a definition: formats that it ignores, and sets of objects or lists.
- * @param old whose warnings are not repeated
- * @see k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go
- */
+/** Warnings about formats that the API server ignores, and sets of objects or lists, unless `old` has them too. */
 function definitionWarnings(crd: ApiObject, old?: ApiObject): readonly string[] {
   const known = old === undefined ? [] : warningsOf(old);
   return warningsOf(crd).filter((warning) => !known.includes(warning));
@@ -229,7 +204,6 @@ function setWarnings(node: Schema): readonly string[] {
   ];
 }
 
-/** All parts of a schema, including branches. */
 function nodesOf(schema: Schema | undefined): readonly Schema[] {
   if (schema === undefined) return [];
   const children = [
@@ -241,10 +215,7 @@ function nodesOf(schema: Schema | undefined): readonly Schema[] {
   return [schema, ...children.flatMap(nodesOf)];
 }
 
-/**
- * The keywords of JSONSchemaProps of apiextensions.k8s.io/v1, by what they hold, as far as pruning needs to know. A
- * keyword that is missing here does not survive decoding.
- */
+/** The keywords of JSONSchemaProps by content, for pruning. Decoding drops other keywords. */
 const KEYWORDS: readonly (readonly [holds: Keyword, names: readonly string[]])[] = [
   // What Go decodes into a plain value with `omitempty` is dropped when empty.
   [

@@ -56,9 +56,7 @@ export interface Conversion {
   };
 }
 
-/**
- * The spec of a CustomResourceDefinition (apiextensions.k8s.io/v1). Absent fields are empty, as after decoding in Go.
- */
+/** The spec of a CustomResourceDefinition. Absent fields are empty, like after decoding in Go. */
 export interface Definition {
   readonly group: string;
   /** `Cluster` or `Namespaced` if the definition is valid. */
@@ -89,7 +87,7 @@ export function readDefinition(crd: ApiObject): Definition {
 
 export const groupOf = (crd: ApiObject): string => text(spec(crd), 'group');
 
-/** Whether the definition is being deleted and waits for the deletion of its objects. */
+/** Whether the definition is being deleted and waits until its objects are deleted. */
 export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
   metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(CLEANUP_FINALIZER) === true;
 
@@ -190,10 +188,7 @@ export interface ApiApproval {
 
 export const APPROVAL_FIELD = `metadata.annotations[${ANNOTATION}]`;
 
-/**
- * Undefined for groups outside the Kubernetes community's domains.
- * @see k8s.io/apiextensions-apiserver/pkg/apihelpers
- */
+/** Undefined for groups outside the Kubernetes community's domains (pkg/apihelpers of apiextensions-apiserver). */
 export function apiApprovalOf(crd: ApiObject, group: string): ApiApproval | undefined {
   if (!/(^|\.)(k8s|kubernetes)\.io$/.test(group)) return undefined;
   const annotation = crd.metadata.annotations?.[ANNOTATION] ?? '';

@@ -6,78 +6,26 @@ import { planDefinitionStatus } from './status.ts';
 
 const LATER = '2026-02-03T04:05:06Z';
 
-test('a definition without conflicting names is accepted and established immediately', () => {
-  expect(established().status).toEqual({
-    conditions: [
-      {
-        type: 'NamesAccepted',
-        status: 'True',
-        lastTransitionTime: NOW,
-        reason: 'NoConflicts',
-        message: 'no conflicts found',
-      },
-      {
-        type: 'Established',
-        status: 'True',
-        lastTransitionTime: NOW,
-        reason: 'InitialNamesAccepted',
-        message: 'the initial names have been accepted',
-      },
-    ],
-    acceptedNames: NAMES,
-    storedVersions: ['v1'],
-  });
-});
+const FREE = { plural: 'xs', singular: 'x', kind: 'X', listKind: 'XList' };
 
 test.each([
-  ['plural', { plural: 'servers', singular: 'x', kind: 'X', listKind: 'XList' }, 'PluralConflict', 'servers'],
-  [
-    'singular',
-    { plural: 'xs', singular: 'server', kind: 'X', listKind: 'XList' },
-    'SingularConflict',
-    'server',
-  ],
-  ['kind', { plural: 'xs', singular: 'x', kind: 'Server', listKind: 'XList' }, 'KindConflict', 'Server'],
-  [
-    'list kind',
-    { plural: 'xs', singular: 'x', kind: 'X', listKind: 'ServerList' },
-    'ListKindConflict',
-    'ServerList',
-  ],
-  [
-    'short name',
-    { plural: 'xs', singular: 'x', kind: 'X', listKind: 'XList', shortNames: ['srv'] },
-    'ShortNamesConflict',
-    'srv',
-  ],
+  ['plural', { plural: 'servers' }, 'PluralConflict', 'servers'],
+  ['singular', { singular: 'server' }, 'SingularConflict', 'server'],
+  ['kind', { kind: 'Server' }, 'KindConflict', 'Server'],
+  ['list kind', { listKind: 'ServerList' }, 'ListKindConflict', 'ServerList'],
+  ['short name', { shortNames: ['srv'] }, 'ShortNamesConflict', 'srv'],
 ])('a %s that another definition of the group already has is not accepted', (_what, names, reason, taken) => {
-  const planned = planDefinitionStatus(definition({ names }), [established()], NOW);
-  expect(conditionsOf(planned)).toEqual([
-    {
-      type: 'NamesAccepted',
-      status: 'False',
-      lastTransitionTime: NOW,
-      reason,
-      message: `"${taken}" is already in use`,
-    },
-    {
-      type: 'Established',
-      status: 'False',
-      lastTransitionTime: NOW,
-      reason: 'NotAccepted',
-      message: 'not all names are accepted',
-    },
+  const planned = planDefinitionStatus(definition({ names: { ...FREE, ...names } }), [established()], NOW);
+  expect(conditionsOf(planned)).toMatchObject([
+    { type: 'NamesAccepted', status: 'False', reason, message: `"${taken}" is already in use` },
+    { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' },
   ]);
 });
 
-test('an established definition stays established and keeps its names when it asks for a short name that is taken', () => {
-  const rival = established({
-    names: { plural: 'xs', singular: 'x', kind: 'X', listKind: 'XList', shortNames: ['x2'] },
-  });
-  const changed = {
-    ...established(),
-    spec: definition({ names: { ...NAMES, shortNames: ['x2'] } }).spec ?? null,
-  };
+test('an established definition keeps its names when it asks for a short name that is taken', () => {
+  const rival = established({ names: { ...FREE, shortNames: ['x2'] } });
+  const { spec = null } = definition({ names: { ...NAMES, shortNames: ['x2'] } });
+  const changed = { ...established(), spec };
   const planned = planDefinitionStatus(changed, [rival], LATER);
   expect(acceptedNames(planned).shortNames).toEqual(['srv']);
   expect(conditionsOf(planned)).toMatchObject([

@@ -19,11 +19,7 @@ import {
 
 type Finding = Omit<Condition, 'lastTransitionTime'>;
 
-/**
- * The definition with the status that the API server's controllers would set: names, conditions, stored
- * versions. `others` are all other definitions; `now` is RFC 3339 with second precision.
- * @see k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,apiapproval}
- */
+/** The status that the API server's controllers would set. @param others all other definitions */
 export function planDefinitionStatus(crd: ApiObject, others: readonly ApiObject[], now: string): ApiObject {
   const definition = readDefinition(crd);
   const current = acceptedNames(crd);
@@ -51,15 +47,11 @@ const DELETING: Finding = {
   message: 'CustomResource deletion is in progress',
 };
 
-/**
- * Sets one condition; returns the same object if the condition is already set. `now` is RFC 3339 with second
- * precision.
- */
+/** Returns the same object if the condition is already set. */
 export function setCondition(crd: ApiObject, condition: Finding, now: string): ApiObject {
   return withStatus(crd, { conditions: setOne(conditionsOf(crd), condition, new Date(now)) });
 }
 
-/** The status of a new definition. */
 export const initialStatus = (storageVersion: string | undefined): JsonObject => ({
   conditions: [],
   acceptedNames: { plural: '', kind: '' },
@@ -78,7 +70,6 @@ function withStatus(crd: ApiObject, changes: object): ApiObject {
   return isEqual(before, after) ? crd : { ...crd, status: after };
 }
 
-/** The names that other definitions of the group hold. */
 function takenNames(group: string, others: readonly ApiObject[]) {
   const names = others.filter((other) => groupOf(other) === group).map(acceptedNames);
   return {
@@ -91,7 +82,7 @@ function takenNames(group: string, others: readonly ApiObject[]) {
 
 type NameProblem = Pick<Finding, 'reason' | 'message'>;
 
-/** Accepts each name that is free or already held. The last problem is reported, as in the API server. */
+/** Accepts each name that is free or already accepted. Like the API server, reports the last problem. */
 function resolveNames(
   wanted: DefinitionNames,
   current: DefinitionNames,

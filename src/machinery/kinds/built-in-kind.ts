@@ -54,7 +54,6 @@ export const column = (
   more: Partial<Pick<PrinterColumn, 'type' | 'format' | 'priority'>> = {},
 ): PrinterColumn => ({ name, type: 'string', description, value, ...more });
 
-/** A column that only `-o wide` shows. */
 export const wideColumn = (name: string, description: string, value: Cell): PrinterColumn =>
   column(name, description, value, { priority: 1 });
 
@@ -65,6 +64,22 @@ export const AGE: PrinterColumn = {
   description: 'How long ago the object was created.',
   value: '.metadata.creationTimestamp',
 };
+
+/** Kinds without other columns show the time itself; the others show an age. */
+export const CREATED_AT = column(
+  'Created At',
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be ' +
+    'set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 ' +
+    'form and is in UTC.',
+  ({ metadata }) => metadata.creationTimestamp ?? '',
+  { type: 'date' },
+);
+
+export const countColumn = (
+  name: string,
+  description: string,
+  listOf: (object: ApiObject) => readonly unknown[],
+): PrinterColumn => column(name, description, (object) => listOf(object).length, { type: 'integer' });
 
 export function builtInKind({
   apiVersion,

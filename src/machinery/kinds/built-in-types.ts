@@ -79,7 +79,6 @@ export const builtInTypes = (
   ROLE,
 ];
 
-/** coordination.k8s.io/v1 Lease. */
 const LEASE: ResourceType = builtInKind({
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',

@@ -1,15 +1,13 @@
 import type { JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 
-// Building blocks for the schemas of built-in kinds. They give types, defaults and merge keys but no required
-// fields: built-in kinds are decoded first, and their strategies validate the values.
+// Schemas of built-in kinds declare types, defaults and merge keys. Their strategies validate the values.
 
 export const STRING: Schema = { type: 'string' };
 export const BOOLEAN: Schema = { type: 'boolean' };
 export const INT32: Schema = { type: 'integer', format: 'int32' };
 export const INT64: Schema = { type: 'integer', format: 'int64' };
 export const TIME: Schema = { type: 'string', format: 'date-time' };
-/** Base64. */
 export const BYTES: Schema = { type: 'string', format: 'byte' };
 export const INT_OR_STRING: Schema = { 'x-kubernetes-int-or-string': true };
 
@@ -48,7 +46,6 @@ export const keyedList = (items: Schema, keys: readonly string[], mergeKey = key
 
 export const withDefault = (schema: Schema, value: JsonValue): Schema => ({ ...schema, default: value });
 
-/** meta/v1 LabelSelector. */
 export const LABEL_SELECTOR: Schema = atomic(
   object({
     matchLabels: STRINGS_BY_KEY,
@@ -71,7 +68,6 @@ export const CONDITIONS: Schema = keyedList(
   ['type'],
 );
 
-/** core/v1 ObjectReference. */
 export const OBJECT_REFERENCE: Schema = atomic(
   object({
     kind: STRING,
@@ -84,5 +80,4 @@ export const OBJECT_REFERENCE: Schema = atomic(
   }),
 );
 
-/** core/v1 LocalObjectReference. */
 export const LOCAL_REFERENCE: Schema = atomic(object({ name: STRING }));

@@ -6,12 +6,10 @@ import type { ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind, column } from './built-in-kind.ts';
 import { BOOLEAN, BYTES, CONDITIONS, INT32, object, STRING, withDefault } from './schema-builders.ts';
 
-// Kinds that hold CA certificates. The sandbox stores them: it checks neither the certificates nor who attests for a
-// signer, and does not proxy to extension API servers.
+// Kinds with CA certificates. The sandbox only stores them: it does not check certificates or proxy to extension API servers.
 
 const signerOf = (bundle: ApiObject): string => text(spec(bundle), 'signerName');
 
-/** certificates.k8s.io/v1 ClusterTrustBundle. */
 export const CLUSTER_TRUST_BUNDLE: ResourceType = builtInKind({
   apiVersion: 'certificates.k8s.io/v1',
   kind: 'ClusterTrustBundle',
@@ -23,7 +21,6 @@ export const CLUSTER_TRUST_BUNDLE: ResourceType = builtInKind({
   strategy: { nameProblem: pathSegmentProblem },
 });
 
-/** apiregistration.k8s.io/v1 APIService. */
 export const API_SERVICE: ResourceType = builtInKind({
   apiVersion: 'apiregistration.k8s.io/v1',
   kind: 'APIService',

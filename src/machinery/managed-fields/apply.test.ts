@@ -3,58 +3,26 @@ import { describe, expect, test } from 'vitest';
 
 import type { JsonObject } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
-import { ApiFailure, type Status } from '../failure.ts';
 import { applyConfiguration, type Apply } from './apply.ts';
-import { by, entryOf, FIRST, LATER, ownersOf, widget } from '../../../test/support/sandbox/managed-fields.ts';
+import { by, entryOf, LATER, ownersOf, widget } from '../../../test/support/sandbox/managed-fields.ts';
 import { recordUpdate } from './update.ts';
+import { statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const apply = (live: ApiObject | undefined, applied: ApiObject, manager = 'a', more: Partial<Apply> = {}) =>
   applyConfiguration({ live, applied, force: false, ...by(manager), ...more }).object;
 
 const specOf = (object: ApiObject) => toJson(object).spec;
 
-function refusal(act: () => unknown): Status {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ApiFailure) return error.status;
-    throw error;
-  }
-  throw new Error('expected a failure');
-}
+const live = apply(undefined, widget({ size: 1, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }));
 
-describe('applying a missing object', () => {
-  test('creates it with the fields of the configuration', () => {
-    const object = apply(undefined, widget({ size: 1, notes: { a: '1' } }));
-    expect(specOf(object)).toEqual({ size: 1, notes: { a: '1' } });
-    expect(object.metadata.managedFields).toEqual([
-      {
-        manager: 'a',
-        operation: 'Apply',
-        apiVersion: 'example.com/v1',
-        time: FIRST,
-        fieldsType: 'FieldsV1',
-        fieldsV1: { 'f:spec': { 'f:notes': { 'f:a': {} }, 'f:size': {} } },
-      },
-    ]);
+test('applying again changes values and the time', () => {
+  const next = apply(live, widget({ size: 2, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }), 'a', {
+    now: LATER,
   });
-});
-
-describe('applying again', () => {
-  const live = apply(undefined, widget({ size: 1, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }));
-
-  test('changes values and the time', () => {
-    const next = apply(
-      live,
-      widget({ size: 2, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }),
-      'a',
-      { now: LATER },
-    );
-    expect([specOf(next), entryOf(next, 'a')?.time]).toEqual([
-      { size: 2, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } },
-      LATER,
-    ]);
-  });
+  expect([specOf(next), entryOf(next, 'a')?.time]).toEqual([
+    { size: 2, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } },
+    LATER,
+  ]);
 });
 
 describe('a conflict', () => {
@@ -66,7 +34,7 @@ describe('a conflict', () => {
       after: { ...live, spec: { size: 1, word: 'y', ports: [{ port: 80, name: 'web' }] } },
       ...by('edit'),
     });
-    const status = refusal(() =>
+    const status = statusOf(() =>
       apply(mixed, widget({ size: 2, word: 'z', ports: [{ port: 80, name: 'w' }] }), 'b'),
     );
     expect(status.message).toBe(
@@ -82,23 +50,21 @@ describe('a conflict', () => {
 
   test('also occurs with the manager’s own updates', () => {
     const updated = recordUpdate({ before: live, after: { ...live, spec: { size: 5 } }, ...by('a') });
-    expect(refusal(() => apply(updated, widget({ size: 1 }))).message).toContain(
+    expect(statusOf(() => apply(updated, widget({ size: 1 }))).message).toContain(
       '"a" using example.com/v1: .spec.size',
     );
   });
 });
 
-describe('apply and update', () => {
-  test('an object without managedFields gets a manager for its existing fields', () => {
-    const object = apply(widget({ size: 1, word: 'x' }, { uid: 'u' }), widget({ size: 1 }), 'b');
-    expect(ownersOf(object)).toEqual([
-      ['b Apply', { 'f:spec': { 'f:size': {} } }],
-      ['before-first-apply Update', { 'f:spec': { '.': {}, 'f:size': {}, 'f:word': {} } }],
-    ]);
-    expect(refusal(() => apply(widget({ size: 1 }, { uid: 'u' }), widget({ size: 2 }))).message).toContain(
-      'conflict with "before-first-apply" using example.com/v1: .spec.size',
-    );
-  });
+test('an object without managedFields gets a manager for its existing fields', () => {
+  const object = apply(widget({ size: 1, word: 'x' }, { uid: 'u' }), widget({ size: 1 }), 'b');
+  expect(ownersOf(object)).toEqual([
+    ['b Apply', { 'f:spec': { 'f:size': {} } }],
+    ['before-first-apply Update', { 'f:spec': { '.': {}, 'f:size': {}, 'f:word': {} } }],
+  ]);
+  expect(statusOf(() => apply(widget({ size: 1 }, { uid: 'u' }), widget({ size: 2 }))).message).toContain(
+    'conflict with "before-first-apply" using example.com/v1: .spec.size',
+  );
 });
 
 describe('a configuration that cannot be merged', () => {
@@ -110,7 +76,7 @@ describe('a configuration that cannot be merged', () => {
       'Incorrect version specified in apply patch. Specified patch version: example.com/v0, expected: example.com/v1',
     ],
   ])('is a bad request for %s', (_what, applied, message) => {
-    expect(refusal(() => apply(undefined, applied))).toMatchObject({
+    expect(statusOf(() => apply(undefined, applied))).toMatchObject({
       code: 400,
       reason: 'BadRequest',
       message,
@@ -137,7 +103,7 @@ describe('a configuration that cannot be merged', () => {
       'errors:\n  .spec.size: expected numeric (int or float), got bool\n  .spec.what: field not declared in schema',
     ],
   ])('is a merge error for %s', (_what, applied, message) => {
-    expect(refusal(() => apply(undefined, applied))).toMatchObject({ code: 500, message: typed + message });
+    expect(statusOf(() => apply(undefined, applied))).toMatchObject({ code: 500, message: typed + message });
   });
 });
 
@@ -157,14 +123,12 @@ const anyWidget = fc
   )
   .map((spec) => widget(spec));
 
-describe('any configuration', () => {
-  test('applied twice equals applied once', () => {
-    fc.assert(
-      fc.property(anyWidget, anyWidget, anyWidget, (first, other, second) => {
-        const before = apply(apply(undefined, first), other, 'b', { force: true });
-        const once = apply(before, second, 'a', { force: true, now: LATER });
-        expect(apply(once, second, 'a', { now: '2027-01-01T00:00:00Z' })).toBe(once);
-      }),
-    );
-  });
+test('any configuration applied twice equals the same applied once', () => {
+  fc.assert(
+    fc.property(anyWidget, anyWidget, anyWidget, (first, other, second) => {
+      const before = apply(apply(undefined, first), other, 'b', { force: true });
+      const once = apply(before, second, 'a', { force: true, now: LATER });
+      expect(apply(once, second, 'a', { now: '2027-01-01T00:00:00Z' })).toBe(once);
+    }),
+  );
 });

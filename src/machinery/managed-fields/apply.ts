@@ -42,11 +42,7 @@ export interface Apply extends Writer {
   readonly reset?: readonly string[];
 }
 
-/**
- * Server-side apply: sets the fields of the configuration and removes fields that the manager applied before
- * and no longer wants. Returns the live object itself if nothing changes.
- * @see sigs.k8s.io/structured-merge-diff/v6/merge/update.go
- */
+/** Server-side apply (structured-merge-diff, merge/update.go). Returns the live object itself if nothing changes. */
 export function applyConfiguration(apply: Apply): { readonly object: ApiObject } {
   refuseUnfit(apply);
   try {
@@ -112,7 +108,7 @@ function refuseConflicts(managers: Managers, { changed }: Comparison): void {
   if (conflicts.length > 0) throw applyConflict(conflicts);
 }
 
-/** Removes what the manager applied last time and no longer wants, unless another manager owns it. */
+/** Removes fields that the manager applied last time but not now, unless another manager owns them. */
 function prune(
   whole: JsonValue,
   last: FieldSet | undefined,
@@ -158,16 +154,12 @@ function unmergeable(
   return new ApiFailure(500, '', `failed to create typed ${which} object (${name}): ${why}`);
 }
 
-/** A field that an apply would take from another manager. */
 interface Conflict {
   readonly manager: Manager;
   readonly fields: FieldSet;
 }
 
-/**
- * The conflict error of an apply, with one cause per field.
- * @see k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go
- */
+/** The error of an apply, with one cause per field (managedfields/internal/conflict.go of apimachinery). */
 function applyConflict(conflicts: readonly Conflict[]): ApiFailure {
   const named = conflicts.map(({ manager, fields }) => ({ who: nameOf(manager), paths: pathsOf(fields) }));
   const causes = named.flatMap(({ who, paths }) =>

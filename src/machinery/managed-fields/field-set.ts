@@ -1,23 +1,17 @@
 import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { compareText, memoizeWeak } from '../../json/objects.ts';
 
-/**
- * One step of a field path as FieldsV1 text, normalised so that equal steps are equal strings: `f:` with a field
- * name, `k:` with the keys of a list item as sorted JSON, `v:` with a set item as JSON, `i:` with an index.
- *
- * @see sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go
- */
+/** One step of a field path as normalised FieldsV1 text: `f:` field name, `k:` sorted keys, `v:` set item, `i:` index. */
 export type PathElement = string;
 
 export const fieldElement = (name: string): PathElement => `f:${name}`;
 
-/** For an item of a set. */
 export const valueElement = (value: JsonValue): PathElement => `v:${textOf(value)}`;
 
 /** For an item of a list with map keys; `keys` are names and values in any order. */
 export const keyElement = (keys: readonly (readonly [string, JsonValue])[]): PathElement =>
   `k:{${keys
-    .toSorted(([a], [b]) => compareTexts(a, b))
+    .toSorted(([a], [b]) => compareText(a, b))
     .map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`)
     .join(',')}}`;
 
@@ -25,10 +19,7 @@ export const keyElement = (keys: readonly (readonly [string, JsonValue])[]): Pat
 const textOf = (value: JsonValue) =>
   typeof value === 'string' ? JSON.stringify(value) : stringifyJson(value);
 
-/**
- * Parses a path element from another program. Undefined for unknown kinds of steps, which a later release may write.
- * @throws Error if the text is not a path element
- */
+/** Undefined for unknown kinds of steps, which a later release may write. @throws Error if the text is not a path element */
 function parseElement(text: string): PathElement | undefined {
   if (text[1] !== ':') throw new Error(`missing colon: ${text}`);
   const rest = text.slice(2);
@@ -54,7 +45,7 @@ function parseElement(text: string): PathElement | undefined {
 function compareElements(a: PathElement, b: PathElement): number {
   const byKind = KINDS.indexOf(a.charAt(0)) - KINDS.indexOf(b.charAt(0));
   if (byKind !== 0 || a === b) return byKind;
-  if (a.startsWith('f')) return compareTexts(a, b);
+  if (a.startsWith('f')) return compareText(a, b);
   const others = valuesIn(b);
   const orders = valuesIn(a).map((value, index) => compareValues(value, others[index]));
   return orders.find((order) => order !== 0) ?? 0;
@@ -69,13 +60,11 @@ function valuesIn(element: PathElement): readonly JsonValue[] {
 
 function compareValues(a: JsonValue, b: JsonValue = null): number {
   if (isNumber(a)) return isNumber(b) ? Number(a > b) - Number(a < b) : -1;
-  return isNumber(b) ? 1 : compareTexts(textOf(a), textOf(b));
+  return isNumber(b) ? 1 : compareText(textOf(a), textOf(b));
 }
 
 const isNumber = (value: JsonValue): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint';
-
-export const compareTexts = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** As messages print it: `.name`, `[port=80,protocol="TCP"]`, `[="x"]`, `[0]`. */
 export function showElement(element: PathElement): string {
@@ -96,13 +85,7 @@ export function showElement(element: PathElement): string {
   }
 }
 
-/**
- * A set of field paths, stored as a tree: a path is a member if its last node has `self` set. Every node has members,
- * except the root of the empty set. Immutable: operations share unchanged nodes and return their first argument
- * itself if nothing changes.
- *
- * @see sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go
- */
+/** A tree of field paths: a path is a member if its last node has `self`. Immutable: operations share unchanged nodes. */
 export interface FieldSet {
   /** Never set at the root: no manager owns the object as a whole. */
   readonly self: boolean;
@@ -111,7 +94,6 @@ export interface FieldSet {
 
 export const NO_FIELDS: FieldSet = { self: false, children: new Map() };
 
-/** A member without children. */
 export const LEAF: FieldSet = { self: true, children: new Map() };
 
 export const isEmptySet = ({ self, children }: FieldSet): boolean => !self && children.size === 0;
@@ -141,7 +123,6 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return { self, children: children ?? a.children };
 }
 
-/** The members of `a` that are not in `b`. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return NO_FIELDS;
   let children: Map<PathElement, FieldSet> | undefined;
@@ -171,7 +152,6 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   return { self: a.self && b.self, children };
 }
 
-/** Whether `a` is a subset of `b`. */
 export const isWithin = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b));
 
 /** All members as messages print them (`.spec.ports[port=80].name`), parents before their children. */

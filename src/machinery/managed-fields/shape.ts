@@ -18,10 +18,7 @@ export class TypedError extends Error {
   override readonly name = 'TypedError';
 }
 
-/**
- * Follows schemaconv of kube-openapi: maps are granular and lists are atomic unless the schema says otherwise. Null
- * counts as an empty map or list if the schema has that type.
- */
+/** Follows schemaconv of kube-openapi: by default, maps are granular and lists atomic. Null counts as an empty map or list. */
 export function shapeOf(value: JsonValue, schema: Schema): Shape {
   if (value === null) {
     if (isGranularMap(schema)) return 'map';
@@ -119,18 +116,12 @@ function elementAt(index: number, item: JsonValue, schema: Schema): PathElement 
   }
 }
 
-/** The value if it is a map, otherwise an empty map. */
 export const mapOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
-/** The value if it is a list, otherwise an empty list. */
 export const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
   isJsonArray(value) ? value : [];
 
-/**
- * The reasons why a configuration cannot be merged, as `path: problem`: wrong types, unknown fields, list
- * items with missing or duplicate keys.
- * @see sigs.k8s.io/structured-merge-diff/v6/typed/validate.go
- */
+/** The reasons why a configuration cannot be merged, as `path: problem` (structured-merge-diff, typed/validate.go). */
 export function typeProblems(value: JsonValue, schema: Schema, path = '', free = false): readonly string[] {
   const mismatch = typeMismatch(value, schema);
   if (mismatch !== undefined) return [path === '' ? mismatch : `${path}: ${mismatch}`];

@@ -21,16 +21,12 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** What `after` adds, changes and removes compared with `before`. */
 export interface Comparison {
   readonly changed: FieldSet;
   readonly removed: FieldSet;
 }
 
-/**
- * The fields of an applied configuration (typed/tofieldset.go): leaves, list items and map keys, but not
- * named fields that contain others.
- */
+/** The leaves, list items and map keys of an applied configuration, but not named fields that contain others. */
 export function fieldsOf(value: JsonValue, schema: Schema, all = false): FieldSet {
   const shape = shapeOf(value, schema);
   if (shape === 'leaf') return LEAF;
@@ -62,7 +58,6 @@ const asMember = (set: FieldSet): FieldSet => (set.self ? set : { self: true, ch
 
 const SAME: Comparison = { changed: NO_FIELDS, removed: NO_FIELDS };
 
-/** The difference between two values of one type (typed/compare.go). */
 export function compare(
   before: JsonValue | undefined,
   after: JsonValue | undefined,
@@ -148,10 +143,7 @@ export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
   return { self: set.self, children: new Map(children) };
 }
 
-/**
- * Merges the applied value into the live value and removes nothing (typed/merge.go). Returns the live value
- * itself if nothing differs.
- */
+/** Merges the applied value into the live value and removes nothing (typed/merge.go). Shares what does not differ. */
 export function merge(live: JsonValue | undefined, applied: JsonValue, schema: Schema): JsonValue {
   if (live === undefined || live === applied) return applied;
   switch (shapeOf(applied, schema)) {
@@ -210,10 +202,7 @@ function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonVa
   return merged.length === old.length && merged.every((item, index) => item === old[index]) ? live : merged;
 }
 
-/**
- * The value without the members of `set` (typed/remove.go); returns the value itself if it has none of them. A map or
- * list that loses all its content becomes null, as in the API server.
- */
+/** Removes the members of `set` (typed/remove.go). Like in the API server, a map or list that becomes empty is null. */
 export function removeItems(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
   switch (shapeOf(value, schema)) {
     case 'leaf':

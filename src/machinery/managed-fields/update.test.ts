@@ -77,7 +77,7 @@ describe('managedFields in a request', () => {
     fieldsV1: { 'f:x': {} },
   };
 
-  test('replace those of the live object', () => {
+  test('replace the managedFields of the live object', () => {
     expect(ownersOf(send([entry]))).toEqual([['c Apply', { 'f:x': {} }]]);
   });
 

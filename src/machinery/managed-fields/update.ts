@@ -10,7 +10,6 @@ import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../ap
 import { text } from '../fields.ts';
 import type { Schema } from '../schema/schema.ts';
 import {
-  compareTexts,
   difference,
   isEmptySet,
   NO_FIELDS,
@@ -22,6 +21,7 @@ import {
 } from './field-set.ts';
 import { TypedError } from './shape.ts';
 import { compare, type Comparison } from './typed.ts';
+import { compareText } from '../../json/objects.ts';
 
 /** A parsed entry of managedFields. Its time is absent if a client sent the entry without one. */
 export interface Manager extends Omit<ManagedFieldsEntry, 'fieldsType' | 'fieldsV1'> {
@@ -42,17 +42,12 @@ export const idOf = ({ manager, operation, apiVersion, subresource }: Manager): 
     subresource,
   });
 
-/** The managers of a stored object. */
 export function managersOf(object: ApiObject | undefined): Managers {
   const entries = object === undefined ? undefined : sentEntries(object);
   return readManagers(entries) ?? NO_MANAGERS;
 }
 
-/**
- * The managers at the start of a request: those in the request if valid, otherwise those of the live object,
- * because clients that do not know managedFields omit them. Requests to a subresource cannot change them.
- * @see k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go, decodeLiveOrNew
- */
+/** The managers in the request if valid, otherwise the live object's: clients that do not know managedFields omit them. */
 function managersToStartFrom(live: ApiObject | undefined, sent: ApiObject, subresource: string): Managers {
   const entries = sentEntries(sent);
   const known = managersOf(live);
@@ -111,7 +106,6 @@ function readSet(fields: unknown): FieldSet | undefined {
   }
 }
 
-/** The object with these managers; returns the object itself if it already has them. */
 export function withManagers(object: ApiObject, managers: Managers): ApiObject {
   const managedFields =
     managers.size === 0 ? undefined : [...managers.values()].sort(compareManagers).map(entryOf);
@@ -127,11 +121,11 @@ const entryOf = ({ fields, ...manager }: Manager): ManagedFieldsEntry => ({
 /** Apply entries first, then by age (internal/managedfields.go, sortEncodedManagedFields). */
 function compareManagers(a: Manager, b: Manager): number {
   return (
-    compareTexts(a.operation, b.operation) ||
+    compareText(a.operation, b.operation) ||
     secondsOf(a) - secondsOf(b) ||
-    compareTexts(a.manager, b.manager) ||
-    compareTexts(a.apiVersion, b.apiVersion) ||
-    compareTexts(a.subresource ?? '', b.subresource ?? '')
+    compareText(a.manager, b.manager) ||
+    compareText(a.apiVersion, b.apiVersion) ||
+    compareText(a.subresource ?? '', b.subresource ?? '')
   );
 }
 
@@ -161,17 +155,11 @@ export interface RecordedUpdate extends Writer {
   readonly schema: Schema;
   /** Top-level fields that this endpoint leaves unchanged, e.g. `status` for most kinds. */
   readonly reset?: readonly string[];
-  /**
-   * The initial value of a new object. Go structs serialise empty `spec` and `status`, so no manager owns these
-   * fields as such; custom resources start empty.
-   */
+  /** The initial value of a new object. Go writes an empty `spec` and `status`, so they do not get a manager. */
   readonly blank?: JsonObject;
 }
 
-/**
- * Updates managedFields after a create, an update or a patch: changed fields belong to the writer.
- * @see k8s.io/apimachinery/pkg/util/managedfields/internal and sigs.k8s.io/structured-merge-diff/v6/merge/update.go
- */
+/** Updates managedFields after a create, an update or a patch (merge/update.go): changed fields belong to the writer. */
 export function recordUpdate({
   before,
   after,
@@ -193,7 +181,6 @@ export function recordUpdate({
   }
 }
 
-/** The managers after a write with operation Update. */
 export function changeManagers(
   managers: Managers,
   { changed, removed }: Comparison,
@@ -237,10 +224,7 @@ export function managersWithout(managers: Managers, fields: FieldSet): Map<strin
   return left;
 }
 
-/**
- * Whether a write changed only the times in managedFields.
- * @see k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go
- */
+/** Whether a write changed only the times in managedFields (fieldmanager/equality.go of apiserver). */
 export function differsOnlyInTimes(before: ApiObject, after: ApiObject): boolean {
   if (before === after) return true;
   if (!isEqual(withoutTimes(before.metadata.managedFields), withoutTimes(after.metadata.managedFields)))

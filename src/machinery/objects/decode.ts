@@ -23,7 +23,6 @@ import { schemaProblems } from './validate.ts';
 /** Empty if the request does not set it, which means Warn. */
 export type FieldValidation = '' | 'Ignore' | 'Warn' | 'Strict';
 
-/** Drops unknown fields and applies defaults. */
 export function complete(object: ApiObject, type: ResourceType): ApiObject {
   return withDefaults(prune(toJson(object), wholeSchema(type)).value, type);
 }
@@ -33,16 +32,12 @@ function withDefaults(value: JsonValue, type: ResourceType): ApiObject {
   return type.strategy.completeDefaults?.(object) ?? object;
 }
 
-/** Applies only the defaults of the schema. */
 function plainDefaults(value: JsonValue, type: ResourceType): JsonValue {
   const schema = wholeSchema(type);
   return applyDefaults(isJsonObject(value) ? goForm(value, schema, type.custom) : value, schema);
 }
 
-/**
- * Decodes a request body into an object of this type: checks the type, drops unknown fields, applies defaults.
- * @throws ApiFailure 400 if the body is not such an object, or has unknown fields and `fieldValidation` is Strict
- */
+/** Checks the type, drops unknown fields, applies defaults. @throws ApiFailure 400, even for unknown fields if they are strict */
 export function decodeObject(
   value: unknown,
   type: ResourceType,
@@ -79,7 +74,7 @@ export function reportUnknown(
 export const cannotBeHandled = ({ kind, version }: ResourceType) =>
   `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: `;
 
-/** How a refusal begins when the body names no kind. */
+/** The start of a refusal of a body without a kind. */
 export const unrecognized = ({ kind }: ResourceType) =>
   `the object provided is unrecognized (must be of type ${kind}): `;
 
@@ -131,9 +126,7 @@ function refuseOtherType(object: JsonObject, type: ResourceType): void {
 
 const METADATA_ALONE: Schema = { type: 'object', properties: { metadata: OBJECT_META } };
 
-/**
- * Go decodes built-in kinds, and the metadata of custom resources, into structs: wrong types fail before validation.
- */
+/** Go decodes built-in kinds, and metadata of custom resources, into structs: wrong types fail before validation. */
 function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
   const problems = type.custom
     ? validateSchema({ metadata: object.metadata ?? {} }, METADATA_ALONE)
@@ -143,10 +136,7 @@ function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
   throw badRequest(`${cannotBeHandled(type)}json: cannot unmarshal field ${wrong.field}: ${wrong.message}`);
 }
 
-/**
- * Custom resources according to their current definition: fields unknown to the current schema are dropped,
- * and its defaults are applied. The result is memoised per object and type, because most reads repeat.
- */
+/** Applies a custom resource's current schema: drops unknown fields and applies defaults. Memoised, because most reads repeat. */
 export function createDefinedView(): (object: ApiObject, type: ResourceType) => ApiObject {
   const viewsOf = memoizeWeak((type: ResourceType) =>
     memoizeWeak((object: ApiObject) => viewOf(object, type)),
@@ -159,10 +149,7 @@ function viewOf(object: ApiObject, type: ResourceType): ApiObject {
   return isEqual(toJson(view), toJson(object)) ? object : view;
 }
 
-/**
- * An object after a round trip through Go structs, which applies to built-in kinds and to the metadata of
- * custom resources. Returns the same reference if nothing changes.
- */
+/** A round trip through Go structs, for built-in kinds and metadata of custom resources. Shares what does not change. */
 function goForm(object: JsonObject, schema: Schema, custom: boolean): JsonObject {
   return changeFields(object, (value, key) => {
     if (key === 'metadata') return isJsonObject(value) ? changeFields(value, keptMetadata) : value;

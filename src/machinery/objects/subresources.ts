@@ -7,9 +7,7 @@ import type { ResourceType } from '../resource-type.ts';
 const keepsMetadata = ({ custom, group }: ResourceType) => custom || group === 'apiextensions.k8s.io';
 const keepsLabels = ({ group, resource }: ResourceType) => group === 'apps' && resource === 'deployments';
 
-/**
- * Top-level fields that the endpoint of the object or subresource leaves unchanged: GetResetFields of its strategy.
- */
+/** Top-level fields that the endpoint of the object or subresource leaves unchanged (GetResetFields). */
 export function resetFields(type: ResourceType, subresource: string): readonly string[] {
   if (subresource === '') return type.hasStatus ? ['status'] : [];
   if (subresource !== 'status') return [];

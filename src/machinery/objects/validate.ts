@@ -26,7 +26,6 @@ export function schemaProblems(object: JsonObject, type: ResourceType, old?: Jso
   return type.custom ? problems : problems.filter(({ message }) => !message.endsWith(NO_BYTES));
 }
 
-/** @throws ApiFailure 422 with all problems */
 export function validateCreate(object: ApiObject, type: ResourceType): void {
   refuse(object, type, [
     ...metadataProblems(object, type),
@@ -35,7 +34,6 @@ export function validateCreate(object: ApiObject, type: ResourceType): void {
   ]);
 }
 
-/** @throws ApiFailure 422 with all problems */
 export function validateUpdate(
   object: ApiObject,
   old: ApiObject,
@@ -73,7 +71,6 @@ function refuse(object: ApiObject, type: ResourceType, causes: readonly Cause[])
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
 }
 
-/** Sets `metadata.generation` for storage. */
 export function withGeneration(
   object: ApiObject,
   old: ApiObject | undefined,
@@ -87,7 +84,6 @@ export function withGeneration(
   return withMeta(object, { generation });
 }
 
-/** Whether both have the same content, apart from metadata. */
 function sameContent(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   const ignored = ['metadata', 'apiVersion', 'kind', ...(hasStatus ? ['status'] : [])];
   const rest = (object: ApiObject) =>
@@ -202,7 +198,7 @@ function finalizerProblems(
   ];
 }
 
-/** Metadata fields that an update may not change, as in ValidateObjectMetaUpdate. */
+/** Metadata fields that an update cannot change (ValidateObjectMetaUpdate). */
 function metadataUpdateProblems(
   { metadata: now }: ApiObject,
   { metadata: was }: ApiObject,

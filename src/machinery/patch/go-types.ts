@@ -21,7 +21,6 @@ export function goTypeOf(value: JsonValue): string {
   return typeof value === 'bigint' || Number.isInteger(value) ? 'int64' : 'float64';
 }
 
-/** The JSON type of the value, as decoding errors name it. */
 function jsonTypeOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (isJsonArray(value)) return 'array';
@@ -30,6 +29,5 @@ function jsonTypeOf(value: JsonValue): string {
   return typeof value === 'boolean' ? 'bool' : 'number';
 }
 
-/** The error for valid JSON of the wrong type. */
 export const cannotDecode = (value: JsonValue, into: string) =>
   `json: cannot unmarshal ${jsonTypeOf(value)} into Go ${into}`;

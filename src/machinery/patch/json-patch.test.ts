@@ -1,23 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { ApiFailure } from '../failure.ts';
+import { parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
 import { applyJsonPatch } from './json-patch.ts';
-
-const parsed = (text: string): JsonObject => {
-  const value = parseJson(text);
-  if (!isJsonObject(value)) throw new Error(`${text} is not an object`);
-  return value;
-};
-
-function statusOf(act: () => unknown): ApiFailure['status'] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ApiFailure) return error.status;
-    throw error;
-  }
-  throw new Error('expected an error');
-}
+import { parsed, statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const DOCUMENT = '{"a":{"b":1,"n":null},"list":[1,2,3],"objects":[{"x":1}],"text":"abc","x/y~z":0}';
 
@@ -103,21 +87,11 @@ describe('patches that do not apply', () => {
   });
 });
 
-describe('malformed patches', () => {
-  test.each([
-    [
-      '{}',
-      'error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp',
-    ],
-    [
-      '["a"]',
-      'error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp',
-    ],
-    [
-      '[{"op":"add","path":1}]',
-      'error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string',
-    ],
-  ])('%s is a bad request', (patch, message) => {
-    expect(statusOf(() => applyJsonPatch({}, parseJson(patch)))).toMatchObject({ code: 400, message });
-  });
+test.each([
+  ['{}', 'object into Go value of type []handlers.jsonPatchOp'],
+  ['["a"]', 'string into Go value of type handlers.jsonPatchOp'],
+  ['[{"op":"add","path":1}]', 'number into Go struct field jsonPatchOp.path of type string'],
+])('the malformed patch %s is a bad request', (patch, problem) => {
+  const message = `error decoding patch: json: cannot unmarshal ${problem}`;
+  expect(statusOf(() => applyJsonPatch({}, parseJson(patch)))).toMatchObject({ code: 400, message });
 });

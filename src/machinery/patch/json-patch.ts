@@ -15,12 +15,7 @@ const MAX_OPERATIONS = 10_000;
 /** Bytes that all `copy` operations of a patch may add: a short patch could double an object again and again. */
 const MAX_COPIED = 3 * 1024 * 1024;
 
-/**
- * The object after a JSON patch, with the deviations of kube-apiserver's library from RFC 6902: `replace`
- * adds an absent field, an absent field equals null and is copied as null, an index below 0 counts from the
- * end, and a patch may replace the whole object but not add or remove it.
- * @see https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
- */
+/** Deviates from RFC 6902 like kube-apiserver (evanphx/json-patch v4.13.0), e.g. a negative index counts from the end. */
 export function applyJsonPatch(object: JsonObject, patch: JsonValue): JsonObject {
   const operations = readOperations(patch);
   if (operations.length > MAX_OPERATIONS) {
@@ -142,7 +137,6 @@ function childOf(container: JsonValue, key: string): JsonValue {
   return Object.hasOwn(container, key) ? (container[key] ?? null) : null;
 }
 
-/** The index for a part of a path in a list of this length. */
 function indexOf(key: string, length: number): number {
   if (!/^[+-]?\d{1,9}$/.test(key)) throw doesNotApply();
   const index = Number(key) < 0 ? Number(key) + length : Number(key);

@@ -3,10 +3,7 @@ import { mergeInto } from '../../json/merge-patch.ts';
 import { badRequest } from '../failure.ts';
 import { cannotDecode } from './go-types.ts';
 
-/**
- * The object after a JSON merge patch (RFC 7386). As in the API server, null fields within lists are dropped
- * too.
- */
+/** JSON merge patch (RFC 7386). Like the API server, drops null fields even within lists. */
 export function applyMergePatch(object: JsonObject, patch: JsonValue): JsonObject {
   if (patch === null) throw badRequest('Invalid JSON Patch');
   if (!isJsonObject(patch)) {

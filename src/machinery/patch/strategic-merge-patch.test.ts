@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
-import { ApiFailure } from '../failure.ts';
+import { parseJson } from '../../json/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { applyStrategicPatch } from './strategic-merge-patch.ts';
+import { parsed, statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const ITEMS: Schema = {
   type: 'array',
@@ -31,23 +31,8 @@ const SCHEMA: Schema = {
   },
 };
 
-const parsed = (text: string): JsonObject => {
-  const value = parseJson(text);
-  if (!isJsonObject(value)) throw new Error(`${text} is not an object`);
-  return value;
-};
 const patched = (live: string, patch: string) =>
   JSON.stringify(applyStrategicPatch(parsed(live), parseJson(patch), SCHEMA));
-
-function statusOf(act: () => unknown): ApiFailure['status'] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ApiFailure) return error.status;
-    throw error;
-  }
-  throw new Error('expected an error');
-}
 
 describe('objects', () => {
   test.each([

@@ -11,12 +11,7 @@ const ORDER = '$setElementOrder';
 
 type List = readonly JsonValue[];
 
-/**
- * The object after a strategic merge patch, which merges lists as the schema says
- * (`x-kubernetes-patch-strategy` and `-merge-key`) and obeys the directives `$patch`, `$retainKeys`,
- * `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
- * @see k8s.io/apimachinery/pkg/util/strategicpatch/patch.go
- */
+/** Merges lists as the schema says and obeys directives such as `$patch` (strategicpatch/patch.go of apimachinery). */
 export function applyStrategicPatch(object: JsonObject, patch: JsonValue, schema: Schema): JsonObject {
   if (patch === null) return object;
   if (!isJsonObject(patch)) throw badRequest(cannotDecode(patch, 'value of type map[string]interface {}'));
@@ -76,7 +71,6 @@ function nameBehind(key: string, prefix: typeof ORDER | typeof DELETION): string
   throw badRequest(`invalid patch format of ${prefix === ORDER ? 'setElementOrder' : 'primitive'} list`);
 }
 
-/** The merged field; undefined if it is removed. */
 function mergeField(
   live: JsonValue | undefined,
   patch: JsonValue,
@@ -120,7 +114,6 @@ function asList(value: JsonValue): List {
   return value;
 }
 
-/** How strategic merge patch treats a field. */
 interface Field {
   readonly schema: Schema | undefined;
   readonly strategy: 'merge' | 'replace' | undefined;
@@ -137,10 +130,7 @@ function fieldOf(parent: Schema | undefined, name: string): Field {
   };
 }
 
-/**
- * A value of the patch without a live counterpart: nulls and directives are dropped. Undefined if it is a directive
- * itself.
- */
+/** A value of the patch without a live counterpart, without nulls and directives. Undefined if it is a directive itself. */
 function newValue(patch: JsonValue): JsonValue | undefined {
   if (isJsonArray(patch)) return patch.map(newValue).filter((item) => item !== undefined);
   if (!isJsonObject(patch)) return patch;
@@ -155,10 +145,7 @@ function asNew(patch: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/**
- * The list after a merge: items of the patch in the patch's order, other items in their own order, interleaved by their
- * positions in the live list.
- */
+/** Items of the patch in the patch's order and other items in their own, interleaved by their positions in the live list. */
 function mergeLists(live: List, patch: List, field: Field): List {
   if (live.length === 0 && patch.length === 0) return live;
   const { mergeKey } = field;
@@ -170,7 +157,6 @@ function mergeLists(live: List, patch: List, field: Field): List {
   return inOrder(mergeItems(kept, changes, mergeKey, field), changes, kept, mergeKey);
 }
 
-/** The live list without the values in a `$deleteFromPrimitiveList`. */
 const withoutValues = (live: List, values: List): List => live.filter((value) => !values.includes(value));
 
 /** Whether the items are objects. @throws ApiFailure if they are lists or have different types */
@@ -228,10 +214,7 @@ function mergeItems(live: List, patch: List, mergeKey: string, { schema }: Field
   return merged;
 }
 
-/**
- * The items in order: items in `order` follow it, other items follow the live list, interleaved by their positions in
- * the live list. If positions do not decide, items of the patch come first.
- */
+/** Items in `order` follow it, others the live list, interleaved by live positions. In doubt, items of the patch come first. */
 function inOrder(items: List, order: List, live: List, mergeKey: string | undefined): List {
   const identify = identityBy(mergeKey);
   const places = (list: List) => {
@@ -248,10 +231,7 @@ function inOrder(items: List, order: List, live: List, mergeKey: string | undefi
   return interleave(others, named, placeInLive);
 }
 
-/**
- * The live list as the API server sees it after merging. It deletes and appends in place, so new items take the place
- * of deleted items at the end of the list. This decides how they are interleaved with server-only items.
- */
+/** The live list as the API server sees it after merging in place: new items take the place of deleted items at the end. */
 function fillGaps(live: List, merged: List, mergeKey: string | undefined): List {
   if (mergeKey === undefined) return live;
   const identify = identityBy(mergeKey);
@@ -261,9 +241,7 @@ function fillGaps(live: List, merged: List, mergeKey: string | undefined): List 
   return [...kept, ...added.slice(0, live.length - kept.length)];
 }
 
-/**
- * Both lists keep their order; an item of `left` comes first if the live list had it before the next item of `right`.
- */
+/** Keeps the order of both lists. An item of `left` comes first if the live list had it before the next item of `right`. */
 function interleave(left: List, right: List, placeInLive: (item: JsonValue) => number): List {
   const result: JsonValue[] = [];
   let taken = 0;
@@ -304,7 +282,6 @@ const identityBy =
   (item: JsonValue): JsonValue =>
     mergeKey === undefined ? item : keyOf(asObject(item), mergeKey);
 
-/** @throws ApiFailure if the item lacks the key */
 function keyOf(item: JsonObject, mergeKey: string): JsonValue {
   const value = Object.hasOwn(item, mergeKey) ? item[mergeKey] : undefined;
   if (value === undefined)
@@ -317,8 +294,7 @@ function asObject(item: JsonValue): JsonObject {
   return item;
 }
 
-// The messages are those of k8s.io/apimachinery/pkg/util/mergepatch/errors.go. kube-apiserver reports malformed
-// directives and lists of lists as client errors, and everything else as an internal error.
+// Malformed directives and lists of lists are client errors, everything else is an internal error (mergepatch/errors.go).
 const unforeseen = (message: string) => new ApiFailure(500, '', message);
 
 const unknownDirective = (directive: JsonValue, map: JsonObject) =>

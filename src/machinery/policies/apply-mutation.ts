@@ -17,7 +17,6 @@ export class MutationFailure extends Error {
   override readonly name = 'MutationFailure';
 }
 
-/** What a mutation patches. */
 export interface Target {
   readonly object: ApiObject;
   readonly type: ResourceType;
@@ -25,10 +24,7 @@ export interface Target {
   readonly isView: boolean;
 }
 
-/**
- * The object with the patch that the expression of a mutation returned.
- * @see k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch
- */
+/** The object with the patch that a mutation returned (mutating/patch of apiserver's policy plugin). */
 export function applyMutation({ patchType }: Mutation, result: unknown, target: Target): ApiObject {
   try {
     return patchType === 'JSONPatch' ? withJsonPatch(result, target) : withConfiguration(result, target);

@@ -5,7 +5,6 @@ import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition
 import type { JsonObject } from '../../json/json.ts';
 import { optionalText, record, records, text } from '../fields.ts';
 
-/** An expression of an admission policy; an error if it does not compile. */
 export interface Expression {
   readonly text: string;
   /** The path in the policy. */
@@ -30,7 +29,6 @@ export interface AuditAnnotation {
   readonly expression: Expression;
 }
 
-/** Of a MutatingAdmissionPolicy. */
 export interface Mutation {
   readonly patchType: 'ApplyConfiguration' | 'JSONPatch';
   readonly expression: Expression;
@@ -46,7 +44,6 @@ export interface PolicyExpressions {
 
 type Variables = Readonly<Record<string, CelVariableType>>;
 
-/** Compiles the expressions in the `spec` of a policy. */
 export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
   // Without a paramKind there is no such variable.
   const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
@@ -111,7 +108,6 @@ const BODIES = {
   JSONPatch: { field: 'jsonPatch', result: 'list(JSONPatch)' },
 } as const;
 
-/** The mutations with a body for their patch type. */
 function mutationsOf(spec: JsonObject, variables: Variables): readonly Mutation[] {
   return records(spec, 'mutations').flatMap((mutation, index): readonly Mutation[] => {
     const patchType = text(mutation, 'patchType');
@@ -128,7 +124,6 @@ function mutationsOf(spec: JsonObject, variables: Variables): readonly Mutation[
 const withoutAuthorizer = (variables: Variables): Variables =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => !name.startsWith('authorizer')));
 
-/** The types that each kind of expression may have. */
 const RESULTS = {
   bool: ['bool'],
   string: ['string'],

@@ -8,7 +8,6 @@ import { listed } from '../failure.ts';
 import { admissionRequest, type Question } from '../webhooks/admission-review.ts';
 import type { Expression, PolicyExpressions, Validation } from './compile-policy.ts';
 
-/** A validation that failed, or could not be evaluated. */
 export interface Failure {
   readonly message: string;
   readonly reason: string;
@@ -19,7 +18,7 @@ export interface Evaluated {
   readonly failures: readonly Failure[];
   /** By their keys. */
   readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
-  /** Audit annotations that could not be evaluated: they refuse the request whatever the actions of the binding are. */
+  /** Audit annotations that could not be evaluated: they refuse the request regardless of the binding's actions. */
   readonly auditErrors: readonly Failure[];
 }
 
@@ -149,7 +148,7 @@ function authorizerValues(authorize: CelAuthorize, { attributes }: Question): Ev
 const jsonOf = (object: ApiObject | undefined): unknown =>
   object === undefined ? null : celValue(toJson(object));
 
-/** Each evaluation, also of a variable, has a limit of its own. @throws CelError */
+/** Each evaluation, even of a variable, has a separate limit. @throws CelError */
 function run({ program }: Expression, { values, cost }: Evaluation): unknown {
   if (program instanceof CelError) throw program;
   const budget = createCelBudget();
@@ -185,7 +184,6 @@ export function outcome(expression: Expression, evaluation: Evaluation): Outcome
   }
 }
 
-/** The values of all message expressions; none if they cost too much. */
 function evaluateMessages({ validations }: PolicyExpressions, evaluation: Evaluation): readonly unknown[] {
   const messages: unknown[] = [];
   for (const { messageExpression } of validations) {

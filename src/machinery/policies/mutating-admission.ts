@@ -49,10 +49,7 @@ interface Request {
   readonly rounds: MutatingRounds;
 }
 
-/**
- * Evaluates the stored MutatingAdmissionPolicies.
- * @see k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go
- */
+/** Evaluates the stored MutatingAdmissionPolicies (mutating/dispatcher.go of apiserver's policy plugin). */
 export async function mutateByPolicies(request: Request): Promise<ApiObject | undefined> {
   const { api, attributes, rounds } = request;
   if (isExemptFromPolicies(attributes.type)) return attributes.object;
@@ -93,7 +90,6 @@ interface Denial {
   readonly reason: 'Invalid' | 'Forbidden';
 }
 
-/** A policy with a binding and one object of its params. */
 interface Invocation {
   readonly key: string;
   readonly policy: ApiObject;
@@ -151,7 +147,7 @@ interface Invoked {
   readonly evaluated: boolean;
 }
 
-/** Each mutation sees the changes of those before it, also if one of them failed. */
+/** Each mutation sees the changes of earlier ones, even if one of them failed. */
 async function invoke(
   { policy, binding, params, seen }: Invocation,
   { api, attributes, complete, notes }: Request,

@@ -17,7 +17,6 @@ import { matchingType, REVIEWS, typeInRules, type Criteria } from '../webhooks/m
 import { compilePolicy } from './compile-policy.ts';
 import { evaluatePolicy, type Evaluated, type Failure } from './evaluate-policy.ts';
 
-/** What admission policies are evaluated with. */
 export interface PolicyAdmission extends AdmissionWorld {
   /** Absent: expressions cannot ask the authorizer. */
   readonly authorizerOf?: (user: UserInfo) => CelAuthorize;
@@ -59,13 +58,11 @@ export async function validateByPolicies(
   if (first !== undefined) throw refusal(attributes, first);
 }
 
-/** A policy with one of its bindings. */
 export interface BoundPolicy {
   readonly policy: ApiObject;
   readonly binding: ApiObject;
 }
 
-/** All stored bindings with their policies. */
 export function boundPolicies(
   { storage }: Pick<PolicyAdmission, 'storage'>,
   manner: 'mutating' | 'validating',
@@ -91,7 +88,6 @@ interface Applied {
 
 const NOTHING: Applied = { denials: [], audited: [], annotations: [] };
 
-/** Evaluates one policy as its binding says, and warns of its failures. */
 async function applyBinding(
   api: PolicyAdmission,
   { policy, binding }: BoundPolicy,
@@ -141,7 +137,7 @@ interface Names {
   readonly binding: string;
 }
 
-/** It refuses the request whatever the actions of the binding are. */
+/** It refuses the request regardless of the binding's actions. */
 const brokenDenial = ({ message, isOfPolicy }: BrokenParams, { policy, binding }: Names): Denial => ({
   ...{ message, reason: 'Invalid', index: 0, policy },
   binding: isOfPolicy ? undefined : binding,
@@ -198,7 +194,6 @@ const EXEMPT: Readonly<Record<string, readonly string[]>> = {
   ...REVIEWS,
 };
 
-/** Whether no policy applies to requests for this resource. */
 export const isExemptFromPolicies = ({ group, resource }: ResourceType): boolean =>
   EXEMPT[group]?.includes(resource) === true;
 
@@ -247,7 +242,6 @@ interface BrokenParams {
   readonly isOfPolicy: boolean;
 }
 
-/** The objects that a policy is evaluated with, one after the other. */
 type Params = { readonly kind: 'params'; readonly params: readonly (ApiObject | undefined)[] } | BrokenParams;
 
 const broken = (message: string): BrokenParams => ({
@@ -255,10 +249,7 @@ const broken = (message: string): BrokenParams => ({
   message: `failed to configure binding: ${message}`,
 });
 
-/**
- * The params of a binding, as `CollectParams` finds them.
- * @see k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go
- */
+/** The params of a binding (CollectParams in generic/policy_dispatcher.go of apiserver's policy plugin). */
 export async function paramsOf(
   policy: JsonObject,
   binding: JsonObject,

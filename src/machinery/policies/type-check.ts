@@ -12,11 +12,7 @@ export interface ExpressionWarning {
   readonly warning: string;
 }
 
-/**
- * Checks the validations of a ValidatingAdmissionPolicy against the schemas of the kinds that its rules name,
- * as kube-controller-manager does.
- * @see k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go
- */
+/** Checks validations against the schemas of the kinds in their rules, like kube-controller-manager (typechecking.go). */
 export function typeWarnings(spec: JsonObject, registry: ResourceRegistry): readonly ExpressionWarning[] {
   const kinds = kindsOf(spec, registry);
   if (kinds.length === 0) return [];
@@ -42,7 +38,6 @@ export function typeWarnings(spec: JsonObject, registry: ResourceRegistry): read
   );
 }
 
-/** Sorted by their text, without duplicates. */
 function kindsOf(spec: JsonObject, registry: ResourceRegistry): readonly ResourceType[] {
   const isPlain = (names: readonly string[]) => !names.some((name) => name.includes('*'));
   const types = records(section(spec, 'matchConstraints'), 'resourceRules').flatMap((rule) => {
@@ -90,7 +85,6 @@ function closed(schema: Schema): JsonObject {
   return { ...Object.fromEntries(entries), ...(isTime ? { type: 'timestamp' } : {}) };
 }
 
-/** As cel-go prints an error. */
 function explain(source: string, { message: own, position, unknown }: CelError): string {
   const { line, column } = position ?? { line: 1, column: 1 };
   const message = unknown?.kind === 'field' ? `undefined field '${unknown.name}'` : own;

@@ -1,8 +1,8 @@
+import { counted } from '../../json/counted.ts';
 import { type JsonValue, isJsonArray, isJsonObject, stringifyJson } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 
-// Messages follow k8s.io/apimachinery/pkg/util/validation/field as of Kubernetes 1.36. The path '' is the object
-// itself, which Go prints as <nil>.
+// Messages follow apimachinery's validation/field of Kubernetes 1.36. The path '' is the object, which Go prints as <nil>.
 
 /** The placeholder for an object or list, which would be too long to print. */
 export const OMITTED = Symbol('a value that is not shown');
@@ -45,7 +45,6 @@ export const unsupportedValue = (field: string, value: JsonValue, supported: rea
     ),
   );
 
-/** The causes if the condition holds. */
 export const when = (condition: boolean, ...causes: readonly Cause[]): readonly Cause[] =>
   condition ? causes : [];
 
@@ -53,11 +52,9 @@ export const when = (condition: boolean, ...causes: readonly Cause[]): readonly 
 export const invalidIf = (field: string, value: Shown, problem: string | undefined): readonly Cause[] =>
   problem === undefined ? [] : [invalidValue(field, value, problem)];
 
-/** The same for a check with several results. */
 export const invalidValues = (field: string, value: Shown, problems: readonly string[]): readonly Cause[] =>
   problems.map((problem) => invalidValue(field, value, problem));
 
-/** The cause of a value that is not one of a few. */
 export const notAmong = (field: string, value: string, supported: readonly string[]): readonly Cause[] =>
   when(!supported.includes(value), unsupportedValue(field, value, supported));
 
@@ -75,8 +72,6 @@ export const tooLong = (field: string, most: number) =>
 export const tooMany = (field: string, found: number, most: number) =>
   cause('FieldValueTooMany', field, `Too many: ${found}: must have at most ${counted(most, 'item')}`);
 
-const counted = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`;
-
 const quotedValue = (value: JsonValue) =>
   JSON.stringify(typeof value === 'string' ? value : canonicalJson(value));
 
@@ -84,10 +79,7 @@ function shownValue(value: JsonValue): string {
   return typeof value === 'number' && !Number.isInteger(value) ? goFloat(value) : canonicalJson(value);
 }
 
-/**
- * A double as Go's `%v` prints it: with an exponent of at least two digits if it is at least a million or below a
- * ten-thousandth.
- */
+/** Like Go's `%v`: with an exponent of at least two digits for 1e6 and more or less than 1e-4. */
 export function goFloat(value: number): string {
   const size = Math.abs(value);
   if (value === 0 || (size >= 1e-4 && size < 1e6)) return String(value);

@@ -2,10 +2,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 import { memoizeWeak } from '../../json/objects.ts';
 import { changeFields, changeItems, childSchema, type Schema } from './schema.ts';
 
-/**
- * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes. A
- * default below an absent parent does not create the parent; list items are never created or dropped.
- */
+/** Shares what does not change. A default below an absent parent does not create the parent. */
 export function applyDefaults(value: JsonValue, schema: Schema): JsonValue {
   if (isJsonObject(value)) return defaultFields(value, schema);
   const { items } = schema;
@@ -28,9 +25,7 @@ function defaultFields(object: JsonObject, schema: Schema): JsonObject {
   ]);
 }
 
-/**
- * The value, or its replacement if it is a null that the schema does not allow; undefined if there is no replacement.
- */
+/** The value, or the replacement of a null that the schema does not allow; undefined if there is no replacement. */
 function orDefault(value: JsonValue, schema: Schema): JsonValue | undefined {
   return value === null && schema.nullable !== true ? (schema.default ?? undefined) : value;
 }

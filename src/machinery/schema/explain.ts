@@ -24,10 +24,9 @@ export function explain(
 ): readonly Cause[] {
   const at = { value, node: root, pointer: '', name: '', keys: [], inBranch: false };
   const { causes } = visit(at, { failures: indexFailures(errors), unchanged });
-  return uniqueBy(causes, ({ field, message }) => `${field} ${message}`); // as in the API server
+  return uniqueBy(causes, ({ field, message }) => `${field} ${message}`); // like the API server
 }
 
-/** Names and indexes from the root. */
 export type Place = readonly (string | number)[];
 
 interface Visit {
@@ -105,7 +104,6 @@ function visitContent(at: Visit, context: Context, has: Has): Outcome {
   return { causes: numberCauses(node, name, value, has), matches: 2 };
 }
 
-/** The place of a field or an item. */
 const below = (at: Visit, key: string | number, value: JsonValue, node: JsonSchema): Visit => ({
   ...at,
   value,
@@ -193,7 +191,6 @@ function visitBranches(at: Visit, context: Context): Outcome {
 
 const isValid = ({ causes }: Outcome) => causes.length === 0;
 
-/** The first outcome with the most matches. */
 function best(outcomes: readonly Outcome[]): readonly Cause[] {
   const most = Math.max(...outcomes.map(({ matches }) => matches));
   return outcomes.find(({ matches }) => matches === most)?.causes ?? [];
@@ -203,8 +200,7 @@ const total = (outcomes: readonly Outcome[]) => outcomes.reduce((sum, { matches 
 
 function typeCause(node: JsonSchema, name: string, value: JsonValue): Cause {
   const { format, type = [] } = node;
-  // If the schema has a format, the API server reports the format instead of the type, except for strings and
-  // null.
+  // The API server reports the format instead of the type, except for strings and null.
   const namesFormat = format !== undefined && typeof value !== 'string' && value !== null;
   const [first = '', second = ''] = type;
   const wanted = namesFormat ? format : first === 'integer' && second === 'string' ? 'integer,string' : first;

@@ -101,10 +101,7 @@ const isUri: TextCheck = (text) => {
   );
 };
 
-/**
- * The string formats that the API server checks; it ignores all others. @see
- * k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go
- */
+/** The string formats that the API server checks (apiextensions-apiserver, validation/formats.go). It ignores all others. */
 export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
   bsonobjectid: like(/^[0-9a-f]{24}$/i),
   uri: isUri,
@@ -154,10 +151,7 @@ export function checkedFormat({ type, format = '' }: Schema): string | undefined
   return (type ?? 'string') === 'string' && Object.hasOwn(TEXT_FORMATS, format) ? format : undefined;
 }
 
-/**
- * Whether a bound of a number is a value of the field itself. If not, the API server rejects every number in the
- * field. The comparison is with the shortest decimal form of the bound, so that 2^63 - 1 does not fit into an int64.
- */
+/** Whether a bound is a value of the field itself, in its shortest decimal form. If not, the API server rejects every number. */
 export function isFitBound(bound: number, { type, format = '' }: Schema): boolean {
   if (type === 'integer') {
     const bits = format === 'int32' ? 32 : 64;

@@ -5,10 +5,7 @@ import { memoizeWeak, pick } from '../../json/objects.ts';
 import { checkedFormat, isFitBound, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
 import { type Schema, furtherSchema } from './schema.ts';
 
-/**
- * A Schema as Ajv (JSON Schema draft 7) reads it. Every node is a separate object, so that errors can be matched to
- * nodes.
- */
+/** A Schema for Ajv (draft 7). Every node is a separate object, so that errors can be matched to nodes. */
 export interface JsonSchema {
   type?: readonly string[];
   format?: string;
@@ -88,7 +85,6 @@ export const compileSchema = memoizeWeak((schema: Schema): CompiledSchema => {
   return { root, check: (value) => (validate(value) ? [] : (validate.errors ?? [])) };
 });
 
-/** Keywords that mean the same in JSON Schema. */
 const COPIED = [
   ...(['enum', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems', 'uniqueItems'] as const),
   ...(['pattern', 'minLength', 'maxLength', 'multipleOf'] as const),

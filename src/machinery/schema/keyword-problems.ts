@@ -15,7 +15,7 @@ interface Within {
   readonly noDefaults: string | undefined;
 }
 
-/** Keywords that CRDs may not use, or may not use in this form, anywhere in the schema. */
+/** Keywords that CRDs must not use (or not in this form) anywhere in the schema. */
 export function keywordProblems(schema: Schema, path: string): readonly Cause[] {
   return problems(schema, path, { root: true, metadata: false, noDefaults: undefined });
 }
@@ -135,7 +135,6 @@ function ofDefault(value: JsonValue, schema: Schema, path: string): readonly Cau
   ];
 }
 
-/** The problems of `x-kubernetes-map-type`. */
 function mapTypeProblems(schema: Schema, path: string): readonly Cause[] {
   const mapType = schema['x-kubernetes-map-type'];
   if (mapType === undefined) return [];
@@ -145,7 +144,6 @@ function mapTypeProblems(schema: Schema, path: string): readonly Cause[] {
   ];
 }
 
-/** The problems of `x-kubernetes-list-type` and `x-kubernetes-list-map-keys`. */
 function listTypeProblems(schema: Schema, path: string): readonly Cause[] {
   const listType = schema['x-kubernetes-list-type'];
   return [

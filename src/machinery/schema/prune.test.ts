@@ -2,15 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isEqual } from '../../json/json.ts';
 import { prune } from './prune.ts';
-import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
-import type { Schema } from './schema.ts';
-
-const STRING: Schema = { type: 'string' };
-const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
-  type: 'object',
-  properties,
-  ...more,
-});
+import { anySchema, anyValue, frozen, object, STRING } from '../../../test/support/sandbox/schema.ts';
 
 test('unknown fields are dropped and reported as strict decoding reports them', () => {
   const schema = object({
@@ -35,7 +27,7 @@ test('an embedded object keeps apiVersion, kind and known metadata fields', () =
   });
 });
 
-test('objects below additionalProperties: true are emptied, as in the API server', () => {
+test('objects below additionalProperties: true are emptied, like in the API server', () => {
   expect(
     prune({ a: 1, b: { c: 1 }, d: [{ e: 1 }, 2] }, { type: 'object', additionalProperties: true }),
   ).toEqual({

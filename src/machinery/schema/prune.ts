@@ -5,7 +5,7 @@ import { changeFields, changeItems, childSchema, property, type Schema } from '.
 /** Paths of dropped fields, as in `strict decoding error: unknown field "spec.ports[0].foo"`. */
 type Unknown = string[];
 
-/** The value without fields unknown to its schema; the same reference if there are none. */
+/** The value without fields unknown to its schema; the same reference if all fields are known. */
 export function prune(
   value: JsonValue,
   schema: Schema,
@@ -15,10 +15,7 @@ export function prune(
   return { value: pruned, unknown: unknown.length > 1 ? unknown.sort() : unknown };
 }
 
-/**
- * @param schema undefined below `additionalProperties: true`, where objects lose all fields
- * @param preserving whether the list that holds the value preserves unknown fields
- */
+/** @param schema undefined below `additionalProperties: true`, where objects lose all fields. @param preserving of the list */
 function pruneValue(
   value: JsonValue,
   schema: Schema | undefined,

@@ -8,13 +8,7 @@ import {
 } from '../../json/json.ts';
 import { memoizeWeak } from '../../json/objects.ts';
 
-/**
- * A structural schema: the keywords that `openAPIV3Schema` of a CRD may use. Built-in kinds use the same keywords, so
- * that one implementation prunes, defaults, validates, merges and explains both.
- *
- * @see
- *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
- */
+/** A structural schema (keywords of `openAPIV3Schema` in a CRD). Built-in kinds use it too, so all code serves both. */
 export interface Schema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly description?: string;
@@ -57,7 +51,6 @@ export interface Schema {
   readonly 'x-kubernetes-patch-merge-key'?: string;
 }
 
-/** A CEL rule of a CRD (`x-kubernetes-validations`). */
 export interface ValidationRule {
   readonly rule: string;
   readonly message?: string;
@@ -75,21 +68,17 @@ export function schemaToJson(schema: Schema): JsonObject {
   return schema as unknown as JsonObject; // every field is JSON; TypeScript only objects to `readonly … | undefined`
 }
 
-/** The schema of a declared property, whatever its name (even `constructor`). */
+/** The schema of a declared property, even if its name is `constructor`. */
 export function property(schema: Schema, name: string): Schema | undefined {
   const { properties } = schema;
   return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-/**
- * The schema of a field: of a declared property, otherwise of additionalProperties. Undefined: the field is unknown
- * or may hold anything.
- */
+/** The schema of a declared property or of additionalProperties. Undefined if the field is unknown or can contain anything. */
 export function childSchema(schema: Schema, name: string): Schema | undefined {
   return property(schema, name) ?? furtherSchema(schema);
 }
 
-/** The schema of additionalProperties. */
 export function furtherSchema({ additionalProperties }: Schema): Schema | undefined {
   return typeof additionalProperties === 'object' ? additionalProperties : undefined;
 }
@@ -105,7 +94,7 @@ export function branchesOf(schema: Schema): readonly (readonly [branch: Schema, 
   ];
 }
 
-/** Whether `test` holds for a schema or any schema below it, except in branches. */
+/** Whether `test` is true for a schema or any schema below it, except in branches. */
 export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) => boolean {
   const isAnywhere: (schema: Schema) => boolean = memoizeWeak((schema) => {
     const children = [...Object.values(schema.properties ?? {}), furtherSchema(schema), schema.items];
@@ -114,7 +103,6 @@ export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) =>
   return isAnywhere;
 }
 
-/** A value below another one. */
 interface Below {
   readonly value: JsonValue;
   readonly schema: Schema;
@@ -124,7 +112,6 @@ interface Below {
   readonly key: string | number;
 }
 
-/** The fields or items of a value that have a schema. */
 export function valuesBelow(value: JsonValue, schema: Schema, path: string): readonly Below[] {
   const { items } = schema;
   if (isJsonArray(value)) {
@@ -160,10 +147,7 @@ const haveEqualKeys = (left: JsonObject, right: JsonObject, keys: readonly strin
 
 const keyOf = (item: JsonObject, key: string) => (Object.hasOwn(item, key) ? item[key] : undefined);
 
-/**
- * The object with every value changed; a field is dropped if `change` returns undefined. Returns the same reference
- * if nothing changes, so that callers can detect this and nothing is copied.
- */
+/** Changes every value; drops a field if `change` returns undefined. Returns the same reference if nothing changes. */
 export function changeFields(
   object: JsonObject,
   change: (value: JsonValue, key: string) => JsonValue | undefined,

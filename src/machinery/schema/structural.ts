@@ -6,10 +6,7 @@ import { defaultProblems, invalidOrMissing, keywordProblems } from './keyword-pr
 import { ruleProblems } from './rules/rule-problems.ts';
 import { branchesOf, property, schemaToJson, type Schema } from './schema.ts';
 
-/**
- * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that
- * CRDs may not use, or its defaults, patterns or rules are invalid.
- */
+/** The reasons to refuse a CRD's schema: its structure, keywords, defaults, patterns or rules. */
 export function structuralProblems(schema: Schema, path: string): readonly Cause[] {
   const keywords = keywordProblems(schema, path);
   const structure = [...invariants(schema, path, 'root'), ...completeness(schema, schema, path, path)];
@@ -160,10 +157,7 @@ function patternProblems({ pattern: expression }: Schema, path: string): readonl
   }
 }
 
-/**
- * Keywords that a branch of allOf, anyOf, oneOf or not must not use: branches validate values and do not define
- * structure.
- */
+/** Keywords that a branch of allOf, anyOf, oneOf or not must not use, because branches only validate values. */
 const FORBIDDEN_IN_BRANCHES = {
   empty: ['type', 'title', 'description', 'x-kubernetes-list-map-keys', 'x-kubernetes-validations'],
   false: [
@@ -199,10 +193,7 @@ function nestedProblems(schema: Schema, path: string, excused: IntOrStringPatter
   ];
 }
 
-/**
- * Properties that a branch at the root names must exist in the schema itself; deeper branches are not checked. `at`
- * is the place in the schema, `path` the place in the branch.
- */
+/** Properties of a branch at the root must exist in the schema. `at` is the place in the schema, `path` in the branch. */
 const completeness = (branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] =>
   branchesOf(branching).flatMap(([branch, place]) =>
     branchCompleteness(branch, schema, at, `${path}.${place}`),

@@ -80,7 +80,7 @@ export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue
   return [...faults, ...embeddedProblems(value, schema), ...duplicates];
 }
 
-/** Ajv accepts no bigints: such a value is checked again with doubles, which the API server compares, too. */
+/** Ajv does not accept bigints: check such a value again with doubles, like the API server. */
 function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
   const errors = check(value);
   const doubles = errors.length === 0 ? value : withDoubles(value);

@@ -43,7 +43,7 @@ export function parseFieldSelector(
       if (operator === '') throw badRequest(`invalid selector: '${text}'; can't understand '${term}'`);
       return { label, wanted: operator !== '!=', expected: unescape(escaped) };
     });
-  // A lone `=` has no field and no value, and the API server ignores it.
+  // The API server ignores a lone `=`, without field and value.
   const asked = terms.filter(({ label, expected }) => label !== '' || expected !== '');
   const tests = asked.map(({ label, wanted, expected }) => {
     const read = Object.hasOwn(fields, label) ? fields[label] : undefined;
@@ -65,7 +65,6 @@ const unknownField = (label: string, general: boolean) =>
 /** The first operator splits the term; `!=` and `==` take precedence over the `=` in them. */
 const TERM = /^(.*?)(!=|==|=)(.*)$/s;
 
-/** Splits at commas that are not escaped. */
 const splitTerms = (text: string) => text.match(/(?:\\.|[^\\,]|\\$)+/gs) ?? [];
 
 /** In a value, `\`, `,` and `=` are escaped with a backslash. */
@@ -100,17 +99,14 @@ const OPERATORS: Readonly<Record<string, LabelRequirement['operator']>> = {
   '<': 'lt',
 };
 
-/** The longest symbol wins; a NUL ends the text, as in the API server. */
+/** The longest symbol wins. Like in the API server, a NUL ends the text. */
 const TOKEN = /==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+/g;
 const SYMBOLS = new Set(['==', '!=', '=', '!', '(', ')', ',', '<', '>']);
 const END = '';
 
 const isIdentifier = (token: string) => token !== END && !SYMBOLS.has(token);
 
-/**
- * The requirements of a label selector, all of which must hold.
- * @see k8s.io/apimachinery/pkg/labels/selector.go for the grammar and the messages
- */
+/** The requirements of a label selector, which must all be met (labels/selector.go of apimachinery). */
 export function parseLabelRequirements(text: string): readonly LabelRequirement[] {
   const tokens: Tokens = (text.split('\0')[0] ?? '').match(TOKEN) ?? [];
   const requirements: LabelRequirement[] = [];
@@ -128,7 +124,6 @@ export function parseLabelRequirements(text: string): readonly LabelRequirement[
   }
 }
 
-/** The tokens that are left. */
 type Tokens = string[];
 const peek = (tokens: Tokens): string => tokens[0] ?? END;
 const next = (tokens: Tokens): string => tokens.shift() ?? END;
@@ -143,7 +138,7 @@ function parseRequirement(tokens: Tokens): LabelRequirement {
   const key = next(tokens);
   if (!isIdentifier(key)) throw unparsableAt(key, ', expected: identifier');
   const problems = labelKeyProblems(key);
-  // The API server has no field path here.
+  // The API server omits the field path here.
   if (problems.length > 0) throw unparsable(invalidValue('<nil>', key, problems.join('; ')));
 
   if (absent) return { key, operator: '!', values: [] };

@@ -3,7 +3,6 @@ import { expired, badRequest, type ApiFailure } from '../failure.ts';
 import { keyOf, keyRangeOf, type ListOptions, type Page, type StoredEvent } from './stored.ts';
 import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 
-/** The objects of one place with their recent events. */
 export interface Shelf {
   readonly objects: SortedMap<ApiObject>;
   readonly history: History;
@@ -76,10 +75,7 @@ interface SortedMap<Value> {
   readonly get: (key: string) => Value | undefined;
   readonly set: (key: string, value: Value) => void;
   readonly delete: (key: string) => void;
-  /**
-   * The keys from `from` up to, but not including, `to`, in the order of their UTF-16 code units (for ASCII: of their
-   * bytes).
-   */
+  /** The keys from `from` until before `to`, in the order of their UTF-16 code units (for ASCII: bytes). */
   readonly keys: (from: string, to?: string) => readonly string[];
 }
 
@@ -113,7 +109,6 @@ function firstAtOrAfter(sorted: readonly string[], key: string): number {
   return low;
 }
 
-/** The latest events of one place, oldest first. */
 interface History {
   readonly push: (event: StoredEvent) => void;
   /** The revision of the last dropped event; events after any revision that is not below it are known. */
@@ -142,18 +137,14 @@ export function createHistory(limit: number, firstRevision: number): History {
   };
 }
 
-/** The position of the next page of a list. */
 interface Continuation {
   /** The revision whose state the list shows; {@link LATEST} after the client accepted an inconsistent list. */
   readonly revision: number;
-  /**
-   * The first possible key of the page, relative to the listed scope: `namespace/name`, or `name` within a namespace.
-   */
+  /** The first possible key of the page relative to the scope: `namespace/name`, or `name` within a namespace. */
   readonly start: string;
 }
 
-// The layout follows k8s.io/apiserver/pkg/storage/continue.go, so that tokens look as in a real cluster. Clients
-// treat them as opaque.
+// Tokens look like in a real cluster (k8s.io/apiserver/pkg/storage/continue.go). Clients treat them as opaque.
 const VERSION = 'meta.k8s.io/v1';
 const LATEST = -1;
 
@@ -161,7 +152,6 @@ function writeContinueToken({ revision, start }: Continuation): string {
   return Buffer.from(JSON.stringify({ v: VERSION, rv: revision, start })).toString('base64url');
 }
 
-/** @throws ApiFailure 400 if the token is invalid */
 function readContinueToken(text: string): Continuation {
   const { v: version, rv: revision, start } = parseToken(text);
   const isRevision = typeof revision === 'number' && Number.isSafeInteger(revision) && revision >= LATEST;
@@ -170,7 +160,6 @@ function readContinueToken(text: string): Continuation {
   return { revision, start };
 }
 
-/** Empty if the text is not a token. */
 function parseToken(text: string): JsonObject {
   try {
     const token = parseJson(Buffer.from(text, 'base64url').toString());
@@ -180,10 +169,7 @@ function parseToken(text: string): JsonObject {
   }
 }
 
-/**
- * 410 for a page whose revision has been compacted.
- * @see k8s.io/apiserver/pkg/storage/etcd3/errors.go for the message
- */
+/** 410 for a page whose revision has been compacted (storage/etcd3/errors.go of apiserver). */
 function continueExpired(start: string): ApiFailure {
   const failure = expired(
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without ' +

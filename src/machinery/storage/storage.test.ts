@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ApiObject } from '../api-object.ts';
-import { ApiFailure } from '../failure.ts';
 import { createStorage, type StorageOptions } from './storage.ts';
 import type { ListOptions, Storage, StoredEvent } from './stored.ts';
+import { statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const SECRETS = { group: '', resource: 'secrets' };
 const WIDGETS = { group: 'example.com', resource: 'widgets' };
@@ -14,16 +14,6 @@ const secret = (namespace: string, name: string, data: Record<string, string> = 
 const keyOf = ({ metadata: { namespace = '', name = '' } }: ApiObject) => `${namespace}/${name}`;
 const keysOf = (objects: readonly ApiObject[]) => objects.map(keyOf);
 const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
-
-function statusOf(act: () => unknown): ApiFailure['status'] {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof ApiFailure) return error.status;
-    throw error;
-  }
-  throw new Error('expected an error');
-}
 
 function filled(count: number, options: StorageOptions = {}): Storage {
   const storage = createStorage(options);

@@ -3,7 +3,6 @@ import { alreadyExists, conflict, expired, MODIFIED, notFound } from '../failure
 import { createHistory, createSortedMap, listPage, type Shelf } from './list-page.ts';
 import { keyOf, type Key, type Place, type Storage, type StoredEvent } from './stored.ts';
 
-/** The counter's value before the first write. */
 const FIRST_REVISION = 1;
 
 export interface StorageOptions {

@@ -2,7 +2,7 @@ import type { GroupResource } from '../../json/kube-object.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** Where the objects of one resource are stored, whatever the version they were written in. */
+/** Where the objects of one resource are stored, independent of their version. */
 export type Place = GroupResource;
 
 export interface Key {
@@ -13,11 +13,11 @@ export interface Key {
 
 export interface Page {
   readonly items: readonly ApiObject[];
-  /** The resourceVersion of the list; that of the first page for all following pages. */
+  /** The resourceVersion of the list; all pages have the first page's. */
   readonly revision: number;
   /** Opaque; undefined on the last page. */
   readonly continueToken?: string;
-  /** The number of objects after this page. Undefined with selectors, as in the API. */
+  /** The number of objects after this page. Like in the API, undefined with selectors. */
   readonly remaining?: number;
 }
 
@@ -41,34 +41,21 @@ export interface StoredEvent {
   readonly revision: number;
 }
 
-/**
- * All objects, with one resourceVersion counter. Synchronous: a read and a write without an `await` in between form a
- * transaction.
- */
+/** All objects, with one resourceVersion counter. Synchronous: without an `await` in between, a read and a write are atomic. */
 export interface Storage {
   /** The counter's value: the resourceVersion of the last write. */
   readonly revision: () => number;
   readonly get: (place: Place, key: Key) => ApiObject | undefined;
-  /**
-   * @throws ApiFailure 410 if the revision of the request or of its continue token is no longer known; 400 if the
-   *   token is invalid
-   */
+  /** @throws ApiFailure 410 if the revision or continue token is too old, 400 if the token is invalid */
   readonly list: (place: Place, options?: ListOptions) => Page;
   readonly count: (place: Place) => number;
   /** Stores the object with a new resourceVersion. @throws ApiFailure 409 AlreadyExists */
   readonly create: (place: Place, object: ApiObject) => ApiObject;
   /** Replaces the object if its resourceVersion is still `expected`. @throws ApiFailure 409 Conflict, 404 */
   readonly replace: (place: Place, object: ApiObject, expected: string) => ApiObject;
-  /**
-   * Removes the object if its resourceVersion is still `expected`; returns its last state with a new resourceVersion.
-   * @throws ApiFailure 409, 404
-   */
+  /** Returns the last state with a new resourceVersion. @throws ApiFailure 404, or 409 if the version is not `expected` */
   readonly remove: (place: Place, key: Key, expected: string) => ApiObject;
-  /**
-   * Calls back with every event after `fromRevision`: first all past events, before it returns; then each event
-   * synchronously with its write. Returns a function that stops the watch. @throws ApiFailure 410 if the history does
-   * not go back far enough
-   */
+  /** Reports past events at once. @throws ApiFailure 410 if their history is gone */
   readonly watch: (place: Place, fromRevision: number, onEvent: (event: StoredEvent) => void) => () => void;
   /** All events of all places in order, for controllers. */
   readonly watchAll: (onEvent: (place: Place, event: StoredEvent) => void) => () => void;

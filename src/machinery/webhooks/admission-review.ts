@@ -5,10 +5,7 @@ import { record } from '../fields.ts';
 import type { UserInfo } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
-/**
- * The attributes of a request for admission. `object` is undefined on DELETE, `oldObject` on CREATE. On CONNECT, `object`
- * has the options of the connection and no metadata.
- */
+/** `object` is undefined on DELETE, `oldObject` on CREATE. On CONNECT, `object` has the options and lacks metadata. */
 export interface AdmissionAttributes {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   readonly type: ResourceType;
@@ -88,7 +85,6 @@ export function admissionRequest({ attributes, seen }: Question): JsonObject {
 const shown = (object: ApiObject | undefined, seen: ResourceType): JsonValue =>
   object === undefined ? null : { ...toJson(object), apiVersion: apiVersionOf(seen), kind: seen.kind };
 
-/** The parsed answer of a webhook. */
 export interface Verdict {
   readonly allowed: boolean;
   /** The text of a JSON Patch; empty if there is none. */

@@ -20,9 +20,7 @@ import { isExempt } from './match.ts';
 const GROUP = 'admissionregistration.k8s.io';
 
 export interface Admission {
-  /**
-   * The object after all mutating policies and webhooks; `complete` prunes and defaults it after each patch. @throws ApiFailure
-   */
+  /** Applies all mutating policies and webhooks; `complete` prunes and defaults after each patch. @throws ApiFailure */
   readonly mutate: (
     attributes: AdmissionAttributes,
     complete: (object: ApiObject) => ApiObject,
@@ -32,10 +30,7 @@ export interface Admission {
   readonly validate: (attributes: AdmissionAttributes, notes: Notes) => Promise<void>;
 }
 
-/**
- * Evaluates the stored admission policies, and calls the admission webhooks of the stored configurations as
- * k8s.io/apiserver/pkg/admission/plugin/webhook does.
- */
+/** Evaluates the stored admission policies, and calls webhooks the way k8s.io/apiserver/pkg/admission/plugin/webhook does. */
 export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admission {
   const hooks = (resource: string): readonly Hook[] =>
     api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);

@@ -7,7 +7,6 @@ import { memoizeWeak } from '../../json/objects.ts';
 import type { ApiObject } from '../api-object.ts';
 import { number, optionalText, record, records, text, texts } from '../fields.ts';
 
-/** The address of a webhook, from `clientConfig`. */
 export interface ClientConfig {
   readonly url?: string;
   readonly service?: {
@@ -38,7 +37,6 @@ export interface Rule {
   readonly names: readonly string[];
 }
 
-/** One webhook of a configuration, compiled. */
 export interface Hook {
   readonly configuration: string;
   readonly name: string;
@@ -113,10 +111,7 @@ export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
   };
 }
 
-/**
- * A webhook could not be called or gave an invalid answer; its failurePolicy decides what follows. The message is the
- * part after `failed calling webhook "…": ` in the API server's message.
- */
+/** A webhook gave no valid answer, so its failurePolicy decides. The message follows `failed calling webhook "…": `. */
 export class CallFailure extends Error {
   override name = 'CallFailure';
 }

@@ -44,15 +44,6 @@ test.each([
   expect(seen(rules({ scope }), { type, namespace }) !== undefined).toBe(isAsked);
 });
 
-const V1 = { type: world.serversIn('v1') };
-const V2 = { type: world.serversIn('v2') };
-
-test('a webhook receives an equivalent version that it wants', () => {
-  expect(seen(rules({ apiVersions: ['v2'] }), V1)).toBe('v2');
-  expect(seen(rules({ apiVersions: ['v1'] }), V2)).toBe('v1');
-  expect(seen({ ...rules({ apiVersions: ['v2'] }), matchPolicy: 'Exact' }, V1)).toBeUndefined();
-});
-
 const RED = { namespaceSelector: { matchLabels: { team: 'red' } } };
 
 test('a namespaceSelector checks the new state of a Namespace, and the old state on deletion', () => {

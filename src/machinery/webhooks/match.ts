@@ -9,10 +9,7 @@ import { admissionRequest, type AdmissionAttributes, type Question } from './adm
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
 
-/**
- * Resources for which no webhook is called: a webhook that denies changes to its own configuration could never be
- * repaired. Requests for reviews, which are exempt from 1.37 on, never reach admission here.
- */
+/** A webhook that denies changes to its own configuration could not be repaired. Reviews never reach admission here. */
 const EXEMPT = new Set([
   'mutatingwebhookconfigurations',
   'validatingwebhookconfigurations',
@@ -55,7 +52,6 @@ export function matchingType(
     : undefined;
 }
 
-/** The same for the rules alone. */
 export function typeInRules(
   { rules, exact }: Pick<Criteria, 'rules' | 'exact'>,
   attributes: AdmissionAttributes,
@@ -127,7 +123,7 @@ function selectsNamespace(
   return matchesSelector(namespaceSelector, labels);
 }
 
-/** Options of a connection have no labels, so that no selector matches them. */
+/** Options of a connection lack labels, so selectors never match them. */
 function selectsObject(
   { objectSelector }: Criteria,
   { operation, object, oldObject }: AdmissionAttributes,
@@ -139,11 +135,7 @@ function selectsObject(
   return selects(object) || selects(oldObject);
 }
 
-/**
- * Whether all matchConditions of a webhook hold. A false condition decides, even if others cannot be
- * evaluated.
- * @see k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
- */
+/** Whether all matchConditions are true. A false condition decides, even if others cannot be evaluated (matchconditions). */
 export function conditionsHold({ conditions, ignoresFailures }: Hook, question: Question): boolean {
   if (conditions.length === 0) return true;
   const bindings = {

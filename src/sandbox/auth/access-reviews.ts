@@ -7,9 +7,7 @@ import { invalidValue } from '../../machinery/schema/causes.ts';
 import { AUDIENCE, type FindUser } from './authenticate.ts';
 import { missingRoles, type Attributes, type Authorizer } from './rbac.ts';
 
-/**
- * Answers a create request for a review; nothing is stored. @throws ApiFailure 400 or 422 if the review is invalid
- */
+/** Answers a review without storing it. @throws ApiFailure 400 or 422 if the review is invalid */
 type AnswerReview = (review: ApiObject, user: UserInfo) => ApiObject;
 
 const GROUP = 'authorization.k8s.io';
@@ -63,7 +61,7 @@ function subjectProblems(review: ApiObject): readonly Cause[] {
     : [];
 }
 
-/** A review has no name or other metadata. */
+/** A review lacks a name and other metadata. */
 function metadataProblems(review: ApiObject): readonly Cause[] {
   const given = Object.entries(record(review, 'metadata') ?? {}).filter(
     ([name, value]) => value !== null && name !== 'namespace' && name !== 'managedFields',
@@ -130,7 +128,6 @@ function ownAudiences(asked: JsonValue | undefined): readonly string[] {
 const userJson = ({ username, uid = '', groups, extra = {} }: UserInfo): JsonObject =>
   present({ username, uid, groups, extra });
 
-/** The fields that are not empty. */
 const present = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
 

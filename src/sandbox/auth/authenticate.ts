@@ -16,10 +16,7 @@ export function createUserLookup(tokens: ReadonlyMap<string, UserInfo>, issued: 
   };
 }
 
-/**
- * Authenticates a request. Schemes other than Bearer are ignored, as in an API server without an
- * authenticator for them.
- */
+/** Ignores schemes other than Bearer, like an API server without an authenticator for them. */
 export function createAuthenticator(findUser: FindUser): (headers: RequestHeaders) => UserInfo {
   return (headers) => {
     const [scheme = '', token = ''] = (headers.authorization?.[0] ?? '').trim().split(' ');
@@ -35,7 +32,6 @@ export const UNAUTHENTICATED = 'system:unauthenticated';
 /** Members may do everything, regardless of RBAC. */
 export const MASTERS = 'system:masters';
 
-/** The user of a request without a token. */
 export const ANONYMOUS: UserInfo = { username: 'system:anonymous', groups: [UNAUTHENTICATED] };
 
 /** Tokens have the API server as their only audience. */
@@ -55,7 +51,6 @@ export const accountGroups = (namespace: string): readonly string[] => [
   `system:serviceaccounts:${namespace}`,
 ];
 
-/** The ServiceAccount with this username; undefined if it is not one. */
 export function accountOf(username: string): AccountName | undefined {
   const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(username) ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
@@ -70,51 +65,27 @@ interface ServiceAccountTokens {
 /** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
-/** The tokens of ServiceAccounts, in memory. */
 export function createServiceAccountTokens(
   now: () => Date,
   random: () => string,
   uidOf: (namespace: string, name: string) => string | undefined,
 ): ServiceAccountTokens {
-  interface Issued {
-    readonly namespace: string;
-    readonly name: string;
-    readonly uid: string;
-    readonly id: string;
-    readonly expiresAt: number;
-  }
-  const tokens = new Map<string, Issued>();
-
-  const forgetExpired = () => {
-    const at = now().getTime();
-    for (const [token, { expiresAt }] of tokens) if (expiresAt <= at) tokens.delete(token);
-  };
-
+  const tokens = new Map<string, { readonly user: UserInfo; readonly isValid: () => boolean }>();
   return {
     issue: (namespace, name, uid, seconds) => {
-      forgetExpired();
+      for (const [token, { isValid }] of tokens) if (!isValid()) tokens.delete(token);
       const token = random();
-      tokens.set(token, {
-        namespace,
-        name,
-        uid,
-        id: random(),
-        expiresAt: now().getTime() + seconds * 1_000,
-      });
+      const expiresAt = now().getTime() + seconds * 1_000;
+      // The account may be replaced by another one with the same name.
+      const isValid = () => now().getTime() < expiresAt && uidOf(namespace, name) === uid;
+      const extra = { [CREDENTIAL_ID]: [`JTI=${random()}`] };
+      const username = accountUsername({ namespace, name });
+      tokens.set(token, { user: { username, uid, groups: accountGroups(namespace), extra }, isValid });
       return token;
     },
     lookup: (token) => {
       const issued = tokens.get(token);
-      if (issued === undefined || issued.expiresAt <= now().getTime()) return undefined;
-      const { namespace, name, uid, id } = issued;
-      // The account was replaced by another one with the same name.
-      if (uidOf(namespace, name) !== uid) return undefined;
-      return {
-        username: accountUsername(issued),
-        uid,
-        groups: accountGroups(namespace),
-        extra: { [CREDENTIAL_ID]: [`JTI=${id}`] },
-      };
+      return issued?.isValid() === true ? issued.user : undefined;
     },
   };
 }

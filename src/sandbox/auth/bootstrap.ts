@@ -4,7 +4,6 @@ import type { JsonObject } from '../../json/json.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
-/** The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. */
 export function bootstrapObjects(now: string, newUid: () => string): readonly ApiObject[] {
   const withIdentity = (name: string, { metadata, ...rest }: Declared): ApiObject =>
     ofJson({ ...rest, metadata: { ...metadata, name, uid: newUid(), creationTimestamp: now } });
@@ -53,7 +52,6 @@ const declaredBinding = ({ name, groups }: BootstrapBinding): Declared => ({
   subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
 });
 
-/** The declaration of a ClusterRole that every cluster starts with. */
 interface BootstrapRole {
   readonly name: string;
   /** Takes its rules from roles with the label `aggregate-to-<this>`. */
@@ -89,10 +87,7 @@ const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
 const withSubresource = (subresource: string, resources: readonly string[]) =>
   resources.flatMap((resource) => [resource, `${resource}/${subresource}`]);
 
-/**
- * @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml, without the roles of
- *   components, and without those for paths that the sandbox does not serve
- */
+/** kubernetes' rbac/bootstrappolicy, without the roles of components and of paths that the sandbox does not serve. */
 const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
   {
     name: 'cluster-admin',

@@ -15,11 +15,7 @@ import {
   type RoleRef,
 } from './rbac.ts';
 
-/**
- * Why `user` may not write this Role, ClusterRole or binding: it would grant permissions that the user does
- * not have. `old` is the stored object, undefined on create. Returns undefined if the write is allowed.
- * @see kubernetes/pkg/registry/rbac, the policybased storages
- */
+/** Why `user` cannot write this Role or binding: it grants permissions that the user lacks. */
 export function escalationProblem(
   authorizer: Authorizer,
   user: UserInfo,
@@ -108,10 +104,7 @@ function grantProblem(
   );
 }
 
-/**
- * The permissions in `wanted` but not in `held`, split into rules with one verb and one resource or path.
- * @see k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go
- */
+/** The permissions in `wanted` but not in `held`, as rules with one verb and one resource or path (policy_comparator.go). */
 function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): readonly PolicyRule[] {
   return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
 }
@@ -178,5 +171,4 @@ function describe(rule: PolicyRule): string {
   return `{${shown.map(([name, values]) => `${name}:${goList(values)}`).join(', ')}}`;
 }
 
-/** A list of strings as Go's `%q` prints it. */
 const goList = (values: readonly string[]) => `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;

@@ -13,10 +13,7 @@ import { forbiddenFor, type Attributes, type Authorizer, type ResourceAttributes
 const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION = 'authentication.k8s.io';
 
-/**
- * The user that `user` impersonates with the `Impersonate-…` headers; undefined without them.
- * @see k8s.io/apiserver/pkg/endpoints/filters/impersonation
- */
+/** The user in the `Impersonate-…` headers; undefined without them (apiserver's endpoints/filters/impersonation). */
 export function impersonate(
   user: UserInfo,
   headers: RequestHeaders,

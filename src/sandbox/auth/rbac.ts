@@ -23,10 +23,7 @@ export type Attributes =
 
 export type ResourceAttributes = Extract<Attributes, { kind: 'resource' }>;
 
-/**
- * The 403 for a request without permission; `reason` comes from the authoriser and is often empty.
- * @see k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
- */
+/** The 403 for a request without permission. The authoriser's `reason` is often empty (responsewriters/errors.go). */
 export function forbiddenFor(user: UserInfo, attributes: Attributes, reason: string): ApiFailure {
   const message = `${escaped(refusal(user, attributes))}${reason === '' ? '' : `: ${reason}`}`;
   return attributes.kind === 'path'
@@ -56,7 +53,6 @@ export interface PolicyRule {
   readonly nonResourceURLs: readonly string[];
 }
 
-/** The rules of a Role or ClusterRole. */
 export const rulesOf = memoizeWeak((role: ApiObject): readonly PolicyRule[] =>
   records(role, 'rules').map((rule) => ({
     verbs: texts(rule, 'verbs'),
@@ -103,10 +99,7 @@ export interface Authorizer {
     user: UserInfo,
     attributes: Attributes,
   ) => { readonly allowed: boolean; readonly reason: string };
-  /**
-   * All rules that bindings grant the user in a namespace, or cluster-wide if it is empty; and the roles that the user
-   * is bound to but that do not exist.
-   */
+  /** The rules that bindings grant in a namespace (cluster-wide if empty), and roles in bindings that do not exist. */
   readonly rulesFor: (
     user: UserInfo,
     namespace: string,
@@ -122,10 +115,7 @@ interface Grant {
   readonly rules: readonly PolicyRule[] | undefined;
 }
 
-/**
- * Role-based access control with the stored roles and bindings. Members of `system:masters` may do everything.
- * @see kubernetes/plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation/rule.go
- */
+/** RBAC with the stored roles and bindings. `system:masters` can do everything. */
 export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchAll'>): Authorizer {
   const bindingsIn = bindingCache(storage);
 
@@ -188,7 +178,7 @@ const placeOf = (resource: string): Place => ({ group: RBAC_GROUP, resource });
 interface Subject {
   readonly kind: string;
   readonly name: string;
-  /** The namespace of a ServiceAccount subject, which defaults to that of the binding. */
+  /** The namespace of a ServiceAccount subject. Default: the binding's namespace. */
   readonly namespace: string;
 }
 

@@ -40,7 +40,7 @@ export async function ask(
   });
 }
 
-/** Writes the object without admission; removes it if it was marked and has no finalizers left. @throws ApiFailure 404, 409 */
+/** Writes without admission; removes a marked object whose last finalizer is gone. @throws ApiFailure 404, 409 */
 export function replaceOrRemove(storage: Storage, place: Place, object: ApiObject): void {
   const { namespace = '', name = '', resourceVersion = '' } = object.metadata;
   if (isDone(object)) storage.remove(place, { namespace, name }, resourceVersion);

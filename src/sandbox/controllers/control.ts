@@ -44,10 +44,7 @@ export function startControllers(api: Api, onError: (error: unknown) => void): (
   };
 }
 
-/**
- * Calls `work` with the cluster-scoped objects of a place, now and after each change of any of them, if they need it. Returns a
- * function that stops.
- */
+/** Calls `work` with the place's cluster-scoped objects now and after each change, if needed. Returns a function that stops. */
 function startObjectController(
   { storage }: Api,
   place: Place,
@@ -74,10 +71,7 @@ function startObjectController(
 
 const CLUSTER_ROLES: Place = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
 
-/**
- * Maintains the rules of ClusterRoles with an aggregationRule. Any role may be selected by any other role.
- * @see kubernetes/pkg/controller/clusterroleaggregation
- */
+/** Maintains the rules of ClusterRoles with an aggregationRule, which can select each other. */
 function startRoleAggregation(api: Api, onError: (error: unknown) => void): () => void {
   const { storage } = api;
   const isAggregated = (role: ApiObject) => record(role, 'aggregationRule') !== undefined;
@@ -112,10 +106,7 @@ const POLICIES: Place = {
   resource: 'validatingadmissionpolicies',
 };
 
-/**
- * Maintains the status of ValidatingAdmissionPolicies.
- * @see kubernetes/pkg/controller/validatingadmissionpolicystatus
- */
+/** Maintains the status of ValidatingAdmissionPolicies (pkg/controller/validatingadmissionpolicystatus). */
 function startPolicyTypes(api: Api, onError: (error: unknown) => void): () => void {
   const isUnchecked = (policy: ApiObject) => status(policy).observedGeneration !== policy.metadata.generation;
   const check = (policy: ApiObject) => {
@@ -131,7 +122,7 @@ function startPolicyTypes(api: Api, onError: (error: unknown) => void): () => vo
   return startObjectController(api, POLICIES, isUnchecked, check, onError);
 }
 
-/** An apply that removes the last warning removes the field around it, too. */
+/** An apply that removes the last warning also removes the field around it. */
 function checkedTypes(
   warnings: ReturnType<typeof typeWarnings>,
   before: JsonValue | undefined,

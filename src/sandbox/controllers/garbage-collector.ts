@@ -15,10 +15,7 @@ interface Stored {
   readonly object: ApiObject;
 }
 
-/**
- * Deletes objects whose owners are gone, and completes foreground and orphaning deletions.
- * @see kubernetes/pkg/controller/garbagecollector
- */
+/** Deletes objects whose owners are gone, and completes foreground and orphaning deletions (pkg/controller/garbagecollector). */
 export function startGarbageCollector(api: Api, onError: (error: unknown) => void): () => void {
   const graph = createOwnerGraph();
   /** The uids of objects with owners of kinds that are not served. */
@@ -153,10 +150,7 @@ async function unlessGone(write: Promise<void>): Promise<void> {
   }
 }
 
-/**
- * `solid`: the owner exists. `gone`: it does not. `waiting`: it is being deleted and waits for its dependents.
- * `unknown`: its kind is not served, or it cannot own this object.
- */
+/** `waiting`: the owner is being deleted and waits for its dependents. `unknown`: not served, or it cannot own this object. */
 type OwnerState = 'solid' | 'gone' | 'waiting' | 'unknown';
 
 type GarbagePlan =
@@ -219,7 +213,6 @@ function propagationOf({ metadata: { finalizers = [] } }: ApiObject): Propagatio
 const ownersOf = ({ metadata }: ApiObject): readonly string[] =>
   (metadata.ownerReferences ?? []).map(({ uid }) => uid);
 
-/** Owners and dependents by uid. An owner need not exist. */
 function createOwnerGraph() {
   const objects = new Map<string, Stored>();
   const dependents = new Map<string, Set<string>>();

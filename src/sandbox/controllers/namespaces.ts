@@ -8,13 +8,9 @@ import { createWorkQueue } from './work-queue.ts';
 
 const NAMESPACES: Place = { group: '', resource: 'namespaces' };
 
-/** In `spec.finalizers` of every namespace. */
 const FINALIZER = 'kubernetes';
 
-/**
- * Deletes the content of deleted namespaces, then the namespaces. Returns a function that stops the controller.
- * @see kubernetes/pkg/controller/namespace/deletion
- */
+/** Deletes the content of deleted namespaces, then the namespaces (pkg/controller/namespace/deletion). */
 export function startNamespaceController(api: Api, onError: (error: unknown) => void): () => void {
   const { storage } = api;
   const terminating = (name: string): ApiObject | undefined => {
@@ -69,7 +65,6 @@ async function deleteContent(api: Api, namespace: string): Promise<readonly Erro
   return failures;
 }
 
-/** The objects in a namespace, by resource. */
 const contentOf = ({ storage, registry }: Api, namespace: string) =>
   registry
     .all()

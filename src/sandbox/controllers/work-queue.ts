@@ -3,10 +3,7 @@ const AT_ONCE = 20;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 10_000;
 
-/**
- * `add` schedules `work` for a key; several calls before it starts count as one. Work starts in a later turn
- * of the event loop, so that the client whose write caused it is answered first.
- */
+/** Several calls of `add` before the work starts count as one. Work starts later, so that the client is answered first. */
 export function createWorkQueue(
   work: (key: string) => void | Promise<void>,
   onError: (error: unknown) => void,

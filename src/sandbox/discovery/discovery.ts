@@ -9,6 +9,7 @@ import {
   type ResourceType,
   type Subresource,
 } from '../../machinery/resource-type.ts';
+import { compareText } from '../../json/objects.ts';
 
 export const GIT_VERSION = 'v1.37.0+sandbox';
 
@@ -29,10 +30,7 @@ export const VERSION: JsonObject = {
   platform: `${platform}/${arch}`,
 };
 
-/**
- * The discovery documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths.
- * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
- */
+/** The documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths. */
 export function discoveryAnswer(
   path: string,
   accept: string | undefined,
@@ -59,7 +57,6 @@ export function discoveryAnswer(
   }
 }
 
-/** The core group, which has no name. */
 function belowApi(
   below: readonly string[],
   accept: string | undefined,
@@ -144,7 +141,6 @@ function pathsOf(groups: readonly ServedGroup[]): readonly string[] {
   return [...OTHER_PATHS, ...served].toSorted();
 }
 
-/** A document that is not an API object, with its Content-Type. */
 export interface DocumentAnswer {
   readonly body: JsonValue;
   readonly encoding: Encoding;
@@ -215,9 +211,6 @@ function compareGroups(left: string, right: string): number {
   if (a === -1 && b === -1) return compareText(left, right);
   return a === -1 ? 1 : b === -1 ? -1 : a - b;
 }
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : Number(left > right));
-
 /** All subresources of a resource by name, with the kinds that they read and write. */
 export function subresourcesOf(type: ResourceType): readonly Required<Subresource>[] {
   const { group, version, kind } = type;
@@ -233,7 +226,6 @@ export function subresourcesOf(type: ResourceType): readonly Required<Subresourc
   return all.toSorted((left, right) => (left.name < right.name ? -1 : 1));
 }
 
-/** `/api/v1`, `/apis/<group>/<version>`. */
 const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObject => ({
   kind: 'APIResourceList',
   // The core group's document keeps its format from before groups existed.
@@ -265,13 +257,11 @@ const namesOf = ({ shortNames, categories }: ResourceType): JsonObject => ({
   ...(categories.length === 0 ? {} : { categories }),
 });
 
-/** `/apis/<group>`, and an item of `/apis`. */
 function toGroup({ name, versions }: ServedGroup): JsonObject {
   const shown = versions.map(({ groupVersion, version }) => ({ groupVersion, version }));
   return { name, versions: shown, preferredVersion: shown[0] ?? {} };
 }
 
-/** One group of aggregated discovery, apidiscovery.k8s.io. */
 const toAggregatedGroup = ({ name, versions }: ServedGroup): JsonObject => ({
   metadata: { ...(name === '' ? {} : { name }), creationTimestamp: null },
   versions: versions.map(({ version, types }) => ({
@@ -295,14 +285,8 @@ function toAggregatedResource(type: ResourceType): JsonObject {
   };
 }
 
-const toAggregatedSubresource = ({
-  name,
-  group,
-  version,
-  kind,
-  verbs,
-}: Required<Subresource>): JsonObject => ({
+const toAggregatedSubresource = ({ name, verbs, ...responseKind }: Required<Subresource>): JsonObject => ({
   subresource: name,
-  responseKind: { group, version, kind },
+  responseKind: { ...responseKind },
   verbs,
 });

@@ -4,10 +4,7 @@ import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.t
 import { childSchema, type Schema } from '../../machinery/schema/schema.ts';
 import { subresourcesOf } from './discovery.ts';
 
-/**
- * The paths of one resource and their operations. kubectl derives from them whether `fieldValidation` and apply are
- * supported.
- */
+/** The paths of one resource. kubectl derives from them whether `fieldValidation` and apply are supported. */
 export function pathsOf(type: ResourceType): JsonObject {
   const root = `/${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
   const collection = `${root}/${type.namespaced ? 'namespaces/{namespace}/' : ''}${type.resource}`;
@@ -35,7 +32,6 @@ export function pathsOf(type: ResourceType): JsonObject {
 
 const capitalised = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-/** What the operations of a path read and write. */
 interface Target {
   readonly gvk: GroupVersionKind;
   /** The schema of the object. */
@@ -44,7 +40,6 @@ interface Target {
   readonly suffix: string;
 }
 
-/** A path with those of the operations that are served; empty if there are none. */
 function pathItem(
   path: string,
   inPath: readonly string[],
@@ -124,7 +119,6 @@ const queryParameter = (name: string): JsonObject => ({
   },
 });
 
-/** The body of a request by its media type. */
 function contentOf(type: ResourceType, verb: Verb, body: JsonObject): JsonObject {
   if (verb === 'create' || verb === 'update') return { 'application/json': { schema: body } };
   if (verb !== 'patch') return { 'application/json': { schema: refTo(SHARED.deleteOptions) } };
@@ -132,8 +126,7 @@ function contentOf(type: ResourceType, verb: Verb, body: JsonObject): JsonObject
     'application/apply-patch+yaml',
     'application/json-patch+json',
     'application/merge-patch+json',
-    // kubectl computes strategic merge patches from the schema and warns if the schema is incomplete. If this patch
-    // type is not offered here, it uses its built-in types.
+    // kubectl computes strategic merge patches from a complete schema. If they are not offered here, it uses its built-in types.
     ...(type.custom || isOpen(type.schema) ? [] : ['application/strategic-merge-patch+json']),
   ];
   return Object.fromEntries(languages.map((language) => [language, { schema: refTo(SHARED.patch) }]));
@@ -148,12 +141,10 @@ function isOpen(schema: Schema): boolean {
   return [...children, schema.items, ...further].some((child) => child !== undefined && isOpen(child));
 }
 
-/** `#/components/schemas/…` */
 export const refTo = (name: string): { readonly $ref: string } => ({ $ref: `#/components/schemas/${name}` });
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** Schemas that all documents share. */
 export const SHARED = {
   objectMeta: `${META}.ObjectMeta`,
   listMeta: `${META}.ListMeta`,
@@ -169,10 +160,7 @@ const OTHER_PACKAGES: Readonly<Record<string, string>> = {
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
 
-/**
- * The name of a kind's schema: `io.k8s.api.core.v1.Service` from the Go package of a built-in kind,
- * `com.example.infra.v1.Server` from the group of a custom resource.
- */
+/** `io.k8s.api.core.v1.Service` from the Go package of a built-in kind, `com.example.infra.v1.Server` from a group. */
 export function schemaName({ group, version, custom }: ResourceType, kind: string): string {
   return `${custom ? group.split('.').toReversed().join('.') : packageOf(group)}.${version}.${kind}`;
 }

@@ -16,11 +16,7 @@ import { schemaToJson, type Schema } from '../../machinery/schema/schema.ts';
 
 const TITLE = 'Kubernetes';
 
-/**
- * `/openapi/v3`, which lists a document for each group and version, and the documents. Undefined for all
- * other paths, including `/openapi/v2`: current clients fall back to version 3.
- * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3
- */
+/** `/openapi/v3` and its documents. Undefined for all other paths; current clients do not need `/openapi/v2`. */
 export function openApiAnswer(
   path: string,
   accept: string | undefined,
@@ -57,7 +53,6 @@ function documentOf({ types }: ServedVersion): JsonObject {
   };
 }
 
-/** The part of a document that describes one resource. */
 interface Part {
   readonly paths: JsonObject;
   readonly schemas: JsonObject;
@@ -84,14 +79,12 @@ const KIND: JsonObject = { type: 'string', description: 'What kind of object thi
 // A reference next to other keys is only read inside allOf.
 const metadata = (name: string, description: string): JsonObject => ({ description, allOf: [refTo(name)] });
 
-/** The fields of every object. */
 const OWN_FIELDS = {
   apiVersion: API_VERSION,
   kind: KIND,
   metadata: metadata(SHARED.objectMeta, "Standard object's metadata."),
 };
 
-/** The schemas of one kind: its own and its list's. */
 function schemasOf(type: ResourceType): JsonObject {
   const { schema, kind, listKind } = type;
   const name = schemaName(type, kind);
@@ -155,7 +148,6 @@ const embedded = ({ properties = {} }: Schema, custom: boolean) =>
 
 const STRING = { type: 'string' };
 
-/** The schemas that all documents share. */
 const SHARED_SCHEMAS: JsonObject = {
   [SHARED.objectMeta]: { description: 'Metadata that every object has.', ...schemaToJson(OBJECT_META) },
   [SHARED.listMeta]: {
@@ -200,12 +192,7 @@ const SHARED_SCHEMAS: JsonObject = {
   [SHARED.intOrString]: { oneOf: [{ type: 'integer' }, STRING], format: 'int-or-string' },
 };
 
-/**
- * `/openapi/v2`, as an empty document. kubectl reads it before it sends a `kind: List`, or a kind that no
- * version 3 document contains, and rejects the file if the document is missing. Undefined for all other
- * paths.
- * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v2
- */
+/** An empty `/openapi/v2`: before a `kind: List` or an unknown kind, kubectl refuses the file if the document is missing. */
 export function swaggerAnswer(
   path: string,
   accept: string | undefined,
@@ -220,7 +207,6 @@ const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 const JSON_TEXT = stringifyJson({ swagger: '2.0', info: { title: TITLE, version: GIT_VERSION }, paths: {} });
 
-/** A bytes field in protobuf: key, length, content. */
 const field = (number: number, content: string): string =>
   String.fromCharCode(number * 8 + 2, content.length) + content;
 

@@ -6,9 +6,7 @@ import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery
 import type { ApiRequest } from '../pipeline/context.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';
 
-/**
- * The encoding of an answer. The API server also writes protobuf; every client that asks for it also accepts JSON.
- */
+/** The API server also writes protobuf, but every client that asks for protobuf accepts JSON. */
 export type Encoding = 'json' | 'yaml';
 
 /** The representation of objects that a client asks for. A list of metadata has the same form as its items. */
@@ -21,10 +19,8 @@ type Accepted<F> = F & { readonly encoding: Encoding };
 /** The form for the parameters of a media type (`as`, `g`, `v`); undefined if there is no such form. */
 type FormFor<F> = (parameters: ReadonlyMap<string, string>) => F | undefined;
 
-/** The preferred one first. */
 const ENCODINGS: readonly Encoding[] = ['json', 'yaml'];
 
-/** The media type of an encoding for the Content-Type header. */
 export const mediaTypeOf = (encoding: Encoding): string => `application/${encoding}`;
 
 const MEDIA_TYPES = ENCODINGS.map(mediaTypeOf);
@@ -63,7 +59,6 @@ export function refuseUnacceptable(
   else negotiate(accept);
 }
 
-/** The only form that most documents have. */
 export const plainForm: FormFor<{ readonly kind: 'plain' }> = (parameters) =>
   asksForConversion(parameters) ? undefined : { kind: 'plain' };
 
@@ -127,7 +122,7 @@ const FORMS = new Map<string, Form['kind']>([
   ['PartialObjectMetadataList', 'partial-metadata'],
 ]);
 
-/** The form for `as`, `g`, `v` and `stream`; undefined if there is none, in which case the clause is skipped. */
+/** The form for `as`, `g`, `v` and `stream`; undefined if the clause must be skipped. */
 function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
   const stream = parameters.get('stream') ?? '';
   if (stream !== '' && stream !== 'watch') return undefined;
@@ -155,7 +150,6 @@ export function objectBody(
   );
 }
 
-/** The number of bytes of a body in a message. */
 const SHOWN = 30;
 
 /** The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal. */
@@ -166,7 +160,6 @@ function summaryOf(body: Uint8Array): string {
   return body.length > SHOWN ? `${text} ...` : text;
 }
 
-/** Parses the body of a request. */
 export function parseBody(
   body: Uint8Array,
   contentType: string | undefined,
@@ -174,12 +167,7 @@ export function parseBody(
 ): JsonValue {
   const encoding = READABLE.get(mediaTypeIn(contentType) || mediaTypeOf('json'));
   if (encoding === 'protobuf') return parseProtobuf(body);
-  if (encoding === undefined) {
-    const known = [...READABLE.keys()].join(', ');
-    throw unsupportedMediaType(
-      `the body of the request was in an unknown format - accepted media types include: ${known}`,
-    );
-  }
+  if (encoding === undefined) throw unknownFormat([...READABLE.keys()]);
   const text = UTF_8.decode(body);
   try {
     return encoding === 'json' ? parseShallow(text) : (jsonIn(text) ?? parseYaml(text));
@@ -188,6 +176,12 @@ export function parseBody(
     throw badRequest(explain(error.message, encoding));
   }
 }
+
+/** @param known the media types that the API server accepts here */
+export const unknownFormat = (known: readonly string[]) =>
+  unsupportedMediaType(
+    `the body of the request was in an unknown format - accepted media types include: ${known.join(', ')}`,
+  );
 
 /** The API server's message for a malformed body. */
 const noVersionAndKind = (problem: string, encoding: Encoding): string =>
@@ -212,10 +206,7 @@ function parseShallow(text: string): JsonValue {
   return parseJson(text);
 }
 
-/**
- * Fast path: JSON is valid YAML, clients that apply mostly send it, and it parses in a fraction of the time.
- * Undefined if the text is not JSON.
- */
+/** Fast path: most clients that apply send JSON, which parses much faster than YAML. Undefined if the text is not JSON. */
 function jsonIn(text: string): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
@@ -227,7 +218,7 @@ function jsonIn(text: string): JsonValue | undefined {
 
 /** @throws Error if the text is not a single YAML document with a JSON equivalent */
 function parseYaml(text: string): JsonValue {
-  // As in JSON, the last of two equal keys wins. Integers are parsed as bigints, so that long ones are exact.
+  // Like in JSON, the last of two equal keys wins. Integers are parsed as bigints, so that long ones are exact.
   const document = parseDocument(text, { merge: true, uniqueKeys: false, intAsBigInt: true });
   const [problem] = document.errors;
   if (problem !== undefined) throw problem;
@@ -236,7 +227,7 @@ function parseYaml(text: string): JsonValue {
 
 function ofYaml(value: unknown): JsonValue {
   if (value instanceof Map) {
-    // Every scalar key becomes a string, as in the API server.
+    // Like in the API server, every scalar key becomes a string.
     return Object.fromEntries([...value].map(([key, item]) => [String(key), ofYaml(item)]));
   }
   if (Array.isArray(value)) return value.map(ofYaml);
@@ -244,10 +235,10 @@ function ofYaml(value: unknown): JsonValue {
   if (value === undefined || value === null) return null;
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  throw new Error(`JSON has no such ${typeof value}`);
+  throw new Error(`a ${typeof value} cannot be written as JSON`);
 }
 
-/** As in JSON: an int64 stays exact; a larger number becomes a double. */
+/** Like in JSON, an int64 is exact, and a larger number becomes a double. */
 function ofInteger(value: bigint): JsonValue {
   const number = Number(value);
   if (!Number.isSafeInteger(number) && BigInt.asIntN(64, value) === value) return value;

@@ -23,9 +23,7 @@ export interface HandlerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata. One event per finished request.
- */
+/** The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata, after each request. */
 export interface AuditEvent {
   readonly kind: 'Event';
   readonly apiVersion: 'audit.k8s.io/v1';
@@ -51,7 +49,6 @@ export interface AuditEvent {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** A request on its way, with what the audit log needs. */
 interface Exchange {
   readonly options: HandlerOptions;
   readonly request: IncomingMessage;
@@ -217,7 +214,6 @@ function objectRefOf(info: ResourceRequest, createdName: string): NonNullable<Au
   };
 }
 
-/** The limit of kube-apiserver, in bytes. */
 const LIMIT = 3 * 1024 * 1024;
 
 /** The whole body. @throws ApiFailure 413 if it is larger than kube-apiserver accepts */
@@ -229,7 +225,10 @@ function readBody(request: IncomingMessage): Promise<Uint8Array> {
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= LIMIT) chunks.push(chunk);
-      else reject(tooLarge());
+      else
+        reject(
+          new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LIMIT}`, {}),
+        );
     });
     request.once('end', () => {
       resolve(Buffer.concat(chunks));
@@ -237,9 +236,6 @@ function readBody(request: IncomingMessage): Promise<Uint8Array> {
     request.once('error', reject);
   });
 }
-
-const tooLarge = () =>
-  new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LIMIT}`, {});
 
 // The limits of k8s.io/apiserver/pkg/endpoints/filters/warning.go, in characters.
 const MOST_IN_ALL = 4 * 1024;

@@ -17,14 +17,12 @@ import type { Answer, WatchEvent } from '../pipeline/context.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { toPartialMetadata, toTable } from '../table/table.ts';
 
-/** What decides the form of an answer. */
 interface Rendering {
   readonly accept: string | undefined;
   readonly query: URLSearchParams;
   readonly now: () => Date;
 }
 
-/** How objects of a type are shown. */
 interface View {
   readonly type: ResourceType;
   readonly form: Form['kind'];
@@ -40,7 +38,6 @@ interface Rendered {
   readonly text: string;
 }
 
-/** Renders an answer other than a watch. @throws ApiFailure 406 */
 export function render(
   answer: Exclude<Answer, { kind: 'watch' }>,
   { accept, query, now }: Rendering,
@@ -58,13 +55,12 @@ export const renderStatus = (status: Status, accept: string | undefined): Render
   ...encoded(statusText(status), negotiateRefusal(accept)),
 });
 
-/** JSON text in the encoding that the client wants. */
 export const encoded = (json: string, encoding: Encoding) => ({
   contentType: mediaTypeOf(encoding),
   text: encoding === 'json' ? json : yamlOf(json),
 });
 
-/** As in the API server, a success has no code on the wire. */
+/** Like the API server, omits the code of a success. */
 function statusText(status: Status): string {
   const { code, ...rest } = status;
   return jsonText(code === 200 ? rest : status);
@@ -111,7 +107,6 @@ function objectsText(items: readonly ApiObject[], type: ResourceType, meta: Json
   return `${head.slice(0, -1)},"items":[${texts.join(',')}]}`;
 }
 
-/** The object as JSON text. */
 export const textOf = (object: ApiObject): string =>
   `{"kind":${JSON.stringify(object.kind)},"apiVersion":${JSON.stringify(object.apiVersion)},${membersOf(object)}}`;
 
@@ -132,10 +127,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/**
- * JSON text as YAML in the API server's style: sorted keys, list items not indented, ambiguous strings quoted. Long
- * integers stay exact.
- */
+/** JSON text as YAML in the API server's style: sorted keys, list items not indented, ambiguous strings quoted. */
 export const yamlOf = (json: string): string =>
   stringify(parseJson(json), {
     sortMapEntries: true,
@@ -201,7 +193,6 @@ export function streamWatch(
   });
 }
 
-/** The object of a BOOKMARK: only a resourceVersion. */
 const bookmarkObject = (
   type: ResourceType,
   { revision, endsInitialEvents }: Extract<WatchEvent, { type: 'BOOKMARK' }>,

@@ -8,6 +8,7 @@ import type { ResourceRegistry, ResourceType } from '../../machinery/resource-ty
 import { type Page, placeOf, type Storage } from '../../machinery/storage/stored.ts';
 import type { AdmissionAttributes } from '../../machinery/webhooks/admission-review.ts';
 import type { Admission } from '../../machinery/webhooks/admission.ts';
+import type { Authorizer } from '../auth/rbac.ts';
 
 /** The dependencies of the request pipeline, created once per sandbox. */
 export interface Api {
@@ -21,11 +22,8 @@ export interface Api {
   readonly newSuffix: () => string;
   /** A token for a ServiceAccount, valid for this many seconds. */
   readonly issueToken: (namespace: string, name: string, uid: string, seconds: number) => string;
-  readonly authorize: (
-    user: UserInfo,
-    info: ResourceRequest,
-  ) => { readonly allowed: boolean; readonly reason: string };
-  /** Why the user may not write this RBAC object; undefined if the write is allowed. */
+  readonly authorize: Authorizer['authorize'];
+  /** Why the user cannot write this RBAC object; undefined if the write is allowed. */
   readonly escalationProblem: (
     user: UserInfo,
     object: ApiObject,
@@ -33,7 +31,6 @@ export interface Api {
   ) => string | undefined;
 }
 
-/** An authorised request for a resource. */
 export interface ApiRequest {
   readonly info: ResourceRequest;
   readonly query: URLSearchParams;
@@ -100,7 +97,6 @@ export async function converted({ convert }: Api, object: ApiObject, type: Resou
   return shown;
 }
 
-/** What admission sees of a request. */
 export const attributesOf = ({ request, info, type }: Call, dryRun: boolean) => ({
   type,
   subresource: info.subresource,
@@ -110,7 +106,6 @@ export const attributesOf = ({ request, info, type }: Call, dryRun: boolean) => 
   dryRun,
 });
 
-/** The object after mutating admission. @throws ApiFailure */
 export async function mutated(
   { api, request }: Call,
   attributes: AdmissionAttributes & { readonly object: ApiObject },

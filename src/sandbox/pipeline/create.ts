@@ -26,7 +26,6 @@ import { resetFields } from '../../machinery/objects/subresources.ts';
 /** How many names are tried before a generated name is rejected (as in rest.CreateWithGenerateName). */
 const NAME_ATTEMPTS = 8;
 
-/** POST to a collection. */
 export async function create(call: Call): Promise<Answer> {
   const { request, info, type } = call;
   if (type.namespaced && info.namespace === '') throw methodNotAllowed();
@@ -54,7 +53,7 @@ export const recorded = (
     ...(before === undefined && !call.type.custom ? { blank: BLANK_STRUCTS } : {}),
   });
 
-/** Go writes these fields in every object of a kind that has them, so they have no manager. */
+/** Go writes these fields in every object of a kind that has them, so a manager never owns them. */
 const BLANK_STRUCTS = { spec: {}, status: {} };
 
 /** Who writes, and to what, for the managed fields. The manager is as requested, or the first part of the User-Agent. */
@@ -77,10 +76,7 @@ export async function createInstead(call: Call, object: ApiObject, options: Writ
   return objectAnswer(type, await createObject(call, wanted, options), 201);
 }
 
-/**
- * Drops what only the API server sets (rest.WipeObjectMetaSystemFields): for a POST before admission; for a PUT or an
- * apply, which earlier releases stored with a forged deletionTimestamp, after mutating admission.
- */
+/** Drops what only the API server sets (rest.WipeObjectMetaSystemFields): for a PUT or an apply after mutating admission. */
 const withoutSystemFields = (object: ApiObject): ApiObject =>
   withMeta(object, {
     uid: undefined,
@@ -126,8 +122,7 @@ async function createObject(call: Call, object: ApiObject, options: WriteOptions
     refuseWithoutNamespace(api, type, stored); // the namespace may have been deleted during the webhook calls
     if (taken?.metadata.deletionTimestamp !== undefined) throw stillBeingDeleted(type, taken);
     const written = api.storage.create(placeOf(type), stored);
-    // Watches and lists need the same text. Otherwise, as in k8s.io/apiserver storage/etcd3, the answer is the stored
-    // object converted back, not the sent object.
+    // Lists and watches need equal text. Otherwise, the answer is the stored object converted back (apiserver's storage/etcd3).
     return stored === prepared ? written : await converted(api, written, type);
   }
 }
@@ -141,7 +136,7 @@ function stillBeingDeleted(type: ResourceType, { metadata: { name = '' } }: ApiO
   return new ApiFailure(code, reason, `object is being deleted: ${message}`, details);
 }
 
-/** Sets the fields that belong to the API server, whatever the client sent (rest.BeforeCreate). */
+/** Sets the fields that belong to the API server and ignores the client's values (rest.BeforeCreate). */
 function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject {
   const { name = '', generateName = '' } = object.metadata;
   const filled = withMeta(withoutSystemFields(type.hasStatus ? withStatusOf(object, undefined) : object), {
@@ -164,7 +159,6 @@ export function refuseEscalation(
   if (problem !== undefined) throw forbidden(type, object.metadata.name ?? '', problem);
 }
 
-/** The storage version of this resource. */
 export function storedType({ api, type }: Call): ResourceType {
   return type.version === type.storageVersion
     ? type
@@ -173,9 +167,7 @@ export function storedType({ api, type }: Call): ResourceType {
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
 
-/**
- * The admission plugin NamespaceLifecycle: objects cannot be created in a missing or terminating namespace.
- */
+/** NamespaceLifecycle: objects cannot be created in a missing or terminating namespace. */
 function refuseWithoutNamespace({ storage }: Api, type: ResourceType, { metadata }: ApiObject): void {
   if (!type.namespaced) return;
   const name = metadata.namespace ?? '';

@@ -20,7 +20,6 @@ export const FOREGROUND = 'foregroundDeletion';
 
 const PROTECTED_NAMESPACES = new Set(['default', 'kube-system', 'kube-public']);
 
-/** DELETE of one object. */
 export async function deleteOne(call: Call): Promise<Answer> {
   const { api, request, info, type } = call;
   const options = deleteOptionsOf(request);
@@ -50,7 +49,6 @@ function deletedAnswer({ type: { group, resource } }: Call, { metadata }: ApiObj
   };
 }
 
-/** DELETE of a collection: every object that the selectors match. */
 export async function deleteCollection(call: Call): Promise<Answer> {
   const { api, request, info, type } = call;
   const options = deleteOptionsOf(request);
@@ -84,9 +82,7 @@ interface Removal {
 
 type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'preconditions'>;
 
-/**
- * Removes the object or marks it for deletion, as registry.Store.Delete does; undefined if it does not exist.
- */
+/** Removes the object or marks it for deletion (registry.Store.Delete); undefined if it does not exist. */
 export function removeOrMark(
   { storage, registry, now }: Pick<Api, 'storage' | 'registry' | 'now'>,
   place: Place,
@@ -109,7 +105,7 @@ export function removeOrMark(
   return { kind: 'marked', object: storage.replace(place, marked, version) };
 }
 
-/** Whether the object is marked for deletion and has no finalizers left. */
+/** Whether the object is marked for deletion and its finalizers are gone. */
 export function isDone(object: ApiObject): boolean {
   const { deletionTimestamp, finalizers = [] } = object.metadata;
   // A Namespace is also held by `spec.finalizers` until it is empty.
@@ -133,20 +129,14 @@ function marking(live: ApiObject, finalizers: readonly string[], at: string): Ap
   return { ...withMeta(marked, { deletionGracePeriodSeconds: undefined }), status: { phase: 'Terminating' } };
 }
 
+const FINALIZERS = { Background: [], Orphan: [ORPHAN], Foreground: [FOREGROUND] } as const;
+
 function finalizersFor(
   present: readonly string[],
   policy: DeleteOptions['propagationPolicy'],
 ): readonly string[] {
   if (policy === undefined) return present;
-  const others = present.filter((name) => name !== ORPHAN && name !== FOREGROUND);
-  switch (policy) {
-    case 'Background':
-      return others;
-    case 'Orphan':
-      return [...others, ORPHAN];
-    case 'Foreground':
-      return [...others, FOREGROUND];
-  }
+  return [...present.filter((name) => name !== ORPHAN && name !== FOREGROUND), ...FINALIZERS[policy]];
 }
 
 function checkPreconditions(

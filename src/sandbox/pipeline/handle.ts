@@ -70,9 +70,7 @@ function refusePath({ verb, resource, namespace, name, subresource }: ResourceRe
   if (isOfOne !== OF_ONE_OBJECT.has(verb) || !type.verbs.includes(verb)) throw methodNotAllowed();
 }
 
-/**
- * One handler serves all custom resources (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
- */
+/** One handler serves all custom resources (customresource_handler.go of apiextensions-apiserver). */
 function refuseCustomPath({ verb, namespace, name, subresource }: ResourceRequest, type: ResourceType): void {
   if (type.namespaced ? namespace === '' && !OF_ALL_NAMESPACES.has(verb) : namespace !== '')
     throw new NoSuchPath();
@@ -80,7 +78,7 @@ function refuseCustomPath({ verb, namespace, name, subresource }: ResourceReques
   if (OF_ONE_OBJECT.has(verb) && name === '') throw badRequest('name must be provided');
 }
 
-/** Subresources without a kind of their own that only some built-in kinds have. */
+/** Subresources without a separate kind that only some built-in kinds have. */
 const OWN_PARTS = new Set(['namespaces/finalize', 'pods/ephemeralcontainers']);
 
 /** Subresources that need a node, a scheduler or endpoints. */

@@ -14,7 +14,6 @@ import type { ApiRequest } from './context.ts';
 
 const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
 
-/** The query parameters of a write. */
 export interface WriteOptions {
   readonly dryRun: boolean;
   readonly fieldManager: string;
@@ -27,10 +26,7 @@ const GROUP = 'meta.k8s.io';
 
 const isTrue = (text: string | null) => text === 'true' || text === '1';
 
-/**
- * @throws ApiFailure 422 as ValidateCreateOptions and its siblings do
- *   (k8s.io/apimachinery/pkg/apis/meta/v1/validation)
- */
+/** @throws ApiFailure 422 like ValidateCreateOptions and its siblings (pkg/apis/meta/v1/validation of apimachinery) */
 export function writeOptionsOf(
   query: URLSearchParams,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
@@ -56,7 +52,7 @@ export function writeOptionsOf(
   };
 }
 
-/** The options that webhooks receive; a patch has those of the resulting create or update. */
+/** The options that webhooks receive. A patch has the options of the resulting create or update. */
 export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: WriteOptions): JsonObject {
   return {
     kind,
@@ -74,7 +70,7 @@ const POLICIES = ['Foreground', 'Background', 'Orphan'] as const;
 
 export type Propagation = (typeof POLICIES)[number];
 
-/** DeleteOptions from the body or the query; the body wins, as in the API server. */
+/** DeleteOptions from the body or the query. Like in the API server, the body wins. */
 export interface DeleteOptions {
   readonly dryRun: boolean;
   readonly propagationPolicy: Propagation | undefined;
@@ -86,10 +82,7 @@ export interface DeleteOptions {
   readonly json: JsonObject;
 }
 
-/**
- * @throws ApiFailure 400 if the body is not DeleteOptions, 415 if its type is not supported, 422 if a value is out of
- *   range
- */
+/** @throws ApiFailure 400 if the body is not DeleteOptions, 415 for an unsupported type, 422 if a value is out of range */
 export function deleteOptionsOf({ query, body, contentType }: ApiRequest): DeleteOptions {
   const given = body.length === 0 ? optionsOfQuery(query) : optionsOfBody(parseBody(body, contentType));
   const dryRun = items(given, 'dryRun');
@@ -143,10 +136,7 @@ function optionsOfBody(body: JsonValue): JsonObject {
   return body;
 }
 
-/**
- * @throws ApiFailure 422 as ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation does,
- *   with watch-list enabled; 400 for a continue token together with a resourceVersion
- */
+/** @throws ApiFailure 422 like ValidateListOptions, 400 for a continue token together with a resourceVersion */
 export function checkListOptions(query: URLSearchParams, isWatch: boolean): void {
   const options: ListOptions = {
     match: query.get('resourceVersionMatch') ?? '',

@@ -1,7 +1,7 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import { isJsonObject, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
-import { mediaTypeIn, parseBody } from '../http/content-type.ts';
+import { mediaTypeIn, parseBody, unknownFormat } from '../http/content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../../machinery/failure.ts';
 import { applyConfiguration } from '../../machinery/managed-fields/apply.ts';
 import { showGo } from '../../machinery/patch/go-types.ts';
@@ -61,9 +61,7 @@ function languageOf(contentType: string | undefined, type: ResourceType): string
   if (known.includes(language)) return language;
   // For built-in kinds the router rejects the request, without a list of accepted types.
   if (!type.custom) throw unsupportedMediaType('415: Unsupported Media Type', {});
-  throw unsupportedMediaType(
-    `the body of the request was in an unknown format - accepted media types include: ${known.join(', ')}`,
-  );
+  throw unknownFormat(known);
 }
 
 function patchedWith(language: string, live: JsonObject, body: JsonValue, type: ResourceType): JsonObject {

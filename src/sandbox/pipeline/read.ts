@@ -7,7 +7,6 @@ import { converted, objectAnswer, storedObject, type Answer, type Api, type Call
 import { checkListOptions } from './options.ts';
 import { messageOf } from '../../json/error-message.ts';
 
-/** GET of one object. */
 export async function get(call: Call): Promise<Answer> {
   const { api, request, type } = call;
   refuseFuture(api, request.query.get('resourceVersion'));
@@ -48,7 +47,6 @@ async function convertAll({ api, type }: Call, objects: readonly ApiObject[]): P
   }
 }
 
-/** GET of a collection, whole or in pages. */
 export async function list(call: Call): Promise<Answer> {
   const { api, info, type } = call;
   const { query } = call.request;
@@ -112,13 +110,7 @@ function refuseFuture({ storage }: Api, version: string | null): void {
   const wanted = revisionOf(version);
   const current = storage.revision();
   if (wanted <= current) return;
-  throw new ApiFailure(
-    504,
-    'Timeout',
-    `Timeout: Too large resource version: ${wanted}, current: ${current}`,
-    {
-      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
-      retryAfterSeconds: 1,
-    },
-  );
+  const message = `Timeout: Too large resource version: ${wanted}, current: ${current}`;
+  const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
+  throw new ApiFailure(504, 'Timeout', message, { causes, retryAfterSeconds: 1 });
 }

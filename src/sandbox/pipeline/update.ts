@@ -24,7 +24,6 @@ import { optionsJson, writeOptionsOf, type WriteOptions } from './options.ts';
 import { restrictToEndpoint } from '../../machinery/objects/subresources.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
 
-/** A change of one object, which is retried after conflicts. */
 interface Change {
   readonly options: WriteOptions;
   /** Computes the wanted object, with its managed fields, from the live object. Throws ApiFailure. */
@@ -43,7 +42,6 @@ interface SubresourceView {
   readonly put: (object: ApiObject, shown: ApiObject) => ApiObject;
 }
 
-/** PUT of an object or of its status. */
 export async function update(call: Call): Promise<Answer> {
   const { api, request, info, type } = call;
   const options = writeOptionsOf(request.query, 'UpdateOptions');
@@ -75,10 +73,7 @@ export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected
   }
 }
 
-/**
- * @throws ApiFailure 404 if the object does not exist, 409 for an outdated resourceVersion, and every error of
- *   admission and validation
- */
+/** @throws ApiFailure 404, 409 for an outdated resourceVersion, and every error of admission and validation */
 export async function change(call: Call, change: Change): Promise<ApiObject> {
   const { api, info, type } = call;
   const { uid = '' } = change;
@@ -89,8 +84,7 @@ export async function change(call: Call, change: Change): Promise<ApiObject> {
     refuseOtherUid(type, info.name, uid, live);
     const admitted = await admit(call, change, live);
     const next = await converted(api, admitted, storedType(call));
-    // Nothing to write: the resourceVersion stays. An object stored in another version, or under another schema, is
-    // rewritten.
+    // Nothing to write: keep the resourceVersion. An object stored in another version or under another schema is rewritten.
     if (differsOnlyInTimes(stored, next)) return live;
     if (change.options.dryRun) return admitted;
     try {
@@ -141,20 +135,14 @@ async function admit(call: Call, { options, wanted, view }: Change, live: ApiObj
   return prepared;
 }
 
-/**
- * @throws ApiFailure 409 if the uid of a PUT differs from that of the live object; `live` is undefined if there is
- *   none
- */
+/** @param live undefined if the object does not exist. @throws ApiFailure 409 if the uid of a PUT differs */
 function refuseOtherUid(type: ResourceType, name: string, uid: string, live: ApiObject | undefined): void {
   const is = live?.metadata.uid ?? '';
   if (uid === '' || uid === is) return;
   throw conflict(type, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${is}`);
 }
 
-/**
- * Copies the fields that belong to the API server from the live object (rest.BeforeUpdate). A different uid
- * stays, so that validation rejects it.
- */
+/** Copies the API server's fields from the live object (rest.BeforeUpdate), except a different uid, which validation rejects. */
 function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceType): ApiObject {
   const { metadata: is } = live;
   const { metadata: asked } = wanted;

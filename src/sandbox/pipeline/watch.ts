@@ -13,7 +13,6 @@ const LAST_BOOKMARK_MS = 2_000;
 /** About once a minute, so that the resourceVersion of a watcher of a quiet resource stays known. */
 const BOOKMARK_EVERY_MS = 60_000;
 
-/** GET of a collection with `watch=true`. */
 export function watch({ api, request: { query }, info, type }: Call): Answer {
   checkListOptions(query, true);
   const accepts = acceptsOf(query, type) ?? (() => true);
@@ -65,13 +64,9 @@ export function watch({ api, request: { query }, info, type }: Call): Answer {
   };
 }
 
-/**
- * A watch without a timeout ends at a random time between half an hour and an hour, so that watches do not end
- * together.
- */
+/** A watch without a timeout ends at a random time between half an hour and an hour, so that watches end apart. */
 const SHORTEST_MS = 30 * 60_000;
 
-/** The longest timer of Node. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 function timeoutOf(query: URLSearchParams): number {
@@ -79,10 +74,7 @@ function timeoutOf(query: URLSearchParams): number {
   return seconds > 0 ? Math.min(seconds * 1_000, LONGEST_MS) : SHORTEST_MS * (1 + Math.random());
 }
 
-/**
- * Custom resources are served from a cache that is rebuilt when their definition changes and has no earlier history.
- * @throws ApiFailure 410
- */
+/** Custom resources are served from a cache, which forgets its history when their definition changes. @throws ApiFailure 410 */
 function refuseForgotten({ storage }: Api, type: ResourceType, from: number): void {
   if (!type.custom) return;
   const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });

@@ -141,7 +141,6 @@ const DELETE_OPTIONS = message({
   dryRun: [5, list(TEXT)],
 });
 
-/** An object with metadata. */
 const object = (fields: Fields): Message => message({ metadata: [1, OBJECT_META], ...fields });
 
 const CONTAINER = message({
@@ -228,10 +227,7 @@ const ACCESS_REVIEW_SPEC = message({
   nonResourceAttributes: [2, message({ path: [1, TEXT], verb: [2, TEXT] })],
 });
 
-/**
- * The kinds that kubectl sends only in protobuf: the objects of `kubectl create KIND`, `kubectl auth` and `kubectl
- * create token`, with the fields that those commands can set. All other commands send JSON.
- */
+/** The kinds that kubectl sends only in protobuf (`create KIND`, `auth`, `create token`), with the fields that it can set. */
 const MESSAGES: ReadonlyMap<string, Message> = new Map([
   ['v1 ConfigMap', object({ data: [2, map(TEXT)], binaryData: [3, map(BYTES)] })],
   ['v1 Namespace', object({ spec: [2, NOTHING], status: [3, NOTHING] })],

@@ -18,7 +18,6 @@ interface How {
   readonly join: (values: readonly JsonValue[]) => JsonValue | undefined;
 }
 
-/** A message without its length, such as a whole body. */
 export interface Message extends How {
   readonly decode: (bytes: Uint8Array, path: string) => JsonObject;
 }
@@ -26,10 +25,7 @@ export interface Message extends How {
 /** Fields by their JSON name: the field number and its reader. */
 export type Fields = Readonly<Record<string, readonly [number: number, how: How]>>;
 
-/**
- * A scalar value. Use {@link given} for a field that JSON must contain, or that is a pointer in Go and
- * therefore not written if absent.
- */
+/** A scalar value. Use {@link given} for a field that JSON must contain, or that is a pointer in Go. */
 const scalar = (wire: number, read: How['read'], zero: JsonValue): How => ({
   wire,
   read,
@@ -49,7 +45,6 @@ export const BOOL = scalar(VARINT, (reader) => reader.readVarint() !== 0, false)
 /** int32 and int64: a bigint beyond 2^53. */
 export const INT = scalar(VARINT, readInteger, 0);
 
-/** Base64, as JSON represents bytes. */
 export const BYTES = scalar(
   BYTES_WITH_LENGTH,
   (reader) => {
@@ -75,7 +70,6 @@ export function map(how: How): How {
   };
 }
 
-/** Merges objects into one. */
 const merge = (values: readonly JsonValue[]): JsonObject =>
   Object.fromEntries(values.flatMap((value) => (isJsonObject(value) ? Object.entries(value) : [])));
 
@@ -139,9 +133,7 @@ function saysNothing(reader: PbfReader): boolean {
   return reader.type === BYTES_WITH_LENGTH && bytesOf(reader).length === 0;
 }
 
-/**
- * Rejects unknown fields with a value, although the API server would drop them, so that no input is lost silently.
- */
+/** Rejects unknown fields with a value, so that no input is lost silently. The API server would drop them. */
 const unknownField = (number: number, path: string) =>
   unsupportedMediaType(
     `the sandbox cannot read field ${number} of ${path === '' ? 'the object' : path} in protobuf: send application/json`,

@@ -13,11 +13,7 @@ class DeadEnd extends Error {}
 /** The values to which a path, or one step of it, leads from a value. @throws DeadEnd */
 type Follow = (value: JsonValue) => readonly JsonValue[];
 
-/**
- * The part of JSONPath that printer columns and selectable fields use: `.spec.a`, `.a[0]`, `.a[-1:]`,
- * `.a[*]`, `.a['b.c']`, `.a.b\.c`, `.a[?(@.type=="Ready")].status`. As in client-go's util/jsonpath with
- * missing keys allowed, an index out of range or a comparison of different types finds nothing at all.
- */
+/** The JSONPath of columns and selectable fields, such as `.a[?(@.type=="Ready")].status`. */
 export function compileJsonPath(path: string): (object: JsonObject) => readonly JsonValue[] {
   const follow = parsePath(path);
   return (object) => {
@@ -42,7 +38,7 @@ function parsePath(path: string): Follow {
   }
   return (root) => {
     let found: readonly JsonValue[] = [root];
-    // Null has no content, but is a value itself.
+    // Null lacks content, but is a value itself.
     for (const step of steps) found = found.filter((item) => item !== null).flatMap((item) => step(item));
     return found;
   };
@@ -67,7 +63,6 @@ const everything: Follow = (value) => {
   return isJsonObject(value) ? Object.values(value) : [];
 };
 
-/** All kinds of steps; the first match applies. */
 const STEPS: readonly (readonly [RegExp, (match: RegExpExecArray) => Follow])[] = [
   [/\.\*/y, () => everything],
   [/\[\s*\*\s*\]/y, () => everything],
@@ -112,7 +107,6 @@ function listOf(value: JsonValue): readonly JsonValue[] {
 
 const FILTER = /^\s*@((?:"[^"]*"|'[^']*'|[^=!<>"'])*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?)\s*)?$/;
 
-/** The condition on a list item. */
 function parseFilter(text: string): (item: JsonValue) => boolean {
   const [matched, left = '', operator, right = ''] = FILTER.exec(text) ?? [];
   if (matched === undefined) throw new SyntaxError(`unrecognized filter ${JSON.stringify(text)}`);

@@ -6,6 +6,7 @@ import { canonicalJson, goFloat } from '../../machinery/schema/causes.ts';
 import { ageOf } from '../../machinery/human-duration.ts';
 import { compileJsonPath } from './json-path.ts';
 import { memoizeWeak } from '../../json/objects.ts';
+import { escapeHtml } from '../webhook-caller.ts';
 
 interface TableOptions {
   readonly type: Pick<ResourceType, 'columns' | 'custom'>;
@@ -16,17 +17,13 @@ interface TableOptions {
   readonly now: Date;
 }
 
-/** The metadata of an object without its other fields. */
 export const toPartialMetadata = (object: ApiObject): JsonObject => ({
   kind: 'PartialObjectMetadata',
   apiVersion: 'meta.k8s.io/v1',
   metadata: toJson(object).metadata ?? {},
 });
 
-/**
- * Objects as the rows that `kubectl get` prints: a Table of meta.k8s.io.
- * @see k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
- */
+/** Objects as the rows that `kubectl get` prints: a Table of meta.k8s.io. */
 export function toTable(
   objects: readonly ApiObject[],
   metadata: JsonObject,
@@ -75,7 +72,7 @@ const NAME: JsonObject = {
   name: 'Name',
   type: 'string',
   format: 'name',
-  description: 'The name of the object, unique among those of its kind in a namespace.',
+  description: 'The name of the object, unique among objects of its kind in a namespace.',
   priority: 0,
 };
 
@@ -135,7 +132,3 @@ function cellText(value: JsonValue): string {
   if (isJsonObject(value) || isJsonArray(value)) return escapeHtml(canonicalJson(value));
   return String(value);
 }
-
-/** Go escapes JSON for use in HTML. */
-const escapeHtml = (json: string): string =>
-  json.replaceAll(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);

@@ -2,6 +2,14 @@ import * as fc from 'fast-check';
 import type { JsonValue } from '../../../src/json/json.ts';
 import type { Schema } from '../../../src/machinery/schema/schema.ts';
 
+export const STRING: Schema = { type: 'string' };
+export const INTEGER: Schema = { type: 'integer' };
+export const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
+
 const NAMES = ['a', 'b', 'c', 'constructor', '__proto__'];
 
 /** Structural schemas with few property names, so that arbitrary values match about half of the time. */

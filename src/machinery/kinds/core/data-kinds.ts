@@ -28,7 +28,6 @@ const decodedSize = (data: Readonly<Record<string, string>>): number =>
 const keyProblems = (object: ApiObject, name: string): readonly Cause[] =>
   keysIn(object, name).flatMap((key) => invalidIf(`${name}[${key}]`, key, configKeyProblem(key)));
 
-/** v1 ConfigMap. */
 export const CONFIG_MAP: ResourceType = builtInKind({
   apiVersion: 'v1',
   kind: 'ConfigMap',
@@ -60,7 +59,6 @@ function configMapProblems(map: ApiObject): readonly Cause[] {
   ];
 }
 
-/** v1 Secret. */
 export const SECRET: ResourceType = builtInKind({
   apiVersion: 'v1',
   kind: 'Secret',

@@ -5,17 +5,14 @@ import { builtInKind, column, type BuiltInKind } from '../built-in-kind.ts';
 import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-builders.ts';
 import { ageOf } from '../../human-duration.ts';
 
-/**
- * The columns in both groups. The name is the last one, because the message matters more.
- * @see pkg/printers/internalversion/printers.go, printEvent
- */
+/** The columns in both groups. The name comes last, because the message matters more (printEvent of pkg/printers). */
 const COLUMNS: readonly PrinterColumn[] = [
   eventColumn('Last Seen', 'When it last happened.', lastSeen),
   eventColumn('Type', 'Normal or Warning.', (event) => text(event, 'type')),
   eventColumn('Reason', 'Why, in one word.', (event) => text(event, 'reason')),
   eventColumn('Object', 'What it happened to.', shownObject),
   eventColumn('Subobject', 'What part of the object.', shownPart, { priority: 1 }),
-  eventColumn('Source', 'Who says so.', shownSource, { priority: 1 }),
+  eventColumn('Source', 'Who reported it.', shownSource, { priority: 1 }),
   eventColumn('Message', 'For people.', (event) => text(event, 'message').trim()),
   eventColumn('First Seen', 'When it first happened.', (event, now) => ageOf(firstTime(event), now), {
     priority: 1,
@@ -77,7 +74,6 @@ const EVENT_SOURCE = object({ component: STRING, host: STRING });
 
 const SERIES = object({ count: INT32, lastObservedTime: TIME });
 
-/** v1 Event. */
 export const CORE_EVENT: ResourceType = builtInKind({
   ...COMMON,
   apiVersion: 'v1',
@@ -107,7 +103,6 @@ export const CORE_EVENT: ResourceType = builtInKind({
   },
 });
 
-/** events.k8s.io/v1 Event. */
 export const EVENT: ResourceType = builtInKind({
   ...COMMON,
   apiVersion: 'events.k8s.io/v1',

@@ -114,7 +114,6 @@ export function reviewKinds(answers: ReviewAnswers): readonly ResourceType[] {
   ];
 }
 
-/** v1 ServiceAccount. */
 export const SERVICE_ACCOUNT: ResourceType = builtInKind({
   apiVersion: 'v1',
   kind: 'ServiceAccount',

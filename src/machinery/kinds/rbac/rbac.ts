@@ -5,7 +5,7 @@ import type { Cause } from '../../failure.ts';
 import { pathSegmentProblem } from '../../name-problems.ts';
 import type { PrinterColumn, ResourceType, Strategy } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
-import { AGE, builtInKind, column, wideColumn, type BuiltInKind } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, CREATED_AT, wideColumn, type BuiltInKind } from '../built-in-kind.ts';
 import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-builders.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
@@ -19,14 +19,6 @@ const RULES = listOf(
     resourceNames: STRINGS,
     nonResourceURLs: STRINGS,
   }),
-);
-
-/** A time instead of an age, as the API server shows it for kinds without columns of their own. */
-const CREATED_AT = column(
-  'Created At',
-  'When the object was created.',
-  ({ metadata }) => metadata.creationTimestamp ?? '',
-  { type: 'date' },
 );
 
 /** Any path segment is a valid name; the authoriser prevents privilege escalation. */
@@ -84,10 +76,7 @@ export const CLUSTER_ROLE_BINDING: ResourceType = builtInKind({
   description: 'Who has a role everywhere.',
 });
 
-/**
- * Users, groups and roles default to the RBAC group, service accounts to the core group
- * (pkg/apis/rbac/v1/defaults.go).
- */
+/** Users, groups and roles default to the RBAC group, service accounts to the core group (pkg/apis/rbac/v1/defaults.go). */
 function withGroups(binding: ApiObject): ApiObject {
   const roleRef = section(binding, 'roleRef');
   const subjects = records(binding, 'subjects').map((subject) =>

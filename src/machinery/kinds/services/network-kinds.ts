@@ -25,7 +25,6 @@ const ADDRESSES = listOf(
   atomic(object({ ip: STRING, hostname: STRING, nodeName: STRING, targetRef: OBJECT_REFERENCE })),
 );
 
-/** v1 Endpoints. */
 export const ENDPOINTS: ResourceType = builtInKind({
   apiVersion: 'v1',
   kind: 'Endpoints',
@@ -56,7 +55,6 @@ const SET_OF_STRINGS: Schema = {
 };
 const CONDITION_OF_ENDPOINT = object({ ready: BOOLEAN, serving: BOOLEAN, terminating: BOOLEAN });
 
-/** discovery.k8s.io/v1 EndpointSlice. */
 export const ENDPOINT_SLICE: ResourceType = builtInKind({
   apiVersion: 'discovery.k8s.io/v1',
   kind: 'EndpointSlice',
@@ -94,7 +92,6 @@ export const ENDPOINT_SLICE: ResourceType = builtInKind({
   strategy: { countsGenerations: true },
 });
 
-/** networking.k8s.io/v1 Ingress. */
 export const INGRESS: ResourceType = builtInKind({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'Ingress',
@@ -118,7 +115,6 @@ const PEERS = listOf(
   }),
 );
 
-/** networking.k8s.io/v1 NetworkPolicy. */
 export const NETWORK_POLICY: ResourceType = builtInKind({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',

@@ -26,11 +26,7 @@ const needsClusterIp = (type: string) => type !== 'ExternalName';
 const needsNodePort = (type: string) => type === 'NodePort' || type === 'LoadBalancer';
 const typeOf = (service: ApiObject) => text(spec(service), 'type') || 'ClusterIP';
 
-/**
- * Carries over values that an update may omit, and drops values that the new type does not have: patchAllocatedValues
- * and dropTypeDependentFields of pkg/registry/core/service. Otherwise, a client that resends its original manifest
- * would clear the address.
- */
+/** Carries over what an update may omit and drops what the new type lacks (patchAllocatedValues, dropTypeDependentFields). */
 export function carryOver(service: ApiObject, old: ApiObject): ApiObject {
   const [wanted, before] = [spec(service), spec(old)];
   const [oldType, newType] = [typeOf(old), typeOf(service)];
@@ -127,7 +123,7 @@ export function createServiceAllocators(storage: Pick<Storage, 'list'>): Service
       const candidate = name(next++ % count);
       if (!used.has(candidate)) return candidate;
     }
-    throw new Error('the sandbox has no cluster IP or node port left for another Service');
+    throw new Error('no cluster IP or node port is left: delete a Service in the sandbox');
   };
   return {
     allocateClusterIp: () =>

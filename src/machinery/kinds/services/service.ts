@@ -35,7 +35,6 @@ import {
 } from '../schema-builders.ts';
 import { carryOver, withAllocations, type ServiceAllocators } from './service-allocation.ts';
 
-/** Labels as `a=1,b=2`, sorted by key; `<none>` if empty. */
 function shownLabels(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return pairs.sort().join(',') || '<none>';
@@ -111,7 +110,6 @@ const SERVICE_STATUS = object({
 const typeOf = (service: ApiObject) => text(spec(service), 'type');
 const addressOf = (service: ApiObject) => text(spec(service), 'clusterIP');
 
-/** v1 Service. */
 export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
   builtInKind({
     apiVersion: 'v1',
@@ -189,10 +187,7 @@ function affinityOf(given: JsonObject): JsonObject {
   return { clientIP: has(clientIP, 'timeoutSeconds') ? clientIP : { timeoutSeconds: 10_800 } };
 }
 
-/**
- * Follows ValidateServiceUpdate: the cluster IP is immutable, also when the Service changes between types that have
- * one.
- */
+/** Follows ValidateServiceUpdate: the cluster IP is immutable, even if the type changes to another one that has an IP. */
 function addressChangeProblems(service: ApiObject, old: ApiObject): readonly Cause[] {
   if (typeOf(service) === 'ExternalName' || typeOf(old) === 'ExternalName') return [];
   const [now, was] = [texts(spec(service), 'clusterIPs'), texts(spec(old), 'clusterIPs')];

@@ -6,7 +6,7 @@ import { has, items, records, section, spec, text, texts, withFields } from '../
 import type { Cause } from '../../failure.ts';
 import { compilePolicy } from '../../policies/compile-policy.ts';
 import { invalidValue, requiredValue } from '../../schema/causes.ts';
-import { AGE, builtInKind, column } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, countColumn } from '../built-in-kind.ts';
 import {
   CONDITIONS,
   INT64,
@@ -22,7 +22,6 @@ import { admissionNameProblem, RULE_FIELDS } from './webhook-configuration.ts';
 
 const RULES = listOf(object({ resourceNames: STRINGS, ...RULE_FIELDS }));
 
-/** Which requests a policy or a binding matches. */
 const MATCH = object({
   namespaceSelector: withDefault(LABEL_SELECTOR, {}),
   objectSelector: withDefault(LABEL_SELECTOR, {}),
@@ -46,7 +45,6 @@ const PARAM_KIND = column('ParamKind', 'The kind of its params.', (policy) =>
 
 const POLICY_NAME = column('PolicyName', 'The policy.', (binding) => text(spec(binding), 'policyName'));
 
-/** What both kinds of policies have. */
 const COMMON_FIELDS = {
   failurePolicy: withDefault(STRING, 'Fail'),
   paramKind: object({ apiVersion: STRING, kind: STRING }),
@@ -62,7 +60,6 @@ const COMMON = {
 
 const COMMON_STRATEGY = { countsGenerations: true, nameProblem: admissionNameProblem };
 
-/** The expressions that do not compile. */
 function expressionProblems(policy: ApiObject): readonly Cause[] {
   const { conditions, variables, validations, auditAnnotations, mutations } = compilePolicy(spec(policy));
   const parts = [...variables, ...validations, ...auditAnnotations, ...mutations];
@@ -77,7 +74,7 @@ function expressionProblems(policy: ApiObject): readonly Cause[] {
   });
 }
 
-/** Go writes no empty message. */
+/** Go omits empty messages. */
 function withoutEmptyTexts(policy: ApiObject): ApiObject {
   const validations = records(spec(policy), 'validations');
   const isEmpty = (one: JsonObject) => one.message === '' || one.messageExpression === '';
@@ -115,13 +112,8 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
   },
   hasStatus: true,
   columns: [
-    column(
-      'Validations',
-      'How many validations it has.',
-      (policy) => items(spec(policy), 'validations').length,
-      {
-        type: 'integer',
-      },
+    countColumn('Validations', 'How many validations it has.', (policy) =>
+      items(spec(policy), 'validations'),
     ),
     PARAM_KIND,
     AGE,
@@ -176,9 +168,7 @@ export const MUTATING_POLICY: ResourceType = builtInKind({
     }),
   },
   columns: [
-    column('Mutations', 'How many mutations it has.', (policy) => items(spec(policy), 'mutations').length, {
-      type: 'integer',
-    }),
+    countColumn('Mutations', 'How many mutations it has.', (policy) => items(spec(policy), 'mutations')),
     PARAM_KIND,
     AGE,
   ],

@@ -6,7 +6,6 @@ import { invalidIf, invalidValue, requiredValue, when } from '../../schema/cause
 
 // What admission webhooks and conversion webhooks share: the main rules of k8s.io/apiserver/pkg/util/webhook/validation.go, in the same order and words.
 
-/** The problems of a WebhookClientConfig. */
 export function clientConfigProblems(config: JsonObject, field: string): readonly Cause[] {
   const url = optionalText(config, 'url');
   const service = record(config, 'service');
@@ -50,7 +49,7 @@ function serviceProblems(service: JsonObject, field: string): readonly Cause[] {
 
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 
-/** @param whenEmpty the detail when there are none */
+/** @param whenEmpty the detail for an empty list */
 export function reviewVersionProblems(
   versions: readonly string[],
   field: string,

@@ -12,7 +12,7 @@ const HEALTHY = {
 };
 const problems = (change: object) => createProblems(MUTATING, { webhooks: [{ ...HEALTHY, ...change }] });
 
-test('a webhook gets the same defaults as in the API server', () => {
+test('a webhook gets the defaults of the API server', () => {
   const service = { name: 'a', namespace: 'b' };
   const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }];
   const configuration = created(VALIDATING, { webhooks: [{ ...HEALTHY, clientConfig: { service }, rules }] });
@@ -35,7 +35,7 @@ test('a match condition with an unsupported variable or a result other than bool
   const refused = (expression: string, why: string) =>
     `webhooks[0].matchConditions[0].expression: Invalid value: ${JSON.stringify(expression)}: ${why}`;
   const asking = "authorizer.group('').resource('pods').check('get').allowed()";
-  expect(problemOf(asking)).toEqual([refused(asking, 'the sandbox has no authorizer in match conditions')]);
+  expect(problemOf(asking)).toEqual([refused(asking, 'the sandbox does not support the authorizer in match conditions')]);
   expect(problemOf('isIP(object.ip)')).toEqual([]);
   expect(problemOf('object.nosuch()')).toEqual([
     refused('object.nosuch()', "compilation failed: undeclared reference to 'nosuch' (in container '')"),

@@ -10,7 +10,7 @@ import { duplicateValue, invalidValue, requiredValue, when } from '../../schema/
 import { celProblem } from '../../schema/rules/rule-problems.ts';
 import type { Schema } from '../../schema/schema.ts';
 import { REVIEWS } from '../../webhooks/match.ts';
-import { AGE, builtInKind, column } from '../built-in-kind.ts';
+import { AGE, builtInKind, countColumn } from '../built-in-kind.ts';
 import {
   BYTES,
   INT32,
@@ -24,7 +24,6 @@ import {
 } from '../schema-builders.ts';
 import { clientConfigProblems, reviewVersionProblems } from './client-config-problems.ts';
 
-/** Of a rule of a webhook or an admission policy. */
 export const RULE_FIELDS: Readonly<Record<string, Schema>> = {
   operations: STRINGS,
   apiGroups: STRINGS,
@@ -33,8 +32,7 @@ export const RULE_FIELDS: Readonly<Record<string, Schema>> = {
   scope: withDefault(STRING, '*'),
 };
 
-/** WebhookClientConfig of admission webhooks. */
-const CLIENT_CONFIG = object({
+export const CLIENT_CONFIG = object({
   url: STRING,
   service: object({ namespace: STRING, name: STRING, path: STRING, port: withDefault(INT32, 443) }),
   caBundle: BYTES,
@@ -79,12 +77,7 @@ function configurationKind(
     description,
     fields: { webhooks: keyedList(object(fields), ['name']) },
     columns: [
-      column(
-        'Webhooks',
-        'How many webhooks it registers.',
-        (configuration) => items(configuration, 'webhooks').length,
-        { type: 'integer' },
-      ),
+      countColumn('Webhooks', 'How many webhooks it registers.', (hooks) => items(hooks, 'webhooks')),
       AGE,
     ],
     strategy: {
@@ -122,7 +115,6 @@ function webhookProblems(configuration: ApiObject): readonly Cause[] {
   });
 }
 
-/** The name of a webhook configuration, an admission policy or a binding. */
 export function admissionNameProblem(name: string): string | undefined {
   const reserved =
     'names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API';
@@ -141,7 +133,6 @@ function webhookWarnings(configuration: ApiObject): readonly string[] {
   );
 }
 
-/** The reviews that a rule without wildcards names. */
 function reviewsIn(rule: JsonObject): readonly string[] {
   const [groups, resources] = [texts(rule, 'apiGroups'), texts(rule, 'resources')];
   if (groups.includes('*') || resources.includes('*')) return [];
@@ -157,7 +148,7 @@ function expressionProblems(expression: string, field: string): readonly Cause[]
   if (expression === '') return [requiredValue(field)];
   try {
     const isUnsupported = asksAuthorizer(compileMatchCondition(expression));
-    const why = 'the sandbox has no authorizer in match conditions';
+    const why = 'the sandbox does not support the authorizer in match conditions';
     return when(isUnsupported, invalidValue(field, expression, why));
   } catch (error) {
     const isTypeProblem = error instanceof CelError && error.message.startsWith('must evaluate to');

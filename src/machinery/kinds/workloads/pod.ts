@@ -19,8 +19,7 @@ import {
   withDefault,
 } from '../schema-builders.ts';
 
-// The sandbox does not run pods and stores most fields unchanged. The schema only has the lists that merge by key,
-// because `kubectl apply` sends partial lists, what is atomic at the top, and the defaults that every pod shows.
+// The sandbox does not run pods. The schema has only lists that merge by key, atomic lists, and defaults that every pod shows.
 
 const open = openObject({});
 
@@ -48,7 +47,6 @@ const CONTAINER = openObject({
 const byName = (items: Schema) => keyedList(items, ['name']);
 const NAMED = openObject({ name: STRING });
 
-/** core/v1 PodSpec. */
 const POD_SPEC: Schema = openObject({
   containers: byName(CONTAINER),
   initContainers: byName(CONTAINER),
@@ -73,13 +71,11 @@ const POD_SPEC: Schema = openObject({
   schedulerName: withDefault(STRING, 'default-scheduler'),
 });
 
-/** core/v1 PodTemplateSpec. */
 export const POD_TEMPLATE: Schema = object({
   metadata: openObject({ labels: STRINGS_BY_KEY, annotations: STRINGS_BY_KEY }),
   spec: POD_SPEC,
 });
 
-/** The pod spec with its containers changed. */
 function withContainers(podSpec: JsonObject, change: (container: JsonObject) => JsonObject): JsonObject {
   const lists = ['containers', 'initContainers'].filter((name) => Array.isArray(podSpec[name]));
   return {
@@ -162,10 +158,7 @@ export const POD: ResourceType = builtInKind({
   },
 });
 
-/**
- * Sets imagePullPolicy on all containers of a pod or template. It defaults to Always for an image without a fixed
- * tag, because such an image may change.
- */
+/** imagePullPolicy defaults to Always for an image without a fixed tag, because such an image may change. */
 export const withPullPolicies = (podSpec: JsonObject): JsonObject =>
   withContainers(podSpec, (container) => {
     const image = text(container, 'image');

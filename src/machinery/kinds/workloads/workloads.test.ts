@@ -12,7 +12,7 @@ describe('a Deployment', () => {
   };
   const healthy: JsonObject = { selector: { matchLabels: { a: 'b' } }, template };
 
-  test('gets the same defaults as in the API server', () => {
+  test('gets the defaults of the API server', () => {
     expect(toJson(created(DEPLOYMENT, { spec: healthy }))).toMatchObject({
       spec: {
         replicas: 1,

@@ -56,7 +56,6 @@ const statusNumber = (workload: ApiObject, name: string) => number(status(worklo
 
 const wantedReplicas = (workload: ApiObject) => number(spec(workload), 'replicas') ?? 0;
 
-/** apps/v1 Deployment. */
 export const DEPLOYMENT: ResourceType = builtInKind({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -115,7 +114,6 @@ function countColumn(
   return column(name, description, (object) => statusNumber(object, field), { type });
 }
 
-/** apps/v1 ReplicaSet. */
 export const REPLICA_SET: ResourceType = builtInKind({
   apiVersion: 'apps/v1',
   kind: 'ReplicaSet',

@@ -113,7 +113,7 @@ function ofExpressions(
   ];
 }
 
-/** As Go prints its internal type, which has no JSON names. */
+/** The way Go prints its internal type, which does not use JSON names. */
 const goRule = (rule: ValidationRule) => ({
   Rule: rule.rule,
   Message: rule.message ?? '',

@@ -2,14 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { checkRules, rulesSkipped } from './rules.ts';
 import type { Schema, ValidationRule } from '../schema.ts';
-
-const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
-  type: 'object',
-  properties,
-  ...more,
-});
-const STRING: Schema = { type: 'string' };
-const INTEGER: Schema = { type: 'integer' };
+import { INTEGER, object, STRING } from '../../../../test/support/sandbox/schema.ts';
 
 const ruled = (schema: Schema, ...rules: readonly (string | ValidationRule)[]): Schema => ({
   ...schema,

@@ -23,11 +23,7 @@ const toTimestamp = compileCel('timestamp(text)', ['text']);
 
 const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
 
-/**
- * Prepares a value as `self` of the rules at its schema.
- * @see
- * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
- */
+/** The value as `self` of the rules at its schema. */
 function celSelf(value: JsonValue, schema: Schema): unknown {
   if (value === null) return null;
   if (typeof value === 'string') return celText(value, schema);
@@ -77,17 +73,13 @@ function celText(text: string, { type, format }: Schema): unknown {
   }
 }
 
-/** A value in the object, its schema, and its old value. */
 interface Place {
   readonly value: JsonValue;
   /** Undefined on create, for new values, and where the old value cannot be found. */
   readonly old: JsonValue | undefined;
   readonly schema: Schema;
   readonly path: string;
-  /**
-   * Whether the value is known to be unchanged: then rules that do not use `oldSelf` are not enforced (ratcheting,
-   * 1.33).
-   */
+  /** If the value is known to be unchanged, rules without `oldSelf` are not enforced (ratcheting, 1.33). */
   readonly isUnchanged: () => boolean;
 }
 
@@ -104,7 +96,7 @@ const STRING: Schema = { type: 'string' };
 
 const NAMES: Schema = { type: 'object', properties: { name: STRING, generateName: STRING } };
 
-/** At the root, rules see apiVersion, kind and the names in metadata, whatever the schema declares. */
+/** At the root, rules see apiVersion, kind and the names in metadata, even if the schema omits them. */
 const rootOf = memoizeWeak((schema: Schema): Schema => {
   const properties = { ...schema.properties, apiVersion: STRING, kind: STRING, metadata: NAMES };
   return { ...schema, properties };
@@ -118,10 +110,7 @@ const BLOCKING = [
   'FieldValueTypeInvalid',
 ];
 
-/**
- * The cause that replaces rule results when the object's shape does not allow evaluation; undefined if the
- * rules can run.
- */
+/** The cause that replaces rule results if the object's shape prevents evaluation; undefined if the rules can run. */
 export function rulesSkipped(schema: Schema, causes: readonly Cause[]): Cause | undefined {
   if (!hasRules(schema) || !causes.some(({ reason }) => BLOCKING.includes(reason))) return undefined;
   const detail =
@@ -251,7 +240,6 @@ const rulesOf = memoizeWeak((schema: Schema): readonly CompiledRule[] =>
     }),
 );
 
-/** The compiled expression of a rule, or the error why it does not compile. */
 export function compileRule(expression: string): CelProgram | CelError {
   try {
     return compileCel(expression, ['self', 'oldSelf'], { uniformLiterals: true });

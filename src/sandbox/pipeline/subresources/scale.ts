@@ -1,12 +1,7 @@
 import { textIn, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../../../machinery/api-object.ts';
-import { mediaTypeIn, objectBody, parseBody } from '../../http/content-type.ts';
-import {
-  internalError,
-  invalid,
-  methodNotAllowed,
-  unsupportedMediaType,
-} from '../../../machinery/failure.ts';
+import { mediaTypeIn, objectBody, parseBody, unknownFormat } from '../../http/content-type.ts';
+import { internalError, invalid, methodNotAllowed } from '../../../machinery/failure.ts';
 import { builtInKind } from '../../../machinery/kinds/built-in-kind.ts';
 import { record, section, spec, value } from '../../../machinery/fields.ts';
 import { INT32, object, STRING } from '../../../machinery/kinds/schema-builders.ts';
@@ -42,10 +37,7 @@ type Scaled = ResourceType & Required<Pick<ResourceType, 'scale'>>;
 
 export const hasScale = (type: ResourceType): type is Scaled => type.scale !== undefined;
 
-/**
- * Handles a request to `…/<name>/scale`.
- * @see ScaleREST of k8s.io/apiextensions-apiserver/pkg/registry/customresource
- */
+/** Handles `…/<name>/scale` (ScaleREST of apiextensions-apiserver). */
 export async function handleScale(call: Call, type: Scaled): Promise<Answer> {
   const { api, request, info } = call;
   if (info.verb === 'get')
@@ -86,21 +78,16 @@ async function changeScale(
   return objectAnswer(SCALE, scaleOf(changed, type));
 }
 
+const FORMATS = ['json-patch', 'merge-patch', 'strategic-merge-patch'].map(
+  (name) => `application/${name}+json`,
+);
+
 function patchOf({ body, contentType }: ApiRequest): (live: JsonObject) => JsonObject {
   const patch = parseBody(body, 'application/json');
-  switch (mediaTypeIn(contentType)) {
-    case 'application/json-patch+json':
-      return (live) => applyJsonPatch(live, patch);
-    // A Scale has no merge keys, so both merge patches are the same.
-    case 'application/merge-patch+json':
-    case 'application/strategic-merge-patch+json':
-      return (live) => applyMergePatch(live, patch);
-    default:
-      throw unsupportedMediaType(
-        'the body of the request was in an unknown format - accepted media types include: ' +
-          'application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json',
-      );
-  }
+  const format = mediaTypeIn(contentType);
+  if (!FORMATS.includes(format)) throw unknownFormat(FORMATS);
+  // A Scale lacks merge keys, so both merge patches are equal.
+  return (live) => (format === FORMATS[0] ? applyJsonPatch(live, patch) : applyMergePatch(live, patch));
 }
 
 /** `.spec.replicas` → `['spec', 'replicas']` */

@@ -10,7 +10,6 @@ import { objectBody } from '../../http/content-type.ts';
 import { attributesOf, mutated, objectAnswer, storedObject, type Answer, type Call } from '../context.ts';
 import { optionsJson, writeOptionsOf } from '../options.ts';
 
-/** How admission sees a request for a token. */
 const TOKEN_REQUEST = builtInKind({
   ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
   ...{ resource: 'tokenrequests', namespaced: true },
@@ -23,10 +22,7 @@ const DEFAULT_LIFE_S = 3_600;
 const SHORTEST_LIFE_S = 600;
 const LONGEST_LIFE_S = 2 ** 32;
 
-/**
- * POST to `serviceaccounts/<name>/token`: a TokenRequest of authentication.k8s.io/v1.
- * @see kubernetes/pkg/registry/core/serviceaccount/storage/token.go
- */
+/** POST to `serviceaccounts/<name>/token`: a TokenRequest (serviceaccount/storage/token.go). */
 export async function issueToken(call: Call): Promise<Answer> {
   const { api, request, info, type } = call;
   if (info.verb !== 'create') throw methodNotAllowed();
