@@ -17,7 +17,7 @@ export const COLORS: readonly unknown[] = ['red', 'green'];
 export const USERS = {
   /** Every check applies. */
   alice: 'alice',
-  /** Every check applies: the name resembles that of the restorer. */
+  /** Every check applies: the name resembles the restorer's. */
   lookalike: 'Restorer',
   /** The principal of a window that is open throughout: references and unique values are deferred. */
   restorer: 'restorer',

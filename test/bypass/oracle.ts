@@ -3,8 +3,8 @@
  * `src/admission` and `src/cel`.
  *
  * A violation counts if a write introduced it. It may be explained: by an exception, by the restore window of the
- * writer, or because the stored object had the same violation before (the ratchet). Documented races between a
- * reference and the deletion of its target are explained, too.
+ * writer, or because the stored object had the same violation before (the ratchet). A documented race between a
+ * reference and a deletion of its target also explains it.
  */
 import { COLORS, HANDLED, MARK, MOST_REPLICAS } from './kinds.ts';
 import { at, isObject, type Json } from './objects.ts';
@@ -172,7 +172,7 @@ function isOwnedOnlyBy(widget: Json, bin: Json): boolean {
   return Array.isArray(owners) && owners.length > 0 && owners.every((one) => at(one, 'uid') === uidOf(bin));
 }
 
-/** Widgets that prevent the deletion of their Bin, as `widget → bin`. */
+/** Widgets that protect their Bin, as `widget → bin`. */
 export function protectedBins({ widgets, bins }: Stored): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [name, widget] of widgets) {

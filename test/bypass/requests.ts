@@ -16,8 +16,6 @@ import {
 } from './objects.ts';
 import type { Assignment, Write } from './steps.ts';
 
-const MERGE = 'application/merge-patch+json';
-
 export interface Place {
   readonly client: PlainClient;
   readonly namespace: string;
@@ -58,6 +56,9 @@ function requestOf(write: Write, set: readonly Assignment[], namespace: string):
   const folder = folderOf(write, namespace);
   const path = withDryRun(`${folder}/${write.name}`, write);
   const as = USERS[write.as];
+  const patch = (type: string, body: unknown): PlainRequest => ({
+    ...{ method: 'PATCH', path, as, contentType: `application/${type}`, body },
+  });
   switch (write.via) {
     case 'post':
       return { method: 'POST', path: withDryRun(folder, write), as, body: sentObject(write, set) };
@@ -68,24 +69,15 @@ function requestOf(write: Write, set: readonly Assignment[], namespace: string):
     }
     case 'apply':
       return {
-        method: 'PATCH',
+        ...patch('apply-patch+yaml', sentObject(write, set)),
         path: withDryRun(`${folder}/${write.name}`, write, `fieldManager=${write.as}&force=true`),
-        as,
-        contentType: 'application/apply-patch+yaml',
-        body: sentObject(write, set),
       };
     case 'merge':
-      return { method: 'PATCH', path, as, contentType: MERGE, body: mergePatch(set) };
+      return patch('merge-patch+json', mergePatch(set));
     case 'strategic':
-      return {
-        method: 'PATCH',
-        path,
-        as,
-        contentType: 'application/strategic-merge-patch+json',
-        body: strategic(write, set),
-      };
+      return patch('strategic-merge-patch+json', strategic(write, set));
     case 'json':
-      return { method: 'PATCH', path, as, contentType: 'application/json-patch+json', body: jsonPatch(set) };
+      return patch('json-patch+json', jsonPatch(set));
     case 'delete':
       return { method: 'DELETE', path, as };
     case 'deletecollection':

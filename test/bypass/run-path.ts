@@ -107,7 +107,7 @@ async function created(client: PlainClient, request: Pick<PlainRequest, 'path' |
   }
 }
 
-/** The deletion of a Bin can cause that of Widgets, by the garbage collector. */
+/** If a Bin is deleted, the garbage collector can delete Widgets. */
 const changedBy = (step: Step): readonly Kind[] => [
   ...new Set(step.flatMap(({ kind }): readonly Kind[] => (kind === 'bins' ? ['bins', 'widgets'] : [kind]))),
 ];
@@ -128,10 +128,8 @@ async function readStored({ client, namespace }: Place, kinds: readonly Kind[]):
 }
 
 /**
- * Waits until Gatehouse has seen changed Bins and new references to them. A reference that races with the deletion of
- * its target is documented as a limitation; the search looks for other holes.
- *
- * @returns a problem if it does not see them in time
+ * Waits until Gatehouse has seen changed Bins and new references to them: races of a reference with a deletion of its
+ * target are a documented limitation. @returns a problem if it does not see them in time
  */
 async function untilSeen(place: Place, before: Stored, after: Stored): Promise<string | undefined> {
   for (const name of ['x', 'y', 'z']) {

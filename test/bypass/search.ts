@@ -11,7 +11,7 @@ export interface SearchOptions {
   readonly count: number;
   readonly steps: number;
   readonly lanes: number;
-  /** Several replicas answer: no step changes what another replica may not have seen yet. Default: 1. */
+  /** Several replicas answer: steps change only what all replicas have seen. Default: 1. */
   readonly replicas?: number;
   /** How long a failing path may be reduced, in milliseconds. */
   readonly reduceMs: number;

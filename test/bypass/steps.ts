@@ -24,18 +24,20 @@ export type Via = (typeof VIAS)[number];
 
 export type Assignment = readonly [path: readonly string[], value: unknown];
 
-/** Metadata that only the server, or only a backup tool, should write. */
-export type Forgery =
-  | 'deletionTimestamp'
-  | 'uid'
-  | 'generation'
-  | 'managedFields'
-  | 'ownerReferences'
-  | 'foreignOwner'
-  | 'creationTimestamp'
-  | 'resourceVersion'
-  | 'restoreLabels'
-  | 'preserved';
+/** Metadata that only the server, or only a backup tool, should write. The harmless ones come first. */
+const FORGERIES = [
+  'deletionTimestamp',
+  'uid',
+  'ownerReferences',
+  'foreignOwner',
+  'managedFields',
+  'generation',
+  'creationTimestamp',
+  'resourceVersion',
+  'restoreLabels',
+  'preserved',
+] as const;
+export type Forgery = (typeof FORGERIES)[number];
 
 export type Padding = 'none' | 'escapes' | 'text' | 'keys' | 'depth';
 
@@ -58,18 +60,6 @@ export type Step = readonly [Write] | readonly [Write, Write];
 
 /** fast-check shrinks to the first element, so harmless choices come first. */
 const NAMES = ['a', 'b', 'c', 'exempt-d'] as const;
-const FORGERIES: readonly Forgery[] = [
-  'deletionTimestamp',
-  'uid',
-  'ownerReferences',
-  'foreignOwner',
-  'managedFields',
-  'generation',
-  'creationTimestamp',
-  'resourceVersion',
-  'restoreLabels',
-  'preserved',
-];
 
 const rarely = <T>(usual: T, other: readonly T[], oneIn: number): fc.Arbitrary<T> =>
   fc.oneof(
@@ -80,69 +70,49 @@ const rarely = <T>(usual: T, other: readonly T[], oneIn: number): fc.Arbitrary<T
 
 const set = (path: string, value: unknown): Assignment => [path.split('.'), value];
 
-const FINALIZERS: readonly Assignment[] = [
-  set('metadata.finalizers', [HOLD]),
-  set('metadata.finalizers', null),
-];
+/** Each value of each field. */
+const fields = (values: Readonly<Record<string, readonly unknown[]>>): readonly Assignment[] =>
+  Object.entries(values).flatMap(([path, all]) => all.map((value) => set(path, value)));
+
+const FINALIZERS = fields({ 'metadata.finalizers': [[HOLD], null] });
 
 const widgetFields = fc.constantFrom<Assignment>(
-  set('metadata.labels.touched', 'yes'),
-  set('spec.units', 99),
-  set('spec.units', 5),
-  set('spec.bin', 'y'),
-  set('spec.bin', 'z'),
-  set('spec.bin', 'nowhere'),
-  set('spec.bin', null),
-  set('spec.spare', 'y'),
-  set('spec.spare', 'z'),
-  set('spec.spare', null),
-  set('spec.home', 'x'),
-  set('spec.home', 'y'),
-  set('spec.home', 'z'),
-  set('spec.home', null),
-  set('spec.color', 'purple'),
-  set('spec.color', null),
-  set('spec.owner', 'root'),
-  set('spec.owner', null),
-  set('spec.serial', 's-1'),
-  set('spec.serial', 's-2'),
-  set('spec.serial', null),
-  set('spec.zone', 'east'),
-  set('spec.zone', 'west'),
-  set('spec.zone', null),
-  set('spec.level', 3),
-  set('spec.level', 2),
-  set('spec.level', null),
-  set('spec.note', 'secret'),
-  set('spec.note', null),
-  set('spec.replicas', 2),
-  set('spec.replicas', 9),
-  set('spec.tier', null),
-  set('metadata.labels', null),
+  ...fields({
+    'metadata.labels.touched': ['yes'],
+    'spec.units': [99, 5],
+    'spec.bin': ['y', 'z', 'nowhere', null],
+    'spec.spare': ['y', 'z', null],
+    'spec.home': ['x', 'y', 'z', null],
+    'spec.color': ['purple', null],
+    'spec.owner': ['root', null],
+    'spec.serial': ['s-1', 's-2', null],
+    'spec.zone': ['east', 'west', null],
+    'spec.level': [3, 2, null],
+    'spec.note': ['secret', null],
+    'spec.replicas': [2, 9],
+    'spec.tier': [null],
+    'metadata.labels': [null],
+  }),
   [['metadata', 'labels', MARK], 'no'],
   [['metadata', 'labels', HANDLED], 'no'],
-  set('metadata.labels.keep', 'yes'),
-  set('metadata.labels.keep', null),
+  ...fields({ 'metadata.labels.keep': ['yes', null] }),
   ...FINALIZERS,
   ...FINALIZERS,
 );
 
 const deploymentFields = fc.constantFrom<Assignment>(
-  set('metadata.labels.touched', 'yes'),
-  set('metadata.labels.verdict', 'bad'),
-  set('metadata.labels', null),
-  set('spec.replicas', 2),
-  set('spec.replicas', 9),
-  set('metadata.finalizers', [HOLD]),
-  set('metadata.finalizers', null),
+  ...fields({
+    'metadata.labels.touched': ['yes'],
+    'metadata.labels.verdict': ['bad'],
+    'metadata.labels': [null],
+    'spec.replicas': [2, 9],
+  }),
+  ...FINALIZERS,
 );
 
 const binFields = fc.constantFrom<Assignment>(
-  set('metadata.labels.touched', 'yes'),
-  set('spec.capacity', 10),
-  set('spec.capacity', 2),
-  set('metadata.finalizers', [HOLD]),
-  set('metadata.finalizers', null),
+  ...fields({ 'metadata.labels.touched': ['yes'], 'spec.capacity': [10, 2] }),
+  ...FINALIZERS,
 );
 
 const common = {
@@ -184,7 +154,7 @@ const widget = fc.record<Write>({
 });
 
 const statusFields = fc.constantFrom(set('status.phase', 'fine'), set('status.phase', 'broken'));
-/** Subresources, also with fields that do not belong to them. */
+/** Subresources, even with fields that do not belong to them. */
 const widgetSubresource = fc.record<Write>({
   ...common,
   kind: fc.constant('widgets'),

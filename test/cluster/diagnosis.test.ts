@@ -171,7 +171,7 @@ describe('policies on what Kubernetes itself writes', () => {
       () => 'no warning',
       (error: unknown) => String(error),
     );
-    expect(said).toContain(`Kubernetes writes ${resource} too`);
+    expect(said).toContain(`Kubernetes also writes ${resource}`);
   });
 
   it('the first policy of the docs harms no pod of a namespace that is made after it', async () => {

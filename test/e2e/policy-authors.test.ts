@@ -158,7 +158,9 @@ describe('an author who may not read Secrets', () => {
   test('cannot write a policy with a Secret as params: the refusal names kind, namespace, verb and role', async () => {
     const refused = await refusal(write(author, 'copies', readsVault));
     expect(refused).toMatchObject({ code: 403, reason: 'Forbidden' });
-    expect(refused.message).toContain('spec.params: you may not get secrets "db" in namespace "vault"');
+    expect(refused.message).toContain(
+      'spec.params: you lack permission to get secrets "db" in namespace "vault"',
+    );
     expect(refused.message).toContain(
       'ask for a Role in vault with the rule {apiGroups: [""], resources: [secrets], verbs: [get]}',
     );
@@ -202,7 +204,7 @@ describe('an author who may not read Secrets', () => {
           fieldManager: 'test',
         }),
     ])
-      expect((await refusal(attempt())).message).toContain(`you may not ${read}`);
+      expect((await refusal(attempt())).message).toContain(`you lack permission to ${read}`);
   });
 
   test('can write a policy that reads what the author may read, and the policy carries the record', async () => {
@@ -226,7 +228,7 @@ describe('an author who may not read Secrets', () => {
       () => author.apply(ADMISSION_POLICIES, grown, { fieldManager: 'test', force: true }),
     ])
       expect((await refusal(attempt())).message).toContain(
-        'you may not get secrets "db" in namespace "vault"',
+        'you lack permission to get secrets "db" in namespace "vault"',
       );
   });
 
@@ -244,7 +246,7 @@ describe('an author who may not read Secrets', () => {
       { validate: { rules: [{ expression: 'params.data.password == "x"' }] } },
     ])
       expect((await refusal(patch(author, 'taken', { spec }))).message).toContain(
-        'you may not get secrets "db"',
+        'you lack permission to get secrets "db"',
       );
     await admin.delete(ADMISSION_POLICIES, { name: 'taken' });
     expect(

@@ -243,7 +243,7 @@ test('a policy whose author may not delete the objects is refused', async () => 
     });
   expect(
     (await refusal(author.create(ADMISSION_POLICIES, policy('Cascade'), { dryRun: true }))).message,
-  ).toContain('you may not delete servers.infra.example.com');
+  ).toContain('you lack permission to delete servers.infra.example.com');
   await author.create(ADMISSION_POLICIES, policy('SetNull'), { dryRun: true });
 });
 

@@ -91,21 +91,7 @@ export function answerOf<T>(act: () => T, isAllowed: (error: unknown) => boolean
   }
 }
 
-export async function laterAnswerOf<T>(
-  act: () => Promise<T>,
-  isAllowed: (error: unknown) => boolean,
-): Promise<T | undefined> {
-  try {
-    return await act();
-  } catch (error) {
-    if (isAllowed(error)) return undefined;
-    throw error;
-  }
-}
-
-/**
- * Whether the code threw the error on purpose. Built-in errors of JavaScript show a case that the code does not handle.
- */
+/** Built-in errors of JavaScript show a case that the code does not handle. */
 export const isDeliberate = (error: unknown): boolean =>
   error instanceof Error &&
   !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError);

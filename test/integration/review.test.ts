@@ -112,7 +112,7 @@ test('policies that cannot be enforced are reported with the reason for each, an
     ...['-p', join(folder, 'policies.yaml'), '--crds', 'deploy/examples', '-f', 'deploy/examples/objects'],
   ]);
   expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([
-    at(1, 3, 'typo: spec.validat: spec has no field validat: did you mean validate?'),
+    at(1, 3, 'typo: spec.validat: field validat not found in spec: did you mean validate?'),
     expect.stringContaining(at(2, 57, 'cel: spec.validate.rules[0].expression: Syntax error')),
     '    object.spec.units <',
     '                       ^',

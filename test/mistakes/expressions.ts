@@ -1,5 +1,5 @@
 /** Mistakes in expressions. */
-import { rule, type Mistake } from './mistake.ts';
+import { notFound, rule, type Mistake } from './mistake.ts';
 
 const NAME = 'object.metadata.name';
 
@@ -7,17 +7,17 @@ export const EXPRESSIONS: readonly Mistake[] = [
   rule(
     'a misspelt function',
     `${NAME}.startswith("a")`,
-    'there is no function startswith: did you mean startsWith?',
+    'function startswith not found: did you mean startsWith?',
   ),
   rule(
     'the name that another language has',
     `${NAME}.toLowerCase() == "a"`,
-    'there is no function toLowerCase: did you mean lowerAscii?',
+    'function toLowerCase not found: did you mean lowerAscii?',
   ),
   rule(
     'a macro of another language',
     'object.spec.tags.any(t, t == "a")',
-    'there is no function any: did you mean exists?',
+    'function any not found: did you mean exists?',
   ),
   rule(
     'a method that is called as a function',
@@ -27,42 +27,38 @@ export const EXPRESSIONS: readonly Mistake[] = [
   rule(
     'a function that is called as a method',
     'object.spec.tenant.int() > 1',
-    'int is no method: write int(…)',
+    'int is not a method: write int(…)',
   ),
   rule(
     'a method without parentheses',
     'object.spec.tags.size > 0',
-    'a list has no fields: select an element such as [0], or use all() or exists()',
+    'a list does not have fields: select an element such as [0], or use all() or exists()',
   ),
-  rule('a misspelt field', 'object.spec.replica > 1', 'spec has no field replica: did you mean replicas?'),
-  rule(
-    'a misspelt field in `has()`',
-    'has(object.spec.tennant)',
-    'spec has no field tennant: did you mean tenant?',
-  ),
+  rule('a misspelt field', 'object.spec.replica > 1', notFound('replica', 'spec', 'replicas')),
+  rule('a misspelt field in `has()`', 'has(object.spec.tennant)', notFound('tennant', 'spec', 'tenant')),
   rule(
     'a misspelt field of a list element',
     'object.spec.ports.all(p, p.numbr > 0)',
-    'spec.ports[] has no field numbr: did you mean number?',
+    notFound('numbr', 'spec.ports[]', 'number'),
   ),
   rule(
     'a field of a list',
     'object.spec.ports.number > 0',
-    'a list has no fields: select an element such as [0], or use all() or exists()',
+    'a list does not have fields: select an element such as [0], or use all() or exists()',
   ),
   rule(
     'a misspelt field through a variable',
     'variables.owner.nmae != ""',
-    'spec.owner has no field nmae: did you mean name?',
+    notFound('nmae', 'spec.owner', 'name'),
     'variables: [{ name: owner, expression: object.spec.owner }]\n',
   ),
-  rule('`object.` is missing', 'spec.replicas > 1', 'there is no variable spec: did you mean object.spec?'),
+  rule('`object.` is missing', 'spec.replicas > 1', 'variable spec not found: did you mean object.spec?'),
   rule(
     '`self`, as in a CustomResourceDefinition',
     'self.spec.replicas > 1',
-    'there is no variable self: did you mean object?',
+    'variable self not found: did you mean object?',
   ),
-  rule('`oldSelf`', 'oldSelf.spec.replicas > 1', 'there is no variable oldSelf: did you mean oldObject?'),
+  rule('`oldSelf`', 'oldSelf.spec.replicas > 1', 'variable oldSelf not found: did you mean oldObject?'),
   rule(
     'a misspelt variable',
     'variables.limt > 1',
@@ -72,7 +68,7 @@ export const EXPRESSIONS: readonly Mistake[] = [
   rule(
     '`variables.` is missing',
     'limit > 1',
-    'there is no variable limit: did you mean variables.limit?',
+    'variable limit not found: did you mean variables.limit?',
     'variables: [{ name: limit, expression: "3" }]\n',
   ),
   rule(
@@ -83,12 +79,12 @@ export const EXPRESSIONS: readonly Mistake[] = [
   rule(
     '`params` without `spec.params`',
     'params.data.limit != ""',
-    'there is no variable params: name the object in spec.params; match conditions cannot use it',
+    'variable params not found: name the object in spec.params; match conditions cannot use it',
   ),
   rule(
     'a field of `request` that does not exist',
     'request.user.username == "ada"',
-    'request has no field user: did you mean userInfo?',
+    notFound('user', 'request', 'userInfo'),
   ),
   rule(
     'the name `namespace`',
@@ -123,17 +119,17 @@ export const EXPRESSIONS: readonly Mistake[] = [
   rule(
     'a condition that is no comparison',
     'object.spec.public && object.spec.tenant',
-    '&& needs bools, but got (bool, string)',
+    '&& needs Booleans, but got (bool, string)',
   ),
   rule(
     '`in` for a part of a text',
     '"a" in object.spec.tenant',
-    'in needs a list or a map on its right side, but got (string, string): a text has contains()',
+    'in needs a list or a map on its right side, but got (string, string): a string has contains()',
   ),
   rule(
     '`contains` on a list',
     'object.spec.tags.contains("a")',
-    'list(string) has no method contains: write x in list',
+    'contains is not a method of list(string): write x in list',
   ),
   rule(
     '`===`',
@@ -159,7 +155,7 @@ export const EXPRESSIONS: readonly Mistake[] = [
     '(object.spec.replicas > 1',
     "Syntax error: unexpected end of expression, expected ')'",
   ),
-  rule('a text without its end', 'object.spec.tenant == "a', 'Syntax error: the string lacks a closing "'),
+  rule('a string without its end', 'object.spec.tenant == "a', 'Syntax error: the string lacks a closing "'),
   rule(
     'an argument of `has()` that is no field',
     'has(object)',
@@ -186,7 +182,7 @@ export const EXPRESSIONS: readonly Mistake[] = [
     line: 'expression: refs.datacenter.spec.tenant',
     spec: 'defaults:\n  - path: spec.tenant\n    expression: refs.datacenter.spec.tenant',
     says: [
-      'spec.defaults[0].expression: there is no variable refs here: defaults, mutations and match conditions run before references are checked',
+      'spec.defaults[0].expression: variable refs is not available here: defaults, mutations and match conditions run before references are checked',
     ],
   },
 ];

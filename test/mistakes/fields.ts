@@ -1,5 +1,5 @@
 /** Fields that do not exist. */
-import type { Mistake } from './mistake.ts';
+import { notFound, type Mistake } from './mistake.ts';
 
 /** A spec in which one line is wrong, and one problem. */
 const wrong = (mistake: string, line: string, spec: string, says: string): Mistake => ({
@@ -27,38 +27,34 @@ export const FIELDS: readonly Mistake[] = [
     'a reference through a misspelt field',
     'path: spec.datacentre',
     `validate:\n  references:\n    - name: datacenter\n      LINE\n      ${REFERENCE}`,
-    'spec.validate.references[0].path: spec has no field datacentre: did you mean datacenter?',
+    'spec.validate.references[0].path: field datacentre not found in spec: did you mean datacenter?',
   ),
   wrong(
     'the namespace of a target in a misspelt field',
     'namespacePath: spec.tennant',
     'validate:\n  references:\n    - name: rack\n      path: spec.settings.rack\n      LINE\n      target: { apiGroup: infra.example.com, resource: racks }',
-    'spec.validate.references[0].namespacePath: spec has no field tennant: did you mean tenant?',
+    'spec.validate.references[0].namespacePath: field tennant not found in spec: did you mean tenant?',
   ),
   wrong(
     'a unique value in a misspelt field of a list',
     'paths: ["spec.ports[*].numbr"]',
     'validate:\n  unique:\n    - name: ports\n      LINE',
-    'spec.validate.unique[0].paths[0]: spec.ports[] has no field numbr: did you mean number?',
+    'spec.validate.unique[0].paths[0]: field numbr not found in spec.ports[]: did you mean number?',
   ),
+  immutable('an immutable field that is misspelt', 'spec.tennant', notFound('tennant', 'spec', 'tenant')),
+  immutable('another case', 'spec.Tenant', notFound('Tenant', 'spec', 'tenant')),
   immutable(
-    'an immutable field that is misspelt',
-    'spec.tennant',
-    'spec has no field tennant: did you mean tenant?',
+    '`spec.` is missing',
+    'tenant',
+    'field tenant not found in the object: did you mean spec.tenant?',
   ),
-  immutable('another case', 'spec.Tenant', 'spec has no field Tenant: did you mean tenant?'),
-  immutable('`spec.` is missing', 'tenant', 'the object has no field tenant: did you mean spec.tenant?'),
-  immutable(
-    'a field one level too high',
-    'spec.email',
-    'spec has no field email: did you mean spec.owner.email?',
-  ),
-  immutable('a field of a text', 'spec.tenant.name', 'spec.tenant is a string, and has no fields'),
+  immutable('a field one level too high', 'spec.email', notFound('email', 'spec', 'spec.owner.email')),
+  immutable('a field of a text', 'spec.tenant.name', 'spec.tenant is a string and does not have fields'),
   wrong(
     'a misspelt field of metadata',
     'paths: [metadata.lables.rack]',
     'validate:\n  unique:\n    - name: racks\n      LINE',
-    'spec.validate.unique[0].paths[0]: metadata has no field lables: did you mean labels?',
+    'spec.validate.unique[0].paths[0]: field lables not found in metadata: did you mean labels?',
   ),
   wrong(
     'elements of a list without `[*]`',
@@ -76,13 +72,13 @@ export const FIELDS: readonly Mistake[] = [
     'a default for a misspelt field',
     '- path: spec.replica',
     'defaults:\n  LINE\n    value: 1',
-    'spec.defaults[0].path: spec has no field replica: did you mean replicas?',
+    'spec.defaults[0].path: field replica not found in spec: did you mean replicas?',
   ),
   wrong(
     'a default with a misspelt field inside',
     'value: { nmae: ada }',
     'defaults:\n  - path: spec.owner\n    LINE',
-    'spec.defaults[0].value: spec.owner has no field nmae: did you mean name?',
+    'spec.defaults[0].value: field nmae not found in spec.owner: did you mean name?',
   ),
   wrong(
     'a default of another type',
@@ -93,7 +89,7 @@ export const FIELDS: readonly Mistake[] = [
   merge(
     'a mutation of a misspelt field',
     '{"spec": {"tennant": "a"}}',
-    'spec has no field tennant: did you mean tenant?',
+    notFound('tennant', 'spec', 'tenant'),
   ),
   merge(
     'a mutation to another type',
@@ -104,25 +100,25 @@ export const FIELDS: readonly Mistake[] = [
     'a JSON patch of a misspelt field',
     `expression: '[{"op": "add", "path": "/spec/tennant", "value": "a"}]'`,
     'mutations:\n  - name: one\n    type: JSONPatch\n    LINE',
-    'spec.mutations[0].expression: spec has no field tennant: did you mean tenant?',
+    'spec.mutations[0].expression: field tennant not found in spec: did you mean tenant?',
   ),
   wrong(
     'a violation at a misspelt field',
     'fieldPath: spec.replcas',
     'validate:\n  rules:\n    - expression: object.spec.replicas > 0\n      LINE',
-    'spec.validate.rules[0].fieldPath: spec has no field replcas: did you mean replicas?',
+    'spec.validate.rules[0].fieldPath: field replcas not found in spec: did you mean replicas?',
   ),
   wrong(
     'a schema for a misspelt field',
     'tennant: { minLength: 3 }',
     'validate:\n  schema:\n    properties:\n      spec:\n        properties:\n          LINE',
-    'spec.validate.schema.properties.spec.properties.tennant: spec has no field tennant: did you mean tenant?',
+    'spec.validate.schema.properties.spec.properties.tennant: field tennant not found in spec: did you mean tenant?',
   ),
   wrong(
     'a schema that requires a misspelt field, which would refuse every object',
     'required: [tennant]',
     'validate:\n  schema:\n    properties:\n      spec:\n        LINE',
-    'spec.validate.schema.properties.spec.required: spec has no field tennant: did you mean tenant?',
+    'spec.validate.schema.properties.spec.required: field tennant not found in spec: did you mean tenant?',
   ),
   wrong(
     'a path as in JSONPath',

@@ -35,6 +35,9 @@ export function policyText({ spec }: Pick<Mistake, 'spec'>, name: string): strin
   ].join('\n');
 }
 
+export const notFound = (field: string, of: string, meant: string): string =>
+  `field ${field} not found in ${of}: did you mean ${meant}?`;
+
 /** A policy with one rule. */
 export const rule = (mistake: string, expression: string, says: string, variables = ''): Mistake => {
   const line = `- expression: ${/^[\w!(][^:#]*$/.test(expression) ? expression : JSON.stringify(expression)}`;

@@ -1,4 +1,4 @@
-/** Policies that govern nothing, too much, or check nothing. */
+/** Policies with a wrong scope or without an effect. */
 import type { Mistake } from './mistake.ts';
 
 const CHECK = 'validate:\n  immutable: [spec.tenant]';
@@ -60,7 +60,7 @@ export const SCOPE: readonly Mistake[] = [
   scope(
     'immutable fields without UPDATE',
     `match: { ${SERVERS}, operations: [CREATE] }`,
-    'spec.match.operations: has no UPDATE, so immutable fields would never be checked: add it',
+    'spec.match.operations: lacks UPDATE, so immutable fields would never be checked: add it',
   ),
   other(
     'a target that is not served',
@@ -79,7 +79,7 @@ export const SCOPE: readonly Mistake[] = [
       'a misspelt field of the policy',
       'rulez: []',
       'validate:\n  LINE',
-      'spec.validate.rulez: spec.validate has no field rulez: did you mean rules?',
+      'spec.validate.rulez: field rulez not found in spec.validate: did you mean rules?',
     ),
   ),
   apiServer(
@@ -87,7 +87,7 @@ export const SCOPE: readonly Mistake[] = [
       '`matchConditions` where a ValidatingAdmissionPolicy has them',
       'matchConditions: []',
       'LINE',
-      'spec.matchConditions: spec has no field matchConditions: did you mean spec.match.matchConditions?',
+      'spec.matchConditions: field matchConditions not found in spec: did you mean spec.match.matchConditions?',
     ),
   ),
   apiServer(
@@ -120,7 +120,7 @@ export const SCOPE: readonly Mistake[] = [
     'an immutable element of a list',
     '- spec.ports[*].number',
     'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list',
+    'spec.validate.immutable[0]: list elements lack an identity, so [*] cannot be immutable: write the path of the whole list',
   ),
   other(
     'an immutable field of metadata',
@@ -144,6 +144,6 @@ export const SCOPE: readonly Mistake[] = [
     'a match condition on a variable',
     '- { name: small, expression: variables.limit > 3 }',
     `match:\n  ${SERVERS.replace(', ', '\n  ')}\n  matchConditions:\n    LINE\n${CHECK}`,
-    'spec.match.matchConditions[0].expression: there is no variable variables here: match conditions cannot use them',
+    'spec.match.matchConditions[0].expression: variable variables is not available here: match conditions cannot use them',
   ),
 ];

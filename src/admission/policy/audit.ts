@@ -33,7 +33,7 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
 export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledPolicy): boolean =>
   audit && (references.length > 0 || unique.length > 0 || rules.length > 0 || schema !== undefined);
 
-/** As if a user created it now; only a live read may report a violation. @param policy of {@link forAudit} */
+/** Judges the object as if a user created it now. @param policy of {@link forAudit} */
 export async function auditObject(
   policy: CompiledPolicy,
   resource: GroupResource,

@@ -1,4 +1,4 @@
-/** What a policy reads from the cluster, and what it deletes and changes: its author must be permitted to do the same. */
+/** What a policy reads, deletes and changes in the cluster: its author needs the same permissions. */
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import type { JsonValue } from '../../json/json.ts';
@@ -12,10 +12,7 @@ import { isSecret, NAMESPACES } from './object-ref.ts';
 export interface AuthorRead extends GroupResource {
   /** The field that directs the read. */
   readonly field: string;
-  /**
-   * `get`: objects that the policy or a governed object names. `list`: all objects of a governed kind. `delete` and
-   * `patch`: those of them that name a deleted target.
-   */
+  /** `list`: all objects of a governed kind. `delete` and `patch`: those that reference a deleted target. */
   readonly verb: 'get' | 'list' | 'delete' | 'patch';
   /** Undefined: all namespaces, or cluster-scoped. */
   readonly namespace: string | undefined;
@@ -23,13 +20,10 @@ export interface AuthorRead extends GroupResource {
   readonly name: string | undefined;
 }
 
-/** The limit for distinct reads: each costs the author of the policy a SubjectAccessReview. */
+/** Each distinct read costs a SubjectAccessReview. */
 export const MAX_AUTHOR_READS = 64;
 
-/**
- * The distinct reads of a policy. Governed objects choose the targets of references, so these reads have no name and no
- * namespace. Audits and sweeps check all objects of the governed kinds, and counts and messages disclose what they hold.
- */
+/** Governed objects choose the targets of references, so these reads cover all names and namespaces. */
 export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
   const { params, validate: { references = [] } = {} } = spec;
   const any = { namespace: undefined, name: undefined };
@@ -51,7 +45,7 @@ export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
       ...toGroupResource(target),
       field: `spec.validate.references[${index}].target`,
     })),
-    // The name of a variable cannot be written in another way in CEL. A match in a text costs one more question.
+    // CEL has one spelling for a variable. A match inside a string only costs one more question.
     ...(canonical(spec).includes('namespaceObject') ? [{ ...get, ...NAMESPACES, field: 'spec' }] : []),
     ...(checksStored(spec)
       ? governedBy(spec).map((kind) => ({ ...kind, ...any, field: 'spec.match', verb: 'list' as const }))
@@ -68,7 +62,7 @@ export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
   );
 }
 
-/** No audit and no sweep reads subresources and wildcards. */
+/** Audits and sweeps skip subresources and wildcards. */
 function governedBy({ match: { apiGroups, resources } }: AdmissionPolicySpec): readonly GroupResource[] {
   const kinds = resources.filter((resource) => !resource.includes('/') && !hasWildcard(resource));
   return apiGroups.flatMap((group) =>
@@ -83,10 +77,7 @@ function checksStored({ validate = {}, defaults = [], owners }: AdmissionPolicyS
   return checks > 0 || schema !== undefined || owners?.preserve === true;
 }
 
-/**
- * The part of a spec that decides what a policy reads and whom it tells, as canonical JSON. A user who may not read it all may change the
- * rest, for example to disable a check in an emergency.
- */
+/** What a policy reads and whom it tells. Users who lack its permissions can change the rest, for example to disable a check. */
 export function disclosingText(spec: AdmissionPolicySpec): string {
   const part = Object.entries(spec).filter(([field]) => !DISCLOSES_NOTHING.has(field));
   // Stores hold integers beyond 2^53 rounded, reviews hold them exactly: both must give the same text.
@@ -105,7 +96,7 @@ const canonical = (value: object): string => toCanonicalText(value as JsonValue)
 
 export const readsSecrets = (reads: readonly AuthorRead[]): boolean => reads.some(isSecret);
 
-/** A read of Gatehouse's own Secrets, which include the CA key: no policy makes it, whatever its author may read. */
+/** Gatehouse's own Secrets include the CA key, so no policy reads them, regardless of its author's permissions. */
 export const isOwnSecret = (
   read: GroupResource & { readonly namespace: string | undefined },
   ownNamespace: string,
@@ -121,9 +112,5 @@ export function forbiddenReadMessage(read: AuthorRead): string {
   const { group, resource, verb, namespace } = read;
   const role = namespace === undefined ? 'ClusterRole' : `Role in ${shorten(namespace, 63)}`;
   const rule = `{apiGroups: [${quote(group)}], resources: [${shorten(resource, 253)}], verbs: [${verb}]}`;
-  const start =
-    verb === 'get' || verb === 'list'
-      ? `you may not ${describeRead(read)}, and a policy reads only what its author may read: ask for a`
-      : `you may not ${describeRead(read)}, and a policy deletes and changes only what its author may delete and patch: ask for a`;
-  return `${start} ${role} with the rule ${rule}, or have a user with this permission write the policy`;
+  return `you lack permission to ${describeRead(read)}, which this policy requires of its author: ask for a ${role} with the rule ${rule}, or let a user with this permission write the policy`;
 }

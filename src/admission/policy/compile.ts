@@ -35,7 +35,6 @@ export type CompileResult =
   | {
       readonly kind: 'rejected';
       readonly reason: RejectionReason;
-      /** All problems, so that the author can correct them in one go. */
       readonly problems: readonly Omit<Problem, 'reason'>[];
       /** Its parts as far as they compile; only its scope and its spec are complete. */
       readonly incomplete: CompiledPolicy;
@@ -48,7 +47,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const report = createReport(problems);
   const match = compileMatch(
     spec,
-    // 0: the API server hides its version, so nothing speaks against the conditions.
+    // 0: the API server hides its version.
     schemas === undefined || server === 0 ? { ...environment, server: undefined } : environment,
     report,
   );
@@ -85,15 +84,9 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   if (problems.length === 0) return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
   const reasons = new Set(problems.map(({ reason }) => reason));
   const reason = REJECTION_REASONS.find((one) => reasons.has(one)) ?? 'InvalidPolicy';
-  return {
-    kind: 'rejected',
-    reason,
-    problems,
-    incomplete: { ...parts, targets: [] },
-  };
+  return { kind: 'rejected', reason, problems, incomplete: { ...parts, targets: [] } };
 }
 
-/** The kinds that references name or expressions read, without duplicates. */
 function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
   const { references, params } = policy;
   const reads = [changesRead(policy), checksRead(policy)];

@@ -15,29 +15,24 @@ export interface MatchCondition {
   readonly expression: string;
 }
 
-/** What a webhook entry has only once. Policies with the same scope share an entry. */
+/** Policies with the same scope share a webhook entry. */
 export interface Scope {
-  /**
-   * With `matchPolicy: Equivalent`, the API server calls an entry once for each request. It sends the object in the
-   * group and version of one of the entry's rules, although other rules name the same object in another group (Events)
-   * or version. Policies for different groups or versions therefore need different entries.
-   */
+  /** The API server sends an object only in the group and version of one rule of an entry, so others need their own entry. */
   readonly apiGroups: readonly string[];
   readonly apiVersions: readonly string[];
   readonly namespaceSelector: NormalSelector;
   readonly objectSelector: NormalSelector;
   readonly matchConditions: readonly MatchCondition[];
   readonly failurePolicy: 'Fail' | 'Ignore';
-  /** 1 to 30. */
   readonly timeoutSeconds: number;
 }
 
-/** Which requests a policy governs: the author's `spec.match`, normalised, with the API's defaults. */
+/** The author's `spec.match`, normalised, with the API's defaults. */
 export interface CompiledMatch extends Scope {
   /** e.g. `servers`, `servers/status`, `servers/*`; no pattern covers another. */
   readonly resources: readonly string[];
   readonly operations: readonly Operation[];
-  /** The match conditions that read only `object`: they also say whether the policy governs a stored object. */
+  /** The match conditions that read only `object`: they also apply to stored objects. */
   readonly conditionsOnObject: readonly CelProgram[];
 }
 
@@ -74,7 +69,6 @@ export interface CompiledUnique {
   readonly name: string;
   readonly paths: readonly FieldPath[];
   readonly scope: 'Cluster' | 'Namespace';
-  /** How many keys an object may hold under the rule. */
   readonly maxValues: number;
 }
 
@@ -116,7 +110,6 @@ export interface CompiledException {
 /** The exceptions that PolicyExceptions grant to objects of a namespace. */
 export type Grants = (policy: string, namespace: string) => readonly CompiledException[];
 
-/** Checks an object against a JSON Schema; an empty list means that the object is valid. */
 export type SchemaCheck = (object: object) => readonly SchemaFlaw[];
 
 export interface SchemaFlaw {
@@ -148,9 +141,8 @@ export interface CompiledReference {
   readonly namespaced: boolean;
   readonly optional: boolean;
   readonly restrictsDelete: boolean;
-  /** What Gatehouse does to the objects that name a target after its deletion. */
+  /** What Gatehouse does to the objects that reference a deleted target. */
   readonly deleteAction: DeleteAction | undefined;
-  /** Only with SetDefault. */
   readonly defaultTarget: string | undefined;
   /** Whether a new reference and a concurrent deletion of its target exclude each other. */
   readonly serializable: boolean;
@@ -159,7 +151,6 @@ export interface CompiledReference {
 export interface CompiledPolicy {
   readonly name: string;
   readonly generation: number;
-  /** The webhook entry of the policy; policies with the same scope share an entry. */
   readonly entryId: string;
   readonly match: CompiledMatch;
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
@@ -188,21 +179,21 @@ export interface CompiledPolicy {
     readonly skipsImmutable: boolean;
     readonly skipsMutations: boolean;
   };
-  /** The principals that may create objects before their targets, also outside a restore. */
+  /** The principals that may create objects before their targets, even outside a restore. */
   readonly initiallyDeferred:
     | {
         readonly principals: readonly Principal[];
-        /** How long after its creation an object may name a missing target, in milliseconds. */
+        /** How long a new object may reference a missing target. */
         readonly graceMs: number;
       }
     | undefined;
-  /** Why no request can be decided: the version is in force, but its checks do not compile any more. */
+  /** Why no request can be decided: the version in force does not compile anymore. */
   readonly undecidable?: {
     readonly message: string;
-    /** Whether a change of the cluster can end this, such as a CustomResourceDefinition that returns. */
+    /** Whether a change of the cluster can end this. */
     readonly isTemporary: boolean;
   };
-  /** The kinds that references name or expressions read, without duplicates. */
+  /** Without duplicates. */
   readonly targets: readonly CompiledTarget[];
   /** The minor version of the API server of Kubernetes 1 that may enforce its checks; undefined: the newest one. */
   readonly server: number | undefined;

@@ -50,13 +50,13 @@ describe('the expressions of all policies share one cost limit per request', () 
     expect(total()).toBeGreaterThan(CEL_COST_LIMIT / 4);
   });
 
-  test('also under failurePolicy Ignore', async () => {
+  test('even under failurePolicy Ignore', async () => {
     const policies = EIGHT.map(({ name }) => quadratic(name, { failurePolicy: 'Ignore' }));
     const decision = await validate(createRequest(items(250)), policies, clusterOf());
     expect(decision.kind).toBe('deny');
   });
 
-  test('policies that only warn share one of their own, and take nothing from one that denies', async () => {
+  test('policies that only warn share a separate limit', async () => {
     const lenient = ['a-warning', 'b-warning'].map((name) => quadratic(name, { enforcement: 'Warn' }));
     const policies = [...lenient, quadratic('z-denying')];
     const decision = await validate(createRequest(items(390)), policies, clusterOf());
@@ -64,7 +64,7 @@ describe('the expressions of all policies share one cost limit per request', () 
     expect(decision).toMatchObject({ kind: 'allow', warnings });
   });
 
-  test('variables count, however deep they use each other', async () => {
+  test('variables count, even if they use each other', async () => {
     const variables = Array.from({ length: 20 }, (_, index) => ({
       name: `v${index}`,
       expression: `${index === 0 ? 'true' : `variables.v${index - 1}`} && ${UNIQUE}`,
@@ -90,7 +90,7 @@ describe('the expressions of all policies share one cost limit per request', () 
     }
   });
 
-  test('mutations and defaults share it, too', async () => {
+  test('mutations and defaults also share it', async () => {
     const heavy = `${UNIQUE} ? {'spec': {'checked': true}} : {}`;
     const policies = EIGHT.map(({ name }) =>
       named(name, {

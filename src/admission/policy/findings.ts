@@ -13,7 +13,7 @@ export interface Findings {
   readonly violations: readonly Violation[];
   /** Checks of enforced policies that could not be completed, because a live read failed. */
   readonly undecided: readonly Undecided[];
-  /** The same for policies that only warn or audit. */
+  /** `undecided`, for policies that only warn or audit. */
   readonly unchecked: readonly Undecided[];
   /** Violations that are admitted, mostly because they are part of the restore in `window`. */
   readonly deferred: readonly Deferral[];
@@ -36,7 +36,7 @@ export const NO_FINDINGS: Findings = {
 
 export interface Undecided {
   readonly policy: CompiledPolicy;
-  /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
+  /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter references` */
   readonly message: string;
   /** Machine-readable, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
   readonly auditRef: string;
@@ -98,20 +98,19 @@ function withoutAnswer({ message, policy }: Undecided, cause: unknown): Decision
 }
 
 export function undecidedReference(reference: UnresolvedReference): Undecided {
-  const message = `could not find out whether ${describeRef(reference.target)} exists, which ${reference.field} names`;
+  const message = `could not find out whether ${describeRef(reference.target)} exists, which ${reference.field} references`;
   return { policy: reference.policy, message, auditRef: auditRefOf(reference) };
 }
 
-/** A reference whose target may be created later in the restore. */
 export function deferredReference(
   reference: UnresolvedReference,
   again: Deferral['again'] = { kind: 'restore' },
 ): Deferral {
-  const message = `${shorten(reference.field, 256)}: ${describeRef(reference.target)} is not there yet`;
+  const message = `${shorten(reference.field, 256)}: ${describeRef(reference.target)} does not exist yet`;
   return { message, auditRef: auditRefOf(reference), again };
 }
 
-/** Users do not see causes, so the message contains the field, the problem and the policy. */
+/** kubectl hides the causes, so the message repeats the field. */
 function describe({ policy, field, message }: Violation): string {
   return `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${policy.name})`;
 }
@@ -131,7 +130,7 @@ function describeAgain(again: Deferral['again'], window: string): string {
     case 'restore':
       return `checked again after the restore (RestoreWindow ${quote(window)})`;
     case 'grace':
-      return `reported if that is still so ${again.ms / 1_000} s after it was created`;
+      return `reported if it still does not exist ${again.ms / 1_000} s after the object was created`;
     case 'never':
       return `admitted for the restore (RestoreWindow ${quote(window)}); it cannot be checked later`;
   }

@@ -2,7 +2,6 @@ import { groupResourceName, refOf, type GroupResource, type KubeObject } from '.
 import { memoizeWeak } from '../../json/objects.ts';
 import { hasDeletionTimestamp } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-
 import { isJsonObject } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { referencesOf, deletionReferences } from './references/read-references.ts';
@@ -37,14 +36,13 @@ export function summarise(
   return { targets: [...new Set(targets)], claims: [...new Set(claims)] };
 }
 
-/** Whether replicas need summaries of the objects that this policy governs. */
 export const needsSummary = ({
   unique,
   references,
 }: Pick<CompiledPolicy, 'unique' | 'references'>): boolean =>
   unique.length > 0 || deletionReferences(references).length > 0;
 
-/** The parts of a policy that determine its summaries. While the key is unchanged, existing summaries stay valid. */
+/** While the key is unchanged, existing summaries remain valid. */
 export const summaryKey = memoizeWeak(({ name, match, unique, references }: CompiledPolicy): string => {
   const { objectSelector, apiGroups, apiVersions, resources } = match;
   const named = deletionReferences(references).map(({ path, namespacePath, target, namespaced }) => [

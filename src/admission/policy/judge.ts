@@ -32,10 +32,9 @@ export interface Judgement {
   readonly unreadable: unknown;
 }
 
-/** The policies of a review share its budget. */
 export type JudgeContext = AuditContext & {
   readonly budget: CelBudget;
-  /** Shared by all policies of a review. Absent where there is no API server to ask. */
+  /** Absent where there is no API server to ask. */
   readonly authorizations?: Authorizations | undefined;
 };
 
@@ -76,7 +75,6 @@ interface Evaluator {
   readonly unevaluated: (cause: unknown) => Judgement;
 }
 
-/** Evaluates with what the stores hold and, before a denial, with live reads. */
 async function evaluateInCluster(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -96,7 +94,7 @@ async function evaluateInCluster(
   const bindings = { ...gathered, inputs: { ...gathered.inputs, authorize: asking?.authorize } };
   for (;;) {
     const turn = turns?.next(true);
-    // Awaiting nothing, too, would let other reviews pass the check before this one has counted.
+    // Don't await `undefined`: other reviews could pass the check before this one has counted.
     if (turn !== undefined) await turn;
     const { remaining } = budget;
     const judgement = evaluator.evaluateAll(bindings);

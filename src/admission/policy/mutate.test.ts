@@ -112,7 +112,7 @@ describe('a mutation', () => {
   test.each(['{"metadata": {"name": "b"}}', '{"kind": "Other"}', '{"metadata": {"uid": "1"}}'])(
     'cannot change the identity of the object: %s',
     async (expression) => {
-      expect(await mutated(mutation(expression))).toContain('is who the object is');
+      expect(await mutated(mutation(expression))).toContain('identifies the object and cannot be changed');
     },
   );
 });
@@ -132,7 +132,7 @@ describe('data that mutations read from the cluster', () => {
   });
 
   test('refuses the request if it is missing, unless the policy skips it', async () => {
-    expect(await mutated(spec)).toContain('there is no configmaps "defaults" in namespace "store"');
+    expect(await mutated(spec)).toContain('configmaps "defaults" in namespace "store" not found; create it');
     const request = createRequest({});
     const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
     expect(await mutated(lenient, request)).toEqual(request.object);
@@ -179,7 +179,7 @@ describe('an object that a restorer writes', () => {
     expect(await patched()).toEqual(['/spec/tier']);
   });
 
-  test('is changed where the policy says so', async () => {
+  test('is changed if the policy applies mutations to restores', async () => {
     expect(await patched({ mutations: 'Apply' })).toEqual(expect.arrayContaining(['/spec/edits']));
   });
 

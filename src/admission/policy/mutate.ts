@@ -13,15 +13,12 @@ import { writes, type AdmissionRequest } from '../review/request.ts';
 import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
 import { gather, NO_BINDINGS, changesRead, readsCluster, type Bindings } from './expressions/bindings.ts';
 import { correctUids, targetUids } from './references/target-uids.ts';
-import { describeRef } from './object-ref.ts';
+import { paramsNotFound } from './object-ref.ts';
 import { OutOfReachError, type AdmissionContext } from './world.ts';
 
 type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
 
-/**
- * Mutations must be idempotent, because the API server may call the webhook twice: they are applied a second time to
- * verify that. Synchronous unless an expression reads the cluster or another review waits.
- */
+/** Synchronous unless an expression reads the cluster or another review waits. */
 export function mutate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
@@ -44,7 +41,7 @@ function mutateInTurn(...review: Parameters<typeof mutateObject>): Decision | Pr
 const retry = (problem: string, cause: unknown) =>
   ({ kind: 'retry', message: `${problem}: try again`, cause }) as const;
 
-/** Whether the policy skips its mutations for restorers: objects in a backup have already been mutated. */
+/** Objects in a backup have already been mutated. */
 const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
   mutations.length > 0 && restore.skipsMutations;
 
@@ -139,8 +136,7 @@ async function changeInCluster(
         continue;
       }
       if (params !== undefined) {
-        const message = `there is no ${describeRef(params)}, whose values it reads: create it`;
-        return refusal(new MutationError(message, policy.name));
+        return refusal(new MutationError(paramsNotFound(params), policy.name));
       }
       bindings.set(policy, gathered);
     } catch (cause) {
@@ -154,7 +150,6 @@ async function changeInCluster(
   return change(request, object, bindings, context);
 }
 
-/** Only the changes that do not read `params`: a missing object must not disable the others. */
 function withoutParams(policy: CompiledPolicy): CompiledPolicy {
   const reads = (expression: CompiledExpression | undefined) => expression?.reads.params === true;
   return {

@@ -16,6 +16,9 @@ export function describeRef(ref: ObjectRef): string {
   return `${groupResourceName(ref)} ${quote(ref.name)}${where}`;
 }
 
+export const paramsNotFound = (params: ObjectRef): string =>
+  `${describeRef(params)} not found; create it, because the policy reads its values`;
+
 export function requestedObject({ resource, namespace, name = '' }: AdmissionRequest): ObjectRef {
   return { group: resource.group, resource: resource.resource, namespace, name };
 }

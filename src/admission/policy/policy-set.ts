@@ -20,7 +20,7 @@ export interface PolicySet {
 
 interface ByPattern {
   readonly lists: ReadonlyMap<string, readonly CompiledPolicy[]>;
-  /** Whether any pattern has a wildcard. Without wildcards, one lookup is enough. */
+  /** Without wildcards, one lookup is enough. */
   readonly hasWildcards: boolean;
 }
 
@@ -36,8 +36,7 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
       if (index === undefined) return UNKNOWN_ENTRY;
       const byPattern = index.get(group)?.get(operation);
       const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
-      // A target can be deleted through any version: the versions of the policy select the objects that hold the
-      // references.
+      // A target can be deleted through any version: the policy's versions select the referencing objects.
       const governing =
         isDeletionEntry(entryId) || found.every((policy) => namesVersion(policy, version))
           ? found

@@ -3,7 +3,7 @@ import { normaliseSelector, type NormalSelector } from '../../json/label-selecto
 import type { ExpressionPlace } from './expressions/explain-cel.ts';
 import { writes, type Operation } from '../review/request.ts';
 
-/** The reasons for which a policy is not enforced, as in its `Ready` condition. The most severe comes first. */
+/** The reasons in the `Ready` condition, the most severe first. */
 export const REJECTION_REASONS = [
   'LockoutScope',
   'Unsupported',
@@ -22,9 +22,7 @@ export interface Problem {
   readonly reason: RejectionReason;
   /** e.g. `spec.defaults[0].path` */
   readonly where: string;
-  /** What is wrong, and what the policy author has to write instead. */
   readonly message: string;
-  /** The place in the expression at `where`. */
   readonly place?: ExpressionPlace | undefined;
 }
 
@@ -49,7 +47,6 @@ export function describeProblem({ where, message, place }: Omit<Problem, 'reason
 export const describeProblems = (problems: readonly Omit<Problem, 'reason'>[]): string =>
   problems.map(describeProblem).join('; ');
 
-/** Parses a path. Undefined if the text is invalid, with a problem. */
 export function tryPath(text: string, where: string, report: Report): FieldPath | undefined {
   try {
     return parsePath(text);
@@ -66,7 +63,6 @@ export function trySelector(given: unknown, where: string, report: Report): Norm
   return selector;
 }
 
-/** Reports a part of the policy that would have no effect, because the policy matches no writes. */
 export function requireWrites(
   { operations }: { readonly operations: readonly Operation[] },
   consequence: string,

@@ -6,10 +6,7 @@ import { isFinalizerRemoval } from './deletion/deletion.ts';
 import { changesRead, readsCluster } from './expressions/bindings.ts';
 import { LONGEST_ANNOTATION } from './findings.ts';
 
-/**
- * Refuses a request for which a policy cannot be evaluated: the API server may still call Gatehouse for it, and allowing the
- * request would bypass the policy. A policy that only warns or audits refuses a request only if it may have to change the object.
- */
+/** Refuses a request that would bypass a policy. A policy that only warns or audits refuses only in `mutate`. */
 export function refuseUndecidable(
   phase: 'mutate' | 'validate',
   request: AdmissionRequest,
@@ -44,7 +41,7 @@ export function withUnevaluated(decision: Decision, policies: readonly CompiledP
   };
 }
 
-/** Outside of `--namespaces`, Gatehouse reads no objects: it cannot evaluate policies there that read others. */
+/** Gatehouse doesn't read objects outside `--namespaces`, so it cannot evaluate policies that read others there. */
 export function withinNamespaces(
   phase: 'mutate' | 'validate',
   namespaces: readonly string[] | undefined,

@@ -40,10 +40,7 @@ import {
 } from './findings.ts';
 import type { AdmissionContext } from './world.ts';
 
-/**
- * A cached read may allow; only a live read, or the request itself, may deny. A policy that only warns or audits neither
- * denies nor causes a retry. Synchronous if no live read is needed and no other review waits.
- */
+/** A cached read may allow; only a live read may deny. Synchronous if no live read is needed and no other review waits. */
 export function validate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
@@ -52,14 +49,13 @@ export function validate(
   const judgements: (Judgement | Promise<Judgement>)[] = [];
   const { access } = context.world;
   const asks = access !== undefined && policies.some((policy) => checksRead(policy).authorizer);
-  const authorizationsOf = () => (asks ? createAuthorizations(request.userInfo, access) : undefined);
-  const enforcing: JudgeContext = {
+  const newContext = (): JudgeContext => ({
     ...context,
     budget: createCelBudget(),
-    authorizations: authorizationsOf(),
-  };
+    authorizations: asks ? createAuthorizations(request.userInfo, access) : undefined,
+  });
   // A policy that only warns must not use up the budget of one that denies.
-  const lenient: JudgeContext = { ...context, budget: createCelBudget(), authorizations: authorizationsOf() };
+  const [enforcing, lenient] = [newContext(), newContext()];
   const conclude = (hasTurn: boolean): Decision | Promise<Decision> => {
     for (const [index, policy] of policies.slice(judgements.length).entries()) {
       const turn = hasTurn && index === 0 ? undefined : context.turns?.next();
@@ -103,7 +99,7 @@ async function decide(
   const targets = await confirmTargets(unresolved, request, context, isKnown);
   const isAnyDeferrable = judgements.some(({ violations }) => violations.some(isDeferrable));
   const dependsOnRestore = isAnyDeferrable || unconfirmed(targets.deferrable).length > 0;
-  // If the known restore has saved live reads, it applies to this request even if the window closes meanwhile.
+  // A known restore that has saved live reads applies even if the window closes during this request.
   const restore: Restore = !dependsOnRestore ? { kind: 'none' } : isKnown ? known : await restoring();
   const findings = findingsOf(request, judgements, targets, restore);
   const decision = toDecision(findings);
@@ -115,7 +111,7 @@ async function decide(
     guardedReferences(policy, request, exemption),
   );
   const together = claimed === NO_FINDINGS ? decision : toDecision(merged(findings, claimed));
-  // After the claims: an intent of a refused request would delay the deletion of its targets.
+  // After the claims: the intent of a refused request would delay deletions of its targets.
   if (together.kind !== 'allow' || references.length === 0) return together;
   const guarded = await guardReferences(references, request, context, restoring);
   return toDecision(merged(merged(findings, claimed), guarded));
@@ -191,7 +187,7 @@ function findingsOf(
   };
 }
 
-/** How a policy treats a missing target. `initiallyDeferred`: the requester may create the object before its target. */
+/** How a policy treats a missing target. */
 type Treatment = 'strict' | 'deferrable' | 'initiallyDeferred' | 'lenient';
 type TargetsByTreatment = Readonly<Record<Treatment, ConfirmedTargets>>;
 

@@ -10,9 +10,9 @@ export interface Violation {
   readonly field: string;
   readonly reason: CauseType;
   readonly message: string;
-  /** Whether the object may have more violations of this kind than are reported, e.g. because a check was too costly. */
+  /** Whether the object may have unreported violations of this kind. */
   readonly hasMore?: boolean;
-  /** The name of the reference, unique value or rule that it violates, if it has one. */
+  /** The name of the violated reference, unique value or rule. */
   readonly check?: string;
   /** Whether the check read the cluster: then only a live read may deny. */
   readonly readsCluster?: boolean;

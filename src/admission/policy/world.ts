@@ -20,13 +20,11 @@ export interface ObjectReads {
   ) => Promise<KubeObject | undefined>;
 }
 
-/** What a check of a stored object may ask. */
 export interface AuditWorld extends ObjectReads {
   readonly claims: Pick<Claims, 'read'>;
   readonly governed: Pick<GovernedIndex, 'holders'>;
 }
 
-/** What a check of a request may ask. */
 export interface RequestWorld extends AuditWorld {
   readonly claims: Claims;
   readonly governed: GovernedIndex;
@@ -41,11 +39,11 @@ export interface RequestWorld extends AuditWorld {
   ) => Promise<RestoreEvidence | undefined>;
   /** Live, of one namespace or of all. Absent: the stores are complete. @throws without an answer */
   readonly readGrants?: (namespace: string | undefined, signal: AbortSignal) => Promise<Grants>;
-  /** What users may do, as the API server's authorizer says. Absent in a review of files, which has no API server. */
+  /** The answers of the API server's authorizer. Absent in a review of files. */
   readonly access?: AccessAnswers;
-  /** Absent in a review of files: references then have no guarantee. */
+  /** Absent in a review of files, which does not guarantee references. */
   readonly intents?: Intents;
-  /** Signs the records of deletions. Absent in a review of files: there are then no records. */
+  /** Signs the records of deletions. Absent in a review of files, which does not store them. */
   readonly prove?: Prove;
   /** Absent in a review of files: owners are then recorded but not looked up. */
   readonly owners?: Owners;
@@ -84,13 +82,13 @@ export type RestoreQuery = Pick<
   'userInfo' | 'resource' | 'namespace' | 'operation' | 'dryRun'
 >;
 
-/** What lets a user restore at a place. Windows may overlap, and each may allow something else. */
+/** What lets a user restore at a place. Windows may overlap. */
 export interface RestoreEvidence {
   /** Never empty. */
   readonly windows: readonly RestoringWindow[];
 }
 
-/** An open RestoreWindow, or a restore that a detector sees and that has no window yet. */
+/** An open RestoreWindow, or a restore that a detector sees before its window exists. */
 export interface RestoringWindow {
   readonly window: string;
   readonly operations: readonly Operation[];
@@ -104,13 +102,12 @@ export interface RestoringWindow {
 
 /** The UniqueClaims in the API server. Every function throws if the API server does not answer. */
 export interface ClaimStore {
-  /** Live. */
   readonly read: (name: string, signal: AbortSignal) => Promise<UniqueClaim | undefined>;
-  /** `taken`: a claim with that name exists, and stays unchanged. */
+  /** `taken`: a claim with that name exists. */
   readonly create: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'taken'>;
-  /** `changed`: the claim is not the version that the caller read, and stays unchanged. */
+  /** `changed`: the stored claim is not the version that the caller read. */
   readonly replace: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'changed'>;
-  /** `changed` as in `replace`, and also if the claim no longer exists. */
+  /** `changed` even if the claim does not exist anymore. */
   readonly remove: (claim: UniqueClaim, signal: AbortSignal) => Promise<'removed' | 'changed'>;
   /** How long after admission the API server may still store a write, in milliseconds. */
   readonly settleMs: number;
@@ -128,18 +125,18 @@ type KeyOfClaim = Readonly<{ policy: Pick<CompiledPolicy, 'name'>; claim: string
 export interface Reservation<Key> {
   /** The keys for which the user has too many unsettled claims. If there are any, no key is reserved. */
   readonly refused: readonly Key[];
-  /** Reports the names of the claims that may have been written; the others no longer count. */
+  /** Reports the names of the claims that may have been written. Only these still count. */
   readonly written: (claims: readonly string[]) => void;
 }
 
-/** What references with `guarantee: Serializable` need besides the claims. Functions that read throw like those of ClaimStore. */
+/** For references with `guarantee: Serializable`. Functions that read throw like in {@link ClaimStore}. */
 export interface Intents {
   readonly list: (label: string, signal: AbortSignal) => Promise<readonly UniqueClaim[]>;
   /** Those governed objects, listed live, that the stores do not hold in the same version. */
   readonly unseen: (policy: CompiledPolicy, signal: AbortSignal) => Promise<readonly ObjectRef[]>;
   /** Resolves after some milliseconds, in which the API server may store a pending write. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
-  /** Counts a write under held intents. Absent or undefined: it needs an intent of its own. */
+  /** Counts a write under held intents. Absent or undefined: it needs a separate intent. */
   readonly hold?: (targets: readonly HeldTarget[]) => Holding | undefined;
 }
 
@@ -150,7 +147,6 @@ export type HeldTarget = Readonly<{
 }>;
 
 export interface Holding {
-  /** The name of the write, for the ledger of unsettled claims. */
   readonly name: string;
   /** Resolves when the intents are stored. @throws if the API server does not answer */
   readonly stored: () => Promise<void>;
@@ -162,9 +158,9 @@ export interface Holding {
   readonly end: (admitted: UniqueClaim | undefined) => void;
 }
 
-/** What governed objects name and hold, from the stores, which may be stale. */
+/** From the stores, which may be stale. */
 export interface GovernedIndex {
-  /** The objects that seem to name this target; undefined until the stores are synced. */
+  /** The objects that seem to reference this target; undefined until the stores are synced. */
   readonly referrers: (
     target: ObjectRef,
     policies: readonly CompiledPolicy[],
@@ -176,7 +172,7 @@ export interface GovernedIndex {
 /** Lets the reviews of a process share its CPU. */
 export interface Turns {
   /**
-   * Before expressions are evaluated. Undefined: continue at once; otherwise wait for this review's turn.
+   * Before expressions are evaluated. Undefined: continue immediately; otherwise wait for this review's turn.
    * @param hasRead whether the review has waited for something else since its last turn
    */
   readonly next: (hasRead?: boolean) => Promise<void> | undefined;
@@ -184,7 +180,6 @@ export interface Turns {
   readonly charge: (cost: number) => void;
 }
 
-/** What the checks of a stored object need besides the object. */
 export interface AuditContext {
   /** Absent: the check never waits. */
   readonly turns?: Turns | undefined;
@@ -193,11 +188,10 @@ export interface AuditContext {
   readonly signal: AbortSignal;
   /** In milliseconds since 1970, by the clock of the API server. */
   readonly now: number;
-  /** PolicyExceptions from a live read. Absent: those of the stores count. */
+  /** PolicyExceptions from a live read. Absent: use the stores. */
   readonly grants?: Grants;
 }
 
-/** What the checks of a request need besides the request. */
 export interface AdmissionContext extends AuditContext {
   readonly world: RequestWorld;
 }

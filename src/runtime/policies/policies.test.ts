@@ -292,7 +292,7 @@ test.each([
     if (!isRestarted) await reconcile();
     schemaWith('units');
     await reconcile();
-    const message = containing('spec has no field unit: did you mean units?');
+    const message = containing('field unit not found in spec: did you mean units?');
     expect(state()).toMatchObject({ ...HEALTHY, problem: { reason: 'UnknownField', message } });
     expect(isDecidable()).toBe(true);
     expect(state()?.inForce?.immutable).toHaveLength(isRestarted ? 1 : 0);

@@ -100,8 +100,16 @@ const exception = (policy: string): JsonObject => ({
 const creation = (object: JsonObject) => requestOf({ operation: 'CREATE', object });
 
 test.each([
-  ['of a missing policy', exception('missing'), 'spec.policy: no AdmissionPolicy "missing" is in force'],
-  ['that its policy refuses', exception('closed'), 'spec.policy: "closed" accepts none'],
+  [
+    'of a missing policy',
+    exception('missing'),
+    'spec.policy: AdmissionPolicy "missing" not found or not in force; create it or fix the name',
+  ],
+  [
+    'that its policy refuses',
+    exception('closed'),
+    'spec.policy: AdmissionPolicy "closed" does not accept exceptions',
+  ],
 ])('an exception %s is stored with a warning', (_what, object, warning) => {
   const warnings = [containing(`not in force: ${warning}`)];
   expect(warn(creation(object))).toMatchObject({ kind: 'allow', warnings });

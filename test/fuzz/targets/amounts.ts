@@ -14,46 +14,14 @@ import { parseBytes, parseDuration } from '../../../src/config/quantities.ts';
 import { mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';
 
-const QUANTITIES = [
-  '1',
-  '100m',
-  '1.5Gi',
-  '-12e6',
-  '+0.000000001',
-  '3E',
-  '9223372036854775807',
-  '1n',
-  '.5k',
-  '4.Ki',
-  '0u',
-];
+const QUANTITIES = '1 100m 1.5Gi -12e6 +0.000000001 3E 9223372036854775807 1n .5k 4.Ki 0u'.split(' ');
 
 const written = fc
   .tuple(
     fc.constantFrom('', '-', '+'),
     fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 70n }), fc.bigInt({ min: 0n, max: 2_000n })),
     fc.option(fc.nat({ max: 1_000_000 }), { nil: undefined }),
-    fc.constantFrom(
-      '',
-      'n',
-      'u',
-      'm',
-      'k',
-      'M',
-      'G',
-      'T',
-      'P',
-      'E',
-      'Ki',
-      'Mi',
-      'Gi',
-      'Ti',
-      'Pi',
-      'Ei',
-      'e3',
-      'E-4',
-      'e+2',
-    ),
+    fc.constantFrom('', ...'n u m k M G T P E Ki Mi Gi Ti Pi Ei e3 E-4 e+2'.split(' ')),
   )
   .map(
     ([sign, digits, decimals, suffix]) =>
@@ -124,19 +92,7 @@ function isRoundedUp(
   return nanos === (wanted > MOST_BINARY ? MOST_BINARY : wanted < -MOST_BINARY ? -MOST_BINARY : wanted);
 }
 
-const AMOUNTS = [
-  '10s',
-  '1.5h',
-  '500ms',
-  '90d',
-  '64MiB',
-  '512 KiB',
-  '1048576',
-  '1h30m0s',
-  '2160h',
-  '0s',
-  '1G',
-];
+const AMOUNTS = '10s|1.5h|500ms|90d|64MiB|512 KiB|1048576|1h30m0s|2160h|0s|1G'.split('|');
 
 /** The parser returns a finite amount of at least zero, or an error that quotes the input. */
 export const amounts = fuzzTarget('duration and size', 30, mutatedText(AMOUNTS), (text) => {

@@ -139,7 +139,7 @@ export const celLiterals = fuzzTarget('CEL literal', 30, anyJson, (value) => {
   hold(same === true, () => `${text} is not equal to it`);
 });
 
-/** Undefined: CEL has no literal for the value. */
+/** Undefined: CEL lacks a literal for the value. */
 function literalOf(value: JsonValue): string | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? JSON.stringify(value) : undefined;
   if (typeof value === 'number') return numberText(value);

@@ -23,6 +23,12 @@ import type {
 } from '../../../src/admission/policy/world.ts';
 
 export const GROUP = 'infra.example.com';
+/** A reference to a cluster-scoped kind. */
+export const DATACENTER = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
 const NAMESPACED = ['classes', 'configmaps'];
 export const KINDS: Readonly<Record<string, string>> = {
   datacenters: 'Datacenter',

@@ -11,15 +11,15 @@ import type { Report } from '../problem.ts';
 import type { AdmissionContext, RestoreEvidence, RestoreQuery, RestoringWindow } from '../world.ts';
 
 export interface Deferral {
-  /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
+  /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" does not exist yet` */
   readonly message: string;
   /** Machine-readable, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
   readonly auditRef: string;
-  /** When Gatehouse checks again: after the restore, a grace period after the creation of the object, or never. */
+  /** When Gatehouse checks again. `grace`: this long after the object was created. */
   readonly again: { readonly kind: 'restore' | 'never' } | { readonly kind: 'grace'; readonly ms: number };
 }
 
-/** Whether the policy defers this check until after a restore. Only policies that deny requests defer checks. */
+/** Only policies that deny requests defer checks. */
 export function mayDefer({ enforcement, restore }: CompiledPolicy, check: DeferrableCheck): boolean {
   if (enforcement !== 'Deny') return false;
   return check === 'immutable' ? restore.skipsImmutable : restore.defers[check];
@@ -44,10 +44,7 @@ export function deferringWindow(
   return windowsFor(restore, operation).find((one) => !isEnforced(one))?.window;
 }
 
-/**
- * Whether a sweep after a restore finds everything that this policy would have refused in such a request. A policy that only warns or
- * audits refuses nothing. Protected deletions have their own entries, and never count as deferrable.
- */
+/** Whether a sweep after a restore finds everything that this policy would have refused in such a request. */
 export function canDeferAll(policy: CompiledPolicy, operation: Operation): boolean {
   const { mutations, restore, references, unique, schema, rules, immutable, enforcement } = policy;
   if (policy.undecidable !== undefined) return false;
@@ -67,7 +64,7 @@ export function defers(restore: Restore, operation: Operation, check: Deferrable
   return deferringWindow(restore, operation, check) !== undefined;
 }
 
-/** Whether the requester may create objects before their targets, also outside a restore. */
+/** Whether the requester may create objects before their targets, even outside a restore. */
 export function isInitiallyDeferred(
   { enforcement, initiallyDeferred }: CompiledPolicy,
   { userInfo }: Pick<AdmissionRequest, 'userInfo'>,
@@ -91,14 +88,12 @@ export function deferredViolation({ policy, field, message, check, deferrable }:
   };
 }
 
-const DEFAULT_GRACE = '5m';
-
 export function compileRestore(
   { restore = {}, initiallyDeferred, audit }: AdmissionPolicySpec,
   report: Report,
 ): Pick<CompiledPolicy, 'restore' | 'initiallyDeferred'> {
   if (initiallyDeferred !== undefined && audit === false)
-    report('spec.audit', 'references that are deferred are looked at by the audit: leave it on');
+    report('spec.audit', 'the audit checks deferred references: leave it on');
   const { references, unique, schema, rules, onTargetDelete, immutable, mutations } = restore;
   return {
     restore: {
@@ -119,7 +114,7 @@ export function compileRestore(
 }
 
 function compileInitialDeferral(
-  { principals, grace = DEFAULT_GRACE }: NonNullable<AdmissionPolicySpec['initiallyDeferred']>,
+  { principals, grace = '5m' }: NonNullable<AdmissionPolicySpec['initiallyDeferred']>,
   report: Report,
 ): CompiledPolicy['initiallyDeferred'] {
   for (const problem of principalProblems(principals, 'spec.initiallyDeferred.principals')) {

@@ -11,10 +11,7 @@ import type { Violation } from '../violation.ts';
 
 type Change = Pick<AdmissionRequest, 'operation' | 'object' | 'oldObject'>;
 
-/**
- * Whether the request changes an object that is being deleted. Only the stored object counts: a user can write any
- * deletionTimestamp into a new object, and the API server keeps it on a create by server-side apply.
- */
+/** Only the stored object counts: a user can write any deletionTimestamp into a new object by server-side apply. */
 function isDeletionPending({ operation, oldObject }: Omit<Change, 'object'>): boolean {
   return operation === 'UPDATE' && oldObject !== undefined && hasDeletionTimestamp(oldObject);
 }
@@ -30,7 +27,7 @@ export function isFinalizerRemoval(request: Change): boolean {
   );
 }
 
-/** Otherwise a mutation that adds a missing finalizer would undo its removal, and the object would never go. */
+/** A mutation that adds a missing finalizer would undo its removal, and the object would exist forever. */
 export function withoutAddedFinalizers(request: Change, changed: JsonObject): JsonObject {
   if (!isDeletionPending(request) || request.object === undefined) return changed;
   const asked = finalizersOf(request.object);
@@ -40,7 +37,6 @@ export function withoutAddedFinalizers(request: Change, changed: JsonObject): Js
   return { ...changed, metadata: { ...objectIn(changed, 'metadata'), finalizers: kept } };
 }
 
-/** What the API server writes into metadata itself, and finalizers. */
 const NOT_COMPARED: ReadonlySet<string> = new Set([
   'finalizers',
   'managedFields',
@@ -61,11 +57,8 @@ function withoutServerMetadata(object: JsonObject): JsonObject {
 const finalizersOf = (object: JsonObject): readonly JsonValue[] => listIn(object, 'metadata', 'finalizers');
 
 /**
- * Judges a request like `judge`. While the stored object is being deleted, violations that it has already are
- * tolerated: its controllers must be able to finish. New violations are not: the object may exist for a long time.
- *
- * Checks of references, unique values and immutable fields compare both objects anyway. Rules that read the request or
- * the old object apply in full.
+ * Like `judge`, but tolerates the violations that an object already has while it is being deleted, so that its controllers
+ * can finish. Rules that read the request or the old object apply in full.
  */
 export function judgeChange(
   policy: CompiledPolicy,
@@ -123,7 +116,6 @@ function isSame(old: Violation, now: Violation): boolean {
   );
 }
 
-/** A violation that names no field is about the whole object, which the request has changed. */
 function isUnchanged(field: string, before: JsonObject, after: JsonObject): boolean {
   if (field === '') return true;
   try {

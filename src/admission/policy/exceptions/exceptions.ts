@@ -10,14 +10,13 @@ import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../object-ref.ts';
 import type { AuditContext } from '../world.ts';
 
-/** Names that select a whole group of checks. */
 const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
 export function unknownCheck(check: string, { validate }: AdmissionPolicySpec): string | undefined {
   const { references = [], unique = [], rules = [] } = validate ?? {};
   const names: readonly (string | undefined)[] = [...references, ...unique, ...rules].map(({ name }) => name);
   if (names.includes(check) || CHECK_GROUPS.some((group) => group === check)) return undefined;
-  return `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
+  return `${quote(check)} is not a check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
 }
 
 export function compileExceptions(spec: AdmissionPolicySpec, report: Report): readonly CompiledException[] {
@@ -64,7 +63,7 @@ type Excusable = Pick<
 >;
 type Excusing = Pick<CompiledPolicy, 'name' | 'exceptions' | 'grants'>;
 
-/** @param context the exceptions of a live read, if there was one, replace those of the store */
+/** @param context its `grants`, from a live read, replace the PolicyExceptions of the store */
 export function exemptionOf(
   policy: Excusing,
   request: Excusable,
@@ -95,7 +94,6 @@ function grantsFor(
   return (live ?? grants)(name, namespace);
 }
 
-/** Reviews of stored objects have no user. */
 export const NO_USER = { username: '', uid: '', groups: [], extra: {} };
 
 /** Exceptions that name users or groups do not apply: the next write may come from another user. */
@@ -117,7 +115,6 @@ export function exemptionOfStored(
 const applies = (exception: CompiledException, request: Excusable, now: number): boolean =>
   (exception.expiresAt === undefined || now < exception.expiresAt) && isSubject(exception, request);
 
-/** Whether the exception is about the request, at any time. */
 export function isSubject(
   { users, groups, namespaces, names, resources, objectSelector }: CompiledException,
   { userInfo, resource, namespace, name, object, oldObject }: Excusable,

@@ -82,13 +82,13 @@ test.each<[string, PolicyException, Partial<AdmissionRequest>]>([
   expect(namesFor(given, change)).toEqual([]);
 });
 
-test('a policy accepts no exceptions unless its author says so', () => {
+test('a policy accepts exceptions only if its author allows them', () => {
   expect(namesFor(exception(), {}, { policyExceptions: 'Refuse' })).toEqual([]);
   const result = compileSpec({ validate: RULES }, 'servers', { grants: grantsIn([exception()]) });
   expect(result.kind === 'compiled' && result.policy.grants).toBeUndefined();
 });
 
-test('an exception is void from the millisecond of its expiry, also long after its object was read', () => {
+test('an exception is void from the millisecond of its expiry', () => {
   expect(namesFor(exception(), {}, {}, EXPIRY - 1)).toEqual(['shop/legacy']);
   expect(namesFor(exception(), {}, {}, EXPIRY)).toEqual([]);
 });
@@ -105,10 +105,16 @@ test('audits and sweeps count an exception, but not one for some users', () => {
 
 test.each<[string, Partial<PolicyExceptionSpec>, Partial<AdmissionPolicySpec> | undefined, number, string]>([
   ['InForce', {}, {}, BEFORE, ''],
-  ['Expired', {}, {}, EXPIRY, 'it expired at 2026-12-01'],
-  ['UnknownPolicy', {}, undefined, BEFORE, 'no AdmissionPolicy "servers" is in force'],
-  ['NotAccepted', {}, { policyExceptions: 'Refuse' }, BEFORE, 'can set policyExceptions to Accept'],
-  ['UnknownCheck', { checks: ['smal'] }, {}, BEFORE, '"smal" is no check of this policy'],
+  ['Expired', {}, {}, EXPIRY, 'spec.expiresAt: the exception expired at 2026-12-01'],
+  [
+    'UnknownPolicy',
+    {},
+    undefined,
+    BEFORE,
+    'AdmissionPolicy "servers" not found or not in force; create it or fix the name',
+  ],
+  ['NotAccepted', {}, { policyExceptions: 'Refuse' }, BEFORE, 'can set policyExceptions: Accept'],
+  ['UnknownCheck', { checks: ['smal'] }, {}, BEFORE, '"smal" is not a check of this policy'],
   ['InvalidSpec', { expiresAt: 'soon' }, {}, BEFORE, 'nothing is exempt'],
 ])('the state %s', (reason, change, spec, now, message) => {
   const state = grantState(exception(change), spec && policyWith(grantsIn([]), spec), now);

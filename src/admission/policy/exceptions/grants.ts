@@ -9,7 +9,7 @@ import type { AdmissionRequest } from '../../review/request.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { AdmissionContext } from '../world.ts';
 
-/** Undefined if it grants nothing: then its selector or its time is not valid. */
+/** Undefined if its selector or its time is not valid. */
 function compileGrant({ metadata, spec }: PolicyException): CompiledException | undefined {
   const { namespace, name = '' } = metadata;
   const { objects, users, groups, checks } = spec;
@@ -73,14 +73,20 @@ export function grantState(
       'spec.objects.objectSelector or spec.expiresAt is not valid: nothing is exempt',
     );
   if (now >= grant.expiresAt)
-    return isVoid('Expired', `it expired at ${spec.expiresAt}: delete it, or have it extended`);
+    return isVoid(
+      'Expired',
+      `spec.expiresAt: the exception expired at ${spec.expiresAt}; delete it or extend it`,
+    );
   const name = quote(spec.policy);
   if (policy === undefined)
-    return isVoid('UnknownPolicy', `spec.policy: no AdmissionPolicy ${name} is in force`);
+    return isVoid(
+      'UnknownPolicy',
+      `spec.policy: AdmissionPolicy ${name} not found or not in force; create it or fix the name`,
+    );
   if (policy.spec.policyExceptions !== 'Accept')
     return isVoid(
       'NotAccepted',
-      `spec.policy: ${name} accepts none: its author can set policyExceptions to Accept`,
+      `spec.policy: AdmissionPolicy ${name} does not accept exceptions: its author can set policyExceptions: Accept`,
     );
   const wrong = spec.checks?.find((check) => unknownCheck(check, policy.spec) !== undefined);
   if (wrong !== undefined)

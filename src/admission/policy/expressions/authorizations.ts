@@ -1,4 +1,4 @@
-/** What expressions ask the authorizer of the API server. They cannot wait, so they are evaluated again with its answers. */
+/** Expressions cannot wait for the authorizer of the API server, so they are evaluated again with its answers. */
 import { CelCostError, CelUnansweredError } from '../../../cel/cel-error.ts';
 import type { CelAuthorize, CelDecision, CelQuestion } from '../../../cel/library/authorizer.ts';
 import type { UserInfo } from '../../review/request.ts';
@@ -13,7 +13,6 @@ export interface Asking {
   /** @throws CelUnansweredError */
   readonly authorize: CelAuthorize;
   readonly isWaiting: () => boolean;
-  /** Whether an answer was not asked for by this request. */
   readonly fromCache: () => boolean;
   /** @throws if the API server gives no answer */
   readonly answer: (signal: AbortSignal) => Promise<void>;

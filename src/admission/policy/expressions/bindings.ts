@@ -24,7 +24,6 @@ import type { CelBudget } from '../../../cel/frame.ts';
 
 export interface Bindings {
   readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs' | 'authorize'>;
-  /** What a live read found missing. */
   readonly missing: { readonly refs: readonly FoundReference[]; readonly params: ObjectRef | undefined };
   /** Whether a value came from a store, which may be stale. */
   readonly fromCache: boolean;
@@ -78,7 +77,7 @@ export async function gather(
   };
 }
 
-/** Undefined if the params need the namespace of the object and the object has none. */
+/** Undefined if the params need a namespace and the object is cluster-scoped. */
 function paramsOf(
   { params }: Pick<CompiledPolicy, 'params'>,
   request: AdmissionRequest,
@@ -106,7 +105,6 @@ function bound(
   return Object.fromEntries(refs);
 }
 
-/** Compiles the object that expressions see as `params`, and reports its problems. */
 export function compileParams(
   { params }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -129,7 +127,7 @@ export function compileParams(
   if (unnamespaced !== undefined)
     report(
       at,
-      `is missing: ${groupResourceName(unnamespaced)} has no namespace in which the object could be`,
+      `is missing: ${groupResourceName(unnamespaced)} is cluster-scoped; write the namespace of the object`,
     );
   return { target, kind, version, name, namespace, namespaced, whenMissing };
 }

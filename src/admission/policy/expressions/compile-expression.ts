@@ -8,18 +8,17 @@ import { explainCel } from './explain-cel.ts';
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** Compiles an expression of a policy. Undefined if there is none, or if it is invalid, with a problem. */
+/** Undefined if there is no expression, or if it is invalid and a problem was reported. */
 export type CompileExpression = (
   text: string | undefined,
   where: string,
   result: 'bool' | 'string' | 'any',
-  /** Whether it may use `refs` and `authorizer`, also through variables. Default: true. */
+  /** Whether it may use `refs` and `authorizer`, even through variables. Default: true. */
   options?: { readonly refs: boolean; readonly authorizer?: boolean },
 ) => CompiledExpression | undefined;
 
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
-/** Names of those that may ask what users may do. */
 const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
 
 /** @param schemas an expression must type-check against at least one of them */
@@ -70,7 +69,7 @@ export function createExpressionCompiler(
   return { compile, variables };
 }
 
-/** `authorizer` is no value, so its type decides which functions it has. */
+/** The type of `authorizer` decides which functions it has. */
 const typesOf = (names: readonly string[]) =>
   Object.fromEntries(
     names.map((name) => {
@@ -142,9 +141,7 @@ function unknown(group: string, name: string, known: readonly string[], advice: 
   return new CelError(meant === undefined ? problem : `${problem}, or did you mean ${group}.${meant}?`);
 }
 
-type Types = Readonly<Record<string, CelVariableType>>;
-
-/** Of a Namespace: its spec and status have few fields, and newer API servers may add others. */
+/** Newer API servers may add fields to spec and status. */
 const NAMESPACE: CelVariableType = {
   schema: {
     type: 'object',
@@ -175,7 +172,7 @@ function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
     names: readonly string[],
     result: string,
   ) => {
-    const known: Types = {
+    const known: Readonly<Record<string, CelVariableType>> = {
       ...ADMISSION_VARIABLES,
       ...{ object, oldObject: object, namespaceObject: NAMESPACE, variables: { fields: variables } },
     };
@@ -198,7 +195,7 @@ function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
       }
       if (first !== undefined) throw first;
     },
-    /** Gives a variable of the policy its types. Those after it can use it. */
+    /** Later expressions can use the variable with this type. */
     declare: (name: string, text: string, names: readonly string[]): void => {
       for (const typing of typings) {
         try {

@@ -3,10 +3,7 @@ import type { UnknownName } from '../../../cel/cel-error.ts';
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { functions } from '../../../cel/library/all-functions.ts';
 
-interface Habit {
-  readonly pattern: RegExp;
-  readonly hint: string;
-}
+type Habit = Readonly<{ pattern: RegExp; hint: string }>;
 
 /** Operators whose first characters are an operator of CEL. */
 const OPERATORS: readonly Habit[] = [
@@ -24,10 +21,9 @@ const HABITS: readonly Habit[] = [
   { pattern: /^[\u201C\u201D\u2018\u2019]/, hint: 'write straight quotes' },
   { pattern: /^\?\./, hint: 'an optional field is x.?field' },
   { pattern: /^;/, hint: 'an expression ends without a semicolon' },
-  { pattern: /^`/, hint: 'texts have single or double quotes' },
+  { pattern: /^`/, hint: 'strings have single or double quotes' },
 ];
 
-/** Hints for what other languages write, and CEL does not. */
 function syntaxHint(message: string, expression: string, { line, column }: CelPosition): string | undefined {
   const reserved = /^reserved identifier: (\w+)$/.exec(message)?.[1];
   if (reserved === 'namespace') return 'write object.metadata.namespace or request.namespace';
@@ -44,29 +40,18 @@ export interface ExpressionPlace extends CelPosition {
   readonly expression: string;
 }
 
-export interface Explanation {
-  readonly message: string;
-  readonly place: ExpressionPlace;
-}
-
 export interface KnownNames {
   readonly names: readonly string[];
   readonly variables: readonly string[];
   readonly references: readonly string[];
 }
 
-const START: CelPosition = { line: 1, column: 1 };
-
-export function explainCel(error: CelError, expression: string, known: KnownNames): Explanation {
-  const { position = START, unknown } = error;
-  if (unknown === undefined) {
-    const hint = hintFor(error.message, expression, position);
-    return { message: hint ?? error.message, place: { expression, ...position } };
-  }
-  return {
-    message: unknownName(unknown, known),
-    place: { expression, ...startOf(unknown, expression, position) },
-  };
+export function explainCel(error: CelError, expression: string, known: KnownNames) {
+  const { position = { line: 1, column: 1 }, unknown, message } = error;
+  const at = unknown === undefined ? position : startOf(unknown, expression, position);
+  const place: ExpressionPlace = { expression, ...at };
+  if (unknown !== undefined) return { message: unknownName(unknown, known), place };
+  return { message: hintFor(message, expression, position) ?? message, place };
 }
 
 /** The start of the name: errors about calls are at the parenthesis, errors about fields at the dot. */
@@ -86,9 +71,9 @@ function unknownName({ kind, name, known, of = 'the object' }: UnknownName, name
     case 'field':
       return noField(of, name, known);
     case 'function':
-      return `there is no function ${name}${suggestion(meantFunction(name, known))}`;
+      return `function ${name} not found${suggestion(meantFunction(name, known))}`;
     case 'variable':
-      return `there is no variable ${name}${ADVICE.get(name) ?? suggestion(meantVariable(name, names))}`;
+      return `variable ${name} ${ADVICE.get(name) ?? `not found${suggestion(meantVariable(name, names))}`}`;
   }
 }
 
@@ -98,7 +83,7 @@ export function noField(of: string, name: string, known: readonly string[]): str
   const meant = deeper.find((one) => one === `spec.${name}`) ?? deeper[0];
   const method = METHODS.has(name) ? `${name}()` : undefined;
   const longer = known.find((one) => one.startsWith(name));
-  return `${of} has no field ${name}${suggestion(meant ?? nearest(name, known) ?? longer ?? method)}`;
+  return `field ${name} not found in ${of}${suggestion(meant ?? nearest(name, known) ?? longer ?? method)}`;
 }
 
 const METHODS: ReadonlySet<string> = new Set(
@@ -141,13 +126,18 @@ function meantFunction(name: string, known: readonly string[]): string | undefin
 }
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
-  ['authorizer', ' here: only rules, warnings, audit annotations, variables and match conditions can use it'],
-  ['params', ': name the object in spec.params; match conditions cannot use it'],
-  ['refs', ' here: defaults, mutations and match conditions run before references are checked'],
-  ['variables', ' here: match conditions cannot use them'],
+  [
+    'authorizer',
+    'is not available here: only rules, warnings, audit annotations, variables and match conditions can use it',
+  ],
+  ['params', 'not found: name the object in spec.params; match conditions cannot use it'],
+  [
+    'refs',
+    'is not available here: defaults, mutations and match conditions run before references are checked',
+  ],
+  ['variables', 'is not available here: match conditions cannot use them'],
 ]);
 
-/** Where the policy author finds values that other systems call by these names. */
 const VARIABLES_ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['metadata', 'object.metadata'],
   ['name', 'object.metadata.name'],
@@ -180,7 +170,7 @@ const RESULT = /^must evaluate to (\w+) but got (.*)$/s;
 
 const SELECTION = /^type '(.*)' does not support field selection$/s;
 
-/** A message in other words than those of the API server; undefined if its own words are good. */
+/** Replaces a message of the API server; undefined if its own words are good. */
 function hintFor(message: string, expression: string, position: CelPosition): string | undefined {
   const [, wanted, found] = RESULT.exec(message) ?? [];
   if (wanted === 'bool' && found === 'dyn')
@@ -191,8 +181,8 @@ function hintFor(message: string, expression: string, position: CelPosition): st
   if (name !== undefined && types !== undefined) return overloadHint(name, types);
   const [, type] = SELECTION.exec(message) ?? [];
   if (type?.startsWith('list') === true)
-    return 'a list has no fields: select an element such as [0], or use all() or exists()';
-  if (type !== undefined) return `${a(type)} has no fields`;
+    return 'a list does not have fields: select an element such as [0], or use all() or exists()';
+  if (type !== undefined) return `${a(type)} does not have fields`;
   const hint = LITERALS.get(message) ?? syntaxHint(message, expression, position);
   return hint === undefined ? undefined : `${message}: ${hint}`;
 }
@@ -213,13 +203,13 @@ function overloadHint(name: string, applied: string): string {
   const [, operator] = OPERATOR.exec(name) ?? [];
   if (operator !== undefined && COMPARISONS.includes(operator))
     return `${operator} cannot compare (${types}): convert one side, e.g. by int() or string()`;
-  if (operator === '&&' || operator === '||') return `${operator} needs bools, but got (${types})`;
+  if (operator === '&&' || operator === '||') return `${operator} needs Booleans, but got (${types})`;
   if (operator === '+') return `+ cannot add (${types}): convert one side, e.g. by string()`;
   if (operator !== undefined && operator !== '[' && operator !== '?')
     return `${operator} does not apply to (${types})`;
   if (name === '@in')
-    return `in needs a list or a map on its right side, but got (${types}): a text has contains()`;
-  if (name === '!_') return `! needs a bool, but got (${types})`;
+    return `in needs a list or a map on its right side, but got (${types}): a string has contains()`;
+  if (name === '!_') return `! needs a Boolean, but got (${types})`;
   if (name === '-_') return `- needs a number, but got (${types})`;
   if (name === '_?_:_') return `both branches of ?: need the same type, but got (${types})`;
   if (name === '_[_]' || name === '_[?_]') return `the index does not fit: got (${types})`;
@@ -227,8 +217,8 @@ function overloadHint(name: string, applied: string): string {
   const isMember = receiver !== undefined;
   const overloads = functions.get(name) ?? [];
   if (overloads.every(({ member }) => member !== isMember))
-    return isMember ? `${name} is no method: write ${name}(…)` : `${name} is a method: write x.${name}(…)`;
+    return isMember ? `${name} is not a method: write ${name}(…)` : `${name} is a method: write x.${name}(…)`;
   if (receiver?.startsWith('list') === true && name === 'contains')
-    return `${receiver} has no method contains: write x in list`;
+    return `contains is not a method of ${receiver}: write x in list`;
   return `${name} does not take (${types})${isMember ? ` on ${a(receiver)}` : ''}`;
 }

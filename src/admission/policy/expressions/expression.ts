@@ -13,11 +13,10 @@ import type { AdmissionRequest } from '../../review/request.ts';
 export interface Reads {
   readonly oldObject: boolean;
   readonly request: boolean;
-  /** Whether it asks the API server what users may do. */
   readonly authorizer: boolean;
   readonly namespaceObject: boolean;
   readonly params: boolean;
-  /** The names of the references whose targets it reads. */
+  /** Names of references. */
   readonly refs: ReadonlySet<string>;
 }
 
@@ -105,7 +104,7 @@ export function createEvaluate(
   };
 }
 
-/** As many as in the API server, where the cost of a check allows no third. */
+/** The API server's cost limit allows two checks. */
 const MOST_CHECKS = 2;
 
 const noAuthorizer: CelAuthorize = () => {
@@ -163,11 +162,11 @@ function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluat
   return lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
 }
 
-/** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. Fields without a value are absent. */
+/** The AdmissionRequest without its objects, the way ValidatingAdmissionPolicy shows it: empty fields are absent. */
 function requestValue(request: AdmissionRequest): object {
   const { kind, resource, subResource, requestKind, requestResource } = request;
   const { sent: { name: sentName, namespace } = request, operation, userInfo, dryRun, options } = request;
-  // The API server sends no name when a collection is deleted: a rule on the name applies to each object of it.
+  // The API server omits the name when it deletes a collection, but a rule on the name applies to each object.
   const name = operation === 'DELETE' ? request.name : sentName;
   const { username, uid, extra, ...user } = userInfo;
   return {

@@ -1,4 +1,4 @@
-/** Finds out whether a path, or a value, fits the type of an object. */
+/** Whether a path or a value fits the type of an object. */
 import { type CelType, parameter, showType } from '../../../cel/types/type.ts';
 import { formatPath, type Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
@@ -58,7 +58,7 @@ function step(type: CelType, segment: Segment, path: string): Found {
     case 'optional':
     case 'type':
       return flaw(
-        `${path} is a ${showType(type)}, and has no ${segment.kind === 'field' ? 'fields' : 'elements'}`,
+        `${path} is a ${showType(type)} and does not have ${segment.kind === 'field' ? 'fields' : 'elements'}`,
       );
   }
 }
@@ -127,5 +127,5 @@ const NAMES: Readonly<Record<string, string>> = {
   list: 'a list',
   map: 'a map',
   object: 'an object',
-  string: 'a text',
+  string: 'a string',
 };

@@ -8,10 +8,7 @@ import { quote } from '../../../json/printable.ts';
 import { isSecret } from '../object-ref.ts';
 import type { Violation } from '../violation.ts';
 
-/**
- * A `first-value` field may be set once. This also applies while the object is being deleted: finalizers find what to
- * clean up through such fields.
- */
+/** Applies even while the object is being deleted: finalizers find what to clean up through such fields. */
 export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest): readonly Violation[] {
   const { operation, object, oldObject } = request;
   if (operation !== 'UPDATE' || object === undefined || oldObject === undefined) return [];
@@ -58,14 +55,14 @@ export function compileImmutable(
     ...parse(immutableFromCreation, 'immutableFromCreation', 'creation'),
   ];
   if (compiled.length > 0 && !match.operations.includes('UPDATE'))
-    report('spec.match.operations', 'has no UPDATE, so immutable fields would never be checked: add it');
+    report('spec.match.operations', 'lacks UPDATE, so immutable fields would never be checked: add it');
   return compiled;
 }
 
 function immutableFlaw({ segments }: FieldPath): string | undefined {
   const [first, second] = segments;
   if (segments.some(({ kind }) => kind === 'each'))
-    return 'elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list';
+    return 'list elements lack an identity, so [*] cannot be immutable: write the path of the whole list';
   if (first?.kind !== 'field') return 'starts inside a list: start with a field such as spec';
   const isMap = second?.kind === 'field' && (second.name === 'labels' || second.name === 'annotations');
   if (first.name === 'metadata' && !isMap)

@@ -17,7 +17,7 @@ export interface MatchEnvironment {
   readonly server?: number | undefined;
 }
 
-/** Stricter than the schema: one rule that the API server rejects would block the installation of all webhooks. */
+/** Stricter than the schema: one invalid rule would block the installation of all webhooks. */
 export function compileMatch(
   {
     match: given,
@@ -59,7 +59,7 @@ export function compileMatch(
 
 /** The API server allows 64 in each entry, and Gatehouse adds one of {@link RESERVED_CONDITIONS}. */
 const MOST_CONDITIONS = 63;
-/** Names and expressions of a policy together. All webhooks share one object, and the API server limits its size. */
+/** All webhooks share one object, and the API server limits its size. */
 const MOST_BYTES = 16_384;
 
 /** The lockout check rejects wildcards in groups. */
@@ -140,7 +140,7 @@ export function governedResources({ apiGroups, resources }: CompiledMatch): read
   return apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
 }
 
-/** A governed resource that is cluster-scoped. Resources that the API server does not serve yet are ignored. */
+/** Ignores resources that the API server does not serve yet. */
 export function clusterScoped(match: CompiledMatch, resolve: Resolve): GroupResource | undefined {
   return governedResources(match).find((resource) => resolve(resource)?.namespaced === false);
 }

@@ -1,4 +1,4 @@
-/** Finds what Kubernetes itself writes among the objects that a policy governs: where the policy refuses that, the cluster stops. */
+/** Finds what Kubernetes itself writes among the governed objects: if a policy refuses these writes, the cluster stops. */
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { covers } from './resource-pattern.ts';
 
@@ -9,12 +9,10 @@ interface Writes {
   readonly operation?: 'CREATE' | 'UPDATE';
   readonly users?: readonly string[];
   readonly groups?: readonly string[];
-  /** The names of the objects, where they are always the same. */
   readonly names?: readonly string[];
   readonly otherwise: string;
 }
 
-/** With an account for each controller, and without. */
 const controller = (...names: readonly string[]): Pick<Writes, 'users'> => ({
   users: [
     ...names.map((name) => `system:serviceaccount:kube-system:${name}`),
@@ -27,9 +25,10 @@ const API_SERVER = 'system:apiserver';
 const EVENTS = {
   resource: 'events',
   groups: ['system:nodes', 'system:serviceaccounts:kube-system'],
-  otherwise: 'nobody learns what Kubernetes did',
+  otherwise: 'Events of Kubernetes are lost',
 };
 const NO_POD_STARTS = 'no pod of the namespace starts';
+const NOT_SCHEDULED = 'no pod is scheduled';
 
 /** In the order of their effect. Pods are not among them: their authors are users. */
 const CONTROL_PLANE: readonly Writes[] = [
@@ -47,14 +46,8 @@ const CONTROL_PLANE: readonly Writes[] = [
     ...{ group: '', resource: 'serviceaccounts/token', operation: 'CREATE', ...KUBELET },
     otherwise: NO_POD_STARTS,
   },
-  {
-    group: '',
-    resource: 'pods/binding',
-    operation: 'CREATE',
-    ...SCHEDULER,
-    otherwise: 'no pod is scheduled',
-  },
-  { group: '', resource: 'bindings', operation: 'CREATE', ...SCHEDULER, otherwise: 'no pod is scheduled' },
+  { group: '', resource: 'pods/binding', operation: 'CREATE', ...SCHEDULER, otherwise: NOT_SCHEDULED },
+  { group: '', resource: 'bindings', operation: 'CREATE', ...SCHEDULER, otherwise: NOT_SCHEDULED },
   { group: '', resource: 'pods/status', operation: 'UPDATE', ...KUBELET, otherwise: 'no pod becomes ready' },
   {
     ...{ group: '', resource: 'endpoints' },
@@ -71,10 +64,7 @@ const CONTROL_PLANE: readonly Writes[] = [
     ...controller('deployment-controller'),
     otherwise: 'no Deployment is rolled out',
   },
-  {
-    ...{ group: 'storage.k8s.io', resource: 'csinodes', ...KUBELET },
-    otherwise: 'nodes cannot use the drivers of volumes',
-  },
+  { group: 'storage.k8s.io', resource: 'csinodes', ...KUBELET, otherwise: 'nodes cannot use volume drivers' },
   {
     ...{ group: 'storage.k8s.io', resource: 'volumeattachments' },
     ...controller('attachdetach-controller'),
@@ -112,7 +102,7 @@ export function controlPlaneWrites({
       !names.some((name) => comparesName(conditions, name)),
   ).map(
     (one) =>
-      `Kubernetes writes ${one.resource} too, and while they are refused, ${one.otherwise}: add the match condition ${conditionAgainst(one)}`,
+      `Kubernetes also writes ${one.resource}, and while these writes are refused, ${one.otherwise}: add the match condition ${conditionAgainst(one)}`,
   );
 }
 

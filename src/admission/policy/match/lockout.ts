@@ -71,32 +71,23 @@ const PROTECTED: readonly Protected[] = [
   },
 ];
 
-const STALE_TRAFFIC = 'traffic would go on to what is no longer there while Gatehouse is down';
+const STALE_TRAFFIC = 'Services would still send traffic to deleted pods while Gatehouse is down';
 
-/** Deletions that the cluster needs to heal itself, in addition to those of the protected kinds. */
 const PROTECTED_DELETIONS: readonly Protected[] = [
   ...PROTECTED,
   {
     group: '',
     resources: ['namespaces'],
     because:
-      'no namespace could be deleted while Gatehouse is down, and what is in it would stay half deleted',
+      'no namespace could be deleted while Gatehouse is down, and its objects would remain half deleted',
   },
   {
     group: '',
     resources: ['pods'],
     because: 'no pod could be replaced while Gatehouse is down, not even one on whose network it depends',
   },
-  {
-    group: '',
-    resources: ['endpoints'],
-    because: STALE_TRAFFIC,
-  },
-  {
-    group: 'discovery.k8s.io',
-    resources: ['endpointslices'],
-    because: STALE_TRAFFIC,
-  },
+  { group: '', resources: ['endpoints'], because: STALE_TRAFFIC },
+  { group: 'discovery.k8s.io', resources: ['endpointslices'], because: STALE_TRAFFIC },
 ];
 
 const isRejected = ({ isAlways }: Protected, failurePolicy: CompiledMatch['failurePolicy']): boolean =>
@@ -114,7 +105,7 @@ export function reportDeletionLockout(
     if (!isRejected(kind, failurePolicy)) continue;
     const instead = kind.isAlways === true ? 'write Allow' : 'write Allow, or failurePolicy: Ignore';
     const name = groupResourceName({ group, resource });
-    const message = `the deletion of ${name} cannot be restricted: ${kind.because}; ${instead}`;
+    const message = `cannot apply to ${name}: ${kind.because}; ${instead}`;
     report(where, message, 'LockoutScope');
   }
 }

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 
 import { createClaimsInMemory } from '../../../../test/support/admission/claims.ts';
-import { clusterOf, GROUP, policyOf, updateRequest } from '../../../../test/support/admission/policy.ts';
+import {
+  clusterOf,
+  DATACENTER,
+  GROUP,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { validate } from '../validate.ts';
@@ -9,11 +15,6 @@ import { validate } from '../validate.ts';
 const kinds = { apiGroups: [GROUP], resources: ['servers'] };
 const GOLD = { matchLabels: { tier: 'gold' } };
 const ENABLED = [{ name: 'enabled', expression: 'object.spec.enabled == true' }];
-const datacenter = {
-  name: 'datacenter',
-  path: 'spec.datacenter',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-};
 
 describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
   ['an object selector', { objectSelector: GOLD }],
@@ -31,7 +32,7 @@ describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
   };
 
   test('is refused if a reference dangles', async () => {
-    expect(await decide({ references: [datacenter] }, { datacenter: 'gone' })).toBe('deny');
+    expect(await decide({ references: [DATACENTER] }, { datacenter: 'gone' })).toBe('deny');
   });
 
   test('is refused if a list has more values than can be claimed', async () => {

@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { ObjectReads } from '../world.ts';
 
-/** Whoever can write claims can name any other object as the holder, and a read that fails would block the values. */
+/** A forged claim can reference any object as its holder, and a failing read would block the values. */
 export const canGovern = (
   { match }: Pick<CompiledPolicy, 'match'>,
   { group, resource, namespace, name }: ObjectRef,
@@ -20,7 +20,6 @@ export const canGovern = (
   isObjectName({ group, resource }, name) &&
   (namespace === undefined || isDnsLabel(namespace));
 
-/** Maps the name of each namespace to its labels. */
 export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
 /** Whether the policy selects a stored object, by the same rules as the API server for a request. */
@@ -34,13 +33,13 @@ export function isInScope(
     metadata?.namespace === undefined ? undefined : (namespaces.get(metadata.namespace) ?? {});
   return (
     matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
-    // As in the API server, a namespaceSelector never excludes cluster-scoped objects.
+    // Like in the API server, a namespaceSelector never excludes cluster-scoped objects.
     (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels)) &&
     meetsConditions(match, object)
   );
 }
 
-/** The old object of a request, if the policy selected it. What another object holds or names is new to the policy. */
+/** The old object of a request, if the policy selected it. */
 export const governedBefore = (
   { match }: Pick<CompiledPolicy, 'match'>,
   { oldObject }: Pick<AdmissionRequest, 'oldObject'>,
@@ -51,7 +50,6 @@ export const governedBefore = (
     ? oldObject
     : undefined;
 
-/** A match condition excludes an object only if it reads nothing but `object` and is false: others depend on a request. */
 const meetsConditions = (
   { conditionsOnObject }: Pick<CompiledPolicy['match'], 'conditionsOnObject'>,
   object: object,

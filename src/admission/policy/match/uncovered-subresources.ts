@@ -1,4 +1,4 @@
-/** Finds subresources through which requests change an object that a policy governs, without asking a policy. */
+/** Finds subresources through which requests change a governed object without asking a policy. */
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { covers } from './resource-pattern.ts';
 
@@ -75,7 +75,7 @@ function readsReplicas(spec: CompiledPolicy['spec']): boolean {
 
 const COMPARES_SPEC = /object\.spec\s*[!=]=/i;
 
-/** The checks as text, with the variables that they use, also through other variables. */
+/** With the variables that they use, even through other variables. */
 function textOfChecks({ validate, variables = [] }: CompiledPolicy['spec']): string {
   // A variable can use only the variables before it.
   return variables.reduceRight(

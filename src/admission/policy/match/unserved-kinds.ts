@@ -1,12 +1,10 @@
-/** Finds what a policy governs and the API server does not serve: such a policy does nothing. */
+/** Finds the governed kinds that the API server does not serve: such a policy does nothing. */
 import { nearest } from '../../../cel/compile/compile-select.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import { isResourcePattern, splitResource } from './resource-pattern.ts';
 
-/** A resource in one version in which the API server serves it. */
 export interface ServedResource {
-  /** The plural. */
   readonly resource: string;
   readonly version: string;
 }
@@ -18,17 +16,13 @@ type Governs = Pick<CompiledMatch, 'apiGroups' | 'apiVersions' | 'resources'>;
 
 const ANY = '*';
 
-/** What the API server does not serve of that which a policy names. */
 export interface UnservedKinds {
   readonly message: string;
   /** Whether the policy governs nothing at all. */
   readonly isEverything: boolean;
 }
 
-/**
- * Undefined if everything is served, or if that is unknown. A resource only has to exist in one of the groups and
- * versions. @param knownGroups for suggestions
- */
+/** A resource only has to exist in one of the groups and versions. @param knownGroups for suggestions */
 export function unservedKinds(
   match: Governs,
   servedIn: ServedInGroup,
@@ -73,14 +67,12 @@ function unservedGroup(
 ): string | undefined {
   const group = served.find(({ all = [] }) => !all.some(isNamed))?.group;
   if (group === undefined) return undefined;
-  if (names.includes(ANY)) return missing([`resource of the group ${group}`], undefined);
-  return missing(
-    names.map((resource) => groupResourceName({ group, resource })),
-    undefined,
-  );
+  return names.includes(ANY)
+    ? missing([`resource of the group ${group}`])
+    : missing(names.map((resource) => groupResourceName({ group, resource })));
 }
 
-const missing = (names: readonly string[], meant: string | undefined): string =>
+const missing = (names: readonly string[], meant?: string): string =>
   `the API server serves no ${names.join(' and no ')}: ` +
   (meant === undefined
     ? 'install its CustomResourceDefinition, or correct spec.match'

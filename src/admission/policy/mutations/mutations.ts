@@ -60,7 +60,7 @@ function applyOne(
     return valueIn(object, ...keys) !== valueIn(changed, ...keys);
   });
   if (moved === undefined) return changed;
-  throw new InvalidChange(`${moved} is who the object is, and cannot be changed`);
+  throw new InvalidChange(`${moved} identifies the object and cannot be changed`);
 }
 
 const IDENTITY = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid'];
@@ -93,7 +93,6 @@ function operationOf(item: JsonValue, index: number): PatchOperation {
   );
 }
 
-/** A change by a policy cannot be computed or applied. Users see the message. */
 export class MutationError extends Error {
   override name = 'MutationError';
   readonly policy: string;

@@ -113,7 +113,7 @@ describe('on UPDATE', () => {
 
   test('a user who changes the record gets a warning', async () => {
     expect((await written(update(noted(RACK), noted('x')))).warnings).toEqual([
-      expect.stringContaining('stays as it is'),
+      expect.stringContaining('was not changed, because only Gatehouse writes it'),
     ]);
   });
 
@@ -205,7 +205,10 @@ describe('on CREATE', () => {
 test('a record that would exceed the size limit of annotations is omitted with a warning', async () => {
   const huge = { annotations: { notes: 'x'.repeat(256 * 1024 - 100) } };
   const { record, warnings } = await written(create({ ...owned(rack), ...huge }));
-  expect([record, warnings]).toEqual([undefined, [expect.stringContaining('there is no room')]]);
+  expect([record, warnings]).toEqual([
+    undefined,
+    [expect.stringContaining('the annotations are too large for a record of the owners (1)')],
+  ]);
 });
 
 test('owners are recorded after defaults and mutations', async () => {

@@ -1,7 +1,4 @@
-/**
- * Records the owners of an object in an annotation, and links the recorded ones at a restore. Only Gatehouse writes the record: users, and backup tools
- * that patch restored objects, can neither remove nor forge it.
- */
+/** Records the owners of an object in an annotation that users and backup tools cannot forge, and links them at a restore. */
 import {
   encodeOwnerRecord,
   isRecordOf,
@@ -31,10 +28,7 @@ type KeptOwners =
   /** A new object has a record but no owners: allowed only in a restore. */
   | { readonly kind: 'unlinked'; readonly record: OwnerRecord };
 
-/**
- * @param object the request's object with all earlier changes applied
- * @param isOurs whether Gatehouse itself writes: its sweep knows what it links
- */
+/** @param isOurs whether Gatehouse itself writes: its sweep knows what it links */
 export function keepOwners(
   { operation, oldObject }: Pick<AdmissionRequest, 'operation' | 'oldObject'>,
   object: JsonObject,
@@ -53,13 +47,13 @@ export function keepOwners(
     : { kind: 'unlinked', record: read };
 }
 
-/** Outside a restore, a new object with a record comes from a copied manifest. The copy has no owners. */
+/** Outside a restore, a new object with a record comes from a copied manifest. */
 function withoutRecord(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
-  const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
+  const message = `${ANNOTATION}: dropped, because it lists owners that a new object does not have; leave it out of manifests`;
   return kept(withRecord(object, undefined), [message]);
 }
 
-/** Recorded owners that are not linked yet stay recorded until the sweep links them or gives up. */
+/** Recorded owners remain recorded until the sweep links them or gives up. */
 function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: JsonObject): KeptOwners {
   const before = recordTextOf(old);
   const had = ownersOf(old) ?? [];
@@ -73,13 +67,13 @@ function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: 
   return record(object, [...refs, ...lacking]);
 }
 
-const UNCHANGED = `${ANNOTATION}: stays as it is, because Gatehouse writes it; leave it out of manifests`;
+const UNCHANGED = `${ANNOTATION}: was not changed, because only Gatehouse writes it; leave it out of manifests`;
 
 function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners {
   if (refs.length === 0) return kept(withRecord(object, undefined));
   const text = encodeOwnerRecord({ self: selfOf(object), refs });
   if (text !== undefined && hasRoom(object, text)) return kept(withRecord(object, text));
-  const message = `${ANNOTATION}: there is no room for ${refs.length} owner references, so a restore will not link them again`;
+  const message = `${ANNOTATION}: the annotations are too large for a record of the owners (${refs.length}), so a restore will not link them again`;
   return kept(withRecord(object, undefined), [message]);
 }
 
@@ -98,8 +92,7 @@ export function compileOwners(
     report('spec.match.resources', message);
   }
   if (!match.operations.includes('CREATE') || !match.operations.includes('UPDATE')) {
-    const message =
-      'has to have CREATE and UPDATE for spec.owners, or users could forge what is recorded: add them';
+    const message = 'spec.owners requires CREATE and UPDATE, or users could forge the record: add them';
     report('spec.match.operations', message);
   }
   return true;
@@ -114,13 +107,11 @@ function recordTextOf(object: JsonObject): unknown {
   return valueIn(object, 'metadata', 'annotations', OWNER_RECORD_ANNOTATION);
 }
 
-/** The name by which a record identifies this object. */
 function selfOf(object: JsonObject): string {
   // Without a name, the API server generates one after admission.
   return textIn(object, 'metadata', 'name') || `${textIn(object, 'metadata', 'generateName')}*`;
 }
 
-/** Sets the annotation, or removes it if `text` is undefined. Returns the same object if nothing changes. */
 function withRecord(object: JsonObject, text: string | undefined): JsonObject {
   if (recordTextOf(object) === text) return object;
   const annotations: Record<string, JsonValue> = { ...annotationsOf(object) };
@@ -129,13 +120,9 @@ function withRecord(object: JsonObject, text: string | undefined): JsonObject {
   return withMetadata(object, { annotations });
 }
 
-/** Whether the annotation fits within the size limit: it must not make the user's write fail. */
+/** The annotation must not make the user's write fail. */
 const hasRoom = (object: JsonObject, text: string): boolean =>
   annotationBytes({ ...annotationsOf(object), [OWNER_RECORD_ANNOTATION]: text }) <= MOST_ANNOTATION_BYTES;
-
-function withOwners(object: JsonObject, refs: readonly OwnerReference[]): JsonObject {
-  return withMetadata(object, { ownerReferences: refs.map((ref) => ({ ...ref })) });
-}
 
 function withMetadata(object: JsonObject, change: Readonly<Record<string, JsonValue>>): JsonObject {
   return { ...object, metadata: { ...objectIn(object, 'metadata'), ...change } };
@@ -143,13 +130,10 @@ function withMetadata(object: JsonObject, change: Readonly<Record<string, JsonVa
 
 const annotationsOf = (object: JsonObject) => objectIn(object, 'metadata', 'annotations');
 
-/** Leave objects with more owners to the sweep: each owner is a live read while a user waits. */
+/** The sweep links objects with more owners: each owner is a live read while a user waits. */
 const MOST_READS = 8;
 
-/**
- * Links the recorded owners of a restored object at its creation: all or none, so that no object has only some of its owners until the sweep. If a read fails, the record
- * stays: a backup tool does not retry, but the sweep after the restore does.
- */
+/** Links all recorded owners of a restored object or none. If a read fails, the sweep after the restore tries again. */
 export async function linkOwners(
   request: AdmissionRequest,
   object: JsonObject,
@@ -162,14 +146,15 @@ export async function linkOwners(
   if (restore.kind === 'unknown') return waiting;
   const windows = windowsFor(restore, 'CREATE');
   if (windows.length === 0) return withoutRecord(object);
-  // The object belongs to each of these windows: the strictest one holds.
+  // The strictest window applies.
   if (!windows.every(({ links }) => links)) return waiting;
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
   if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
   const linked = await findAll(refs, request.namespace, world.owners, signal);
   if (linked === undefined) return waiting;
   const text = encodeOwnerRecord({ self: selfOf(object), refs: linked });
-  return { ...waiting, object: withRecord(withOwners(object, linked), text) };
+  const ownerReferences = linked.map((ref) => ({ ...ref }));
+  return { ...waiting, object: withRecord(withMetadata(object, { ownerReferences }), text) };
 }
 
 /** The references with the current uids; undefined if an owner is missing, is being deleted or cannot be read. */

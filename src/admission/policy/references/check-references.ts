@@ -10,17 +10,14 @@ import type { Violation } from '../violation.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
 
-/** A reference whose target the store does not hold: it may be missing, or the store may be late. */
+/** A reference whose target is not in the store, which may be late. */
 export interface UnresolvedReference extends FoundReference {
   readonly policy: CompiledPolicy;
 }
 
 /**
- * Every target that the object newly names has to exist. Reads only the store, so it is synchronous: the violations do
- * not depend on the cluster.
- *
- * Targets that the old object named by the same reference are not checked again, if the policy selected that object. Otherwise users could
- * not label an object with a dangling reference, and controllers could not remove its finalizers.
+ * Reads only the store. Targets that the governed old object already referenced are not checked again. Otherwise users
+ * could not label an object with a dangling reference, and controllers could not remove its finalizers.
  */
 export function checkReferences(
   policy: CompiledPolicy,
@@ -52,10 +49,14 @@ export function checkReferences(
   };
 }
 
-export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
-  const { name, namespace } = target;
+export function targetNotFound({ reference, target: { name, namespace } }: FoundReference): string {
   const where = namespace === undefined ? '' : ` in namespace ${quote(namespace)}`;
-  const message = `${reference.targetKind} ${quote(name)} not found${where}; create it or fix the name (reference ${reference.name})`;
+  return `${reference.targetKind} ${quote(name)}${where} not found; create it or fix the name`;
+}
+
+export function missingTarget(found: UnresolvedReference): Violation {
+  const { policy, field, reference } = found;
+  const message = `${targetNotFound(found)} (reference ${reference.name})`;
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 
@@ -76,7 +77,7 @@ function missingFields(
 
 /** Concurrent live reads for one request. */
 const AT_ONCE = 16;
-/** Once this many targets are known to be missing, the others are not read: an object can name thousands. */
+/** After this many missing targets, the others are not read: an object can reference thousands. */
 const ENOUGH_MISSING = 16;
 
 export interface ConfirmedTargets {
@@ -89,7 +90,7 @@ export interface ConfirmedTargets {
 
 type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/** Reads each target once per request, however many fields and policies name it. */
+/** Reads each target once per request. */
 export function createTargetConfirmer({ confirm }: Pick<ObjectReads, 'confirm'>, signal: AbortSignal) {
   const answers = memoizeAsync(
     (target: ObjectRef): Promise<Answer> =>

@@ -23,9 +23,7 @@ interface Referral {
   readonly reference: string;
 }
 
-interface OfPolicy {
-  readonly policy: CompiledPolicy;
-}
+type OfPolicy = Readonly<{ policy: CompiledPolicy }>;
 
 interface Objection extends OfPolicy {
   readonly referrals: readonly Referral[];
@@ -33,18 +31,13 @@ interface Objection extends OfPolicy {
   readonly exceptions: readonly string[];
 }
 
-interface Unknown extends OfPolicy {
-  readonly cause: unknown;
-}
+type Unknown = OfPolicy & Readonly<{ cause: unknown }>;
 
 const MOST_NAMED = 5;
 /** Concurrent live reads for one request. */
 const AT_ONCE = 8;
 
-/**
- * Whether a target may be deleted: not while a live read finds an object that names it through a restricting reference.
- * Objects that disappear anyway do not count. A deletionTimestamp of the target may be forged, so it changes nothing.
- */
+/** The deletionTimestamp of the target may be forged, so it is ignored. */
 export async function checkTargetDeletion(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
@@ -79,7 +72,7 @@ async function checkReferrers(
   return (await guardDeletion(request, target, policies, context, judge)) ?? decision;
 }
 
-/** @param candidates the objects that may name the target; undefined if the stores are not synced */
+/** @param candidates may reference the target; undefined if the stores are not synced */
 async function judgeReferrers(
   request: AdmissionRequest,
   target: ObjectRef,
@@ -154,7 +147,7 @@ async function decide(
   });
 }
 
-/** Whether all objects that name the target are in this namespace, as far as is known. */
+/** Whether all known referrers are in this namespace. */
 const isWithin = (one: Objection | Unknown, namespace: string | undefined): boolean =>
   'referrals' in one &&
   one.unread === 0 &&
@@ -217,10 +210,7 @@ async function referralOf(
   return { referral: { object: candidate, field: blocking.field, reference: blocking.reference.name } };
 }
 
-/**
- * The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. It reads the owner
- * by kind, namespace and name: an object whose owner reference has only the uid of the target may stay for ever.
- */
+/** The garbage collector finds an owner by kind, namespace and name: an owner reference with only the right uid is not enough. */
 function isCollectedWithTarget(
   { metadata }: KubeObject,
   { namespace }: ObjectRef,
@@ -253,7 +243,7 @@ function describe(target: ObjectRef, { referrals, unread }: Objection): string {
 }
 
 function undecidedOf(all: readonly OfPolicy[], target: ObjectRef) {
-  const message = `could not find out whether something still names ${describeRef(target)}`;
+  const message = `could not find out whether ${describeRef(target)} is still referenced`;
   const toUndecided = ({ policy }: OfPolicy): Undecided => ({
     policy,
     message,

@@ -35,7 +35,7 @@ export function compileReferences(
   return references;
 }
 
-/** Replicas watch resources, not subresources: without them, nothing would block a deletion or follow it. */
+/** Replicas watch only resources: a subresource alone could not block a deletion. */
 function reportSubresources({ resources }: CompiledMatch, report: Report): void {
   for (const pattern of resources) {
     const { resource, subResource } = splitResource(pattern);
@@ -80,7 +80,7 @@ function compileReference(
   if (namespacePath === undefined) {
     const unnamespaced = namespaced ? clusterScoped(match, resolve) : undefined;
     if (unnamespaced !== undefined) {
-      const message = `is missing: ${groupResourceName(unnamespaced)} has no namespace of its own in which the target could be; write the field that holds it`;
+      const message = `is missing: ${groupResourceName(unnamespaced)} is cluster-scoped, so the namespace of the target is unknown; write the path of the field that holds it`;
       report(at, message);
     }
   } else if (!namespaced) {
@@ -108,10 +108,9 @@ function reportUidPath(
   else if (!isSiblingPath(uidPath, path))
     report(at, 'up to its last [*] it has to read like path, so that each name has one uid', 'InvalidPath');
   if (!operations.includes('CREATE'))
-    report('spec.match.operations', `has to have CREATE for ${at}: a restore creates objects`);
+    report('spec.match.operations', `${at} requires CREATE, because a restore creates objects: add it`);
 }
 
-/** A guarantee that some requests escape is none. */
 function reportUnguaranteed(
   { failurePolicy, operations }: CompiledMatch,
   restrictsDelete: boolean,

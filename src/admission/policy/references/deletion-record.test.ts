@@ -23,7 +23,7 @@ const order = {
 
 const isoOf = (time: number) => new Date(time).toISOString();
 
-/** A record with a valid proof, although Gatehouse writes no such record. */
+/** A record with a valid proof that Gatehouse never writes. */
 const signedAs = (change: Partial<UniqueClaim['spec']>): UniqueClaim =>
   present(withGone({ ...stored(), spec: { ...stored().spec, ...change } }, NOW, prove));
 
@@ -86,11 +86,11 @@ test.each<[string, UniqueClaim]>([
   ],
   ['orders an unknown action, with a valid proof', signedAs({ values: ['Restrict', '2'] })],
   ['names a rule that is no reference, with a valid proof', signedAs({ rule: 'referenced/datacenter' })],
-  ['has no proof', withAnnotations({})],
+  ['lacks a proof', withAnnotations({})],
   ['has a wrong proof', withAnnotations({ 'gatehouse.dev/proof': prove('x') })],
   ['has another name', { ...stored(), metadata: { ...stored().metadata, name: 'deleted.0' } }],
   ['comes from a backup', stored(NOW + 3_600_000)],
-])('a record that %s is none', (_what, claim) => {
+])('a record that %s is not trusted', (_what, claim) => {
   expect(readDeletionRecord(claim, prove)).toBeUndefined();
 });
 

@@ -1,10 +1,6 @@
 /**
- * The record of an admitted deletion after which Gatehouse acts on the objects that name the target (`onTargetDelete:
- * Cascade`, `SetNull`, `SetDefault`). Admission stores it before the API server deletes the target, and the leader
- * deletes it when its work is done. So a crash loses no work, and nothing else than an admitted deletion causes any: a
- * target that is missing for another reason has no record.
- *
- * Records are UniqueClaims: the holder is the target. One record exists for each reference and each deleted object.
+ * The record of an admitted deletion with `onTargetDelete: Cascade`, `SetNull` or `SetDefault`: a UniqueClaim that the target
+ * holds. Admission stores it before the API server deletes the target. The leader deletes it when its work is done.
  */
 import { createHash } from 'node:crypto';
 
@@ -35,7 +31,6 @@ export interface DeletionRecord {
   readonly reference: string;
   readonly action: DeleteAction;
   readonly target: ObjectRef;
-  /** Of the target. */
   readonly uid: string;
   /** How many cascades led to this deletion; 0: a user deleted the target. */
   readonly depth: number;
@@ -58,19 +53,12 @@ export const actingReferences = (
       )
     : [];
 
-/** The times, too: a user who can write UniqueClaims could otherwise repeat an old record, or let it act on new objects. */
+/** Includes the times: a user who can write UniqueClaims could otherwise reuse an old record. */
 function signedText(claim: UniqueClaim): string {
   const { policy, rule, values, claimedAt, requests = [] } = claim.spec;
   const deletions = requests.map(({ uid, at }) => [uid, at]);
-  return JSON.stringify([
-    'deletion',
-    policy,
-    rule,
-    values,
-    targetKey(holderRef(claim)),
-    claimedAt,
-    deletions,
-  ]);
+  const target = targetKey(holderRef(claim));
+  return JSON.stringify(['deletion', policy, rule, values, target, claimedAt, deletions]);
 }
 
 /** Undefined while the key is not known. */
@@ -87,14 +75,10 @@ function nameOf({ policy, reference, target, uid }: Order): string {
   return PREFIX + createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
 }
 
-/** Undefined while the key of the proof is not known. */
 export function newDeletionRecord(order: Order, now: number, prove: Prove): UniqueClaim | undefined {
   const { policy, reference, action, target, uid, depth } = order;
   const record: UniqueClaim = {
-    metadata: {
-      name: nameOf(order),
-      labels: { ...OWN_LABELS, [DELETION_LABEL]: '' },
-    },
+    metadata: { name: nameOf(order), labels: { ...OWN_LABELS, [DELETION_LABEL]: '' } },
     spec: {
       ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
       ...holding(target, { uid, at: new Date(now).toISOString() }, now),

@@ -1,4 +1,4 @@
-/** Stores the intent of a deletion, and then looks for writes that name the target and that the stores do not show yet. */
+/** Stores the intent of a deletion, then looks for writes that reference the target and are not in the stores yet. */
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import { uniqueBy } from '../../../json/objects.ts';
@@ -37,7 +37,7 @@ interface Guard {
   readonly judge: Judge;
 }
 
-/** The decision about a deletion that the stores allow; undefined if no policy guarantees references to the target. */
+/** Undefined if no policy guarantees references to the target. */
 export async function guardDeletion(
   request: AdmissionRequest,
   target: ObjectRef,
@@ -58,7 +58,7 @@ export async function guardDeletion(
   const name = deletionIntentName(target);
   const { username } = request.userInfo;
   const { refused, written } = claims.reserve([{ policy: first, claim: name, self: target }], username);
-  if (refused.length > 0) return tooManyUnsettled(guard, username);
+  if (refused.length > 0) return tryAgain(guard, `too many deletions by ${quote(username)} are not finished`);
   let remaining = [name];
   try {
     const stored = await storeIntent(name, guard);
@@ -66,7 +66,7 @@ export async function guardDeletion(
     if (decision.kind !== 'allow' && (await withdraw(stored, guard))) remaining = [];
     return decision;
   } catch (cause) {
-    return { kind: 'retry', message: `${unknownMessage(guard)}: try again`, cause };
+    return unknown(guard, cause);
   } finally {
     written(remaining);
   }
@@ -88,11 +88,10 @@ async function lookedOrRetry(guard: Guard): Promise<Decision> {
   try {
     return await looked(guard);
   } catch (cause) {
-    return { kind: 'retry', message: `${unknownMessage(guard)}: try again`, cause };
+    return unknown(guard, cause);
   }
 }
 
-/** An intent of this request, and what was stored before it. */
 interface StoredIntent {
   readonly intent: UniqueClaim;
   readonly earlier: UniqueClaim | undefined;
@@ -117,7 +116,7 @@ async function storeIntent(
   return { intent, earlier };
 }
 
-/** Leaves the intents of other deletions of the target. Best effort: an intent that stays expires. */
+/** Leaves the intents of other deletions. Best effort: an intent expires. */
 async function withdraw(
   { intent, earlier }: StoredIntent,
   { claims, context: { signal } }: Guard,
@@ -188,7 +187,7 @@ async function pendingAmong(
   const pending = await Promise.all(
     writing.map(async (intent) => {
       const holder = holderRef(intent);
-      // Whoever can write claims could name an object that cannot be read.
+      // A forged claim could reference an object that cannot be read.
       const isGoverned = policies.some((policy) => canGovern(policy, holder));
       if (!isGoverned || targetKey(holder) === targetKey(target)) return [];
       const live = await world.confirm(holder, signal);
@@ -199,26 +198,25 @@ async function pendingAmong(
   return pending.flat();
 }
 
-function stillPending({ policies: [policy], target }: Guard, pending: readonly UniqueClaim[]): Decision {
-  const [first] = pending;
+function stillPending(guard: Guard, [first]: readonly UniqueClaim[]): Decision {
   const by = first === undefined ? 'an object' : describeRef(holderRef(first));
-  const message = `${describeRef(target)} was named a moment ago by ${by}, which may be about to be stored: try again`;
+  const problem = `${describeRef(guard.target)} was referenced a moment ago by ${by}, which may be about to be stored`;
+  return tryAgain(guard, problem);
+}
+
+function tryAgain({ policies: [policy] }: Guard, problem: string): Decision {
+  const message = `${problem}: try again`;
   return toDecision({
     ...NO_FINDINGS,
     violations: [{ policy, field: '', reason: 'FieldValueForbidden', message, refusal: TRY_AGAIN }],
   });
 }
 
-function tooManyUnsettled({ policies: [policy] }: Guard, username: string): Decision {
-  const message = `too many deletions by ${quote(username)} are not finished: try again`;
-  return toDecision({
-    ...NO_FINDINGS,
-    violations: [{ policy, field: '', reason: 'FieldValueForbidden', message, refusal: TRY_AGAIN }],
-  });
-}
-
-const unknownMessage = ({ target, policies: [policy] }: Guard): string =>
-  `could not find out whether something still names ${describeRef(target)} (policy ${policy.name})`;
+const unknown = ({ target, policies: [policy] }: Guard, cause: unknown): Decision => ({
+  kind: 'retry',
+  message: `could not find out whether ${describeRef(target)} is still referenced (policy ${policy.name}): try again`,
+  cause,
+});
 
 /** Its objects go in any order, so a reference between them must not block that. */
 export async function isInTerminatingNamespace(

@@ -1,4 +1,4 @@
-/** Stores or holds the intents of a write that names targets, and then checks that no deletion of them was admitted. */
+/** Stores or holds the intents of a write with references, then checks that no deletion of their targets was admitted. */
 import { quote } from '../../../json/printable.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
@@ -25,7 +25,7 @@ import { deletionIntentName, newIntent, referenceIntentName, targetLabel } from 
 
 /** Concurrent calls for one request. */
 const AT_ONCE = 8;
-/** Limit for the targets that one write may add: each is a label of the intent. */
+/** Limit for new targets of one write: each is a label of the intent. */
 const MOST_TARGETS = 256;
 
 type Obstacle = { readonly reference: UnresolvedReference } & (
@@ -72,7 +72,7 @@ interface Guard {
   readonly claims: Claims;
 }
 
-/** Needs no call of the API server if the intents of all targets are held already. */
+/** Doesn't call the API server if the intents of all targets are held already. */
 async function guardByHeldIntents(
   { first, targets, request, context, restoring, claims }: Guard,
   holding: Holding,
@@ -102,14 +102,8 @@ async function guardByHeldIntents(
   }
 }
 
-async function guardByOwnIntent({
-  first,
-  targets,
-  request,
-  context,
-  restoring,
-  claims,
-}: Guard): Promise<Findings> {
+async function guardByOwnIntent(guard: Guard): Promise<Findings> {
+  const { first, targets, request, context, restoring, claims } = guard;
   const name = referenceIntentName(request);
   const key = { policy: first.policy, claim: name, self: requestedObject(request) };
   const { refused, written } = claims.reserve([key], request.userInfo.username);
@@ -120,7 +114,7 @@ async function guardByOwnIntent({
     // After the intent is stored: a deletion that does not see the intent is visible to these reads.
     const obstacles = await obstaclesOf(targets, context, claims);
     const findings = await findingsOf(obstacles, request, restoring);
-    // Best effort: an intent that stays delays deletions of the targets until it expires.
+    // Best effort: the intent expires.
     if (
       isRefused(findings) &&
       (await claims.remove(intent, context.signal).catch(() => undefined)) === 'removed'
@@ -225,7 +219,7 @@ function violationOf({ kind, reference: found }: Obstacle): Violation | undefine
     case 'missing':
       return missingTarget(found);
     case 'being-deleted': {
-      const message = `${describeRef(target)} is being deleted: name another one, or wait until it exists again ${named}`;
+      const message = `${describeRef(target)} is being deleted: reference another object, or wait until it exists again ${named}`;
       return { ...common, reason: 'FieldValueInvalid', message };
     }
     case 'deletion-pending': {
@@ -246,12 +240,6 @@ function tooMany({ policy, reference, field }: UnresolvedReference): Violation {
 
 function tooManyUnsettled({ policy, reference }: UnresolvedReference, username: string): Violation {
   const message = `too many writes of ${quote(username)} with new references are not stored: try again, and find out why those writes fail`;
-  return {
-    policy,
-    check: reference.name,
-    field: '',
-    reason: 'FieldValueInvalid',
-    message,
-    refusal: TRY_AGAIN,
-  };
+  const check = reference.name;
+  return { policy, check, field: '', reason: 'FieldValueInvalid', message, refusal: TRY_AGAIN };
 }

@@ -1,15 +1,11 @@
 /**
- * The intents of references with `guarantee: Serializable`. Before it is admitted, a write that names a target stores a
- * reference intent, and a deletion of the target stores a deletion intent. Each side stores its intent first and then
- * reads the intents of the other side and the objects. So of two requests that race, at least one sees the other.
+ * The intents of references with `guarantee: Serializable`. A write that references a target stores a reference intent, and
+ * a deletion of the target stores a deletion intent. Each side stores its intent before it reads the intents of the other
+ * side and the objects. So of two requests that race, at least one sees the other. Intents are UniqueClaims: their life is
+ * described in `unique/claim-state.ts`.
  *
- * Intents are UniqueClaims, with the same life: see `unique/claim-state.ts`. A deletion is over when the target has
- * another resourceVersion or is gone: the API server calls the webhook again before it deletes another version.
- *
- * A replica holds a reference intent for a while, for all writes that name the target: a held intent. A deletion waits
- * until the replica has removed it, or until the last write under it can no longer be stored. The replica removes it
- * after the last write under it is over. So no deletion is admitted while the intent is held, and only the first write
- * under it has to read the intent of a deletion and the target.
+ * A held intent is a reference intent that a replica shares among writes. Only the first of these writes has to read the
+ * deletion intent and the target. A deletion waits until the last of these writes is over.
  */
 import { createHash } from 'node:crypto';
 
@@ -38,7 +34,7 @@ export const isIntent = (claim: string): boolean => claim.startsWith(REFERENCE) 
 
 export const isDeletionIntent = (claim: string): boolean => claim.startsWith(DELETION);
 
-/** Each write has an intent of its own, so writes that name the same target never wait for each other. */
+/** One intent for each write, so writes that reference the same target never wait for each other. */
 export const referenceIntentName = ({ uid }: Pick<AdmissionRequest, 'uid'>): string => REFERENCE + hash(uid);
 
 /** @param id unique for each intent: a removed intent never returns */
@@ -68,15 +64,12 @@ export function newIntent(
   now: number,
 ): UniqueClaim {
   return {
-    metadata: {
-      name,
-      labels: { ...OWN_LABELS, ...Object.fromEntries(labels.map((label) => [label, ''])) },
-    },
+    metadata: { name, labels: { ...OWN_LABELS, ...Object.fromEntries(labels.map((label) => [label, ''])) } },
     spec: { policy, rule, values: [], ...holding(self, admitted, now) },
   };
 }
 
-/** The references of a request that need an intent: the object names their targets now, and did not before. */
+/** The new references of a request, which need an intent. */
 export function guardedReferences(
   policy: CompiledPolicy,
   request: AdmissionRequest,

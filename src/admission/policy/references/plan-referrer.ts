@@ -1,4 +1,4 @@
-/** What the leader does to an object that names a deleted target. */
+/** What the leader does to an object that references a deleted target. */
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { siblingPath, valueAt, type ConcretePath } from '../../../json/field-path.ts';
 import { isJsonObject } from '../../../json/json.ts';
@@ -15,18 +15,13 @@ type ReferrerOperation =
   | { readonly op: 'remove'; readonly path: string };
 
 export type ReferrerPlan =
-  /** The object does not name the deleted target, is being deleted, or is younger than the deletion. */
   | { readonly kind: 'leave' }
-  /** The action would change nothing. */
   | { readonly kind: 'blocked'; readonly message: string }
   | { readonly kind: 'delete'; readonly uid: string; readonly resourceVersion: string }
   | { readonly kind: 'patch'; readonly operations: readonly ReferrerOperation[] };
 
 const LEAVE: ReferrerPlan = { kind: 'leave' };
-/**
- * An object that was created later than this after its target was gone is not of that target, in milliseconds: a restore
- * or an exempt user has created it. The API server stores a write that raced with the deletion within a moment.
- */
+/** In milliseconds. An object that was created later after its target was gone comes from a restore or an exempt user. */
 const LATE_MS = 10_000;
 
 /** @param object from a live read; undefined: it does not exist */
@@ -62,7 +57,6 @@ export function planReferrer(
   };
 }
 
-/** A uid next to the name says which object is meant. */
 function namesUid({ reference: { uidPath }, keys }: FoundReference, object: object, uid: string): boolean {
   const named = uidPath === undefined ? undefined : valueAt(object, siblingPath(keys, uidPath));
   return named === undefined || named === null || named === '' || named === uid;

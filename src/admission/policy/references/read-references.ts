@@ -13,7 +13,6 @@ import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
 import { targetKey } from '../object-ref.ts';
 
-/** A field that names a target. The target may or may not exist. */
 export interface FoundReference {
   readonly reference: CompiledReference;
   /** e.g. `spec.disks[1].class` */
@@ -22,11 +21,9 @@ export interface FoundReference {
   readonly target: ObjectRef;
 }
 
-/** References of an object to the same target by the same reference of the policy have the same key. */
 export const referenceKey = ({ reference, target }: Pick<FoundReference, 'reference' | 'target'>): string =>
   `${reference.name} ${targetKey(target)}`;
 
-/** A field whose value cannot be the name of any target. */
 interface BrokenReference {
   readonly reference: CompiledReference;
   readonly field: string;
@@ -41,7 +38,7 @@ export interface ReadReferences {
 }
 
 /**
- * An absent field, null and an empty string name no target.
+ * Skips absent fields, null and empty strings.
  * @param ownNamespace of the object; its metadata may lack it, for example in the object of a subresource
  */
 export function readReferences(
@@ -91,10 +88,9 @@ function readReference(
   const where = reference.namespacePath?.text ?? 'metadata.namespace';
   const problem =
     namespace === undefined ? 'is not set' : `holds ${quote(namespace)}, which is not a valid namespace`;
-  return broken(`${quote(value)} names a ${targetKind} without a namespace: ${where} ${problem}`);
+  return broken(`${quote(value)} references a ${targetKind} without a namespace: ${where} ${problem}`);
 }
 
-/** In the namespace path, each `[*]` selects the same list element as in the path of the name. */
 function namespaceFor(
   path: FieldPath | undefined,
   keys: ConcretePath,
@@ -109,14 +105,8 @@ function isBlank(value: JsonValue): boolean {
   return value === null || value === '';
 }
 
-export function restrictingReferences(
-  references: readonly CompiledReference[],
-): readonly CompiledReference[] {
-  return references.filter(({ restrictsDelete }) => restrictsDelete);
-}
+export const restrictingReferences = (references: CompiledPolicy['references']) =>
+  references.filter(({ restrictsDelete }) => restrictsDelete);
 
-export function deletionReferences(references: readonly CompiledReference[]): readonly CompiledReference[] {
-  return references.filter(
-    ({ restrictsDelete, deleteAction }) => restrictsDelete || deleteAction !== undefined,
-  );
-}
+export const deletionReferences = (references: CompiledPolicy['references']) =>
+  references.filter(({ restrictsDelete, deleteAction }) => restrictsDelete || deleteAction !== undefined);

@@ -75,7 +75,7 @@ test.each([
   expect(claims.stored.size).toBe(1);
 });
 
-test('the record is stored before the answer, also if the stores know no object: they may be late', async () => {
+test('the record is stored before the answer, even if the stores, which may be late, show no object', async () => {
   expect(await remove()).toMatchObject({ kind: 'allow', warnings: [] });
   const [claim] = [...claims.stored.values()];
   const creationTimestamp = new Date(NOW).toISOString();

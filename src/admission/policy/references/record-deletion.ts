@@ -1,4 +1,4 @@
-/** Before the deletion of a target is admitted: records it for the leader, which then acts on the objects that name the target. */
+/** Records an admitted deletion of a target for the leader, which then acts on the referencing objects. */
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { groupResourceName, type ObjectRef } from '../../../json/kube-object.ts';
 import { denied, FORBIDDEN, type Decision } from '../../review/decision.ts';
@@ -14,12 +14,12 @@ import {
   type Prove,
 } from './deletion-record.ts';
 
-/** The limit for the objects that name a deleted target, for each policy. */
+/** For each policy and deleted target. */
 const MOST_REFERRERS = 10_000;
 
 type Allowed = Extract<Decision, { kind: 'allow' }>;
 
-/** The decision, with a warning that counts the objects; or a refusal if they are too many, or if the record cannot be stored. */
+/** Adds a warning that counts the referencing objects, or refuses if they are too many or the record cannot be stored. */
 export async function recordDeletion(
   request: AdmissionRequest,
   target: ObjectRef,
@@ -42,14 +42,13 @@ export async function recordDeletion(
   const answer = { ...allowed, warnings: [...allowed.warnings, ...warnings] };
   if (request.dryRun) return answer;
   try {
-    // A forged review must not record the deletion of an object that never existed. Without an object, the API server
-    // deletes nothing: the request that deleted it has a record of its own.
+    // A forged review must not record a deletion of an object that never existed.
     const uid = (await world.confirm(target, signal))?.metadata?.uid;
     if (uid === undefined) return answer;
     for (const policy of acting)
       await storeDeletionRecords(policy, target, uid, 0, { claims, prove }, now, signal);
   } catch (cause) {
-    // No object may name a target that Gatehouse does not read.
+    // No object can reference a target that Gatehouse does not read.
     return cause instanceof OutOfReachError ? answer : undecided(acting, target, cause);
   }
   return answer;
@@ -119,6 +118,6 @@ function tooMany(policy: CompiledPolicy, target: ObjectRef, count: number): Deci
 
 const undecided = (policies: readonly CompiledPolicy[], target: ObjectRef, cause: unknown): Decision => ({
   kind: 'retry',
-  message: `could not record the deletion of ${describeRef(target)} (policy ${policies[0]?.name ?? ''}): try again`,
+  message: `could not record that ${describeRef(target)} is deleted (policy ${policies[0]?.name ?? ''}): try again`,
   cause,
 });

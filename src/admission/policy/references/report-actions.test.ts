@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { compilePolicy } from '../compile.ts';
+import { compileSpec } from '../../../../test/support/admission/policy.ts';
 
 const group = 'infra.example.com';
 const schema: JsonObject = {
@@ -34,31 +34,10 @@ function problemsOf(
   validate: AdmissionPolicySpec['validate'] = {},
   match: AdmissionPolicySpec['match'] = { apiGroups: [group], resources: ['servers'] },
 ): readonly string[] {
-  const rule: ReferenceRule = {
-    name: 'r',
-    path: 'spec.backup',
-    target: { apiGroup: group, resource: 'datacenters' },
-    ...change,
-  };
-  const result = compilePolicy(
-    {
-      metadata: { name: 'servers' },
-      spec: {
-        match,
-        validate: { ...validate, references: [rule] },
-      },
-    },
-    {
-      ownNamespace: 'gatehouse-system',
-      resolve: ({ resource }) =>
-        ({
-          datacenters: { kind: 'Datacenter', namespaced: false },
-          servers: { kind: 'Server', namespaced: true },
-          clusterroles: { kind: 'ClusterRole', namespaced: false },
-        })[resource],
-      schemas: [schema],
-    },
-  );
+  const target = { apiGroup: group, resource: 'datacenters' };
+  const references = [{ name: 'r', path: 'spec.backup', target, ...change }];
+  const spec = { match, validate: { ...validate, references } };
+  const result = compileSpec(spec, 'servers', { schemas: [schema] });
   if (result.kind === 'compiled') return [];
   return result.problems.map(({ where, message }) => `${where}: ${message}`);
 }
@@ -86,15 +65,11 @@ test.each<[string, Partial<ReferenceRule>, string]>([
     'removes spec.disks[*].class, and the schema requires it',
   ],
   [
-    'the reference is not optional',
+    'the reference is required',
     { onTargetDelete: 'SetNull', optional: false },
     'optional: false requires it',
   ],
-  [
-    'the field belongs to the status',
-    { onTargetDelete: 'SetNull', path: 'status.backup' },
-    'outside of status',
-  ],
+  ['the field is in the status', { onTargetDelete: 'SetNull', path: 'status.backup' }, 'outside of status'],
   [
     'there is no default',
     { onTargetDelete: 'SetDefault' },

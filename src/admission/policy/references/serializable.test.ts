@@ -113,24 +113,22 @@ const create = (name = 'a') => ({
 const messageOf = (decision: Decision): string => (decision.kind === 'allow' ? '' : decision.message);
 const names = () => [...claims.stored.keys()];
 
-describe('compilation refuses a guarantee', () => {
-  test.each<[string, Partial<AdmissionPolicySpec>, string]>([
-    ['without Restrict', specOf({ onTargetDelete: 'Allow' }), 'needs onTargetDelete: Restrict'],
-    ['that a failure ends', specOf({}, { failurePolicy: 'Ignore' }), 'needs failurePolicy: Fail'],
-    [
-      'that updates escape',
-      specOf({}, { match: { apiGroups: [GROUP], resources: ['servers'], operations: ['CREATE'] } }),
-      'needs the operations CREATE and UPDATE',
-    ],
-  ])('%s', (_name, spec, message) => {
-    const result = compileSpec(spec);
-    expect(result.kind === 'rejected' && result.problems).toEqual([
-      expect.objectContaining({
-        message: expect.stringContaining(message) as string,
-        where: 'spec.validate.references[0].guarantee',
-      }),
-    ]);
-  });
+test.each<[string, Partial<AdmissionPolicySpec>, string]>([
+  ['without Restrict', specOf({ onTargetDelete: 'Allow' }), 'needs onTargetDelete: Restrict'],
+  ['that a failure ends', specOf({}, { failurePolicy: 'Ignore' }), 'needs failurePolicy: Fail'],
+  [
+    'that updates escape',
+    specOf({}, { match: { apiGroups: [GROUP], resources: ['servers'], operations: ['CREATE'] } }),
+    'needs the operations CREATE and UPDATE',
+  ],
+])('compilation refuses a guarantee %s', (_name, spec, message) => {
+  const result = compileSpec(spec);
+  expect(result.kind === 'rejected' && result.problems).toEqual([
+    expect.objectContaining({
+      message: expect.stringContaining(message) as string,
+      where: 'spec.validate.references[0].guarantee',
+    }),
+  ]);
 });
 
 describe('a write that adds a reference', () => {
@@ -155,7 +153,7 @@ describe('a write that adds a reference', () => {
 
   test('withdraws its intent if the target is gone or is being deleted', async () => {
     live.set('datacenters/fra1', { metadata: { name: 'fra1', deletionTimestamp: '2026-11-27T00:00:00Z' } });
-    expect(messageOf(await judge(create()))).toContain('is being deleted: name another one');
+    expect(messageOf(await judge(create()))).toContain('is being deleted: reference another object');
     live.clear();
     expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
     expect(names()).toEqual([]);
@@ -220,7 +218,7 @@ describe('a deletion of a target', () => {
     await judge(create());
     const decision = await judge(deletion());
     expect(decision).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
-    expect(messageOf(decision)).toContain('was named a moment ago by servers.infra.example.com "a"');
+    expect(messageOf(decision)).toContain('was referenced a moment ago by servers.infra.example.com "a"');
     expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
     live.set('servers/a', {
       metadata: { name: 'a', namespace: 'store', uid: 'uid-a', resourceVersion: '5' },
@@ -309,7 +307,7 @@ describe('with held intents', () => {
 
   test('a deletion has to retry while the intent is held, and a dry run does not wait', async () => {
     await judge(create());
-    expect(messageOf(await judge(deletion()))).toContain('was named a moment ago by an object');
+    expect(messageOf(await judge(deletion()))).toContain('was referenced a moment ago by an object');
     expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
     expect(await judge({ ...deletion(), dryRun: true })).toMatchObject({ kind: 'allow' });
   });

@@ -73,7 +73,7 @@ describe('a restorer creates an object', () => {
   });
 });
 
-test('the uids of all other users stay as they are', async () => {
+test('the uids that other users write are kept', async () => {
   const live = { [classKey('d0')]: disk('new0') };
   const { world, signal } = clusterOf({ live });
   const decision = await mutate(

@@ -1,7 +1,4 @@
-/**
- * Uids of targets inside objects, such as `spec.claimRef.uid`. A restored target has a new uid, so the uid in the backup
- * is stale. Only writes of a restorer are corrected: any other user means the uid that they write.
- */
+/** Corrects stale uids of restored targets, such as `spec.claimRef.uid`, in the writes of restorers only. */
 import { siblingPath, valueAt, type ConcretePath, formatPath } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { KubeObject, ObjectMeta, ObjectRef } from '../../../json/kube-object.ts';
@@ -48,7 +45,7 @@ export function targetUids(
 /** Limit for live reads of one review. The sweep corrects the rest. */
 const MOST_READS = 8;
 
-/** The object with the current uids of its targets. A failure changes nothing: the sweep corrects the uids later. */
+/** After a failure, the sweep corrects the uids. */
 export async function correctUids(
   request: AdmissionRequest,
   object: JsonObject,

@@ -87,7 +87,7 @@ test.each([
     "authorizer.serviceAccount('.', 'a').path('/').check('get').allowed()",
     'Invalid service account namespace',
   ],
-])('%s fails as in the API server', async (expression, problem) => {
+])('%s fails the way it fails in the API server', async (expression, problem) => {
   const { decision, asked } = await decide(rules(expression), { live: () => YES });
   expect(decision).toMatchObject({ kind: 'deny', message: expect.stringContaining(problem) as string });
   expect(asked).toEqual([]);
@@ -132,7 +132,7 @@ test('answers can lead to other questions, and each is asked once', async () => 
   expect(asked.map((one) => (one.kind === 'resource' ? one.name : ''))).toEqual(['a', 'b', 'c']);
 });
 
-test('an expression may ask twice, as in the API server; variables count apart', async () => {
+test('an expression may ask twice; variables count separately', async () => {
   const may = (name: string) =>
     `authorizer.group('').resource('pods').name('${name}').check('get').allowed()`;
   const three = ['a', 'b', 'c'].map(may).join(' && ');

@@ -6,13 +6,13 @@ import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import { readsCluster, type Evaluation, type Bindings } from '../expressions/bindings.ts';
 import { referenceKey, type FoundReference } from '../references/read-references.ts';
-import { describeRef } from '../object-ref.ts';
+import { paramsNotFound } from '../object-ref.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import { tryPath, type Report } from '../problem.ts';
 import type { Violation } from '../violation.ts';
-import type { UnresolvedReference } from '../references/check-references.ts';
+import { targetNotFound, type UnresolvedReference } from '../references/check-references.ts';
 
-/** As in the API server. */
+/** Like in the API server, messages cannot use `authorizer`. */
 export const MESSAGE = { refs: true, authorizer: false } as const;
 
 export function compileRules(
@@ -38,7 +38,7 @@ export function compileRules(
 
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
 
-/** Independently, so that users see all violations at once. A rule that fails is violated. */
+/** Evaluates all rules, so that users see all violations together. A rule that fails is violated. */
 export function checkRules(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,
@@ -51,7 +51,7 @@ export function checkRules(
     if (exemption.covers('rules', rule.name)) continue;
     if (reads.params && missing.params !== undefined) {
       if (policy.params?.whenMissing === 'Allow') continue;
-      const message = `there is no ${describeRef(missing.params)}, whose values it reads: create it`;
+      const message = paramsNotFound(missing.params);
       violations.push(violation(policy, rule, message));
       continue;
     }
@@ -60,7 +60,7 @@ export function checkRules(
     const targets = awaits(rule.expression);
     if (verdict.kind === 'failed') {
       const message = failureOf(rule, verdict.error.message, targets);
-      // Also under `failurePolicy: Ignore`: requesters can exceed the cost limit with a large object.
+      // Even under `failurePolicy: Ignore`: requesters can exceed the cost limit with a large object.
       const isUnfinished = verdict.error instanceof CelCostError;
       const more = isUnfinished ? { hasMore: true } : {};
       violations.push({ ...violation(policy, rule, message), awaits: targets, ...more });
@@ -79,13 +79,11 @@ function failureOf(
   [awaited]: readonly FoundReference[],
 ): string {
   const why =
-    awaited === undefined
-      ? message
-      : `refs.${awaited.reference.name} is absent, because there is no ${describeRef(awaited.target)}: create it`;
+    awaited === undefined ? message : `refs.${awaited.reference.name} is absent: ${targetNotFound(awaited)}`;
   return `could not be evaluated: ${why} (${expression.program.expression})`;
 }
 
-/** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
+/** Whether the rule reads only the stored state, so that it can be checked again at any time. */
 export function isAboutState({ expression: { reads } }: CompiledRule): boolean {
   return !reads.oldObject && !reads.request && !reads.authorizer;
 }
@@ -113,11 +111,9 @@ function messageOf(rule: CompiledRule, evaluate: Evaluate): string {
 /** The longest result of a messageExpression, in bytes: the API server allows 5 KiB, with the names around it. */
 export const LONGEST_MADE_MESSAGE = 4096;
 
-/** As in ValidatingAdmissionPolicy. */
 const isUsable = (text: string): boolean =>
   text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= LONGEST_MADE_MESSAGE;
 
-/** The message if no expression makes one, in one line. */
 export const fixedMessage = ({ message, expression }: CompiledRule): string =>
   message ?? `does not satisfy ${expression.program.expression.replace(/\s+/g, ' ')}`;
 
@@ -136,7 +132,7 @@ export function attempt(
 }
 
 /**
- * Leaves out rules whose result depends on missing targets, if the decision about these references holds for the rule.
+ * Leaves out rules whose result depends on missing targets, if the decision about these references covers the rule.
  * @param refused refused, retried or reported @param deferred checked again later; so are rules about the state
  */
 export function withoutAwaiting(

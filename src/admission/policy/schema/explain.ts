@@ -71,9 +71,9 @@ function explain(error: Error, hints: readonly Error[], value: JsonValue): Schem
     case 'oneOf':
       return flaw('FieldValueInvalid', alternatives(params, hints));
     case 'not':
-      return flaw('FieldValueInvalid', 'is what "not" in the schema excludes');
+      return flaw('FieldValueInvalid', 'must not match the schema in "not"');
     case 'false schema':
-      return flaw('FieldValueForbidden', 'must not be there: remove it');
+      return flaw('FieldValueForbidden', 'is not allowed: remove it');
     default:
       return flaw(
         'FieldValueInvalid',

@@ -1,4 +1,3 @@
-/** JSON Schema 2020-12 for objects of users, compiled by Ajv. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
@@ -23,7 +22,7 @@ export class InvalidSchema extends Error {
   override name = 'InvalidSchema';
 }
 
-/** RE2, as in the API server: patterns of users run in linear time and have the same meaning. */
+/** RE2 runs in linear time and is what the API server uses. */
 const re2 = Object.assign((pattern: string) => compilePattern(pattern), { code: 're2' });
 
 /** In an object with more values, only the first error is reported: an object can have a million errors. */
@@ -55,7 +54,6 @@ export function compileJsonSchema(schema: object): SchemaCheck {
 /** Every object inherits these members. A schema that names `constructor` means only a key in the user's object. */
 const INHERITED: ReadonlySet<unknown> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** Whether the schema contains an inherited name as a key or as a value. */
 function namesInheritedMember(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return INHERITED.has(schema);
   return Object.entries(schema).some(([key, value]) => INHERITED.has(key) || namesInheritedMember(value));
@@ -141,10 +139,7 @@ const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unev
 /** Ajv applies these keywords only to numbers, and it does not count a bigint as a number. */
 const NUMERIC = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 
-/**
- * Whether Ajv can be trusted when it accepts an object with bigints, which have no type there: every keyword that
- * constrains one rejects it, and the object is checked again with doubles. A false match costs only time.
- */
+/** Whether every keyword that constrains a number rejects a bigint. Then Ajv can be trusted when it accepts an object. */
 export function isSafeWithBigints(schema: unknown): boolean {
   if (isJsonArray(schema)) return schema.every(isSafeWithBigints);
   if (!isJsonObject(schema)) return true;

@@ -9,38 +9,21 @@ import { countKeys, heldKeys, MAX_KEYS, unclaimedValues, type HeldKey } from './
 import type { Exemption } from '../exceptions/exceptions.ts';
 import type { Violation } from '../violation.ts';
 
-/** A key that the object of a request does not hold yet. */
 export interface WantedKey extends HeldKey {
   readonly policy: CompiledPolicy;
   readonly self: ObjectRef;
 }
 
-export type Obstacle =
-  | {
-      readonly kind: 'held';
-      readonly key: WantedKey;
-      readonly holder: ObjectRef;
-      /** Whether the holder waits for its finalizers: the key becomes free when the API server removes the holder. */
-      readonly beingDeleted: boolean;
-    }
-  /** A write of another object with this key was admitted and may still be stored. */
-  | {
-      readonly kind: 'pending';
-      readonly key: WantedKey;
-      readonly holder: ObjectRef;
-      /** In milliseconds. */
-      readonly waitMs: number;
-    }
-  | { readonly kind: 'missing-namespace'; readonly key: WantedKey; readonly namespace: string }
+/** Why a key cannot be claimed. Times are in milliseconds. */
+export type Obstacle = { readonly key: WantedKey } & (
+  | { readonly kind: 'held'; readonly holder: ObjectRef; readonly beingDeleted: boolean }
+  /** An admitted write of another object with this key may still be stored. */
+  | { readonly kind: 'pending'; readonly holder: ObjectRef; readonly waitMs: number }
+  | { readonly kind: 'missing-namespace'; readonly namespace: string }
   /** The user has too many claims whose holders are not stored. */
-  | {
-      readonly kind: 'unsettled';
-      readonly key: WantedKey;
-      readonly username: string;
-      /** In milliseconds. */
-      readonly waitMs: number;
-    }
-  | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
+  | { readonly kind: 'unsettled'; readonly username: string; readonly waitMs: number }
+  | { readonly kind: 'unknown'; readonly cause: unknown }
+);
 
 export function wantedKeys(
   policy: CompiledPolicy,
@@ -61,7 +44,7 @@ function addsKeys({ operation, subResource }: AdmissionRequest): boolean {
   return writes(operation) && subResource === '';
 }
 
-/** Reports lists with too many elements to claim. A list that is already too long may stay, but not gain such elements. */
+/** Reports lists with too many elements to claim. A list that is already too long must not gain such elements. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -107,8 +90,7 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
       const message = `too many unique values that ${quote(obstacle.username)} claimed${where} belong to objects that are not stored: try again, and find out why those writes fail; the values are free ${toSeconds(obstacle.waitMs)} s after the last attempt`;
       return { ...common, field: '', message, refusal: TRY_AGAIN };
     }
-    // The API server nearly always stores the other write within a second. API clients wait that long and retry, up to ten
-    // times. If the other write failed, the claim stays pending for longer, and the message tells the user why.
+    // The other write is nearly always stored within a second. If it failed, the claim remains pending for longer.
     case 'pending': {
       const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${toSeconds(obstacle.waitMs)} s at the latest (unique value ${rule.name})`;
       return { ...common, message, refusal: TRY_AGAIN };
@@ -127,7 +109,7 @@ function describeHeld({ key, holder, beingDeleted }: Extract<Obstacle, { kind: '
     : `${values} is held by ${describeRef(holder)}: choose another value, or change or delete that object first`;
 }
 
-/** The values of a key, for messages. Logs and Events must not contain the values of a Secret. */
+/** Logs and Events must not contain the values of a Secret. */
 export function shownValues({ self, values }: Pick<WantedKey, 'self' | 'values'>): string {
   if (isSecret(self)) return 'the value';
   const shown = values.map(quote);

@@ -12,7 +12,7 @@ import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
 import { canGovern, holdsNow } from '../match/object-scope.ts';
 
-/** Free keys of policies that only warn or audit are claimed too, so that later requests can be compared with them. */
+/** Even policies that only warn or audit claim free keys, so that later requests can be compared with them. */
 export async function claimKeys(
   keys: readonly WantedKey[],
   request: AdmissionRequest,
@@ -103,15 +103,12 @@ type State =
   | { readonly kind: 'abandoned'; readonly claim: UniqueClaim };
 
 type Taken =
-  /** The claim was free or abandoned. It is released if another object holds another key of the request. */
+  /** The claim was free or abandoned. */
   | { readonly kind: 'made'; readonly key: WantedKey; readonly claim: UniqueClaim }
   /** The claim was ours. `stored`: the object is stored with it, so no watch event will settle it. */
   | { readonly kind: 'kept' | 'stored'; readonly key: WantedKey };
 
-/**
- * Claims all keys or none. The API server alone decides who wins: it creates a claim once, and replaces it only if the
- * caller has seen the latest version.
- */
+/** Claims all keys or none. The API server decides who wins: it creates a claim once, and replaces only its latest version. */
 function createClaimAcquirer(
   request: AdmissionRequest,
   { world, signal, now }: AdmissionContext,
@@ -215,7 +212,6 @@ function createClaimAcquirer(
   };
 }
 
-/** Whether the stores show that the object of the request has the key. */
 function isStored({ policy, claim, self }: WantedKey, { governed }: AuditWorld): boolean {
   return governed.holders(claim, policy)?.some((ref) => objectKey(ref) === objectKey(self)) === true;
 }

@@ -1,9 +1,6 @@
 /**
- * The content and the life cycle of a UniqueClaim.
- *
- * Gatehouse creates a claim during admission, before the API server stores the write. Gatehouse never learns whether
- * the write was stored. If the holder does not have the values, the claim may therefore belong to a pending write. The
- * claim is free once the write can no longer be stored:
+ * Gatehouse creates a claim before the API server stores the write, and never learns whether the write was stored. If the
+ * holder lacks the values, the claim is free once the write cannot be stored anymore:
  *
  * - The API server stores a creation at most once, with the uid that admission saw. Once an object with that uid has
  *   existed, the creation is over.
@@ -124,7 +121,7 @@ export function busyMs(
   return settlesInMs({ spec: { requests: open } }, now, settleMs);
 }
 
-/** When all writes of the claim must be over, whatever the object shows, in milliseconds from now; 0: they are. */
+/** When all writes of the claim must be over, regardless of the object; in milliseconds from now. */
 export const settlesInMs = (
   { spec: { requests = [] } }: { readonly spec: Pick<UniqueClaim['spec'], 'requests'> },
   now: number,
@@ -141,7 +138,7 @@ function isOver(
   return live?.metadata?.uid !== uid || live.metadata.resourceVersion !== resourceVersion;
 }
 
-/** A time that is invalid or far ahead counts as past: it is not of an admitted write, and would block the values until then. */
+/** An invalid or far future time counts as past: no admitted write has it, and it would block the values. */
 function timeOf({ at }: AdmittedRequest, now: number): number {
   const time = Date.parse(at);
   return Number.isNaN(time) || time > now + MOST_AHEAD_MS ? 0 : time;

@@ -59,10 +59,7 @@ const DEFAULT_KEYS = 16;
 /** In hex digits, 160 bits: too long for a collision, even a deliberate one. */
 const HASH_LENGTH = 40;
 
-/**
- * Without duplicates, and at most {@link MAX_KEYS} for each rule.
- * @param self the identity of the object: its own metadata may lack it
- */
+/** At most {@link MAX_KEYS} for each rule. @param self the object, whose metadata may lack its identity */
 export function heldKeys(
   policy: Pick<CompiledPolicy, 'name' | 'unique' | 'match'>,
   object: JsonObject,

@@ -90,6 +90,11 @@ const store = (name: string, spec: JsonObject, metadata: object = {}): void => {
     spec,
   } as KubeObject);
 };
+const failAt = (verb: Parameters<ClaimsInMemory['before']>[0]) => {
+  claims.before(verb, () => {
+    throw new Error('connection refused');
+  });
+};
 const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
 const kindOf = async (decision: Decision | Promise<Decision>) => (await decision).kind;
@@ -101,7 +106,7 @@ test.each<[string, Partial<UniqueClaim['spec']>]>([
     { holder: { group: GROUP, resource: 'servers', namespace: 'store', name: '..' } },
   ],
   ['with a write in the future', { requests: [{ at: '2999-01-01T00:00:00Z' }] }],
-])('a claim that an attacker forged for a holder %s blocks no value', async (_what, forged) => {
+])('a claim that an attacker forged for a holder %s does not block a value', async (_what, forged) => {
   await judge(create('a', { serial: 'X' }));
   for (const [name, claim] of claims.stored)
     claims.stored.set(name, { ...claim, spec: { ...claim.spec, requests: [], ...forged } });
@@ -217,17 +222,15 @@ test('until the stores are synced, the client retries', async () => {
   expect(claims.stored.size).toBe(0);
 });
 
-describe('a dry run', () => {
-  test('gets the same decision as a real request and changes nothing', async () => {
-    await judge(create('a', { serial: 'X' }));
-    store('a', { serial: 'X' });
-    expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('deny');
-    stored.clear();
-    expect(await judge({ ...create('b', { serial: 'X' }), dryRun: true })).toMatchObject({ code: 429 });
-    now += SETTLE_MS;
-    expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('allow');
-    expect(holders()).toEqual(['a']);
-  });
+test('a dry run gets the same decision as a real request and changes nothing', async () => {
+  await judge(create('a', { serial: 'X' }));
+  store('a', { serial: 'X' });
+  expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('deny');
+  stored.clear();
+  expect(await judge({ ...create('b', { serial: 'X' }), dryRun: true })).toMatchObject({ code: 429 });
+  now += SETTLE_MS;
+  expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('allow');
+  expect(holders()).toEqual(['a']);
 });
 
 describe('several values', () => {
@@ -283,7 +286,7 @@ describe('several values', () => {
     expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('deny');
   });
 
-  describe('behind the first 256, which have no claim,', () => {
+  describe('after the first 256, which are not claimed,', () => {
     const head = Array.from({ length: MAX_KEYS }, (_, n) => n);
     const change = (before: readonly JsonValue[], after: readonly JsonValue[]) =>
       judge(update('a', { ips: [...before] }, { ips: [...after] }), [ips]);
@@ -299,7 +302,7 @@ describe('several values', () => {
     test.each<[string, readonly JsonValue[]]>([
       ['change', [...head, 'x', 'z']],
       ['come from the first ones, which would lose their claim', ['y', ...head.slice(1), 'x', 0]],
-    ])('may not %s', async (_what, after) => {
+    ])('cannot %s', async (_what, after) => {
       const decision = await change([...head, 'x', 'y'], after);
       expect(decision).toMatchObject({ kind: 'deny', causes: [{ reason: 'FieldValueTooLong' }] });
       expect(messageOf(decision)).toContain('only the first 256 values are claimed');
@@ -398,9 +401,7 @@ describe('claims that were not written', () => {
   });
 
   test('count if the call failed: the API server may have created them', async () => {
-    claims.before('create', () => {
-      throw new Error('connection refused');
-    });
+    failAt('create');
     expect(await kindOf(judge(create('a', { serial: 'X' })))).toBe('retry');
     expect(claims.unsettled.count()).toBe(1);
   });
@@ -417,20 +418,16 @@ test('an object in a missing namespace is refused and claims nothing', async () 
   expect(claims.unsettled.count()).toBe(0);
 });
 
-describe('when the API server does not answer', () => {
-  test.each(['create', 'read', 'replace'] as const)(
-    'a request that cannot %s a claim is retried by the client',
-    async (verb) => {
-      await judge(create('a', { serial: 'X' }));
-      claims.before(verb, () => {
-        throw new Error('connection refused');
-      });
-      const decision = await judge(create('a', { serial: 'X' }));
-      expect(decision).toMatchObject({ kind: 'retry', cause: { message: 'connection refused' } });
-      expect(messageOf(decision)).toContain('could not find out whether "X" in spec.serial is free');
-    },
-  );
-});
+test.each(['create', 'read', 'replace'] as const)(
+  'if the API server does not %s a claim, the client retries',
+  async (verb) => {
+    await judge(create('a', { serial: 'X' }));
+    failAt(verb);
+    const decision = await judge(create('a', { serial: 'X' }));
+    expect(decision).toMatchObject({ kind: 'retry', cause: { message: 'connection refused' } });
+    expect(messageOf(decision)).toContain('could not find out whether "X" in spec.serial is free');
+  },
+);
 
 describe('a policy that only warns or audits', () => {
   test.each(['Warn', 'Audit'] as const)(
@@ -452,9 +449,7 @@ describe('a policy that only warns or audits', () => {
   );
 
   test('does not make clients wait for the API server', async () => {
-    claims.before('create', () => {
-      throw new Error('connection refused');
-    });
+    failAt('create');
     expect(await judge(create('a', { serial: 'X' }), [serial({ enforcement: 'Warn' })])).toMatchObject({
       kind: 'allow',
       warnings: [expect.stringContaining('could not find out')],
