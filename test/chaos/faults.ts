@@ -1,13 +1,11 @@
 /** The faults of the chaos suite. Each documents which recovery it measures. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { secrets, services } from '../../src/kube/well-known.ts';
+import { secrets } from '../../src/kube/well-known.ts';
 import { resourcePath } from '../../src/kube/object.ts';
-import { ADMISSION_POLICIES, localService } from '../support/cluster.ts';
-import { endTrust } from '../support/end-trust.ts';
+import { ADMISSION_POLICIES, askForCertificate } from '../support/cluster.ts';
+import { rotateAuthority } from '../support/end-trust.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
-import { text, type SecretObject } from '../support/objects.ts';
-import { AUTHORITY, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { machine, machinePolicy, MACHINES, rackPolicy, STAMP } from './kinds.ts';
 import { answersReviews } from './replicas.ts';
@@ -55,7 +53,7 @@ const cutLeader: Fault = {
 const AWAY_MS = { short: 15_000, full: 5 * 60_000 };
 
 /**
- * Kills all controllers and starts them again after five minutes. Meanwhile, no admission may fail, although a webhook
+ * Kills all controllers and starts them again after five minutes. No admission may fail during this time, although a webhook
  * replica is replaced too. Recovery: the time until a controller leads again.
  */
 const noControllers: Fault = {
@@ -78,7 +76,7 @@ const CERTIFICATE_MS = 5_000;
 const ROUNDS = { short: 3, full: 20 };
 
 /**
- * Kills all webhook replicas and starts them again. Meanwhile, each new Service gets its certificate, and each deleted one is
+ * Kills all webhook replicas and starts them again. Each new Service still gets its certificate, and each deleted certificate is
  * replaced. Recovery: the longest time until a certificate existed.
  */
 const noWebhooks: Fault = {
@@ -99,8 +97,7 @@ const noWebhooks: Fault = {
 };
 
 async function certify({ cluster, seeded }: Scene, name: string): Promise<void> {
-  const annotations = { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` };
-  await cluster.admin.create(services, localService('shop', name, 443, annotations));
+  await askForCertificate(cluster, 'shop', name);
   const lost = { namespace: 'shop', name: `${seeded.pick(SERVICES)}-tls` };
   await cluster.admin.delete(secrets, lost);
   for (const ref of [{ namespace: 'shop', name: `${name}-tls` }, lost])
@@ -187,14 +184,12 @@ async function changeStamp({ cluster, stamps }: Scene, stamp: string, timeoutSec
   end();
 }
 
-/** The load writes Racks meanwhile, and Gatehouse must not reject these writes. */
+/** The load keeps writing Racks, and Gatehouse must not reject these writes. */
 async function removeAndRestore({ cluster }: Scene): Promise<void> {
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'racks' });
   await cluster.apply(rackPolicy);
   await seeInForce(cluster, 'racks');
 }
-
-const ROTATED_MS = 120_000;
 
 /** Recovery: the longest time from the annotation until the old generation is gone. */
 const caRotation: Fault = {
@@ -202,33 +197,10 @@ const caRotation: Fault = {
   run: async (scene) => {
     let longest = 0;
     for (let round = 0; round < (scene.isShort ? 1 : 3); round += 1)
-      longest = Math.max(longest, await timed(() => rotate(scene, round)));
+      longest = Math.max(longest, await timed(() => rotateAuthority(scene.cluster, `chaos-${round}`)));
     return longest;
   },
 };
-
-async function rotate({ cluster }: Scene, round: number): Promise<void> {
-  const generations = async (): Promise<readonly string[]> => {
-    const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
-    if (secret === undefined) throw new Error('the authority is gone');
-    // The format that docs/trust.md documents: a list of generations with their ids.
-    return (JSON.parse(text(secret, 'generations.json')) as { id: string }[]).map(({ id }) => id);
-  };
-  const leaf = async () => text((await cluster.admin.get<SecretObject>(secrets, SERVING)) ?? {}, 'tls.crt');
-  const [[old], replaced] = [await generations(), await leaf()];
-  const annotations = { 'gatehouse.dev/rotate': `chaos-${round}` };
-  await cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
-  await eventually('the new CA signs', async () => (await leaf()) !== replaced, { timeoutMs: ROTATED_MS });
-  await endTrust(cluster);
-  await eventually(
-    'one new generation is left',
-    async () => {
-      const ids = await generations();
-      return ids.length === 1 && ids[0] !== old;
-    },
-    { timeoutMs: ROTATED_MS, everyMs: 100 },
-  );
-}
 
 /**
  * In this order: `noWebhooks` replaces the replicas with little memory. It comes early, because claims of writes without an

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
-import { admissionPolicy } from '../support/objects.ts';
+import { admissionPolicy, referencesRole } from '../support/objects.ts';
 
 const GROUP = 'chaos.example.com';
 
@@ -102,15 +102,5 @@ const text = { type: 'string' };
 export const kindManifests: readonly Manifest[] = [
   definition(RACKS, {}),
   definition(MACHINES, { rack: text, tier: text, units: { type: 'integer' }, serial: text, note: text }),
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: 'gatehouse-references-chaos',
-      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-    },
-    rules: [
-      { apiGroups: [GROUP], resources: [MACHINES.resource, RACKS.resource], verbs: ['get', 'list', 'watch'] },
-    ],
-  },
+  referencesRole('chaos', GROUP, [MACHINES.resource, RACKS.resource]),
 ];

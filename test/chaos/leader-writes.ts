@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { isGatehouse } from '../support/control-plane-users.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
 
-/** A write of a replica in the audit log. The times are those of the API server, in milliseconds. */
+/** A write of a replica in the audit log. The API server's times, in milliseconds. */
 export interface ReplicaWrite {
   readonly replica: string;
   readonly target: string;

@@ -86,9 +86,9 @@ export function problemsOfStored(
     const name = nameOf(one);
     const { rack, tier, units = 0, serial } = one.spec;
     const why: string[] = [];
-    if (rack === undefined) why.push('it names no rack');
+    if (rack === undefined) why.push('it does not reference a rack');
     if (units > MOST_UNITS) why.push(`it has ${units} units`);
-    if (tier === undefined) why.push('it has no tier');
+    if (tier === undefined) why.push('its tier is missing');
     if (!stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
     const holder = serial === undefined ? undefined : holders.get(serial);
     if (holder !== undefined) why.push(`its serial ${String(serial)} is also that of ${holder}`);

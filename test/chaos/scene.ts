@@ -1,11 +1,11 @@
 /** The environment of the chaos suite: control plane, replicas, load, and the tally of the results. */
-import { secrets, services } from '../../src/kube/well-known.ts';
+import { secrets } from '../../src/kube/well-known.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import type { SettingName } from '../../src/config/settings.ts';
 import {
   createNamespace,
   established,
-  localService,
+  askForCertificate,
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
@@ -16,15 +16,15 @@ import { eventually } from '../support/processes.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
 import {
-  kindManifests,
   LASTING_RACKS,
-  LOAD_NAMESPACES,
   machine,
   machinePolicy,
   MACHINES,
   rack,
   rackPolicy,
   RACKS,
+  LOAD_NAMESPACES,
+  kindManifests,
 } from './kinds.ts';
 import { startReplicas, type Replicas } from './replicas.ts';
 import { createTally, type Outage, type Tally } from './tally.ts';
@@ -73,7 +73,7 @@ const SETTINGS: Partial<Record<SettingName, string>> = {
   'drain-delay': '3s',
   'unique-settle': '22s',
 };
-/** The short run has no time to wait for the expiry of the default lease of 12 s twice. */
+/** In the short run, the default lease of 12 s would expire too late. */
 const SHORT_LEASE: Partial<Record<SettingName, string>> = {
   'lease-duration': '6s',
   'renew-deadline': '4s',
@@ -156,10 +156,7 @@ async function installKinds(cluster: Cluster): Promise<void> {
   for (const { resource, group } of [MACHINES, RACKS]) await established(cluster, `${resource}.${group}`);
   for (const name of ['shop', ...LOAD_NAMESPACES]) await createNamespace(cluster, name);
   for (const name of LASTING_RACKS) await cluster.admin.create(RACKS, rack(name));
-  for (const name of SERVICES) {
-    const annotations = { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` };
-    await cluster.admin.create(services, localService('shop', name, 443, annotations));
-  }
+  for (const name of SERVICES) await askForCertificate(cluster, 'shop', name);
 }
 
 async function enforce(cluster: Cluster): Promise<void> {

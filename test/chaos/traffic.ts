@@ -96,7 +96,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     await write(entry, undefined, { method: 'DELETE', path: pathOf(entry), expected: ACCEPT });
   };
 
-  /** With one error. `because` is in the rejection. The holder of a serial stays reserved meanwhile. */
+  /** With one error. `because` is in the rejection. The holder of a serial remains reserved. */
   const badSpec = (base: MachineSpec): BadSpec => {
     switch (seeded.below(4)) {
       case 0:

@@ -40,7 +40,7 @@ const machine = (): object => ({
   mounts: readFileSync('/proc/mounts', 'utf8'),
 });
 
-it('is ready within a minute, and a kill leaves no process, mount or interface', async () => {
+it('is ready within a minute, and after a kill, neither a process nor a mount nor an interface is left', async () => {
   const before = machine();
   const from = performance.now();
   expect(await cluster('start')).toContain(`export KUBECONFIG=${folder}`);

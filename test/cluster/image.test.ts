@@ -70,7 +70,7 @@ it('has all production packages and no other, without files that no program read
   expect(strangers).toEqual([]);
 });
 
-it('has besides only package.json and what stands in for the base image', () => {
+it('contains apart from that only package.json and the replacement for the base image', () => {
   const others = files.filter((path) => !/^gatehouse\/(dist|deploy|node_modules)\//.test(path));
   const base = /^(nodejs\/bin\/node|etc\/passwd|(usr\/)?lib(64)?\/.*\.so.*)$/;
   expect(others.filter((path) => !base.test(path))).toEqual([`${HOME}/package.json`]);

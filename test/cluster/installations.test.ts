@@ -16,8 +16,8 @@ import {
   startPodNode,
   wipe,
   SYSTEM,
-  withKustomization,
 } from '../support/node/installed.ts';
+import { withKustomization } from '../support/kustomization.ts';
 import { leftSince, objectsOf } from '../support/node/leftovers.ts';
 import { PAUSE_IMAGE } from '../support/node/node-files.ts';
 import type { NodeCluster } from '../support/node/node.ts';
@@ -71,11 +71,11 @@ function admissionConfiguration(): string {
 
 /**
  * As docs/installing.md says, with the manifests of this installation. Nothing is left.
- * The pods end at once; lifecycle.test.ts waits for them as a user does.
+ * The pods end immediately; lifecycle.test.ts waits for them the way a user does.
  */
 async function remove(...manifests: readonly string[]): Promise<void> {
-  await node.kubectl('-n', SYSTEM, 'scale', 'deployment', '--all', '--replicas=0');
-  await node.kubectl('-n', SYSTEM, 'delete', 'pods', '--all', '--force', '--grace-period=0');
+  await inSystem('scale', 'deployment', '--all', '--replicas=0');
+  await inSystem('delete', 'pods', '--all', '--force', '--grace-period=0');
   await node.kubectl('delete', 'admissionpolicies,restoredetectors,restorewindows', '--all');
   await Promise.all([
     node.kubectl('delete', '--ignore-not-found', ...manifests),
@@ -84,6 +84,8 @@ async function remove(...manifests: readonly string[]): Promise<void> {
   await node.kubectl('delete', 'clustertrustbundle', 'gatehouse.dev:ca:bundle', '--ignore-not-found');
   await nothingLeft();
 }
+
+const inSystem = (...words: readonly string[]): Promise<string> => node.kubectl('-n', SYSTEM, ...words);
 
 const nothingLeft = async (): Promise<void> => {
   // The garbage collector removes what others own.
@@ -98,7 +100,7 @@ async function works(seconds: number): Promise<void> {
 }
 
 describe('overlays', () => {
-  // The default is that of the other suites. `from-single` is a step of an upgrade: lifecycle.test.ts.
+  // The other suites use the default. lifecycle.test.ts upgrades through `from-single`.
   const overlays = readdirSync(join(ROOT, 'deploy', 'overlays')).filter(
     (name) => !['default', 'from-single', 'high-availability'].includes(name),
   );
@@ -113,7 +115,7 @@ describe('overlays', () => {
     const folder = 'deploy/overlays/high-availability';
     await node.kubectl('apply', '-k', folder);
     const oneReady = '--for=jsonpath={.status.readyReplicas}=1';
-    await node.kubectl('-n', SYSTEM, 'wait', 'deployment', '--all', oneReady, '--timeout=60s');
+    await inSystem('wait', 'deployment', '--all', oneReady, '--timeout=60s');
     await govern(node);
     await remove('-k', folder);
   });
@@ -163,7 +165,7 @@ describe('install.yaml and components', () => {
       ]);
       await works(await applyAndWait(node, '-k', folder));
       const path = 'jsonpath={.spec.clusterIP}';
-      const address = await node.kubectl('-n', SYSTEM, 'get', 'service', 'gatehouse', '-o', path);
+      const address = await inSystem('get', 'service', 'gatehouse', '-o', path);
       const answer = ['-ksS', '-o', '/dev/null', '-w', '%{http_code}', '-d', '{}'];
       expect(await node.inNode('curl', ...answer, `https://${address}/validate`)).toBe('401');
       await remove('-k', folder);
@@ -206,17 +208,8 @@ describe('the NetworkPolicies of the default', () => {
       await node.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }, caller(name)]);
     for (const name of Object.keys(namespaces))
       await node.kubectl('-n', name, 'wait', 'pod/caller', '--for=condition=Ready', '--timeout=30s');
-    const path = '{.items[0].status.podIP}';
-    const ip = await node.kubectl(
-      '-n',
-      SYSTEM,
-      'get',
-      'pods',
-      '-l',
-      'app.kubernetes.io/component=webhook',
-      '-o',
-      `jsonpath=${path}`,
-    );
+    const webhooks = ['-l', 'app.kubernetes.io/component=webhook'];
+    const ip = await inSystem('get', 'pods', ...webhooks, '-o', 'jsonpath={.items[0].status.podIP}');
     expect({
       webhook: [await reach('stranger', `${ip}:8443`), await reach('monitoring', `${ip}:8443`)],
       metrics: [await reach('stranger', `${ip}:8080`), await reach('monitoring', `${ip}:8080`)],
@@ -239,17 +232,10 @@ describe('Helm 4', () => {
     await runTool('helm', [...words, '--namespace', SYSTEM, '--kubeconfig', node.kubeconfig('admin')]);
   const generations = async (): Promise<string> => {
     const path = '{range .items[*]}{.metadata.name} {.metadata.generation}{"\\n"}{end}';
-    return await node.kubectl('-n', SYSTEM, 'get', 'deployments', '-o', `jsonpath=${path}`);
+    return await inSystem('get', 'deployments', '-o', `jsonpath=${path}`);
   };
   const replicas = async (): Promise<string> =>
-    await node.kubectl(
-      '-n',
-      SYSTEM,
-      'get',
-      'deployment/gatehouse-webhook',
-      '-o',
-      'jsonpath={.spec.replicas}',
-    );
+    await inSystem('get', 'deployment/gatehouse-webhook', '-o', 'jsonpath={.spec.replicas}');
 
   it('install, upgrade, the same upgrade twice, rollback, uninstall', async () => {
     const from = performance.now();
@@ -267,13 +253,8 @@ describe('Helm 4', () => {
     await refuses(node);
     await helm('uninstall', 'gatehouse');
     await eventually('no webhook configuration is left', async () => {
-      const names = await node.kubectl(
-        'get',
-        'mutatingwebhookconfigurations,validatingwebhookconfigurations',
-        '-o',
-        'name',
-      );
-      return !names.includes('gatehouse');
+      const kinds = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
+      return !(await node.kubectl('get', kinds, '-o', 'name')).includes('gatehouse');
     });
     await node.kubectl('delete', 'admissionpolicies', '--all');
     await node.kubectl('delete', 'namespace', SYSTEM, GOVERNED_NAMESPACE);

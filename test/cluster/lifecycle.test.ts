@@ -110,7 +110,7 @@ describe('a removal by any other way does not refuse governed writes for ever', 
     await node.kubectl('delete', '-k', 'deploy', '--ignore-not-found');
   });
 
-  /** The seconds without service until the configurations are gone, too. A namespace waits for the end of its pods first. */
+  /** The seconds without service until the configurations are also gone. A namespace first waits until its pods end. */
   const ways: readonly (readonly [way: string, dark: number, remove: () => Promise<unknown>])[] = [
     ['helm uninstall', 15, () => helm('uninstall', 'gatehouse')],
     ['kubectl delete -k deploy', 15, () => node.kubectl('delete', '-k', 'deploy', '--ignore-not-found')],

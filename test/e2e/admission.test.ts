@@ -9,7 +9,14 @@ import {
   namespaces,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, DATACENTERS, established, SERVERS, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  DATACENTERS,
+  established,
+  SERVERS,
+  type Cluster,
+  untilGone,
+} from '../support/cluster.ts';
 import { definitionOf } from '../support/definitions.ts';
 import {
   enforceExamples,
@@ -17,6 +24,7 @@ import {
   seeInForce,
   startGatehouse,
   untilRefused,
+  webhooksOf,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
@@ -29,7 +37,6 @@ import {
   server,
   type Server,
   serversPolicy,
-  type WebhookConfigurationObject,
 } from '../support/objects.ts';
 import { recordOf } from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
@@ -47,7 +54,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
-  cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept, 20_000);
+  cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept);
 
 const ref = (name: string) => ({ namespace: 'shop', name });
 
@@ -66,9 +73,7 @@ test('a Server without a tier is stored with the default tier', async () => {
 
 test('a Server with an unknown datacenter is refused, and message and causes name the field', async () => {
   const error = await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')));
-  expect(error.message).toContain('spec.datacenter');
-  expect(error.message).toContain('atlantis');
-  expect(error.message).toContain('datacenters.infra.example.com');
+  expect(error.message).toContain('spec.datacenter: Datacenter "atlantis" not found');
   expect(error.causes).toMatchObject([{ field: 'spec.datacenter', reason: 'FieldValueNotFound' }]);
   expect(await cluster.admin.get(SERVERS, ref('lost'))).toBeUndefined();
 });
@@ -97,10 +102,7 @@ test('a Server whose datacenter is gone can be edited, can lose its finalizer an
     server('shop', 'orphan', 'doomed', { finalizers: ['example.com/hold'] }),
   );
   await cluster.admin.delete(DATACENTERS, { name: 'doomed' });
-  await eventually(
-    'the datacenter is gone',
-    async () => (await cluster.admin.get(DATACENTERS, { name: 'doomed' })) === undefined,
-  );
+  await untilGone(cluster, DATACENTERS, { name: 'doomed' });
 
   await cluster.admin.patchMerge(SERVERS, ref('orphan'), { metadata: { labels: { touched: 'true' } } });
   await cluster.admin.delete(SERVERS, ref('orphan'));
@@ -125,44 +127,28 @@ test('a forged deletionTimestamp of a new object skips no policy', async () => {
     expect((await cluster.admin.get<Server>(SERVERS, ref(name)))?.spec.tier).toBe('standard');
 });
 
-test('a dry run gets the same verdict as the real request', async () => {
-  await refusal(cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
-  expect(
-    await cluster.admin.create<Server>(SERVERS, server('shop', 'dry', 'fra1'), { dryRun: true }),
-  ).toMatchObject({
-    spec: { tier: 'standard' },
-  });
-});
-
 test('policies of equal scope share one webhook entry', async () => {
   await cluster.apply(serversPolicy('servers-too', { validate: { immutable: ['spec.serial'] } }));
   await policyIs('servers-too', isTrue('WebhooksInstalled'));
-  const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
-    name: 'gatehouse',
-  });
-  expect(entriesOfPolicies(live)).toHaveLength(1);
-  const mutating = await cluster.admin.get<WebhookConfigurationObject>(mutatingWebhookConfigurations, {
-    name: 'gatehouse',
-  });
-  expect(entriesOfPolicies(mutating)).toHaveLength(1);
+  for (const kind of [validatingWebhookConfigurations, mutatingWebhookConfigurations])
+    expect(entriesOfPolicies({ webhooks: await webhooksOf(cluster, kind) })).toHaveLength(1);
 });
 
 test('a webhook configuration that a user changes or deletes is restored', async () => {
-  const read = () =>
-    cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, { name: 'gatehouse' });
-  const restored = (object: WebhookConfigurationObject | undefined) =>
+  const read = () => webhooksOf(cluster, validatingWebhookConfigurations);
+  const before = await read();
+  const restored = () =>
     eventually('the webhooks are restored', async () => {
-      expect((await read())?.webhooks).toEqual(object?.webhooks);
+      expect(await read()).toEqual(before);
       return true;
     });
-  const before = await read();
   await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
-  await restored(before);
+  await restored();
   await cluster.admin.delete(validatingWebhookConfigurations, { name: 'gatehouse' });
-  await restored(before);
+  await restored();
 });
 
-test('a policy that does not compile reports where and why, and its previous version stays in force', async () => {
+test('a policy that does not compile reports where and why, and its previous version remains in force', async () => {
   const good = await cluster.admin.get<Conditioned & { spec: object }>(ADMISSION_POLICIES, {
     name: 'servers',
   });
@@ -192,7 +178,7 @@ test('a policy that does not compile reports where and why, and its previous ver
   await policyIs('servers', isTrue('Ready'));
 });
 
-test('a policy whose kinds Gatehouse may not read names the ClusterRole to add, and comes into force when it exists', async () => {
+test('if Gatehouse lacks permission to read its kinds, a policy shows the ClusterRole to add, and is enforced once that exists', async () => {
   const widgets = { group: 'apps.example.com', resource: 'widgets' };
   await cluster.apply(definitionOf({ ...widgets, version: 'v1', kind: 'Widget', namespaced: false }));
   await cluster.apply(

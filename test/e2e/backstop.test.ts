@@ -3,11 +3,7 @@
  * What a thief with the token of the controllers can write, with the policies of deploy/components/backstop in force. In
  * this cluster, the account may write everything: the policies alone refuse.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
@@ -29,10 +25,10 @@ import {
 } from '../support/cluster.ts';
 import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
-import { grant } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
+import { grant } from '../support/objects.ts';
+import { kustomized } from '../support/kustomization.ts';
 
-const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const ACCOUNTS = ['gatehouse-controllers', 'gatehouse'] as const;
 
 let cluster: Cluster;
@@ -186,23 +182,12 @@ test('the account can neither change nor delete the policies with its own permis
 });
 
 test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
   const home = 'admission';
-  const kustomization = {
-    namespace: home,
-    resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
-  };
-  writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
   const kubectl = createKubectl(cluster.plane);
   onTestFinished(() => {
     kubectl.stop();
   });
-  const rendered = parseAllDocuments(await kubectl.says(`kustomize ${folder}`)).map(
-    (document) => document.toJS() as KubeObject, // our own manifests
-  );
+  const rendered = await kustomized('overlays/default', { namespace: home });
   await kubectl.says('apply -f -', { stdin: rendered });
   await makeAdministrator(home, 'gatehouse-controllers');
   await untilPoliciesEnforced(cluster);

@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
-import { handlerModules, kindManifests, policyManifests, restoreWindow, USERS } from '../bypass/kinds.ts';
+import { handlerModules, policyManifests, restoreWindow, USERS, kindManifests } from '../bypass/kinds.ts';
 import { folderOf, validObject } from '../bypass/objects.ts';
 import { REASONS, search, type Found } from '../bypass/search.ts';
 import { VIAS } from '../bypass/steps.ts';
@@ -140,7 +140,7 @@ test(
     const { tally } = await searchPaths(COUNT);
     // A search that writes nothing, or in which no check ever refuses, finds nothing. A short one may miss some.
     if (REPLAY !== undefined || COUNT < 200) return;
-    const isServed = (via: string) => !(testsSandbox() && via === 'evict'); // the sandbox has no evictions
+    const isServed = (via: string) => !(testsSandbox() && via === 'evict'); // the sandbox does not evict
     expect(VIAS.filter((via) => isServed(via) && !tally.stored.has(via))).toEqual([]);
     expect(REASONS.filter((reason) => !tally.reasons.has(reason))).toEqual([]);
   },

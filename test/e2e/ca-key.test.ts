@@ -57,15 +57,11 @@ async function keyLines(name: string, isKey: (name: string) => boolean): Promise
 async function heapOf(command: Command): Promise<string> {
   const place = join(folder, command);
   processes[command].program.kill('SIGUSR2');
-  return await eventually(
-    `the heap of gatehouse ${command}`,
-    () => {
-      const [file] = readdirSync(place);
-      const text = file === undefined ? '' : readFileSync(join(place, file), 'utf8');
-      return text.trimEnd().endsWith('}') ? text : undefined;
-    },
-    { timeoutMs: 60_000 },
-  );
+  return await eventually(`the heap of gatehouse ${command}`, () => {
+    const [file] = readdirSync(place);
+    const text = file === undefined ? '' : readFileSync(join(place, file), 'utf8');
+    return text.trimEnd().endsWith('}') ? text : undefined;
+  });
 }
 
 const holds = (text: string, key: readonly string[]): boolean => key.some((part) => text.includes(part));

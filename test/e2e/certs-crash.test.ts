@@ -18,12 +18,12 @@ import {
   askForRotation,
   comesAfterExpiry,
   nameOfWrite,
-  QUICK,
   ROTATION_WRITES,
   startRotationScene,
   untilInstalled,
   untilRotated,
   type RotationWrite,
+  QUICK,
 } from '../support/rotation-scene.ts';
 import { recordTrust, type TrustHistory } from '../support/trust-history.ts';
 import { createTrustJudge } from '../support/trust-judge.ts';
@@ -112,7 +112,7 @@ test('a rotation makes each of these writes exactly once', async () => {
     if (name.startsWith('serving ')) {
       const { 'tls.crt': chain, 'ca.crt': bundle } = (write.body as Carrier).data ?? {};
       const next = JSON.stringify([chain, bundle]);
-      // The leader copies other state into this Secret, too, maybe before the history knows the write of the certificate.
+      // The leader also copies other state into this Secret, perhaps before the history contains the certificate.
       if (next === served) return;
       served = next;
     }

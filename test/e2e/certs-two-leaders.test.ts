@@ -12,14 +12,14 @@ import {
   activeId,
   askForRotation,
   nameOfWrite,
-  QUICK,
   startRotationScene,
   untilInstalled,
   untilRotated,
+  QUICK,
 } from '../support/rotation-scene.ts';
-import { withSkewedClock } from '../support/skewed-clock.ts';
 import { issuerId, leafOf, recordTrust, rootIds, type TrustHistory } from '../support/trust-history.ts';
 import { createTrustJudge } from '../support/trust-judge.ts';
+import { withSkewedClock } from '../support/skewed-clock.ts';
 
 const MINUTE = 60_000;
 /** A leader may be wrong about the lease and the authority for a while: the grace period outlasts that. */
@@ -167,7 +167,7 @@ function stillKnown(before: readonly string[], now: readonly string[]): readonly
   return now;
 }
 
-test('C1: recorded times come from the clock of the API server, not from that of a leader', () => {
+test("C1: recorded times come from the API server's clock, not from a leader's", () => {
   const generations = authorities().flatMap(({ authority }) => authority.generations);
   const written = generations
     .flatMap(({ createdAt, publishedAt, activatedAt }) => [createdAt, publishedAt, activatedAt])

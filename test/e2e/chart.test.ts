@@ -1,11 +1,8 @@
 // suite: shared-plane, sandbox: long
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { promisify } from 'node:util';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 
 import { VERSION } from '../../src/config/version.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -20,8 +17,8 @@ import {
   type RenderOptions,
 } from '../support/helm.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
+import { kustomized, dryRunApply, parseManifests } from '../support/kustomization.ts';
 
-const run = promisify(execFile);
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const VALUES = join(DEPLOY, 'chart', 'values');
 const DETECTORS = 'gatehouse.dev/v1alpha1/RestoreDetector';
@@ -57,13 +54,10 @@ function plain(object: KubeObject): KubeObject {
   };
 }
 
-const manifests = (text: string): readonly KubeObject[] =>
-  parseAllDocuments(text).map((document) => document.toJS() as KubeObject); // our own manifests
-
 const withoutNamespace = (objects: readonly KubeObject[]) =>
   byName(objects.filter(({ kind }) => kind !== 'Namespace'));
 
-/** Sorts the constraints: kustomize merges lists in its own order, and the order has no meaning. */
+/** Sorts the constraints: kustomize merges lists in its own order, and the order does not matter. */
 function inOneOrder(object: KubeObject): KubeObject {
   const constraints = at(object, `${POD}.topologySpreadConstraints`);
   if (Array.isArray(constraints))
@@ -118,7 +112,7 @@ function valuesWith(path: string, value: unknown, others: Readonly<Record<string
   return { ...others, [key]: valuesWith(below.join('.'), value, inner) };
 }
 
-/** What a value is set to, what then stands at a path of an object (undefined: nothing), and other values. */
+/** A value, and what the path of an object then contains (undefined: nothing), with other values. */
 type Effect = [
   value: string,
   given: unknown,
@@ -274,7 +268,7 @@ describe('the chart as Helm renders it', () => {
   let byDefault: Readonly<Record<string, KubeObject>> | undefined;
 
   test('equals install.yaml without the namespace when no value is set', async () => {
-    const installed = manifests(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8'));
+    const installed = parseManifests(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8'));
     const rendered = await renderChart();
     expect(byName(rendered.map(plain))).toEqual(withoutNamespace(installed));
     expect(rendered.length).toBe(installed.length - 1);
@@ -300,10 +294,9 @@ describe('the chart as Helm renders it', () => {
 
   test.each(readdirSync(VALUES))('equals the overlay of the same name with values/%s', async (name) => {
     if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
-    const overlay = join(DEPLOY, 'overlays', name.replace('.yaml', ''));
-    const { stdout } = await run('kubectl', ['kustomize', overlay]);
+    const overlay = await kustomized(`overlays/${name.replace('.yaml', '')}`);
     const rendered = await renderChart({ files: [join(VALUES, name)], apiVersions: [DETECTORS] });
-    const expected = manifests(stdout).map(inOneOrder);
+    const expected = overlay.map(inOneOrder);
     expect(byName(rendered.map(plain).map(inOneOrder))).toEqual(withoutNamespace(expected));
   });
 
@@ -311,24 +304,13 @@ describe('the chart as Helm renders it', () => {
     'equals the default with the component when %s is enabled',
     async (name, options) => {
       if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
-      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-      try {
-        const kustomization = {
-          resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
-          components: [relative(folder, join(DEPLOY, 'components', name))],
-        };
-        writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
-        const { stdout } = await run('kubectl', ['kustomize', folder]);
-        const rendered = await renderChart(options);
-        expect(byName(rendered.map(plain))).toEqual(withoutNamespace(manifests(stdout)));
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
+      const composed = await kustomized('overlays/default', { components: [name] });
+      expect(byName((await renderChart(options)).map(plain))).toEqual(withoutNamespace(composed));
     },
   );
 
   test('keeps the braces in alerts, which Helm must not expand', async () => {
-    const [file] = manifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
+    const [file] = parseManifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
     const rendered = byName(await renderChart({ values: monitored('prometheusRule') }));
     expect(at(rendered['PrometheusRule gatehouse'], 'spec')).toEqual(at(file, 'spec'));
   });
@@ -415,24 +397,12 @@ describe.skipIf(!HAS_KUBECTL)('the API server accepts the chart', () => {
   test.each(CASES)('%s', async (_how, options) => {
     const { version } = cluster.plane;
     const kubeVersion = `${version.major}.${version.minor}.0`;
-    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-chart-'));
-    try {
-      const all = await renderChart({ ...options, kubeVersion, apiVersions: [DETECTORS] });
-      // The sandbox serves no CronJobs.
-      const objects = testsSandbox() ? all.filter(({ kind }) => kind !== 'CronJob') : all;
-      const file = join(folder, 'all.json');
-      writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
-      const { stdout } = await run('kubectl', [
-        '--kubeconfig',
-        cluster.plane.kubeconfig('admin'),
-        ...['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file],
-      ]);
-      const said = stdout.split('\n').filter((line) => line !== '');
-      expect(said.length).toBe(objects.length);
-      expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const all = await renderChart({ ...options, kubeVersion, apiVersions: [DETECTORS] });
+    // The sandbox serves no CronJobs.
+    const objects = testsSandbox() ? all.filter(({ kind }) => kind !== 'CronJob') : all;
+    const said = await dryRunApply(cluster.plane.kubeconfig('admin'), objects);
+    expect(said.length).toBe(objects.length);
+    expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
   });
 
   test('and Helm sees there that the kind of the detector exists', async () => {

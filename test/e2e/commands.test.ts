@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Commands as users run them beside a replica: `gatehouse refs`, `restore` and `restore rehearse --record`. */
+/** Commands the way users run them while a replica runs: `gatehouse refs`, `restore` and `restore rehearse --record`. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,9 +16,9 @@ import {
   SYSTEM_NAMESPACE,
 } from '../support/cluster.ts';
 import { type User } from '../support/control-plane.ts';
-import { enforceExamples, startGatehouse, refusal } from '../support/gatehouse-cluster.ts';
+import { enforceExamples, startGatehouse, refusal, seePhase } from '../support/gatehouse-cluster.ts';
 import { eventually } from '../support/processes.ts';
-import { datacenter, grant, server, type EventObject } from '../support/objects.ts';
+import { datacenter, server, type EventObject, grant } from '../support/objects.ts';
 import { runGatehouse, writeFiles, type Ran } from '../support/review-command.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
@@ -162,7 +162,7 @@ describe('gatehouse restore', () => {
     expect(code).toBe(2);
   });
 
-  test('a user who may not open a window learns which permission to request', async () => {
+  test('a user who lacks permission to open a window learns which permission to request', async () => {
     const open = () => restoreAs('alice', 'open', 'alices', '--user', VELERO.user, '--no-wait');
     const stranger = await open();
     expect(stranger.stderr).toContain('could not open RestoreWindow "alices"');
@@ -207,13 +207,7 @@ describe('gatehouse restore', () => {
 
   test('a window that ends clean is a success, and its name cannot be used again', async () => {
     await cluster.admin.create(DATACENTERS, datacenter('muc1'));
-    await cluster.see<RestoreWindow>(
-      'a clean report',
-      RESTORE_WINDOWS,
-      { name: 'drill' },
-      ({ status }) => status?.phase === 'Completed',
-      15_000,
-    );
+    await seePhase(cluster, 'drill', 'Completed');
     const again = await restoreAs('admin', 'close', 'drill', '--wait');
     expect(again.stderr).toContain('"drill" was closed at');
     expect(again.code).toBe(0);

@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { versionOf, type ConfirmedPair } from '../../src/admission/native/release.ts';
-import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { messageOf } from '../../src/json/error-message.ts';
@@ -23,7 +22,7 @@ import {
 import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
 import { hasMutatingPolicies } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { seeInForce, untilRefused, webhooksOf } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { admissionPolicy, configMap } from '../support/objects.ts';
@@ -154,13 +153,10 @@ async function whileTrying(
 }
 
 const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME }))?.status;
-const entries = async () => {
-  const ref = { name: 'gatehouse' };
-  const found = await cluster.admin.get<LiveWebhookConfiguration>(validatingWebhookConfigurations, ref);
-  return (found?.webhooks ?? [])
+const entries = async () =>
+  (await webhooksOf(cluster, validatingWebhookConfigurations))
     .filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'))
     .map(({ name }) => (name.includes('.left.') ? 'left' : 'whole'));
-};
 
 const seeCompiled = (count: string) =>
   eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count);
@@ -291,7 +287,7 @@ test('a compiled policy that is deleted or weakened by hand is missed briefly, a
   }
 });
 
-test('an API server that no longer serves the kinds', async () => {
+test('an API server that stops serving the kinds', async () => {
   const { storedAt } = await whileTrying(async () => {
     hidden = 'all';
     proxy.breakWatches((path) => path.includes('/validatingadmissionpolic'));
@@ -308,15 +304,12 @@ test('an API server that no longer serves the kinds', async () => {
   hidden = 'none';
 });
 
-test('an API server that no longer serves MutatingAdmissionPolicies: the defaults return to the webhook', async ({
+test('an API server that stops serving MutatingAdmissionPolicies: the defaults return to the webhook', async ({
   skip,
 }) => {
   skip(!isServed, 'this API server serves no MutatingAdmissionPolicies');
-  const isNarrow = async () => {
-    const ref = { name: 'gatehouse' };
-    const found = await cluster.admin.get<LiveWebhookConfiguration>(mutatingWebhookConfigurations, ref);
-    return found?.webhooks?.some(({ name }) => name.includes('.left.')) === true;
-  };
+  const isNarrow = async () =>
+    (await webhooksOf(cluster, mutatingWebhookConfigurations)).some(({ name }) => name.includes('.left.'));
   await write(policyOf({ rules: RULES }, { defaults: [{ path: 'data.tier', value: 'gold' }] }));
   await seeCompiled('2/2');
   await eventually('the narrow entry', isNarrow);

@@ -6,7 +6,13 @@ import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
-import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  createNamespace,
+  established,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+  untilGone,
+} from '../support/cluster.ts';
 import {
   convertExamples,
   databases,
@@ -17,7 +23,7 @@ import {
 } from '../support/conversion-objects.ts';
 import { definitionOf, versionOf } from '../support/definitions.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { startGatehouse, seeCondition } from '../support/gatehouse-cluster.ts';
 import { writeHandlers } from '../support/handler-folder.ts';
 import { condition, isTrue, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -91,13 +97,7 @@ const list = async (version: string): Promise<ReadonlyMap<string, CustomObject>>
   return new Map(items.map((item) => [item.metadata?.name ?? '', item]));
 };
 const policyIs = (accept: (policy: Conditioned) => boolean) =>
-  cluster.see<Conditioned>(
-    'the ConversionPolicy',
-    CONVERSION_POLICIES,
-    { name: 'databases' },
-    accept,
-    20_000,
-  );
+  cluster.see<Conditioned>('the ConversionPolicy', CONVERSION_POLICIES, { name: 'databases' }, accept);
 
 const V1 = { endpoint: 'localhost:8080', version: '17', storage: '500Mi', rack: 'r1' };
 const V2 = { address: { host: 'localhost', port: 8080 }, engine: { version: '17' }, replicas: 1 };
@@ -206,7 +206,7 @@ describe('a policy', () => {
       })
     )?.spec;
 
-  test('that does not compile reports where and why, and its previous version stays in force, even after a restart', async () => {
+  test('that does not compile reports where and why, and its previous version remains in force, even after a restart', async () => {
     const before = await good();
     await change({
       versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.finalizers' } }], fromHub: [] }],
@@ -248,12 +248,7 @@ describe('a policy', () => {
         spec: { target: { apiGroup: group, resource: plural }, hub: 'v2', versions: [{ name: 'v1' }] },
       } as object,
     );
-    const seen = await cluster.see<Conditioned>(
-      'gizmos',
-      CONVERSION_POLICIES,
-      { name: plural },
-      isTrue('Ready'),
-    );
+    const seen = await seeCondition(cluster, CONVERSION_POLICIES, plural, 'Ready', 'True');
     expect(condition(seen, 'Installed')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
     const [, stanza = ''] = condition(seen, 'Installed')?.message.split(`${name}:\n`) ?? [];
     await cluster.admin.patchMerge(customResourceDefinitions, { name }, parseStanza(stanza));
@@ -412,10 +407,7 @@ test('a definition whose objects are stored in two versions can be deleted', asy
   await storeIn(cluster, CRD, 'v1');
   await cluster.admin.create(databases('v2'), database('last', 'v2', V2));
   await cluster.admin.delete(customResourceDefinitions, { name: CRD });
-  await eventually(
-    'the definition is gone',
-    async () => (await cluster.admin.get(customResourceDefinitions, { name: CRD })) === undefined,
-  );
+  await untilGone(cluster, customResourceDefinitions, { name: CRD });
   const orphaned = await policyIs((policy) => condition(policy, 'Ready')?.reason === 'UnknownTarget');
   expect(condition(orphaned, 'Installed')).toMatchObject({ status: 'False', reason: 'NoDefinition' });
 });

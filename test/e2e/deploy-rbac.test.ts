@@ -13,7 +13,6 @@ import {
   certificates,
   clusterRoles,
   configMaps,
-  events,
   leases,
   namespaces,
   secrets,
@@ -34,11 +33,13 @@ import {
   startCluster,
   SYSTEM_NAMESPACE,
   type Cluster,
+  untilGone,
+  askForCertificate,
 } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
 import { createDeployed, type Deployed } from '../support/deployed.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { seeInForce, untilRefused, seeViolations } from '../support/gatehouse-cluster.ts';
 import { arrangementOf, startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   aggregated,
@@ -67,6 +68,7 @@ import {
   text,
   type Claim,
   type SecretObject,
+  type LeaseObject,
 } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
 import { base64 } from '../support/pki/fixtures.ts';
@@ -82,15 +84,13 @@ import {
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
+import { LEASE, SERVING, BUNDLE, AUTHORITY } from '../support/own-objects.ts';
 
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };
 
 /** Newer API servers reject a caBundle that is not PEM. */
 const THEIRS = createClientCa('another CA').cert;
-
-/** Timeout for steps that wait until an allowed write is certainly stored. */
-const PATIENT = { timeoutMs: 60_000 };
 
 /** More violations than the status of a window can list. */
 const ORPHANS = 60;
@@ -203,7 +203,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   afterEach(() => {
     for (const process of PROCESSES) {
       const refused = refusedTo(cluster.plane.auditLog(), USERS[process].name);
-      expect(refused, `what the ${process} process may not do`).toEqual([]);
+      expect(refused, `what the ${process} process lacks permission to do`).toEqual([]);
     }
     const complaints = replicas.flatMap(({ program }) =>
       readFileSync(program.logFile, 'utf8')
@@ -211,7 +211,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
         // A denial by Gatehouse itself is not a missing permission.
         .filter((line) => /forbidden/i.test(line) && !line.includes('"msg":"admission"')),
     );
-    expect(complaints, 'what it says it may not do').toEqual([]);
+    expect(complaints, 'what its log says it lacks permission to do').toEqual([]);
   });
 
   test.each(Object.keys(NOT_USED_BY))(
@@ -239,28 +239,24 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   );
 
   test('a replica leads, creates and publishes its authority, and installs its webhooks', async () => {
-    const lease = await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
-      'the lease',
-      leases,
-      own('gatehouse'),
-    );
-    expect(lease.spec.holderIdentity).toBe('one');
-    await cluster.see('the authority', secrets, own('gatehouse-authority'));
+    const lease = await cluster.see<LeaseObject>('the lease', leases, LEASE);
+    expect(lease.spec?.holderIdentity).toBe('one');
+    await cluster.see('the authority', secrets, AUTHORITY);
     await cluster.see('the webhooks', validatingWebhookConfigurations, { name: 'gatehouse' });
-    const { data } = await cluster.see<Carrier>('the bundle', configMaps, own('gatehouse-cabundle'));
+    const { data } = await cluster.see<Carrier>('the bundle', configMaps, BUNDLE);
     expect(data?.['ca.crt']).toContain('BEGIN CERTIFICATE');
   });
 
   test('Gatehouse repairs its own objects after changes by others', async () => {
-    await cluster.admin.patchMerge(secrets, own('gatehouse-serving'), { data: { 'tls.crt': 'AAAA' } });
-    await cluster.see<SecretObject>('the serving cert', secrets, own('gatehouse-serving'), (secret) =>
+    await cluster.admin.patchMerge(secrets, SERVING, { data: { 'tls.crt': 'AAAA' } });
+    await cluster.see<SecretObject>('the serving cert', secrets, SERVING, (secret) =>
       text(secret, 'tls.crt').includes('BEGIN CERTIFICATE'),
     );
-    await cluster.admin.patchMerge(configMaps, own('gatehouse-cabundle'), { data: { 'ca.crt': 'none' } });
+    await cluster.admin.patchMerge(configMaps, BUNDLE, { data: { 'ca.crt': 'none' } });
     await cluster.see<Carrier>(
       'the published bundle',
       configMaps,
-      own('gatehouse-cabundle'),
+      BUNDLE,
       ({ data }) => data?.['ca.crt'] !== 'none',
       90_000,
     );
@@ -298,14 +294,14 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
         await cluster.admin.patchMerge(SERVERS, inShop('first'), { spec: { serial } });
       return hasUsed('update gatehouse.dev/uniqueclaims');
     };
-    await eventually('a claim is renewed', swap, PATIENT);
+    await eventually('a claim is renewed', swap);
     // The API server refuses the name after the replica has claimed S3, so the replica releases the claim, unless the
     // leader is faster.
     const claimInVain = async () => {
       await expect(cluster.admin.create(SERVERS, withSerial('first', 'S3'))).rejects.toThrow(
         /already exists/,
       );
-      await eventually('S3 is free', async () => (await holderOf('S3')) === undefined, PATIENT);
+      await eventually('S3 is free', async () => (await holderOf('S3')) === undefined);
       return hasUsed('delete gatehouse.dev/uniqueclaims');
     };
     await eventually('a replica releases a claim', claimInVain);
@@ -320,18 +316,14 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       await cluster.admin.delete(DATACENTERS, { name: 'unused' });
       return hasUsed('list gatehouse.dev/uniqueclaims');
     };
-    await eventually('a replica lists the intents of a target', deleteTarget, PATIENT);
+    await eventually('a replica lists the intents of a target', deleteTarget);
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'keys' });
     await cluster.admin.delete(SERVERS, inShop('first'));
-    await eventually('S1 is free', async () => (await holderOf('S1')) === undefined, PATIENT);
-    const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'), PATIENT);
+    await eventually('S1 is free', async () => (await holderOf('S1')) === undefined);
+    const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'));
     await cluster.admin.delete(SERVERS, inShop(holder));
     const other = holder === 'twin-a' ? 'twin-b' : 'twin-a';
-    await eventually(
-      'the other Server holds the value',
-      async () => (await holderOf('OLD')) === other,
-      PATIENT,
-    );
+    await eventually('the other Server holds the value', async () => (await holderOf('OLD')) === other);
 
     const rule = {
       name: 'old',
@@ -339,15 +331,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       expression: "!has(object.spec.serial) || object.spec.serial != 'OLD'",
     };
     await cluster.apply(policy('old', { rules: [rule] }));
-    await cluster.see<
-      KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }
-    >(
-      'the audit',
-      ADMISSION_POLICIES,
-      { name: 'old' },
-      ({ status }) => status?.violations?.total === 1,
-      30_000,
-    );
+    await seeViolations(cluster, 'old', (total) => total === 1);
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'old' });
     await cluster.admin.delete(SERVERS, inShop(other));
 
@@ -365,18 +349,13 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   });
 
   test('Services get their certificates, and objects of all kinds get the bundle', async () => {
-    const wish = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
-    await cluster.admin.create(services, localService('shop', 'front', 443, wish));
+    await askForCertificate(cluster, 'shop', 'front');
     await cluster.see<SecretObject>('the certificate', secrets, inShop('front-tls'));
-    const twice = { 'gatehouse.dev/serving-cert-secret-name': 'not_a_name' };
-    await cluster.admin.create(services, localService('shop', 'odd', 443, twice));
-    await eventually('an Event about a request that cannot be met', async () => {
-      const { items } = await cluster.admin.listAll<KubeObject & { readonly reason?: string }>(events, {
-        namespace: 'shop',
-      });
-      return items.some(({ reason }) => reason === 'InvalidRequest');
+    await askForCertificate(cluster, 'shop', 'odd', {
+      'gatehouse.dev/serving-cert-secret-name': 'not_a_name',
     });
-    const { data } = await cluster.see<Carrier>('the bundle', configMaps, own('gatehouse-cabundle'));
+    await seeEvent(cluster, 'shop', 'odd', 'InvalidRequest');
+    const { data } = await cluster.see<Carrier>('the bundle', configMaps, BUNDLE);
     for (const [name, kind] of Object.entries(KINDS)) {
       await cluster.admin.create(kind.resource, kind.make(`carrier${name}`));
       await seeBundle(cluster, kind, `carrier${name}`, data?.['ca.crt'] ?? '');
@@ -474,12 +453,11 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     one?.program.kill('SIGKILL');
     await one?.program.exited;
     await start('two', { compat: 'openshift,cert-manager', 'serving-cert-on-removal': 'delete' });
-    await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
-      'the other replica leads',
+    await cluster.see<LeaseObject>(
+      'the other leads',
       leases,
-      own('gatehouse'),
-      ({ spec }) => spec.holderIdentity === 'two',
-      30_000,
+      LEASE,
+      ({ spec }) => spec?.holderIdentity === 'two',
     );
     const { message } = await seeEvent(cluster, 'default', 'certified', 'InvalidInjection');
     expect(message).toContain('Certificate shop/none or its Secret does not exist yet');
@@ -514,10 +492,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await cluster.admin.patchMerge(services, inShop('shift'), {
       metadata: { annotations: { [wish]: null } },
     });
-    await eventually(
-      'the Secret is gone',
-      async () => (await cluster.admin.get(secrets, inShop('shift-tls'))) === undefined,
-    );
+    await untilGone(cluster, secrets, inShop('shift-tls'));
   });
 
   /** Also the roles that gatehouse-references aggregates, which the page lists for the controllers. */

@@ -2,10 +2,9 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { CONVERSION_POLICIES } from '../../src/runtime/resources.ts';
@@ -20,6 +19,7 @@ import { testsSandbox } from '../support/control-plane.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 import { renderChart } from '../support/helm.ts';
 import { MAIN } from '../support/main-module.ts';
+import { kustomized, dryRunApply, parseManifests, withKustomization } from '../support/kustomization.ts';
 
 const run = promisify(execFile);
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -56,30 +56,11 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     await kubectl('apply', '-k', DEPLOY);
   });
 
-  /** A folder that adds components to one of deploy/, like a user's overlay. Kustomize requires relative paths. */
-  const composed = (given: string, components: readonly string[]) => {
-    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-    const kustomization = {
-      resources: [relative(folder, join(DEPLOY, given))],
-      components: components.map((name) => relative(folder, join(DEPLOY, 'components', name))),
-    };
-    writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
-    return folder;
-  };
   const renderings = new Map<string, Promise<readonly Rendered[]>>();
-  const render = async (given: string, components: readonly string[]) => {
-    const folder = composed(given, components);
-    try {
-      return parseAllDocuments(await kubectl('kustomize', folder)).map(
-        (document) => document.toJS() as Rendered, // our own manifests
-      );
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
   const rendered = (given: string, ...components: readonly string[]) => {
     const key = [given, ...components].join(' ');
-    const rendering = renderings.get(key) ?? render(given, components);
+    const rendering =
+      renderings.get(key) ?? (kustomized(given, { components }) as Promise<readonly Rendered[]>); // our own manifests
     renderings.set(key, rendering);
     return rendering;
   };
@@ -98,22 +79,17 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       expect(objects.length).toBeGreaterThanOrEqual(15);
       for (const object of objects) distinct.add(JSON.stringify(object));
     }
-    const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-objects-')), 'all.yaml');
-    onTestFinished(() => {
-      rmSync(dirname(file), { recursive: true });
-    });
     const unserved = (text: string) => testsSandbox() && text.includes('"kind":"CronJob"');
     if ([...distinct].some(unserved)) console.warn('left out: the sandbox serves no CronJobs');
-    writeFileSync(file, [...distinct].filter((text) => !unserved(text)).join('\n---\n')); // JSON is YAML
-    const said = await kubectl('apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file);
-    const lines = said.split('\n').filter((line) => line !== '');
+    const objects = [...distinct].filter((text) => !unserved(text)).map((text) => JSON.parse(text) as object);
+    const lines = await dryRunApply(cluster.plane.kubeconfig('admin'), objects);
     expect(lines.length).toBeGreaterThan(100);
     expect(lines.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
   });
 
   test('contain an install.yaml that equals the output of kustomize for the default', async () => {
     const text = readFileSync(join(DEPLOY, 'install.yaml'), 'utf8');
-    const installed = parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+    const installed = parseManifests(text);
     const byName = (objects: readonly KubeObject[]) =>
       Object.fromEntries(objects.map((object) => [`${object.kind} ${object.metadata?.name}`, object]));
     expect(byName(installed)).toEqual(byName(await rendered('.')));
@@ -190,15 +166,8 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   });
 
   test('grant no permission with a wildcard', async () => {
-    const roles = await kubectl(
-      'get',
-      'clusterroles,roles',
-      '-A',
-      '-l',
-      'app.kubernetes.io/part-of=gatehouse',
-      '-o',
-      'json',
-    );
+    const ours = ['-A', '-l', 'app.kubernetes.io/part-of=gatehouse'];
+    const roles = await kubectl('get', 'clusterroles,roles', ...ours, '-o', 'json');
     const { items } = JSON.parse(roles) as {
       readonly items: readonly { readonly rules: readonly object[] | null }[];
     };
@@ -207,13 +176,8 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   });
 
   test('contain examples that kubectl applies, with a policy that the CRD accepts', async () => {
-    await kubectl(
-      'apply',
-      '-f',
-      join(DEPLOY, 'examples/server-crd.yaml'),
-      '-f',
-      join(DEPLOY, 'examples/datacenter-crd.yaml'),
-    );
+    for (const kind of ['server', 'datacenter'])
+      await kubectl('apply', '-f', join(DEPLOY, `examples/${kind}-crd.yaml`));
     await established(cluster, 'servers.infra.example.com');
     await kubectl('apply', '-k', join(DEPLOY, 'examples'));
     const policy = await cluster.admin.get<KubeObject & { spec: object }>(ADMISSION_POLICIES, {
@@ -246,12 +210,12 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     /** As Helm 4 applies: another manager, which forces nothing. @throws Error with the conflicts */
     const applyAsHelm = (...args: readonly string[]) =>
       linesOf('apply', '--server-side', '--dry-run=server', '--field-manager=helm', ...args);
-    const folderOf = (given: string, components: readonly string[] = []) => {
-      const folder = composed(given, components);
+    const fileNamed = (name: string) => {
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-applied-'));
       onTestFinished(() => {
         rmSync(folder, { recursive: true });
       });
-      return folder;
+      return join(folder, name);
     };
     const generations = () => {
       const columns = 'custom-columns=:.metadata.name,:.metadata.generation';
@@ -270,16 +234,15 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
 
     test('the default: kubectl changes nothing, and neither kubectl nor the chart meets a conflict', async () => {
       await established(cluster, 'restoredetectors.gatehouse.dev');
-      const folder = folderOf('overlays/default');
-      await changesNothing('-k', folder);
+      await changesNothing('-k', join(DEPLOY, 'overlays', 'default'));
       const items = await renderChart({ apiVersions: ['gatehouse.dev/v1alpha1/RestoreDetector'] });
-      const file = join(folder, 'chart.json');
+      const file = fileNamed('chart.json');
       writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
       expect(await applyAsHelm('-f', file)).toHaveLength(items.length);
     });
 
     test('all components that add something: kubectl changes nothing, and meets no conflict', async () => {
-      await changesNothing('-k', folderOf('base', ADDING));
+      await withKustomization('base', { components: ADDING }, (folder) => changesNothing('-k', folder));
     });
 
     test('what `gatehouse manifests --vap` prints: kubectl changes nothing, and meets no conflict', async () => {
@@ -287,7 +250,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       const flags = ['--target-version', `${major}.${minor}`, ...(minor >= 36 ? ['--map'] : [])];
       const policies = join(DEPLOY, 'examples', 'library');
       const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--vap', ...flags, '-p', policies]);
-      const file = join(folderOf('base'), 'native.yaml');
+      const file = fileNamed('native.yaml');
       writeFileSync(file, stdout);
       await changesNothing('-f', file);
     });

@@ -8,15 +8,13 @@ import {
   applyExamples,
   createNamespace,
   established,
-  SERVERS,
   startCluster,
   type Cluster,
 } from '../support/cluster.ts';
-import { untilRefused } from '../support/gatehouse-cluster.ts';
+import { untilServersChecked } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
 import { sendConfigMap, startLaptop, untilLaptopSays } from '../support/laptop.ts';
-import { server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 const handlers = writeHandlers({
@@ -65,9 +63,7 @@ const configurations = () =>
 test('a laptop enforces policies and handlers without a replica, and leaves nothing behind at its end', async () => {
   const laptop = await start();
   await decides(laptop);
-  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
-    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
-  );
+  await untilServersChecked(cluster);
 
   laptop.program.kill('SIGINT');
   expect((await laptop.program.exited).code).toBe(0);

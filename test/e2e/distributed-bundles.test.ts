@@ -7,7 +7,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { configMaps, namespaces, secrets } from '../../src/kube/well-known.ts';
+import { configMaps, namespaces } from '../../src/kube/well-known.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
@@ -15,6 +15,7 @@ import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/clus
 import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent, startInjecting, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
+import { askForRotation } from '../support/rotation-scene.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -68,7 +69,7 @@ test('an edited copy is restored, and a deleted one is created again', async () 
   await seeCopy('web-one', (text) => text === bundle + company);
 });
 
-test('a ConfigMap of another owner is not overwritten, and stays when its namespace is no longer selected', async () => {
+test('a ConfigMap of another owner is neither overwritten nor deleted when the selector stops matching its namespace', async () => {
   const theirs = { metadata: { namespace: 'batch', name: NAME }, data: { 'ca.crt': 'theirs' } };
   await cluster.admin.create<Carrier>(configMaps, theirs);
   await label('batch', 'web');
@@ -107,12 +108,7 @@ test('public CAs can be added', async () => {
   expect(living.filter((one) => !fingerprints.has(one.fingerprint256))).toEqual([]);
 });
 
-const rotate = () =>
-  cluster.admin.patchMerge(
-    secrets,
-    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
-    { metadata: { annotations: { 'gatehouse.dev/rotate': 'test' } } },
-  );
+const rotate = () => askForRotation(cluster, 'test');
 
 describe('a ClusterTrustBundle', () => {
   interface TrustBundle extends KubeObject {

@@ -1,4 +1,4 @@
-// suite: own-plane, sandbox: no (it has no etcd), slow, nightly
+// suite: own-plane, sandbox: no (it does not run etcd), slow, nightly
 /** C4: etcd is restored from a snapshot while two replicas keep running. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -9,19 +9,12 @@ import type { Balancer } from '../support/balancer.ts';
 import { DATACENTERS, RESTORE_WINDOWS, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
-import { endTrust } from '../support/end-trust.ts';
-import { enforceExamples, startReplicas } from '../support/gatehouse-cluster.ts';
+import { rotateAuthority } from '../support/end-trust.ts';
+import { enforceExamples, startReplicas, webhooksOf } from '../support/gatehouse-cluster.ts';
 import { isLeading, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
-import {
-  datacenter,
-  server,
-  text,
-  type Conditioned,
-  type SecretObject,
-  type WebhookConfigurationObject,
-} from '../support/objects.ts';
-import { AUTHORITY, BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
+import { datacenter, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
+import { BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake, presentedSerial } from '../support/tls.ts';
 
@@ -62,21 +55,6 @@ describe('C4: etcd is restored from a snapshot', () => {
   const soon = <T>(what: string, probe: () => Promise<T | undefined | false>) =>
     eventually(what, probe, { timeoutMs: 60_000, everyMs: 100 });
 
-  async function rotate(reason: string): Promise<void> {
-    const ids = async () => text((await read(secrets, AUTHORITY)) ?? {}, 'generations.json');
-    const leaf = async () => (await read(secrets, SERVING))?.data?.['tls.crt'];
-    const [before, replaced] = [await ids(), await leaf()];
-    await cluster.admin.patchMerge(secrets, AUTHORITY, {
-      metadata: { annotations: { 'gatehouse.dev/rotate': reason } },
-    });
-    await soon('the new CA signs', async () => (await leaf()) !== replaced);
-    await endTrust(cluster);
-    await soon('the rotation', async () => {
-      const now = await ids();
-      return now !== before && (JSON.parse(now) as readonly unknown[]).length === 1;
-    });
-  }
-
   const read = (resource: typeof secrets, ref: { readonly namespace: string; readonly name: string }) =>
     cluster.admin.get<SecretObject>(resource, ref);
 
@@ -95,14 +73,12 @@ describe('C4: etcd is restored from a snapshot', () => {
         const [served, map, webhooks] = [
           await read(secrets, SERVING),
           await read(configMaps, BUNDLE),
-          await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
-            name: 'gatehouse',
-          }),
+          await webhooksOf(cluster, validatingWebhookConfigurations),
         ];
         const bundle = map?.data?.['ca.crt'] ?? '';
         const [chain, key] = ['tls.crt', 'tls.key'].map((name) => text(served ?? {}, name));
         await handshake(chain ?? '', key ?? '', bundle, HOST);
-        const installed = (webhooks?.webhooks ?? []).map(({ clientConfig: { caBundle = '' } }) =>
+        const installed = webhooks.map(({ clientConfig: { caBundle = '' } }) =>
           Buffer.from(caBundle, 'base64').toString(),
         );
         const serials = await Promise.all(replicas.map(({ port }) => presentedSerial(port)));
@@ -130,7 +106,7 @@ describe('C4: etcd is restored from a snapshot', () => {
       await processes.start();
       await soon('the API server is back', () => create('probe', 'fra1'));
 
-      await rotate(round);
+      await rotateAuthority(cluster, round);
       expect(await Promise.all(replicas.map(rollbacks)), 'a restart is no rollback').toEqual(atFirst);
       await cluster.admin.create(DATACENTERS, datacenter(`lost-${round}`));
       await soon('the later datacenter is known', () => create('probe', `lost-${round}`));

@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long
 /**
  * One fault at a time between Gatehouse and the API server, in each direction. src/kube/reflector.test.ts has the faults of watches,
- * certs-two-leaders.test.ts those of a rotation, and restore-failures.test.ts restores.
+ * certs-two-leaders.test.ts the faults of a rotation, and restore-failures.test.ts restores.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -198,7 +198,7 @@ const WEBHOOK_FAULTS: readonly (readonly [
 ];
 
 test.each(WEBHOOK_FAULTS)(
-  'while webhook calls are %s, no verdict is wrong, and calls succeed at once when the fault ends',
+  'while webhook calls are %s, no verdict is wrong, and calls succeed immediately after the fault',
   async (_how, begin, expected) => {
     expect(await kindOf('p')).toBe('allowed');
     begin(scene);
@@ -207,9 +207,9 @@ test.each(WEBHOOK_FAULTS)(
       create('p', { at: 'nowhere' }),
       create('p', { serial: 'TAKEN' }),
     ]);
-    const meanwhile = [good.kind, bad.kind, taken.kind].join(', ');
-    if (expected === 'fails') expect(meanwhile).toBe('failed, failed, failed');
-    if (expected === 'passes') expect(meanwhile).toBe('allowed, refused, refused');
+    const verdicts = [good.kind, bad.kind, taken.kind].join(', ');
+    if (expected === 'fails') expect(verdicts).toBe('failed, failed, failed');
+    if (expected === 'passes') expect(verdicts).toBe('allowed, refused, refused');
     expect(good.kind).not.toBe('refused');
     expect(bad.kind).not.toBe('allowed');
     expect(taken.kind).not.toBe('allowed');

@@ -16,17 +16,11 @@ import {
   startGatehouse,
   untilRefused,
   warningsOf,
+  webhooksOf,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
-import {
-  datacenter,
-  referencesRole,
-  server,
-  type Server,
-  type WebhookConfigurationObject,
-  configMap,
-} from '../support/objects.ts';
+import { datacenter, referencesRole, server, type Server, configMap } from '../support/objects.ts';
 import { eventually, tail } from '../support/processes.ts';
 
 const HANDLERS = {
@@ -140,15 +134,10 @@ const create = (name: string) =>
   );
 
 describe('the webhook configurations for handlers', () => {
-  const installed = async (resource: typeof mutatingWebhookConfigurations) => {
-    const found = await cluster.admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
-    return found?.webhooks ?? [];
-  };
-
   test('do not call mutate for deletions, and call nothing for the namespace of Gatehouse', async () => {
     const entry = (webhooks: readonly { readonly name: string }[]) =>
       webhooks.find(({ name }) => name.startsWith('handler-servers.'));
-    expect(entry(await installed(mutatingWebhookConfigurations))).toMatchObject({
+    expect(entry(await webhooksOf(cluster, mutatingWebhookConfigurations))).toMatchObject({
       clientConfig: {
         service: { path: expect.stringMatching(/^\/mutate\/[0-9a-f]{32}\/handler-servers$/) as string },
       },
@@ -156,7 +145,7 @@ describe('the webhook configurations for handlers', () => {
       failurePolicy: 'Fail',
       timeoutSeconds: 5,
     });
-    expect(entry(await installed(validatingWebhookConfigurations))).toMatchObject({
+    expect(entry(await webhooksOf(cluster, validatingWebhookConfigurations))).toMatchObject({
       rules: [{ operations: ['CREATE', 'DELETE', 'UPDATE'] }],
       namespaceSelector: { matchExpressions: [{ operator: 'NotIn', values: ['gatehouse-system'] }] },
     });
@@ -271,7 +260,7 @@ describe('multi', () => {
 });
 
 describe('failures in handlers', () => {
-  test('the log names the ClusterRole for a kind that may not be read, and the handler works once the role exists', async () => {
+  test('the log shows the ClusterRole for a kind that Gatehouse lacks permission to read, and the handler works once the role exists', async () => {
     expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
     await seeInLog('Gatehouse lacks permission to get, list and watch pods. Add this ClusterRole:');
     await cluster.apply(referencesRole('handlers', '', ['pods']));
@@ -287,7 +276,7 @@ describe('failures in handlers', () => {
     expect((await refusal(create('throws-ignored'))).message).toContain('handler throws-ignored failed');
   });
 
-  test('an exception with onError: deny is a refusal, whatever the failurePolicy', async () => {
+  test('an exception with onError: deny is a refusal, regardless of failurePolicy', async () => {
     expect((await refusal(create('throws-deny'))).message).toContain('handler throws-deny failed');
   });
 

@@ -45,7 +45,7 @@ describe.skipIf(!HAS_KUBECTL)('the release', () => {
     return found?.spec.replicas;
   };
 
-  /** Without hooks, whose pods nobody runs here. */
+  /** Without hooks: no kubelet would run their pods. */
   const uninstall = async () => {
     await helm('uninstall --no-hooks');
   };
@@ -56,7 +56,7 @@ describe.skipIf(!HAS_KUBECTL)('the release', () => {
       return uninstall;
     });
 
-    test('keeps the number of replicas in each upgrade, and says so', async () => {
+    test('keeps the number of replicas in each upgrade, and reports that', async () => {
       expect(await replicas()).toBe(2);
       for (const number of [3, 0, 4]) {
         await scale(number);

@@ -23,7 +23,6 @@ import { server, text, type SecretObject } from '../support/objects.ts';
 
 const WISH = 'gatehouse.dev/serving-cert-secret-name';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
-const PATIENT = { timeoutMs: 60_000 };
 
 let cluster: Cluster;
 let replica: Replica;
@@ -47,12 +46,8 @@ const ask = (name: string, annotations: Record<string, string>) =>
   cluster.admin.create(services, localService('shop', name, 443, annotations));
 const namesOf = (secret: SecretObject) => new X509Certificate(text(secret, 'tls.crt')).subjectAltName ?? '';
 const seeCertificate = (name: string) =>
-  cluster.see<SecretObject>(
-    `a certificate in ${name}`,
-    secrets,
-    inShop(name),
-    (secret) => text(secret, 'tls.crt').includes('BEGIN'),
-    PATIENT.timeoutMs,
+  cluster.see<SecretObject>(`a certificate in ${name}`, secrets, inShop(name), (secret) =>
+    text(secret, 'tls.crt').includes('BEGIN'),
   );
 
 const secretsOfShop = async () => {
@@ -120,7 +115,6 @@ describe('a Service that requests what is not its own', () => {
       inShop('shift'),
       ({ metadata }) =>
         metadata?.annotations?.['service.beta.openshift.io/serving-cert-generation-error'] !== undefined,
-      PATIENT.timeoutMs,
     );
     const answers = Object.entries(answered.metadata?.annotations ?? {}).filter(([key]) => key !== theirs);
     for (const [, answer] of answers) expect(answer.length).toBeLessThan(1_024);

@@ -11,7 +11,7 @@ import {
   events,
   deployments,
 } from '../../src/kube/well-known.ts';
-import { SERVERS, type Cluster, ADMISSION_POLICIES, ROLES } from '../support/cluster.ts';
+import { SERVERS, type Cluster, ROLES } from '../support/cluster.ts';
 import {
   endpointOf,
   enforceExamples,
@@ -19,12 +19,13 @@ import {
   seeInForce,
   refusal,
   untilRefused,
+  seeViolations,
+  webhooksOf,
 } from '../support/gatehouse-cluster.ts';
 import { type Replica } from '../support/gatehouse.ts';
 import {
   entriesOfPolicies,
   server,
-  type WebhookConfigurationObject,
   admissionPolicy,
   referencesRole,
   type ConfigMap,
@@ -52,10 +53,8 @@ beforeAll(async () => {
   }));
   await enforceExamples(cluster);
   endpoint = await endpointOf(cluster, replica);
-  const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
-    name: 'gatehouse',
-  });
-  path = `${entriesOfPolicies(live)[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
+  const webhooks = await webhooksOf(cluster, validatingWebhookConfigurations);
+  path = `${entriesOfPolicies({ webhooks })[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
 });
 
 afterAll(() => cluster.stop());
@@ -90,7 +89,7 @@ async function heapBytes(): Promise<number> {
 
 const healthyVerdict = async () => verdictOf(await post(endpoint, path, review()));
 
-/** Small reviews become garbage that the collector finds at once. Large ones make it look for old garbage, too. */
+/** The collector finds the garbage of small reviews immediately. Large reviews make it also look for old garbage. */
 async function collectGarbage(): Promise<void> {
   const filler = JSON.stringify('x'.repeat(2 ** 20));
   for (let n = 0; n < 20; n++)
@@ -133,7 +132,7 @@ test('of 10,000 idle connections, a replica holds at most the limit, and it answ
   for (let opened = 0; opened < 10_000; opened += 200) {
     await Promise.all(Array.from({ length: 200 }, (_, n) => open(opened + n)));
     if (opened % 1_000 !== 0) continue;
-    await cluster.admin.create(SERVERS, server('shop', `meanwhile-${opened}`, 'fra1'));
+    await cluster.admin.create(SERVERS, server('shop', `written-${opened}`, 'fra1'));
     expect(await healthyVerdict()).toMatchObject({ allowed: true });
     admitted += 1;
     mostConnections = Math.max(mostConnections, await connections());
@@ -205,10 +204,6 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
       .split('\n')
       .filter((line) => line !== '');
 
-  interface Audited extends KubeObject {
-    readonly status?: { readonly violations?: { readonly total: number } };
-  }
-
   test('an object with 10,000 violations, whose values are terminal control sequences, exists before its policy', async () => {
     const evil = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, `${n}`]));
     await cluster.admin.create(configMaps, configMap('exploding', evil));
@@ -228,12 +223,7 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
     ];
     await cluster.apply(policy('loud', configMaps, { schema, rules }));
     await seeInForce(cluster, 'loud');
-    const audited = await cluster.see<Audited>(
-      'the audit',
-      ADMISSION_POLICIES,
-      { name: 'loud' },
-      ({ status }) => (status?.violations?.total ?? 0) > 0,
-    );
+    const audited = await seeViolations(cluster, 'loud', (total) => total > 0);
     expect(JSON.stringify(audited.status).length).toBeLessThan(64 * 1024);
   });
 
@@ -285,7 +275,7 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
     expect(lines.filter((line) => STEERING.test(line))).toEqual([]);
   });
 
-  test('nested comprehensions in a rule end with a refusal, and other requests are served meanwhile', async () => {
+  test('nested comprehensions in a rule end with a refusal, and do not delay other requests', async () => {
     const loops =
       'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != "x"))))';
     await cluster.apply({
@@ -309,7 +299,7 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
   });
 
   test.each([[[]], [['-o', 'json']], [['-o', 'yaml']]] as const)(
-    'gatehouse status %j writes no control sequence to a terminal',
+    'gatehouse status %j does not write control sequences to a terminal',
     async (format) => {
       const ran = await runGatehouse([
         'status',

@@ -2,11 +2,10 @@
 /** A CA of an organisation signs: its intermediate CAs, their successors, and CAs that are refused. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
-import { text, type SecretObject } from '../support/objects.ts';
+import { text, type SecretObject, type EventObject } from '../support/objects.ts';
 import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
 import { makeCa, type MadeCa } from '../support/pki/openssl-ca.ts';
 import { eventually } from '../support/processes.ts';
@@ -82,7 +81,7 @@ describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
     );
   };
 
-  test('an intermediate CA as cert-manager writes it signs at once: clients with the root accept the served chain', async () => {
+  test('an intermediate CA the way cert-manager writes it signs immediately: clients with the root accept the served chain', async () => {
     const { chain, key, bundle } = await eventually('the first certificate', () => seen());
     expect(bundle).toBe(root.cert);
     await verify({ chain, key }, root.cert);
@@ -130,15 +129,13 @@ describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
       'no certificate leads from',
     ],
   ])(
-    'T11: a CA %s is refused with the reason, and the current CA stays in use',
+    'T11: a CA %s is refused with the reason, and the current CA remains in use',
     async (_what, make, problem) => {
       const before = await generations();
       await put(dataOf(...make()));
       await eventually('an Event reports it', async () => {
-        const { items } = await cluster.admin.list<
-          KubeObject & { readonly reason?: string; readonly message?: string }
-        >(events, { namespace: SYSTEM_NAMESPACE });
-        return items.some(({ reason, message }) => reason === 'CaRefused' && message?.includes(problem));
+        const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
+        return items.some(({ reason, message }) => reason === 'CaRefused' && message.includes(problem));
       });
       expect(await generations()).toEqual(before);
       const { chain, key, bundle } = await seen();

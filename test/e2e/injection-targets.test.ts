@@ -37,6 +37,7 @@ import {
 } from '../support/injection-objects.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
+import { askForRotation } from '../support/rotation-scene.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -228,7 +229,7 @@ describe("cert-manager's Certificates as sources", () => {
   const issued = (name: string, ca: string, owner: string) =>
     secret(name, { 'ca.crt': ca }, { 'cert-manager.io/certificate-name': owner });
 
-  test('without their kind, the target says so and nothing else fails', async () => {
+  test('without their kind, an Event on the target reports that, and nothing else fails', async () => {
     await cluster.admin.create(validatingwebhook.resource, from('tls'));
     const { message } = await seeEvent(cluster, 'default', 'from-tls', 'InvalidInjection');
     expect(message).toBe(
@@ -375,14 +376,6 @@ describe('objects that other field managers apply, replace and compete for', () 
   });
 
   describe('when another manager replaces the object', () => {
-    test('a bundle that a Helm upgrade removed is restored', async () => {
-      await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('replaced'));
-      await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
-      const { webhooks = [] } = validatingwebhook.make('replaced');
-      await edit(cluster, validatingwebhook, 'replaced', (live) => ({ ...live, webhooks }), 'helm');
-      await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
-    });
-
     test('a non-PEM placeholder in a CRD is replaced, kubernetes #123835', async () => {
       const { service } = conversion().webhook.clientConfig;
       await cluster.admin
@@ -436,7 +429,7 @@ describe('objects that other field managers apply, replace and compete for', () 
   });
 
   describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
-    test('apply --server-side needs no force, neither before nor after the injection', async () => {
+    test('apply --server-side works without force, before and after the injection', async () => {
       const stdin = configuration('by-kubectl', 'one.example.com', 'two.example.com');
       await kubectl.says('apply --server-side -f -', { stdin });
       await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
@@ -461,11 +454,7 @@ describe('objects that other field managers apply, replace and compete for', () 
 test('cert-manager cainjector: update when certificate changes: a rotation brings the old and the new root to every kind', async () => {
   const kinds = Object.values(KINDS);
   for (const kind of kinds) await cluster.admin.create(kind.resource, kind.make('rotating'));
-  await cluster.admin.patchMerge(
-    secrets,
-    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
-    { metadata: { annotations: { 'gatehouse.dev/rotate': 'test' } } },
-  );
+  await askForRotation(cluster, 'test');
   const both = await cluster.see<Carrier>(
     'the new root',
     configMaps,

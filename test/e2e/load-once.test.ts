@@ -6,10 +6,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { configMaps, secrets, services } from '../../src/kube/well-known.ts';
+import { configMaps, secrets } from '../../src/kube/well-known.ts';
 import { SECOND } from '../../src/pki/durations.ts';
 import { parseAuthority } from '../../src/pki/authority/secret.ts';
-import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
+import { createNamespace, type Cluster, askForCertificate } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { startLoad } from '../support/load.ts';
@@ -55,7 +55,6 @@ interface Pair {
   /** Numbers of their vintages. */
   readonly of: readonly [client: number, server: number];
   connections: number;
-  requests: number;
 }
 
 let cluster: Cluster;
@@ -70,8 +69,7 @@ beforeAll(async () => {
   serverPort = await freePort();
   ({ cluster, replica } = await startGatehouse({ settings: { 'ca-propagation-wait': '1s' } }));
   await createNamespace(cluster, 'shop');
-  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'db-tls' };
-  await cluster.admin.create(services, localService('shop', 'db', 443, annotations));
+  await askForCertificate(cluster, 'shop', 'db');
   await cluster.admin.create(configMaps, {
     metadata: { namespace: 'shop', name: 'trust', annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
   });
@@ -98,7 +96,6 @@ async function issued(): Promise<KeyPair & { readonly bundle: string }> {
     secrets,
     { namespace: 'shop', name: 'db-tls' },
     (object) => issuerId(leafOf(text(object, 'tls.crt'))) === signer,
-    30_000,
   );
   const trust = { namespace: 'shop', name: 'trust' };
   const isNew = ({ data }: SecretObject) => rootIds(data?.['ca.crt'] ?? '')[0] === signer;
@@ -129,7 +126,7 @@ async function startVintage(): Promise<void> {
 
 const pairsOf = ({ clients, number }: Vintage, { servers, number: of }: Vintage): readonly Pair[] =>
   clients.flatMap((client) =>
-    servers.map((server): Pair => ({ client, server, of: [number, of], connections: 0, requests: 0 })),
+    servers.map((server): Pair => ({ client, server, of: [number, of], connections: 0 })),
   );
 
 /** Neighbours are far apart: clients that start a process take turns with others. */
@@ -147,7 +144,7 @@ async function exchange(n: number): Promise<void> {
   if (pair === undefined) throw new Error('there is no pair');
   pair.connections++;
   try {
-    pair.requests += await pair.client.exchange(loopbackOf(pair.server.address), serverPort, REQUESTS);
+    await pair.client.exchange(loopbackOf(pair.server.address), serverPort, REQUESTS);
   } catch (cause) {
     throw new Error(`${describePair(pair)}: ${String(cause)}`, { cause });
   }
@@ -159,29 +156,6 @@ async function rotate(reason: string): Promise<void> {
   const before = await activeId();
   await askForRotation(cluster, reason);
   await eventually(`${reason}: the new CA signs`, async () => (await activeId()) !== before);
-}
-
-function report(seconds: number, failures: number): void {
-  const sum = (some: readonly Pair[]) => some.reduce((all, { connections }) => all + connections, 0);
-  const requests = (some: readonly Pair[]) => some.reduce((all, one) => all + one.requests, 0);
-  const rates = (some: readonly Pair[]) =>
-    `${(sum(some) / seconds).toFixed(1)} handshakes and ${(requests(some) / seconds).toFixed(1)} requests a second`;
-  const where = (accept: (client: number, server: number) => boolean) =>
-    sum(pairs.filter(({ of: [client, server] }) => accept(client, server)));
-  const stacks = [...new Set(pairs.map(({ client, server }) => `${client.name}→${server.pod}`))].map(
-    (stack) => {
-      const some = pairs.filter(({ client, server }) => stack === `${client.name}→${server.pod}`);
-      return `${stack} ${sum(some)}`;
-    },
-  );
-  const clients = [...Map.groupBy(pairs, ({ client }) => client.name)];
-  console.log(
-    `${sum(pairs)} handshakes and ${requests(pairs)} requests in ${seconds.toFixed(1)} s, ${failures} failed: ${rates(pairs)}; ` +
-      clients.map(([name, some]) => `${name} ${rates(some)}; `).join('') +
-      `each of ${pairs.length} pairs at least ${Math.min(...pairs.map(({ connections }) => connections))} handshakes; ` +
-      `old servers, new clients: ${where((client, server) => client > server)}; new servers, old clients: ${where((client, server) => client < server)}; ` +
-      `both as old: ${where((client, server) => client === server)}; ${stacks.join(', ')}`,
-  );
 }
 
 test(
@@ -198,8 +172,7 @@ test(
     await eventually('every pair made a handshake', () => pairs.every(({ connections }) => connections > 0), {
       timeoutMs: 180_000, // every client that starts a process for each connection is slow on a busy machine
     });
-    const { failures, seconds } = await load.stop();
-    report(seconds, failures.length);
+    const { failures } = await load.stop();
     expect([...new Set(failures.map(({ message }) => message))].slice(0, 20)).toEqual([]);
     expect(new Set(vintages.map(({ chain }) => issuerId(leafOf(chain)))).size).toBe(ROTATIONS + 1);
   },

@@ -3,31 +3,36 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, namespaces, secrets, services } from '../../src/kube/well-known.ts';
+import { configMaps, namespaces, secrets } from '../../src/kube/well-known.ts';
 import {
-  ADMISSION_POLICIES,
   createNamespace,
   DATACENTERS,
   established,
-  localService,
   SERVERS,
   startCluster,
   SYSTEM_NAMESPACE,
   type Cluster,
+  untilGone,
+  askForCertificate,
 } from '../support/cluster.ts';
 import { isGatehouse, USERS } from '../support/control-plane-users.ts';
 import { createDeployed } from '../support/deployed.ts';
-import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import {
+  refusal,
+  seeInForce,
+  untilRefused,
+  untilServersChecked,
+  seeViolations,
+} from '../support/gatehouse-cluster.ts';
 import { startReplica } from '../support/gatehouse.ts';
 import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { datacenter, grant, referencesRole, server, serversPolicy } from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { freePort } from '../support/processes.ts';
 
 const COVERED = [SYSTEM_NAMESPACE, 'shop'];
 const NAMESPACED = ['configmaps', 'endpointslices', 'events', 'secrets', 'servers', 'services'];
-const WISH = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
 
 let cluster: Cluster;
 let kubectl: Kubectl;
@@ -85,7 +90,7 @@ test.skipIf(!HAS_KUBECTL)(
   async () => {
     const { resource, make } = KINDS.configmap;
     for (const namespace of ['other', 'shop']) {
-      await cluster.admin.create(services, localService(namespace, 'front', 443, WISH));
+      await askForCertificate(cluster, namespace, 'front');
       const { metadata, ...trust } = make('trust', ASKS);
       await cluster.admin.create(resource, { ...trust, metadata: { ...metadata, namespace } });
     }
@@ -116,15 +121,7 @@ test.skipIf(!HAS_KUBECTL)(
       await untilRefused(`an old name in ${namespace}`, 'no old names', () =>
         cluster.admin.create(SERVERS, server(namespace, 'old-2', 'fra1'), { dryRun: true }),
       );
-    await cluster.see<
-      KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }
-    >(
-      'the audit of one Server',
-      ADMISSION_POLICIES,
-      { name: 'names' },
-      ({ status }) => status?.violations?.total === 1,
-      30_000,
-    );
+    await seeViolations(cluster, 'names', (total) => total === 1);
   },
 );
 
@@ -133,9 +130,7 @@ test.skipIf(!HAS_KUBECTL)(
   async () => {
     await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
     await seeInForce(cluster, 'servers');
-    await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
-      cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
-    );
+    await untilServersChecked(cluster);
     const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
     expect(denied.message).toContain('Gatehouse does not read namespace other');
   },
@@ -157,21 +152,18 @@ test.skipIf(!HAS_KUBECTL)(
       SERVERS,
       server('shop', 'front', 'fra1', { labels: { settings: 'settings' } }),
     );
-    await untilRefused('the deletion of a target in shop', 'still named', () =>
+    await untilRefused('deleting a target in shop', 'still referenced by', () =>
       cluster.admin.delete(configMaps, { namespace: 'shop', name: 'settings' }, { dryRun: true }),
     );
     await cluster.admin.delete(configMaps, { namespace: 'other', name: 'settings' });
     await cluster.admin.create(configMaps, { metadata: { namespace: 'other', name: 'remains' } });
     await cluster.admin.delete(namespaces, { name: 'other' });
-    await eventually(
-      'namespace other is gone',
-      async () => (await cluster.admin.get(namespaces, { name: 'other' })) === undefined,
-    );
+    await untilGone(cluster, namespaces, { name: 'other' });
   },
 );
 
 test.skipIf(!HAS_KUBECTL)(
-  'the API server refuses nothing, and gets no request about another namespace',
+  'the API server refuses nothing, and receives requests about these namespaces only',
   () => {
     const log = cluster.plane.auditLog();
     for (const user of PROCESSES) expect(refusedTo(log, USERS[user].name)).toEqual([]);

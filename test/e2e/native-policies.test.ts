@@ -26,9 +26,8 @@ import { hasMutatingPolicies } from '../support/backstop.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { changersOf, defaultingSpecFrom } from '../support/native/changes.ts';
 import { specFrom } from '../support/native/generated.ts';
-import { distinct, judgesOf, NOTHING, specOf, type Verdict } from '../support/native/judge.ts';
+import { distinct, judgesOf, NOTHING, type Verdict, specOf } from '../support/native/judge.ts';
 import { mutatingSpecFrom } from '../support/native/mutations.ts';
-import { CHANGED, COMPARED } from '../support/native/policies.ts';
 import { KINDS, OPEN, SHARED_PARAMS, unowned } from '../support/native/real-objects.ts';
 import {
   PLACE_LABEL,
@@ -46,6 +45,7 @@ import { askedFrom, namespaceFrom, paramsFrom } from '../support/native/requests
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
+import { CHANGED, COMPARED } from '../support/native/policies.ts';
 
 type Spec = Partial<AdmissionPolicySpec>;
 
@@ -107,7 +107,7 @@ function placedIn(name: string, policy: CompiledPolicy, chance: Seeded, requests
   };
 }
 
-/** Generated policies of which the API server can enforce everything. */
+/** Generated policies that the API server can enforce completely. */
 function generatedFrom(
   prefix: string,
   chance: Seeded,

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long, nightly
-/** The type checks of kube-controller-manager, and those of the imitation, have the same warnings about compiled policies. */
+/** The type checks of kube-controller-manager and of the imitation warn about the same compiled policies. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { installedOf } from '../../src/admission/native/installed-policy.ts';
@@ -18,10 +18,10 @@ import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { specOf } from '../support/native/judge.ts';
-import { COMPARED } from '../support/native/policies.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
+import { COMPARED } from '../support/native/policies.ts';
 
 const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
 
@@ -65,7 +65,7 @@ test('the type checks warn about what the policies say of their kind, and about 
   const chance = createSeeded(3);
   const specs = [...COMPARED, ...Array.from({ length: isNightly ? 160 : 40 }, () => specFrom(chance))];
   const policies = specs.flatMap(({ params, match, ...spec }, index) => {
-    // A rule with a star is not checked. The kinds of params have no fields.
+    // A rule with a star is not checked. The schemas of params are empty.
     if (params !== undefined || match?.resources.includes('namespaces') === true) return [];
     const ofType = { ...match, apiGroups: [TYPES], apiVersions: ['v1'], resources: ['servers'] };
     const result = compileSpec({ ...spec, match: ofType }, `typed-${index}`);

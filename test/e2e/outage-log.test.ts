@@ -6,10 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { services } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
-import { localService, startClusterFor, type Cluster, SERVERS } from '../support/cluster.ts';
-import { enforceExamples, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startClusterFor, type Cluster, localService } from '../support/cluster.ts';
+import { enforceExamples, untilServersChecked } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 interface Line {
@@ -57,10 +56,7 @@ describe('the API server', () => {
     await balancer.stop();
   });
 
-  const refused = () =>
-    untilRefused('a Server without its Datacenter', 'nowhere', () =>
-      cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
-    );
+  const refused = () => untilServersChecked(cluster);
 
   test('restarts: one warning for each process, and one line when it is back', async () => {
     await refused();

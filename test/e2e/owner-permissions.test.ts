@@ -1,4 +1,4 @@
-// suite: own-plane, sandbox: no (it has no admission plugins)
+// suite: own-plane, sandbox: no (it does not run admission plugins)
 /**
  * Owner references where the API server checks the permission to set them (OwnerReferencesPermissionEnforcement), as on
  * OpenShift.
@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => cluster?.stop());
 
-test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report says so', async () => {
+test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report shows that', async () => {
   const backup = await scene.backUp('child', 'owner', { blockOwnerDeletion: true });
   await scene.open('g8');
   await scene.restorer.create(SERVERS, backup);

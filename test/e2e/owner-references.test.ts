@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long
 /**
- * Owner references, and uids inside objects, are current after a restore, whatever its order. Gatehouse never adds an owner that would
- * cause the deletion of an object.
+ * Owner references, and uids inside objects, are current after a restore in any order. Gatehouse never adds an owner that would
+ * cause an object to be deleted.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -10,8 +10,8 @@ import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { clusterAdmin, DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
 import type { OwnerReference } from '../../src/json/kube-object.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
-import { createNamespace, type Cluster } from '../support/cluster.ts';
-import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { createNamespace, type Cluster, untilGone } from '../support/cluster.ts';
+import { seeInForce, startGatehouse, seePhase } from '../support/gatehouse-cluster.ts';
 import { condition, datacenter, server, restoreWindow } from '../support/objects.ts';
 import {
   backupOf,
@@ -25,10 +25,10 @@ import { eventually } from '../support/processes.ts';
 import {
   application,
   APPLICATIONS,
-  kindManifests,
   relinkRole,
   uidsPolicy,
   type Application,
+  kindManifests,
 } from '../support/restore-kinds.ts';
 import { VELERO } from '../support/velero-client.ts';
 
@@ -104,10 +104,7 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   expect(await cluster.admin.get(DATACENTERS, { name: 'later' })).toBeDefined();
   await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: null } });
   await scene.untilGone('early');
-  await eventually(
-    'the owner is gone',
-    async () => (await cluster.admin.get(DATACENTERS, { name: 'later' })) === undefined,
-  );
+  await untilGone(cluster, DATACENTERS, { name: 'later' });
 });
 
 test('G3: a child whose owner exists is created with the current uid of that owner', async () => {
@@ -222,7 +219,7 @@ test('G6: an object that was orphaned on purpose stays an orphan', async () => {
   expect(ownersOf(await scene.find('orphan'))).toEqual([]);
 });
 
-test('G7: a copy of a manifest gains no owners, and a record that a user writes has no effect', async () => {
+test('G7: a copy of a manifest does not gain owners, and Gatehouse ignores a record that a user writes', async () => {
   const owned = await scene.create('original', [await scene.ownerNamed('fra1')]);
   await scene.open('g7');
   const copy = await scene.alice.create(SERVERS, backupOf(owned, 'copy'));
@@ -312,13 +309,13 @@ describe('uids inside objects (`references[].uidPath`)', () => {
 
   async function open(name: string): Promise<void> {
     await cluster.admin.create(RESTORE_WINDOWS, restoreWindow(name, { principals: [{ user: VELERO.user }] }));
-    await cluster.see<SweptWindow>(name, RESTORE_WINDOWS, { name }, ({ status }) => status?.phase === 'Open');
+    await seePhase(cluster, name, 'Open');
   }
 
   async function close(name: string): Promise<SweptWindow> {
     await cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
     const isDone = ({ status }: SweptWindow) => status?.phase === 'Completed';
-    return await cluster.see<SweptWindow>(`${name} is done`, RESTORE_WINDOWS, { name }, isDone, 20_000);
+    return await cluster.see<SweptWindow>(`${name} is done`, RESTORE_WINDOWS, { name }, isDone);
   }
 
   test('a stale uid is replaced at admission if the target exists, otherwise in the sweep', async () => {
@@ -342,7 +339,7 @@ describe('uids inside objects (`references[].uidPath`)', () => {
     expect(await uidIn('early')).toBe(later.metadata?.uid);
   });
 
-  test('other users write the uid that they mean, and the sweep reports what it may not decide', async () => {
+  test('other users write the uid that they mean, and the sweep reports a uid that it cannot decide', async () => {
     await cluster.admin.create(APPLICATIONS, application('store', 'there', {}));
     const own = await cluster.admin.create<Application>(APPLICATIONS, stale('own', 'there'));
     expect(own.spec.peer?.uid).toBe('of-the-backup');

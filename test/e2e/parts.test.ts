@@ -6,21 +6,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { PARTS, type Part } from '../../src/config/parts.ts';
-import { customResourceDefinitions, secrets, services } from '../../src/kube/well-known.ts';
+import { customResourceDefinitions, secrets } from '../../src/kube/well-known.ts';
 import {
   established,
-  localService,
   RESTORE_WINDOWS,
   SERVERS,
   startCluster,
   SYSTEM_NAMESPACE,
   type Cluster,
+  askForCertificate,
 } from '../support/cluster.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
 import { isGatehouse, USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, defineExamples, failureOf } from '../support/conversion-objects.ts';
 import { createDeployed } from '../support/deployed.ts';
-import { enforceExamples, refusal } from '../support/gatehouse-cluster.ts';
+import { enforceExamples, refusal, seePhase } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
@@ -85,8 +85,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
 
   test('the other parts work', async () => {
     await enforceExamples(cluster);
-    const wish = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
-    await cluster.admin.create(services, localService('shop', 'front', 443, wish));
+    await askForCertificate(cluster, 'shop', 'front');
     const { configmap } = KINDS;
     await cluster.admin.create(configmap.resource, configmap.make('trust'));
     if (part !== 'certificates')
@@ -147,7 +146,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
     expect(asked).toEqual([]);
   });
 
-  test('/readyz has no check of the part', async () => {
+  test('/readyz does not check the part', async () => {
     const { text } = await replica.readyz();
     expect(text.includes('[+]windows ok')).toBe(part !== 'restores');
     expect(text.includes('[+]conversions ok')).toBe(part !== 'conversions');
@@ -156,10 +155,5 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
 
 async function openWindow(cluster: Cluster): Promise<void> {
   await cluster.admin.create(RESTORE_WINDOWS, restoreWindow('drill'));
-  await cluster.see<Carrier & { readonly status?: { readonly phase?: string } }>(
-    'an open window',
-    RESTORE_WINDOWS,
-    { name: 'drill' },
-    ({ status }) => status?.phase === 'Open',
-  );
+  await seePhase(cluster, 'drill', 'Open');
 }

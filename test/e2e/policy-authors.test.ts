@@ -20,17 +20,18 @@ import {
   seeInForce,
   startGatehouse,
   untilRefused,
+  seeCondition,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   condition,
-  grant,
   isTrue,
   referencesRole,
   server,
   serversPolicy,
   type Conditioned,
   type Server,
+  grant,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -75,12 +76,7 @@ const patch = (as: KubeClient, name: string, change: object) =>
 const recordOf = async (name: string) =>
   (await admin.get(ADMISSION_POLICIES, { name }))?.metadata?.annotations?.[READS_REVIEWED];
 const seeNotReady = (name: string, reason: string) =>
-  cluster.see<Conditioned>(
-    `${name} is not ready`,
-    ADMISSION_POLICIES,
-    { name },
-    (object) => condition(object, 'Ready')?.reason === reason,
-  );
+  seeCondition(cluster, ADMISSION_POLICIES, name, 'Ready', reason);
 
 /** In a label: no padding. */
 const PASSWORD = Buffer.from('hunter').toString('base64');
@@ -141,7 +137,6 @@ beforeAll(async () => {
     secrets,
     { namespace: SYSTEM_NAMESPACE, name: READS_SECRET },
     ({ data }) => data !== undefined && 'earlier' in data,
-    20_000,
   );
 });
 
@@ -154,7 +149,7 @@ const toDatacenter = {
 };
 const toSecret = { name: 'secret', path: 'spec.datacenter', target: { apiGroup: '', resource: 'secrets' } };
 
-describe('an author who may not read Secrets', () => {
+describe('an author who lacks permission to read Secrets', () => {
   test('cannot write a policy with a Secret as params: the refusal names kind, namespace, verb and role', async () => {
     const refused = await refusal(write(author, 'copies', readsVault));
     expect(refused).toMatchObject({ code: 403, reason: 'Forbidden' });
@@ -320,7 +315,7 @@ describe("Gatehouse's own Secrets", () => {
     const { message } = await refusal(
       admin.create(SERVERS, named(SYSTEM_NAMESPACE, 'gatehouse-authority'), { dryRun: true }),
     );
-    expect(message).toContain(`there is no secrets "gatehouse-authority" in namespace "${SYSTEM_NAMESPACE}"`);
+    expect(message).toContain(`Secret "gatehouse-authority" not found in namespace "${SYSTEM_NAMESPACE}"`);
     expect(message).not.toContain('tls');
   });
 
@@ -346,7 +341,7 @@ describe("Gatehouse's own Secrets", () => {
 });
 
 describe('a policy older than the review', () => {
-  test('stays in force, says so, and is reviewed at its next write', async () => {
+  test('remains in force, reports that, and is reviewed at its next write', async () => {
     const policy = await seeInForce(cluster, 'earlier');
     expect(condition(policy, 'ReadsReviewed')).toMatchObject({ status: 'False', reason: 'WrittenEarlier' });
     await patch(author, 'earlier', { metadata: { labels: { seen: 'yes' } } });
@@ -369,7 +364,7 @@ describe('a policy older than the review', () => {
   });
 });
 
-test('a policy that was written while Gatehouse was down is not in force, whatever record it carries', async () => {
+test('a policy that was written while Gatehouse was down is not in force, even with a record', async () => {
   await write(reader, 'copied-from', readsVault);
   await write(author, 'reverted', { validate: { references: [toDatacenter] } });
   await seeInForce(cluster, 'reverted');

@@ -10,22 +10,21 @@ import {
   ADMISSION_POLICIES,
   applyExamples,
   RESTORE_WINDOWS,
-  SERVERS,
   startClusterFor,
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
-import { enforceExamples, refusal, untilRefused } from '../support/gatehouse-cluster.ts';
-import { isLeading, startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
 import {
-  admissionPolicy,
-  condition,
-  referencesRole,
-  server,
-  type Conditioned,
-  type WebhookConfigurationObject,
-} from '../support/objects.ts';
+  enforceExamples,
+  refusal,
+  untilRefused,
+  seeCondition,
+  untilServersChecked,
+  webhooksOf,
+} from '../support/gatehouse-cluster.ts';
+import { isLeading, startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { admissionPolicy, condition, referencesRole, type Conditioned } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -55,14 +54,9 @@ async function start(
 
 const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
 type Data = KubeObject & { readonly data?: Readonly<Record<string, string>> };
-const installed = async () =>
-  (
-    await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
-      name: 'gatehouse',
-    })
-  )?.webhooks ?? [];
+const installed = () => webhooksOf(cluster, validatingWebhookConfigurations);
 
-/** What Kubernetes sets in pods beside the Service `gatehouse`, unless their manifest prevents it. */
+/** What Kubernetes sets in pods in the namespace of the Service `gatehouse`, unless their manifest prevents it. */
 const SERVICE_LINKS = {
   GATEHOUSE_SERVICE_HOST: '10.96.0.9',
   GATEHOUSE_SERVICE_PORT: '443',
@@ -95,9 +89,7 @@ test('a webhook replica starts, decides and has its Secret repaired with and wit
   await webhook.program.stop(15_000);
   const again = await start('webhook');
   await again.whenReady();
-  await untilRefused('a Server without its datacenter', 'atlantis', () =>
-    cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis'), { dryRun: true }),
-  );
+  await untilServersChecked(cluster);
   const writes = cluster.plane
     .auditLog()
     .filter(({ user, verb, objectRef }) => {
@@ -187,7 +179,7 @@ test('controllers that run as another user open windows, and the account of the 
   expect((await open('alice')).metadata.name).toBe(detected.metadata.name);
 });
 
-test('a policy is Ready only if the webhook replicas may read its kinds, too', async () => {
+test('a policy is Ready only if the webhook replicas can also read its kinds', async () => {
   const [webhook, controllers] = await Promise.all([start('webhook'), start('controllers')]);
   await Promise.all([webhook.whenReady(), controllers.whenReady()]);
   await applyExamples(cluster);
@@ -212,10 +204,5 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
     ) as string,
   });
   await cluster.apply(referencesRole('settings', '', ['configmaps']));
-  await cluster.see<Conditioned>(
-    'the policy is ready',
-    ADMISSION_POLICIES,
-    { name },
-    (object) => condition(object, 'Ready')?.status === 'True',
-  );
+  await seeCondition(cluster, ADMISSION_POLICIES, name, 'Ready', 'True');
 });

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: yes
-/** `gatehouse restore rehearse` and `gatehouse review --cluster`: commands that need no replica. */
+/** `gatehouse restore rehearse` and `gatehouse review --cluster`: commands that work without a replica. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -124,7 +124,7 @@ test('--against compares with the objects of the target, and tries each new obje
   expect(ran.code).toBe(1);
 });
 
-test('a dry run is in the version of the backup, also if the target prefers another one', async () => {
+test('a dry run is in the version of the backup, even if the target prefers another version', async () => {
   const version = (name: string, storage: boolean, required: readonly string[]) => ({
     ...{ name, served: true, storage },
     schema: {
@@ -261,7 +261,7 @@ describe('gatehouse review --cluster judges stored objects by policies that are 
     expect(lenient.code).toBe(0);
   });
 
-  test('a kind that may not be read makes the review incomplete, and the output still shows the findings', async () => {
+  test('a kind that the user lacks permission to read makes the review incomplete, and the output still shows the findings', async () => {
     const lists = (apiGroup: string, resource: string) => ({
       ...{ apiGroups: [apiGroup], resources: [resource], verbs: ['list'] },
     });

@@ -45,7 +45,7 @@ const ROLE = { name: INSTALLATION_ROLE };
 const CONFIGURATION = { name: 'gatehouse' };
 const CONFIGURATIONS = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
 const FOR_RESTORERS = [validatingAdmissionPolicies, validatingAdmissionPolicyBindings];
-/** Longer than the leader waits after the deletion of the role. */
+/** Longer than the leader waits after the role is deleted. */
 const GONE_MS = 12_000;
 
 interface RoleObject extends KubeObject {
@@ -131,7 +131,7 @@ test('the role owns what the leader writes, and the namespace owns the role', as
 });
 
 test('without the permission to set the owner, the rest is written', async (context) => {
-  context.skip(testsSandbox(), 'the sandbox has no admission plugins');
+  context.skip(testsSandbox(), 'the sandbox does not run admission plugins');
   const account = 'gatehouse-controllers';
   const role = await cluster.admin.get<RoleObject>(clusterRoles, { name: account });
   const rules = (role?.rules ?? []).map((rule) =>
@@ -196,7 +196,7 @@ test('without Service and role, everything goes and stays away, and no write is 
   await seeOwned();
 });
 
-// Last: Gatehouse has no place afterwards.
+// Last: the namespace of Gatehouse is gone afterwards.
 test('with the namespace, everything goes and stays away, and no write is refused', async () => {
   await cluster.admin.delete(namespaces, { name: SYSTEM_NAMESPACE });
   await seeNothing();

@@ -1,35 +1,23 @@
 // suite: shared-plane, sandbox: long
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/json/kube-object.ts';
-import { leases, secrets, services } from '../../src/kube/well-known.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  createNamespace,
-  localService,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import { leases, secrets } from '../../src/kube/well-known.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { createNamespace, SYSTEM_NAMESPACE, type Cluster, askForCertificate } from '../support/cluster.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
 import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
+import { startReplicas } from '../support/gatehouse-cluster.ts';
+import { LEASE } from '../support/own-objects.ts';
+import { type LeaseObject } from '../support/objects.ts';
 
 let balancer: Balancer;
 let cluster: Cluster;
 let replicas: readonly Replica[] = [];
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
+  ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { arrangement: 'both' }));
   await createNamespace(cluster, 'shop');
-  replicas = await Promise.all(
-    ['one', 'two'].map((name) =>
-      startReplica(cluster.plane, { name, arrangement: 'both', servicePort: balancer.port }),
-    ),
-  );
-  balancer.setBackends(replicas.map(({ port }) => port));
-  await Promise.all(replicas.map((replica) => replica.whenReady(30_000)));
 });
 
 afterAll(async () => {
@@ -43,11 +31,7 @@ async function leaderAmong(candidates: readonly Replica[]): Promise<Replica | un
   return candidates.find((_replica, index) => leading[index]);
 }
 
-const askForCert = (name: string) =>
-  cluster.admin.create(
-    services,
-    localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` }),
-  );
+const askForCert = (name: string) => askForCertificate(cluster, 'shop', name);
 
 const issued = (name: string, timeoutMs?: number) =>
   cluster.see(
@@ -62,11 +46,6 @@ test('cert-manager TestDynamicSource_Bootstrap: both replicas become ready, and 
   expect(await leaderAmong(replicas)).toBeDefined();
 });
 
-test('cert-manager TestDynamicAuthority_Bootstrap, TestDynamicSource_leaderelection: two replicas that start at the same time agree on one authority', () => {
-  const created = countByTarget(writesOf(cluster.plane))[`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`];
-  expect(created).toBe(1);
-});
-
 test('after kill -9 of the leader, the other replica leads, and nothing is written twice', async () => {
   await askForCert('before');
   await issued('before');
@@ -76,9 +55,9 @@ test('after kill -9 of the leader, the other replica leads, and nothing is writt
   if (heir === undefined) throw new Error('there is one other replica');
 
   leader.program.kill('SIGKILL');
-  await askForCert('meanwhile'); // no replica is connected to see this change
+  await askForCert('between'); // no replica is connected to see this change
   await eventually('the other replica leads', () => isLeading(heir));
-  await issued('meanwhile', 5_000);
+  await issued('between', 5_000);
 
   // The leader adds the state that it shares with webhook processes to the Secret with its own certificate.
   const shared = `secrets ${SYSTEM_NAMESPACE}/gatehouse-serving`;
@@ -86,7 +65,7 @@ test('after kill -9 of the leader, the other replica leads, and nothing is writt
     ([object, count]) => count > 1 && object !== shared,
   );
   expect(twice).toEqual([]);
-  expect(countByTarget(writesOf(cluster.plane, heir.name))).toEqual({ 'secrets shop/meanwhile-tls': 1 });
+  expect(countByTarget(writesOf(cluster.plane, heir.name))).toEqual({ 'secrets shop/between-tls': 1 });
 });
 
 test('a leader that was frozen while another replica took over writes nothing more', async () => {
@@ -117,11 +96,8 @@ test('a leader that was frozen while another replica took over writes nothing mo
   await eventually('the frozen leader knows', async () => !(await isLeading(frozen)));
 
   expect(writesOf(cluster.plane, frozen.name)).toHaveLength(before);
-  const lease = await cluster.admin.get<KubeObject & { spec: { holderIdentity: string } }>(leases, {
-    namespace: SYSTEM_NAMESPACE,
-    name: 'gatehouse',
-  });
-  expect(lease?.spec.holderIdentity).toBe('three');
+  const lease = await cluster.admin.get<LeaseObject>(leases, LEASE);
+  expect(lease?.spec?.holderIdentity).toBe('three');
 });
 
 test('on SIGTERM, a leader that still has Events to write hands over before it drains, and then exits', async () => {
@@ -129,7 +105,7 @@ test('on SIGTERM, a leader that still has Events to write hands over before it d
   const leader = await leaderAmong(running);
   const heir = running.find((replica) => replica !== leader);
   if (leader === undefined || heir === undefined) throw new Error('expected a leader and another replica');
-  // One Event each: the replica writes 50 at once, and then five a second.
+  // One Event each: the replica writes 50 immediately, and then five a second.
   const names = Array.from({ length: 150 }, (_, index) => `many-${index}`);
   await Promise.all(names.map(askForCert));
   await Promise.all(names.map((name) => issued(name, 60_000)));

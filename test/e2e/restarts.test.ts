@@ -21,10 +21,10 @@ import {
 import type { Workload } from '../../src/runtime/endpoints/restart-plan.ts';
 import {
   createNamespace,
-  localService,
   startClusterFor,
   SYSTEM_NAMESPACE,
   type Cluster,
+  askForCertificate,
 } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { text, type EventObject, type SecretObject } from '../support/objects.ts';
@@ -123,7 +123,7 @@ async function rolledOut(namespace: string): Promise<void> {
 const issued = async (namespace: string, name = 'api', before?: KeyPair): Promise<KeyPair> => {
   const isNew = (secret: SecretObject) => !['', before?.chain].includes(text(secret, 'tls.crt'));
   const ref = { namespace, name: `${name}-tls` };
-  const secret = await cluster.see<SecretObject>('the certificate', secrets, ref, isNew, 30_000);
+  const secret = await cluster.see<SecretObject>('the certificate', secrets, ref, isNew);
   return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key') };
 };
 
@@ -168,8 +168,7 @@ const untilStates = (expected: Readonly<Record<string, number>>) =>
 
 test('servers that load their certificate once are named after a renewal, until they are restarted', async () => {
   await createNamespace(cluster, 'once');
-  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'db-tls' };
-  await cluster.admin.create(services, localService('once', 'db', 443, annotations));
+  await askForCertificate(cluster, 'once', 'db');
   const first = await issued('once', 'db');
   const port = await freePort();
   const startAll = (pair: KeyPair) =>

@@ -6,10 +6,9 @@ import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-win
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { events } from '../../src/kube/well-known.ts';
 import { OPENER_SCOPE, SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
-import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused, seePhase } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import {
@@ -19,7 +18,8 @@ import {
   type ApplicationSpec,
 } from '../support/restore-kinds.ts';
 import { installKinds } from '../support/restore-scene.ts';
-import { admissionPolicy, grant, restoreWindow } from '../support/objects.ts';
+import { admissionPolicy, restoreWindow, grant } from '../support/objects.ts';
+import { seeEvent } from '../support/injection-objects.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const TOOL = 'system:serviceaccount:team-a:tool';
@@ -102,12 +102,7 @@ const window = (
 const openWindow = async (client: KubeClient, wanted: RestoreWindow): Promise<RestoreWindow> => {
   await client.create(RESTORE_WINDOWS, wanted);
   const { name = '' } = wanted.metadata;
-  return await cluster.see<RestoreWindow>(
-    `${name} is open`,
-    RESTORE_WINDOWS,
-    { name },
-    ({ status }) => status?.phase === 'Open',
-  );
+  return await seePhase(cluster, name, 'Open');
 };
 
 const write = (client: KubeClient, name: string, spec: ApplicationSpec): Promise<Application> =>
@@ -133,7 +128,7 @@ describe('a user who may open windows in a namespace', () => {
     await carol.create(RESTORE_WINDOWS, window('own', principals, 'team-a'), { dryRun: true });
   });
 
-  test('skips no mutation and takes no unique value of the cluster, but restores in that namespace', async () => {
+  test('restores in that namespace, but cannot skip a mutation or take a unique value of the cluster', async () => {
     await openWindow(carol, window('carols', [{ user: 'carol' }], 'team-a'));
     await write(cluster.admin, 'first', { parent: 'p' });
     expect((await refusal(write(carol, 'thief', { slug: 'taken' }))).message).toContain('"taken" is held by');
@@ -158,7 +153,7 @@ describe('the record of the opener', () => {
   const scopeOf = async (name: string) =>
     (await cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name }))?.metadata.annotations?.[OPENER_SCOPE];
 
-  test('says Cluster for an administrator, and nothing for another user, whatever the request contains', async () => {
+  test('is Cluster for an administrator, and absent for another user, regardless of the request', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('record-admin', [{ user: 'restorer' }], 'team-a'));
     await carol.create(
       RESTORE_WINDOWS,
@@ -210,22 +205,9 @@ describe('a window that a user deletes', () => {
   const untilGone = (name: string) =>
     eventually('the window is gone', async () => (await read(name)) === undefined);
   /** The Event about the result of the sweep, which outlives the window. */
-  const untilReported = (name: string) =>
-    eventually('the Event about the sweep', async () => {
-      const { items } = await cluster.admin.listAll<
-        KubeObject & {
-          readonly reason?: string;
-          readonly involvedObject?: { readonly name?: string };
-          readonly regarding?: { readonly name?: string };
-        }
-      >(events);
-      return items.some(
-        ({ reason, involvedObject, regarding }) =>
-          reason === 'ViolationsFound' && (involvedObject ?? regarding)?.name === name,
-      );
-    });
+  const untilReported = (name: string) => seeEvent(cluster, 'default', name, 'ViolationsFound');
 
-  test('goes after its sweep, and defers nothing meanwhile', async () => {
+  test('is gone after its sweep, and defers nothing until then', async () => {
     await openWindow(carol, window('deleted', [{ user: 'carol' }], 'team-a'));
     await write(cluster.admin, 'parent', { parent: 'q' });
     await write(carol, 'deferred', { parent: 'q' });
@@ -256,7 +238,7 @@ describe('a window that a user deletes', () => {
     expect(await read('kept')).toBeUndefined();
   });
 
-  test('after its sweep is gone at once', async () => {
+  test('after its sweep is gone immediately', async () => {
     await openWindow(carol, window('swept', [{ user: 'carol' }], 'team-a'));
     await carol.patchMerge(RESTORE_WINDOWS, { name: 'swept' }, { spec: { close: true } });
     await cluster.see<RestoreWindow>(
@@ -264,7 +246,6 @@ describe('a window that a user deletes', () => {
       RESTORE_WINDOWS,
       { name: 'swept' },
       ({ metadata }) => metadata.finalizers === undefined,
-      30_000,
     );
     await carol.delete(RESTORE_WINDOWS, { name: 'swept' });
     expect(await read('swept')).toBeUndefined();

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long, slow, nightly
-/** Workloads are scaled down while a window is open, and are as before afterwards, also if leaders are killed. */
+/** Workloads are scaled down while a window is open, and restored afterwards, even if leaders are killed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -12,6 +12,7 @@ import { condition, type Conditioned } from '../support/objects.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
+import { seeCondition } from '../support/gatehouse-cluster.ts';
 
 const COUNT = 20;
 const ROUNDS = isNightly ? 12 : 2;
@@ -70,7 +71,7 @@ async function open(name: string): Promise<void> {
     quiesce: [{ apiGroup: 'apps', resource: 'deployments', matchLabels: labels }],
   };
   const window: KubeObject & { readonly spec: object } = { metadata: { name }, spec };
-  // A replica that has just started may not be reachable yet.
+  // It takes a moment until the API server reaches a new replica.
   await eventually(`${name} is created`, () => cluster.admin.create(RESTORE_WINDOWS, window));
 }
 
@@ -78,12 +79,7 @@ const close = (name: string) =>
   cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
 
 const seeQuiesced = (name: string, reason: string): Promise<Conditioned> =>
-  cluster.see<Conditioned>(
-    `${name} is ${reason}`,
-    RESTORE_WINDOWS,
-    { name },
-    (window) => condition(window, 'Quiesced')?.reason === reason,
-  );
+  seeCondition(cluster, RESTORE_WINDOWS, name, 'Quiesced', reason);
 
 async function replicasIn(namespace: string): Promise<readonly (number | undefined)[]> {
   const { items } = await cluster.admin.listAll<Deployment>(deployments, { namespace });

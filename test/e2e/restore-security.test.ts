@@ -1,6 +1,6 @@
 // suite: shared-plane, sandbox: long
 /**
- * Which users can have checks deferred, and which cannot, whatever they try. The ids are those of research/restore.md.
+ * Which users can have checks deferred, and which cannot. research/restore.md explains the ids.
  */
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -25,11 +25,11 @@ import {
   RESTORE_WINDOWS,
   type Cluster,
 } from '../support/cluster.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { startGatehouse, seePhase } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { grant, restoreWindow } from '../support/objects.ts';
+import { grant, restoreWindow, type EventObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import { application, applicationPolicy, APPLICATIONS } from '../support/restore-kinds.ts';
+import { application, APPLICATIONS, applicationPolicy } from '../support/restore-kinds.ts';
 import {
   asReturned,
   enforceApplications,
@@ -63,7 +63,7 @@ let cluster: Cluster;
 let replica: Replica;
 let velero: Velero;
 let restorer: KubeClient;
-/** May create RestoreWindows, and has no other permission that matters here. */
+/** Can create RestoreWindows, and nothing else that matters here. */
 let bob: KubeClient;
 
 beforeAll(async () => {
@@ -126,7 +126,7 @@ async function attempt(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('S1: a Restore in an untrusted namespace opens no window', async () => {
+test('S1: a Restore in an untrusted namespace does not open a window, and gets an Event', async () => {
   // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
   await untilDetectorCounts(cluster);
   await eventually(
@@ -141,25 +141,10 @@ test('S1: a Restore in an untrusted namespace opens no window', async () => {
     status: { phase: 'InProgress', startTimestamp: new Date().toISOString() },
   } as KubeObject);
   expect(await verdictOf(restorer, child('team-a', 's1'))).toContain('spec.zone');
-});
-
-/** The leader may have looked for the kind just before the API server served it; it looks again every ten seconds. */
-const LOOKS_AGAIN = { timeoutMs: 60_000 };
-
-test('S1: an Event on that Restore gives the reason', async () => {
-  await eventually(
-    'the Event',
-    async () => {
-      const { items } = await cluster.admin.listAll<KubeObject & { involvedObject?: { name?: string } }>(
-        events,
-        {
-          namespace: 'team-a',
-        },
-      );
-      return items.some(({ involvedObject }) => involvedObject?.name === 'forged');
-    },
-    LOOKS_AGAIN,
-  );
+  await eventually('an Event on that Restore', async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'team-a' });
+    return items.some(({ involvedObject }) => involvedObject.name === 'forged');
+  });
 });
 
 describe('S2: opening a window', () => {
@@ -188,6 +173,10 @@ describe('S2: opening a window', () => {
       expect(await attempt(bob.create(RESTORE_WINDOWS, refused))).toContain('the verb "open"');
   });
 });
+
+/** The outcome of opening a window as the administrator. */
+const opening = (...wanted: Parameters<typeof window>) =>
+  attempt(cluster.admin.create(RESTORE_WINDOWS, window(...wanted)));
 
 const dryRunOf = (opened: RestoreWindow) => attempt(bob.create(RESTORE_WINDOWS, opened, { dryRun: true }));
 
@@ -230,7 +219,7 @@ describe('S3: a restorer', () => {
     ).toBe('allowed');
   });
 
-  test('cannot make its window count as swept, also after it closed', async () => {
+  test('cannot make its window count as swept, even after it closed', async () => {
     const principals = [{ user: FORMER.user }];
     await cluster.admin.create(RESTORE_WINDOWS, window('s3-former', { principals }));
     await untilOpen('s3-former');
@@ -273,12 +262,8 @@ describe('S4: a window from a backup', () => {
 
   test('is refused, whichever user writes it', async () => {
     const past = new Date(Date.now() - HOUR_MS).toISOString();
-    expect(await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s4-a', {}, restored)))).toContain(
-      'a window that comes from a backup stays closed',
-    );
-    expect(
-      await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s4-b', { expiresAt: past }))),
-    ).toContain('spec.expiresAt');
+    expect(await opening('s4-a', {}, restored)).toContain('a window that comes from a backup stays closed');
+    expect(await opening('s4-b', { expiresAt: past })).toContain('spec.expiresAt');
   });
 
   test('is rare, because every window is excluded from backups permanently', async () => {
@@ -324,9 +309,7 @@ describe('S5: an open window', () => {
       'kubeadm:cluster-admins',
       '*',
     ])
-      expect(
-        await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s5-all', { principals: [{ group }] }))),
-      ).toContain('spec.principals');
+      expect(await opening('s5-all', { principals: [{ group }] })).toContain('spec.principals');
   });
 
   test('lasts at most a day, and two hours by default', async () => {
@@ -386,7 +369,7 @@ describe('S7: the window of a Restore', () => {
     } as KubeObject);
     const squatted = await windowNameOf(cluster, 's7');
     for (const name of [squatted, 'rollback-7', 'startup-1700000000'])
-      expect(await attempt(cluster.admin.create(RESTORE_WINDOWS, window(name)))).toContain('metadata.name');
+      expect(await opening(name)).toContain('metadata.name');
     // For example a window that is older than the webhook.
     await cluster.impersonate(OURS).create(RESTORE_WINDOWS, window(squatted));
     const patch = (status: object) =>
@@ -401,7 +384,7 @@ describe('S7: the window of a Restore', () => {
     await cluster.admin.delete(RESTORE_WINDOWS, { name: squatted });
   });
 
-  test('defers nothing for another user, whatever labels and user agent it sends', async () => {
+  test('defers nothing for another user, even with the labels and the user agent of Velero', async () => {
     const run = await velero.begin({ name: 's7-other', backup: [] });
     expect(await verdictOf(restorer, restored('s7-other'), { dryRun: true })).toBe('allowed');
     const groups = ['system:authenticated'];
@@ -430,7 +413,7 @@ describe('S7: the window of a Restore', () => {
     });
   });
 
-  test('opens also for a Restore that is older than its detector', async () => {
+  test('also opens for a Restore that is older than its detector', async () => {
     const user = 'system:serviceaccount:team-b:velero';
     await cluster.apply(clusterAdmin('team-b-velero', user));
     const restore = await cluster.admin.create(RESTORES, {
@@ -451,7 +434,6 @@ describe('S7: the window of a Restore', () => {
     await eventually(
       'its writes are deferred',
       async () => (await verdictOf(tool, child('team-b', 's7-older'))) === 'allowed',
-      LOOKS_AGAIN,
     );
     expect(await ofRestore(restore.metadata?.uid)).toBeDefined();
     await cluster.admin.delete(RESTORE_DETECTORS, { name: 'late' });
@@ -478,13 +460,7 @@ test('S8: overlapping windows of one user defer what any of them defers', async 
 });
 
 /** Waits until the leader has opened the window: then every replica that runs here knows it. */
-const untilOpen = (name: string) =>
-  cluster.see<RestoreWindow>(
-    `${name} is open`,
-    RESTORE_WINDOWS,
-    { name },
-    ({ status }) => status?.phase === 'Open',
-  );
+const untilOpen = (name: string) => seePhase(cluster, name, 'Open');
 
 // This test comes last: it ends the replica.
 test('S3: the API server itself refuses a restorer while no replica answers', async () => {

@@ -72,15 +72,15 @@ test('without a window, no user can create a Server before its datacenter', asyn
   expect(await verdict(restorer, 'early')).toContain('spec.datacenter');
 });
 
-test('in a window, the restorer can do so at once, and an ordinary user cannot, even with a label of Velero', async () => {
+test('in a window, the restorer can create it immediately, and an ordinary user cannot, even with a label of Velero', async () => {
   await cluster.admin.create(RESTORE_WINDOWS, window('drill', 3_600_000));
-  // The replica may not have seen the window yet: it then reads live for the restorer instead of denying.
+  // If the replica has not seen the window yet, it reads live for the restorer instead of denying.
   expect(await verdict(restorer, 'restored')).toBe('allowed');
   expect(await verdict(alice, 'forged')).toContain('spec.datacenter');
   await seeWindow('drill', 'the window is open', ({ status }) => status?.phase === 'Open');
 });
 
-test('in a window, all other checks are enforced for the restorer, too', async () => {
+test('in a window, all other checks are also enforced for the restorer', async () => {
   const change = restorer.patchMerge(
     SERVERS,
     { namespace: 'shop', name: 'restored' },

@@ -58,7 +58,7 @@ beforeAll(async () => {
   await seeInForce(cluster, 'keys');
   await dc('probe');
   await create('probe', 'probe');
-  await untilRefused('the deletion of probe', 'still named', () =>
+  await untilRefused('deleting probe', 'still referenced by', () =>
     cluster.admin.delete(DATACENTERS, { name: 'probe' }, { dryRun: true }),
   );
 });
@@ -75,7 +75,7 @@ const removeDc = (name: string) => cluster.admin.delete(DATACENTERS, { name });
 const intents = async () =>
   (await cluster.admin.listAll<KubeObject>(UNIQUE_CLAIMS)).items.map(({ metadata }) => metadata?.name ?? '');
 
-test('a deletion right after the creation of a referrer is refused, and one right after its deletion passes', async () => {
+test('a target cannot be deleted right after a referrer is created, and can be right after the referrer is deleted', async () => {
   for (let n = 1; n <= 10; n++) {
     await dc(`next-${n}`);
     await create(`next-${n}`, `next-${n}`);
@@ -88,7 +88,7 @@ test('a deletion right after the creation of a referrer is refused, and one righ
   }
 });
 
-test('a target that is being deleted gets no new references', async () => {
+test('a target that is being deleted cannot get new references', async () => {
   await cluster.admin.create(DATACENTERS, {
     ...datacenter('held'),
     metadata: { name: 'held', finalizers: ['example.com/hold'] },

@@ -12,12 +12,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { applyBackstop } from '../support/backstop.ts';
-import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
+import { createNamespace, localService, type Cluster, untilGone } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent } from '../support/injection-objects.ts';
 import { text, type SecretObject } from '../support/objects.ts';
-import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
 let cluster: Cluster;
@@ -66,7 +65,7 @@ const headless = (service: KubeObject): KubeObject => {
   return { ...service, spec } as KubeObject; // a Service has a spec, which KubeObject does not name
 };
 
-test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: the certificate of a headless Service is valid for its pods, even after the deletion of the Secret', async () => {
+test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: the certificate of a headless Service is valid for its pods, even after the Secret is deleted', async () => {
   await cluster.admin.create(services, headless(asked('nodes', 'nodes-tls')));
   await cluster.admin.create(
     services,
@@ -114,7 +113,7 @@ test('only the Services of a namespace get names in its domains', async () => {
   }
 });
 
-test('a Service gets its cluster IP; a headless one has none, and an Event says so', async () => {
+test('a certificate has the cluster IP of its Service, and an Event reports a headless Service that asks for it', async () => {
   const wish = { 'gatehouse.dev/serving-cert-cluster-ips': 'true' };
   const { metadata = {} } = asked('fixed', 'fixed-tls', wish);
   const created = await cluster.admin.create<ServiceObject>(services, {
@@ -209,7 +208,7 @@ test('key stores are in the Secret, follow their inputs, and are not rewritten u
   expect(repaired.data).toEqual(secret.data);
 });
 
-test('L3: the older of two Services with one Secret gets it; the younger gets an Event, and takes over after the deletion of the older', async () => {
+test('L3: the older of two Services with one Secret gets it; the younger gets an Event, and takes over when the older is deleted', async () => {
   await cluster.admin.create(services, asked('elder', 'shared-tls'));
   await seeSecret('shared-tls');
   await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services have a resolution of one second
@@ -220,16 +219,14 @@ test('L3: the older of two Services with one Secret gets it; the younger gets an
   await seeSecret('shared-tls', (secret) => namesOf(secret).includes('DNS:younger.shop.svc'));
 });
 
-test('L6: the Secret of a Service that no longer requests it is deleted, if the operator enables this', async () => {
+test('L6: the Secret of a Service that stops requesting it is deleted, if the operator enables this', async () => {
   await cluster.admin.create(services, asked('fickle', 'fickle-tls'));
   await seeSecret('fickle-tls');
   await cluster.admin.patchMerge(services, named('fickle'), {
     metadata: { annotations: { 'gatehouse.dev/serving-cert-secret-name': 'renamed-tls' } },
   });
   await seeSecret('renamed-tls');
-  await eventually('the old Secret is gone', async () => {
-    return (await cluster.admin.get(secrets, named('fickle-tls'))) === undefined;
-  });
+  await untilGone(cluster, secrets, named('fickle-tls'));
 });
 
 test.each([false, true])(

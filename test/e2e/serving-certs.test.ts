@@ -95,7 +95,7 @@ test('service-ca e2e serving-cert-secret-add-data: unlike in service-ca, data of
   expect(repaired.metadata).toMatchObject({ labels: { team: 'data' }, annotations: { note: 'ours' } });
 });
 
-test('a Secret with another owner is never changed, and an Event on the Service says so', async () => {
+test('a Secret with another owner is never changed, and an Event on the Service reports it', async () => {
   const theirs = { namespace: 'shop', name: 'theirs' };
   await cluster.admin.create<SecretObject>(secrets, {
     metadata: theirs,

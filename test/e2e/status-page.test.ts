@@ -100,7 +100,7 @@ test('a viewer with permission sees the content of gatehouse status, with a toke
 test.skipIf(testsSandbox())(
   'a token for another audience or an expired token is refused (not on the sandbox, which signs no tokens)',
   async () => {
-    expect((await visit(replica, await tokenFor(cluster, 'looker', 'somebody-else'))).status).toBe(401);
+    expect((await visit(replica, await tokenFor(cluster, 'looker', 'another-audience'))).status).toBe(401);
     const account = await cluster.admin.get<KubeObject>(serviceAccounts, {
       namespace: VIEWERS,
       name: 'looker',

@@ -9,14 +9,14 @@ import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, mutatingWebhookConfigurations, secrets, services } from '../../src/kube/well-known.ts';
+import { configMaps, mutatingWebhookConfigurations, secrets } from '../../src/kube/well-known.ts';
 import { READS_SECRET } from '../../src/runtime/policies/read-records.ts';
 import {
   ADMISSION_POLICIES,
   CLUSTER_ROLE_BINDINGS,
-  localService,
   SYSTEM_NAMESPACE,
   type Cluster,
+  askForCertificate,
 } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
@@ -96,10 +96,7 @@ test('the doctor finds missing ClusterRoleBindings', async () => {
 });
 
 test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', async () => {
-  await cluster.admin.create(
-    services,
-    localService('shop', 'third-party', 443, { 'gatehouse.dev/serving-cert-secret-name': 'third-party-tls' }),
-  );
+  await askForCertificate(cluster, 'shop', 'third-party');
   await cluster.admin.create(configMaps, {
     metadata: {
       ...{ namespace: 'shop', name: 'trust' },
@@ -143,7 +140,7 @@ test('the command shows the reason why a policy does not compile, and exits with
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
 });
 
-test('the output names each part that the user may not read, and shows the others', async () => {
+test('the output lists each part that the user lacks permission to read, and shows the others', async () => {
   const stranger = await statusAs('alice');
   expect(stranger.code).toBe(1);
   expect(stranger.stderr).toBe('');

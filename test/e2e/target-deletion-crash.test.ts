@@ -3,11 +3,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { UniqueClaim } from '../../src/api/unique-claim.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { mapConcurrent } from '../../src/json/map-concurrent.ts';
 import { leases } from '../../src/kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
-import { LEADER_LEASE } from '../../src/runtime/leadership/own-lease.ts';
 import type { Balancer } from '../support/balancer.ts';
 import {
   ADMISSION_POLICIES,
@@ -15,13 +13,13 @@ import {
   createNamespace,
   DATACENTERS,
   SERVERS,
-  SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
 import { seeInForce, startReplicas, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { actionsRole, datacenter, server, serversPolicy } from '../support/objects.ts';
+import { actionsRole, datacenter, server, serversPolicy, type LeaseObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+import { LEASE } from '../support/own-objects.ts';
 
 const SEED = Number(process.env.GATEHOUSE_SEED ?? 1);
 const SERVERS_OF_TARGET = 200;
@@ -69,14 +67,11 @@ test(`the next leader finishes a cascade: GATEHOUSE_SEED=${SEED}`, async () => {
   const all = Array.from({ length: SERVERS_OF_TARGET }, (_, n) => `s${n}`);
   await mapConcurrent(all, 10, (name) => cluster.admin.create(SERVERS, server('shop', name, 'fra1')));
   await cluster.admin.create(SERVERS, server('shop', 'other', 'fra2'));
-  const lease = await cluster.admin.get<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
-    leases,
-    { namespace: SYSTEM_NAMESPACE, name: LEADER_LEASE },
-  );
-  const leader = replicas.find(({ name }) => name === lease?.spec.holderIdentity);
-  if (leader === undefined) throw new Error(`no replica is ${lease?.spec.holderIdentity ?? 'the leader'}`);
+  const lease = await cluster.admin.get<LeaseObject>(leases, LEASE);
+  const leader = replicas.find(({ name }) => name === lease?.spec?.holderIdentity);
+  if (leader === undefined) throw new Error(`no replica is ${lease?.spec?.holderIdentity ?? 'the leader'}`);
 
-  await eventually('a replica admits the deletion of the target', () =>
+  await eventually('a replica admits that the target is deleted', () =>
     cluster.admin.delete(DATACENTERS, { name: 'fra1' }),
   );
   await eventually('the leader is in the middle', async () => (await names()).length <= LEFT_AT_KILL, {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { UniqueClaim } from '../../src/api/unique-claim.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, customResourceDefinitions, events } from '../../src/kube/well-known.ts';
+import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
@@ -13,20 +13,22 @@ import {
   DATACENTERS,
   SERVERS,
   type Cluster,
+  untilGone,
 } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import {
   actionsRole,
   datacenter,
-  grant,
   referencesRole,
   server,
   serversPolicy,
   type Conditioned,
   restoreWindow,
   configMap,
+  grant,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+import { seeEvent } from '../support/injection-objects.ts';
 
 let cluster: Cluster;
 
@@ -98,7 +100,7 @@ const records = async () =>
   (await cluster.admin.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector: 'gatehouse.dev/deletion' }))
     .items;
 
-/** The warnings in the answer to the deletion of a Datacenter. */
+/** The warnings in the answer when a Datacenter is deleted. */
 async function warningOfDeletion(name: string, dryRun = false): Promise<string> {
   const { plane } = cluster;
   const path = `/apis/infra.example.com/v1/datacenters/${name}${dryRun ? '?dryRun=All' : ''}`;
@@ -137,7 +139,7 @@ test('SetNull removes the name, and SetDefault writes another one', async () => 
   });
 });
 
-test('a cascade follows references of the deleted objects, also in a cycle', async () => {
+test('a cascade follows references of the deleted objects, even in a cycle', async () => {
   await dc('fra2');
   await put('c1', 'fra2');
   await put('c2', 'base', { peer: 'c1' });
@@ -155,7 +157,7 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
   await dc('fra3');
   await put('p1', 'fra3');
   await put('child', 'base', { parent: 'p1' });
-  await untilRefused('the deletion of p1', 'still named', () =>
+  await untilRefused('deleting p1', 'still referenced by', () =>
     cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'p1' }, { dryRun: true }),
   );
   await removeDc('fra3');
@@ -164,17 +166,11 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
     ADMISSION_POLICIES,
     { name: 'keys' },
     ({ status }) => status?.conditions?.some(({ type }) => type === 'DeletionsFinished') === true,
-    30_000,
   );
   const condition = policy.status?.conditions?.find(({ type }) => type === 'DeletionsFinished');
   expect(condition?.message).toContain('datacenters.infra.example.com "fra3" was deleted');
   expect(condition?.message).toContain('"child"');
-  await eventually('an Event tells the same', async () => {
-    const { items } = await cluster.admin.listAll<KubeObject & { readonly reason: string }>(events, {
-      namespace: 'shop',
-    });
-    return items.some(({ reason }) => reason === 'ReferrerKept');
-  });
+  await seeEvent(cluster, 'shop', 'p1', 'ReferrerKept');
   expect(await find('p1')).toBeDefined();
   await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'child' });
   await eventually('p1 is gone', async () => (await find('p1')) === undefined);
@@ -199,7 +195,6 @@ test('nothing is deleted while a RestoreWindow is open, and not at all if the re
       status?.conditions?.some(
         ({ type, message }) => type === 'DeletionsFinished' && message.includes('RestoreWindow "first"'),
       ) === true,
-    30_000,
   );
   await dc('fra5'); // as a restore does
   expect(await find('w4')).toBeDefined();
@@ -225,7 +220,7 @@ test('a target that disappears without an admitted deletion deletes nothing', as
   expect(await find('probe')).toBeDefined();
 });
 
-test('a policy whose author may not delete the objects is refused', async () => {
+test('a policy whose author lacks permission to delete the objects is refused', async () => {
   const author = cluster.impersonate({ user: 'policy-author', groups: ['system:authenticated'] });
   await cluster.apply(
     ...grant(
@@ -253,10 +248,7 @@ test('targets that disappear with their CustomResourceDefinition delete nothing'
   const before = await count();
   expect(before).toBeGreaterThan(1);
   await cluster.admin.delete(customResourceDefinitions, definition);
-  await eventually(
-    'the kind is gone',
-    async () => (await cluster.admin.get(customResourceDefinitions, definition)) === undefined,
-  );
+  await untilGone(cluster, customResourceDefinitions, definition);
   await cluster.applyFolder('examples', ({ metadata }) => metadata?.name === definition.name);
   await eventually(
     'the kind is back, without objects',

@@ -6,13 +6,14 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { startClusterFor, type Cluster } from '../support/cluster.ts';
-import { endpointOf, enforceExamples } from '../support/gatehouse-cluster.ts';
+import { endpointOf, enforceExamples, webhooksOf } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
 import { MAIN_OF_SOURCES } from '../support/main-module.ts';
-import { entriesOfPolicies, server, type WebhookConfigurationObject } from '../support/objects.ts';
+import { entriesOfPolicies, server } from '../support/objects.ts';
 import { startCollector, type CollectedSpan, type Collector } from '../support/otlp-collector.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { post } from '../support/webhook-client.ts';
+import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 
 /** Logs the loaded OpenTelemetry modules to stderr, except the API package, which prom-client also loads. */
 const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
@@ -24,7 +25,7 @@ const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
       return found;
     },
   });`)}`;
-/** A bundle has no modules that could be counted. */
+/** A bundle does not load modules that could be counted. */
 const TELLS_MODULES = { main: MAIN_OF_SOURCES, nodeArgs: [TELL_TALE] };
 /** Exports spans only at the end of the process. */
 const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
@@ -49,7 +50,8 @@ beforeAll(async () => {
   });
   await traced.whenReady();
   await enforceExamples(cluster);
-  validate = await pathFor('validatingwebhookconfigurations', 'ValidatingWebhookConfiguration');
+  const webhooks = await webhooksOf(cluster, validatingWebhookConfigurations);
+  validate = entriesOfPolicies({ webhooks })[0]?.clientConfig.service?.path ?? '';
 });
 
 afterAll(async () => {
@@ -57,21 +59,6 @@ afterAll(async () => {
   await collector.close();
   await cluster.stop();
 });
-
-/** The path of the webhook entry that contains the policy of the examples. */
-async function pathFor(plural: string, kind: string): Promise<string> {
-  const resource = {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    resource: plural,
-    kind,
-    namespaced: false,
-  };
-  const found = await cluster.admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
-  const [path] = entriesOfPolicies(found).flatMap(({ clientConfig }) => clientConfig.service?.path ?? []);
-  if (path === undefined) throw new Error(`${kind} gatehouse has no entry for the policy`);
-  return path;
-}
 
 async function another(name: string, options: Partial<ReplicaOptions>): Promise<Replica> {
   const replica = await startReplica(cluster.plane, { name, servicePort: traced.port, ...options });

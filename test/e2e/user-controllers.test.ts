@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
-import { ROLE_BINDINGS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { ROLE_BINDINGS, SYSTEM_NAMESPACE, type Cluster, untilGone } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startLaptop } from '../support/laptop.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { freePort } from '../support/processes.ts';
 import {
   conditionOf,
   isReady,
@@ -20,6 +20,8 @@ import {
   type ControllerScene,
   type Reconciled,
 } from '../support/user-controllers-scene.ts';
+import { seeCondition } from '../support/gatehouse-cluster.ts';
+import { condition } from '../support/objects.ts';
 
 type User = Reconciled & { readonly spec: { readonly mail: string; readonly cpu?: string } };
 type Quota = KubeObject & { readonly spec?: { readonly hard?: Readonly<Record<string, string>> } };
@@ -61,7 +63,6 @@ const untilReady = (name: string, generation = 1) =>
     { name },
     (found) =>
       found.status?.observedGeneration === generation && conditionOf(found, 'Ready')?.status === 'True',
-    30_000,
   );
 const writes = () =>
   cluster.plane
@@ -114,33 +115,24 @@ test('what a user deletes or changes is restored', async () => {
     QUOTAS,
     place,
     ({ spec }) => spec?.hard?.['requests.cpu'] === '4',
-    30_000,
   );
 });
 
-test('an object of somebody else is not taken, and the condition says so until it is gone', async () => {
+test('an object of another owner is not taken, and the condition reports it until it is gone', async () => {
   await cluster.admin.create(namespaces, { metadata: { name: 'bob' } });
   const before = await cluster.admin.get(namespaces, { name: 'bob' });
   await cluster.admin.create(USERS, user('bob'));
-  const refused = await cluster.see<User>(
-    'bob is not ready',
-    USERS,
-    { name: 'bob' },
-    (found) => conditionOf(found, 'Ready')?.status === 'False',
-    30_000,
-  );
-  expect(conditionOf(refused, 'Ready')).toMatchObject({
+  const refused = await seeCondition(cluster, USERS, 'bob', 'Ready', 'False');
+  expect(condition(refused, 'Ready')).toMatchObject({
     reason: 'ReconcileFailed',
     message: 'Namespace bob exists and was not created for User bob: delete it, or apply it with adopt',
   });
-  expect(conditionOf(refused, 'Reconciling')?.status).toBe('True');
+  expect(condition(refused, 'Reconciling')?.status).toBe('True');
   expect((await cluster.admin.get(namespaces, { name: 'bob' }))?.metadata?.labels).toEqual(
     before?.metadata?.labels,
   );
   await cluster.admin.delete(USERS, { name: 'bob' });
-  await eventually('the User is gone', async () => {
-    return (await cluster.admin.get(USERS, { name: 'bob' })) === undefined;
-  });
+  await untilGone(cluster, USERS, { name: 'bob' });
   expect(await cluster.admin.get(namespaces, { name: 'bob' })).toBeDefined();
 });
 
@@ -160,10 +152,7 @@ test('a new leader writes nothing where nothing differs', async () => {
 
 test('a deleted User goes after its Namespace', async () => {
   await cluster.admin.delete(USERS, { name: 'alice' });
-  await eventually(
-    'the User is gone',
-    async () => (await cluster.admin.get(USERS, { name: 'alice' })) === undefined,
-  );
+  await untilGone(cluster, USERS, { name: 'alice' });
   expect(await cluster.admin.get(namespaces, { name: 'alice' })).toBeUndefined();
 });
 

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long, slow
-/** The unguessable segment of the webhook paths: other clients get no answers, and its rotation loses no request. */
+/** The unguessable segment of the webhook paths: other clients are not answered, and its rotation does not lose a request. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

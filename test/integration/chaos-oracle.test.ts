@@ -55,7 +55,7 @@ describe('a stored object', () => {
   test.each<[string, readonly Machine[], readonly string[]]>([
     ['right', [stored(GOOD), stored({ ...GOOD, serial: 't' }, 'r0', 'two')], []],
     ['wrong: a missing rack', [stored({ ...GOOD, rack: 'gone' })], ['its rack gone does not exist']],
-    ['wrong: without a tier', [stored(SENT)], ['it has no tier']],
+    ['wrong: without a tier', [stored(SENT)], ['its tier is missing']],
     ['wrong: without a stamp', [stored(GOOD, '')], ['its stamp is ""']],
     [
       'wrong: the serial of another object',

@@ -8,7 +8,7 @@ import { startReplica } from '../support/gatehouse.ts';
 import { startLoad, type Load, type LoadResult } from '../support/load.ts';
 import { freePort } from '../support/processes.ts';
 import { createChanger } from './changer.ts';
-import { readHoldings, withHoldings, type Holdings } from './preload.ts';
+import { readHoldings, type Holdings, withHoldings } from './preload.ts';
 import { createReviewer } from './reviewer.ts';
 import { createKinds, gadget, kindOf, policyOf, times } from './scene.ts';
 

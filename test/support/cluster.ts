@@ -13,7 +13,7 @@ import type { Impersonation } from '../../src/kube/rest/credentials.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import { clusterRoles, customResourceDefinitions, namespaces } from '../../src/kube/well-known.ts';
+import { clusterRoles, customResourceDefinitions, namespaces, services } from '../../src/kube/well-known.ts';
 import {
   startControlPlane,
   type ControlPlane,
@@ -182,6 +182,28 @@ export async function createNamespace(cluster: Cluster, name: string): Promise<s
   await cluster.admin.create(namespaces, { metadata: { name } });
   return name;
 }
+
+/** Waits until the object is gone. */
+export async function untilGone(
+  { admin }: Pick<Cluster, 'admin'>,
+  resource: Resource,
+  ref: NamedRef,
+  timeoutMs = PATIENCE_MS,
+): Promise<void> {
+  const isGone = async () => (await admin.get(resource, ref)) === undefined;
+  await eventually(`${resource.kind} ${ref.name} is gone`, isGone, { timeoutMs });
+}
+
+/** Asks Gatehouse for a serving certificate, in the Secret `<name>-tls`. */
+export const askForCertificate = (
+  { admin }: Pick<Cluster, 'admin'>,
+  namespace: string,
+  name: string,
+  annotations: Readonly<Record<string, string>> = {},
+): Promise<KubeObject> => {
+  const wish = { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls`, ...annotations };
+  return admin.create(services, localService(namespace, name, 443, wish));
+};
 
 export async function established(cluster: Cluster, crd: string): Promise<void> {
   await cluster.see<KubeObject & { status?: { conditions?: readonly { type: string; status: string }[] } }>(

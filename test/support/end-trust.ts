@@ -5,7 +5,7 @@ import { after, DAY } from '../../src/pki/durations.ts';
 import { parseAuthority, withAuthority } from '../../src/pki/authority/secret.ts';
 import type { Cluster } from './cluster.ts';
 import type { SecretObject } from './objects.ts';
-import { AUTHORITY } from './own-objects.ts';
+import { AUTHORITY, SERVING } from './own-objects.ts';
 import { eventually } from './processes.ts';
 
 /** Records that the last cert of every retiring generation expired a day ago. */
@@ -26,4 +26,30 @@ export async function endTrust({ admin }: Pick<Cluster, 'admin'>): Promise<void>
       throw error;
     }
   });
+}
+
+/** Rotates until only the new CA is left. `signed` resolves when its certificate is in use. */
+export async function rotateAuthority(
+  { admin }: Pick<Cluster, 'admin'>,
+  reason: string,
+  signed: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  const ids = async () => {
+    const secret = await admin.get<SecretObject>(secrets, AUTHORITY);
+    return parseAuthority(secret?.data ?? {}).generations.map(({ id }) => id);
+  };
+  const leaf = async () => (await admin.get<SecretObject>(secrets, SERVING))?.data?.['tls.crt'];
+  const [[old], replaced] = [await ids(), await leaf()];
+  await admin.patchMerge(secrets, AUTHORITY, {
+    metadata: { annotations: { 'gatehouse.dev/rotate': reason } },
+  });
+  const patient = { timeoutMs: 120_000, everyMs: 100 };
+  await eventually('the new CA signs', async () => ![undefined, replaced].includes(await leaf()), patient);
+  await signed();
+  await endTrust({ admin });
+  const isLast = async () => {
+    const [first, ...others] = await ids();
+    return first !== old && others.length === 0;
+  };
+  await eventually('only the new CA is left', isLast, patient);
 }

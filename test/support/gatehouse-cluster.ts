@@ -2,8 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:https';
 
+import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
   secrets,
@@ -17,6 +20,7 @@ import {
   applyExamples,
   createNamespace,
   DATACENTERS,
+  RESTORE_WINDOWS,
   SERVERS,
   startClusterFor,
   SYSTEM_NAMESPACE,
@@ -26,12 +30,14 @@ import type { ControlPlaneOptions } from './control-plane.ts';
 import { startReplica, type Replica, type ReplicaOptions } from './gatehouse.ts';
 import {
   admissionPolicy,
+  condition,
   datacenter,
   isTrue,
   server,
   text,
   type Conditioned,
   type SecretObject,
+  type WebhookConfigurationObject,
 } from './objects.ts';
 import { SERVING } from './own-objects.ts';
 import { eventually, freePort } from './processes.ts';
@@ -56,12 +62,18 @@ export async function startGatehouse(given: GatehouseOptions = {}) {
 /** Replicas behind a balancer, like behind the Service of Gatehouse. Resolves when all are ready. */
 export async function startReplicas(
   names: readonly string[],
-  { settings = {}, own = false }: Pick<GatehouseOptions, 'settings' | 'own'> = {},
+  {
+    settings = {},
+    own = false,
+    arrangement,
+  }: Pick<GatehouseOptions, 'settings' | 'own' | 'arrangement'> = {},
 ) {
   const balancer = await startBalancer();
   const cluster = await startClusterFor(balancer.port, { own });
   const replicas = await Promise.all(
-    names.map((name) => startReplica(cluster.plane, { name, servicePort: balancer.port, settings })),
+    names.map((name) =>
+      startReplica(cluster.plane, { name, servicePort: balancer.port, settings, arrangement }),
+    ),
   );
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));
@@ -88,10 +100,54 @@ export async function enforceExamples(cluster: Cluster): Promise<void> {
   await seeInForce(cluster, 'servers');
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await createNamespace(cluster, 'shop');
-  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
+  await untilServersChecked(cluster);
+}
+
+/** Waits until the condition has this status or reason. */
+export const seeCondition = (
+  cluster: Pick<Cluster, 'see'>,
+  resource: Resource,
+  name: string,
+  type: string,
+  wanted: string,
+): Promise<Conditioned> =>
+  cluster.see<Conditioned>(`${type} of ${name} is ${wanted}`, resource, { name }, (object) => {
+    const { status, reason } = condition(object, type) ?? {};
+    return status === wanted || reason === wanted;
+  });
+
+/** Waits until the audit of a policy has counted so many violations. */
+export const seeViolations = (
+  cluster: Pick<Cluster, 'see'>,
+  name: string,
+  accept: (total: number) => boolean,
+): Promise<AdmissionPolicy> =>
+  cluster.see<AdmissionPolicy>(`the audit of ${name}`, ADMISSION_POLICIES, { name }, ({ status }) =>
+    accept(status?.violations?.total ?? 0),
+  );
+
+/** Waits until a RestoreWindow is in this phase. */
+export const seePhase = (
+  cluster: Pick<Cluster, 'see'>,
+  name: string,
+  phase: NonNullable<RestoreWindow['status']>['phase'],
+): Promise<RestoreWindow> =>
+  cluster.see<RestoreWindow>(`${name} is ${phase ?? ''}`, RESTORE_WINDOWS, { name }, ({ status }) => {
+    return status?.phase === phase;
+  });
+
+/** The entries of Gatehouse's webhook configuration of this kind. */
+export const webhooksOf = async (
+  { admin }: Pick<Cluster, 'admin'>,
+  kind: Resource,
+): Promise<NonNullable<WebhookConfigurationObject['webhooks']>> =>
+  (await admin.get<WebhookConfigurationObject>(kind, { name: 'gatehouse' }))?.webhooks ?? [];
+
+/** Waits until the API server calls the webhook of the examples. */
+export const untilServersChecked = (cluster: Pick<Cluster, 'admin'>): Promise<true> =>
+  untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
     cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
   );
-}
 
 /** Waits until Gatehouse has installed the policy. The API server learns of that later, through its own watch. */
 export const seeInForce = (cluster: Cluster, policy: string): Promise<Conditioned> =>

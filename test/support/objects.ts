@@ -14,6 +14,7 @@ export interface WebhookConfigurationObject extends KubeObject {
   readonly webhooks?: readonly {
     readonly name: string;
     readonly clientConfig: { readonly caBundle?: string; readonly service?: { readonly path?: string } };
+    readonly rules?: readonly object[];
   }[];
 }
 
@@ -30,6 +31,10 @@ export interface ConfigMap extends KubeObject {
 
 export interface Claim extends KubeObject {
   readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
+export interface LeaseObject extends KubeObject {
+  readonly spec?: { readonly holderIdentity?: string };
 }
 
 export interface Conditioned extends KubeObject {

@@ -1,5 +1,5 @@
 /**
- * What is wrong after a restore by a real Velero, and is not mended yet. `test.fails` passes while the fault is there: whoever mends it makes
+ * What is wrong after a restore by a real Velero, and is not fixed yet. `test.fails` passes while the fault is there: its fix makes
  * it a `test`. What could fail for another reason is in `beforeAll`, and in the tests without `fails`. The ids are those of
  * research/reports/real-velero.md.
  */
@@ -32,13 +32,13 @@ import {
   createLinks,
   linkRef,
   linksBackup,
-  linksPolicies,
   linksRole,
   looseScene,
   loseLinks,
   olderScene,
   OWNED_KINDS,
   rulesPolicies,
+  linksPolicies,
 } from '../support/real-velero/faulty-scenes.ts';
 import { backUp, restore, type RestoreResult } from '../support/real-velero/runs.ts';
 import { backupOf, createScene, loseScene } from '../support/real-velero/scenes.ts';
@@ -133,7 +133,7 @@ describe('V2: a rule that depends on a target that is restored later', () => {
     expect(violationsOf('awaits')).toEqual([]);
   });
 
-  // The rule follows its reference, also for the second write of Velero, which changes only managedFields.
+  // The rule follows its reference, even for Velero's second write, which changes only managedFields.
   test.fails('Velero restores managedFields without an error', () => {
     expect(results.get('awaits')).toMatchObject({ phase: 'Completed', errors: [] });
   });
@@ -173,8 +173,8 @@ describe('V3: owners of objects that break a deferred check', () => {
     expect(uidsOf(await app('loose', 'z-slug'))).toEqual([owner.metadata?.uid]);
   });
 
-  // The same holds for the entries of managedFields with the uid of the backup, which the sweep removes.
-  test.fails('the managedFields of z-slug name no uid but the current one', async () => {
+  // The sweep also removes the entries of managedFields with the uid of the backup.
+  test.fails('the managedFields of z-slug contain only the current uid', async () => {
     const { metadata } = await app('loose', 'z-slug');
     const fields = JSON.stringify((metadata as { readonly managedFields?: unknown }).managedFields);
     const named = [...fields.matchAll(/k:\{\\"uid\\":\\"([^\\"]+)/g)].map(([, uid]) => uid);

@@ -12,7 +12,6 @@ import {
   trustVelero,
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
-import { rulesPolicies } from '../support/real-velero/faulty-scenes.ts';
 import { generatedScene } from '../support/real-velero/generated-scenes.ts';
 import { rehearsed } from '../support/real-velero/rehearse.ts';
 import { backUp, restore } from '../support/real-velero/runs.ts';
@@ -28,6 +27,7 @@ import type { Snapshot } from '../support/real-velero/snapshot.ts';
 import { startStage, type Stage } from '../support/real-velero/stage.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { backupObject } from '../support/velero-objects.ts';
+import { rulesPolicies } from '../support/real-velero/faulty-scenes.ts';
 
 /** `GATEHOUSE_SEED` reproduces a run. */
 const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 2 ** 31);
@@ -83,7 +83,7 @@ describe.skipIf(!isNightly)(`generated backups (${WHY})`, () => {
       for (const one of cases.slice(first, first + BATCH)) batch.push(await restored(one));
       const wrong: string[] = [];
       for (const one of batch) wrong.push(...(await compare(one)));
-      // Sweeps that check old violations again would delay those of the next batch.
+      // Sweeps that check old violations again would delay the sweeps of the next batch.
       for (const { scene } of batch) await clearScene(stage.cluster, scene);
       expect(wrong, `GATEHOUSE_SEED=${SEED}`).toEqual([]);
     },

@@ -2,7 +2,6 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
 import {
-  configMap,
   conditions,
   crd,
   CRDS,
@@ -12,11 +11,12 @@ import {
   thingsCrd,
   widget,
   widgets,
+  configMap,
 } from '../fixtures.ts';
 
 const spec = ({ spec }: Loose) => spec;
 
-/** The answer to the creation of a widget with this spec. */
+/** The answer to a POST of a widget with this spec. */
 const judged = (value: object) => async (api: Api) => {
   await api.create(widgets(api), widget('a', value), { show: spec });
 };
@@ -27,7 +27,7 @@ const SPEC_SCHEMA = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/pro
 /** A CRD with one version that has this schema. */
 const withSchema = (api: Api, openAPIV3Schema: object) => crd(api, {}, { schema: { openAPIV3Schema } });
 
-/** The answer to the creation of an invalid CRD. */
+/** The answer to a POST of an invalid CRD. */
 const refused = (definition: (api: Api) => object) => async (api: Api) => {
   await api.create(CRDS, definition(api));
 };

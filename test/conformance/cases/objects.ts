@@ -180,7 +180,7 @@ export const deleting = group('deleting', {
     await api.patch('configmaps/a', 'merge', { metadata: { finalizers: null } });
     await api.get('configmaps/a');
   },
-  'a custom resource that is being deleted gets no new finalizers': async (api) => {
+  'new finalizers of a custom resource that is being deleted are refused': async (api) => {
     await api.given.create(widgets(api), widget('a', {}, HOLD));
     await api.given.delete(widgets(api, '/a'));
     const finalizers = ['example.com/hold', 'example.com/more'];

@@ -3,24 +3,16 @@ import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';
 import { allow, deny, patched, type Handler, type Reply, type Review } from '../hook-server.ts';
-/** Installs a validating webhook with this answer; `changes` apply to its entry. */
-async function validate(
-  api: Api,
-  handler: Handler,
-  changes: Readonly<Record<string, unknown>> = {},
-): Promise<void> {
-  api.hooks.serve('hook', handler);
-  await api.install({ kind: 'Validating', webhooks: [api.hooks.entry('hook', changes)] });
-}
 
-async function mutate(
-  api: Api,
-  handler: Handler,
-  changes: Readonly<Record<string, unknown>> = {},
-): Promise<void> {
-  api.hooks.serve('hook', handler);
-  await api.install({ kind: 'Mutating', webhooks: [api.hooks.entry('hook', changes)] });
-}
+/** Installs a webhook with this answer; `changes` apply to its entry. */
+const installing =
+  (kind: 'Validating' | 'Mutating') =>
+  async (api: Api, handler: Handler, changes: Readonly<Record<string, unknown>> = {}): Promise<void> => {
+    api.hooks.serve('hook', handler);
+    await api.install({ kind, webhooks: [api.hooks.entry('hook', changes)] });
+  };
+const validate = installing('Validating');
+const mutate = installing('Mutating');
 
 /** A rule for widgets and gadgets. */
 const rule = (operations: readonly string[], resources: readonly string[], more: object = {}) => ({
@@ -65,6 +57,7 @@ const addLabel =
   (label: string): Handler =>
   ({ request: { object } }) =>
     labelled(object, label);
+
 export const webhooks = group('webhooks', {
   'a creation shows the new object': async (api) => {
     await validate(api, () => allow());
@@ -109,7 +102,7 @@ export const webhooks = group('webhooks', {
     await api.create(widgets(api), widget('a', { size: 1 }));
     await api.create(widgets(api), widget('b', { size: 1 }));
   },
-  'a validating webhook may not patch': async (api) => {
+  'a patch of a validating webhook is refused': async (api) => {
     await validate(api, () => patched({ op: 'add', path: '/data', value: {} }));
     await api.create('configmaps', configMap('a'));
   },
