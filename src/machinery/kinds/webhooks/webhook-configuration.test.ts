@@ -35,7 +35,9 @@ test('a match condition with an unsupported variable or a result other than bool
   const refused = (expression: string, why: string) =>
     `webhooks[0].matchConditions[0].expression: Invalid value: ${JSON.stringify(expression)}: ${why}`;
   const asking = "authorizer.group('').resource('pods').check('get').allowed()";
-  expect(problemOf(asking)).toEqual([refused(asking, 'the sandbox does not support the authorizer in match conditions')]);
+  expect(problemOf(asking)).toEqual([
+    refused(asking, 'the sandbox does not support the authorizer in match conditions'),
+  ]);
   expect(problemOf('isIP(object.ip)')).toEqual([]);
   expect(problemOf('object.nosuch()')).toEqual([
     refused('object.nosuch()', "compilation failed: undeclared reference to 'nosuch' (in container '')"),
