@@ -155,11 +155,7 @@ export default tseslint.config(
   },
   {
     // A handler module is what the user writes: a default export, and tests without ceremony.
-    files: [
-      'deploy/examples/handler/**/*.ts',
-      'deploy/examples/*/controllers/*.ts',
-      'scripts/bench/controllers/*.ts',
-    ],
+    files: ['deploy/examples/handler/**/*.ts', 'deploy/examples/*/controllers/*.ts'],
     rules: { 'no-restricted-syntax': 'off', '@typescript-eslint/no-floating-promises': 'off' },
   },
   ...rooms.map((room) => ({

@@ -66,7 +66,7 @@ async function buildExecutable(folder: string): Promise<string> {
   }
 }
 
-/** One CommonJS module: Node 24 injects no other format. It has no top-level await, which src/main.ts has. */
+/** One CommonJS module, the only format that Node 24 injects. src/main.ts has a top-level await, so it can't be the entry. */
 async function bundle(work: string): Promise<string> {
   const entry = join(work, 'entry.ts');
   const program = JSON.stringify(join(ROOT, 'src', 'cli', 'program.ts'));

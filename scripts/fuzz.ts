@@ -1,7 +1,6 @@
 /**
  * Fuzzes the code that reads input from others: `npm run fuzz`, with `-- --short` for half a minute. `--seed` repeats a
- * run, `--target` selects the targets whose name contains a text, `--list` prints their names, and `--part 2/3` runs a
- * third of the targets: together, the parts run all targets.
+ * run, and `--target` selects the targets whose name contains a text.
  */
 import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -16,8 +15,6 @@ const { values: flags } = parseArgs({
     inputs: { type: 'string', default: '1000000' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     target: { type: 'string', default: '' },
-    part: { type: 'string', default: '1/1' },
-    list: { type: 'boolean', default: false },
   },
 });
 
@@ -38,11 +35,9 @@ interface Row {
   readonly failure: (FuzzFailure & { readonly seed: number; readonly inputs: number }) | undefined;
 }
 
-const wanted = ALL_TARGETS.filter(({ name }) => name.includes(flags.target));
-if (wanted.length === 0) throw new Error(`no target matches ${flags.target}`);
-const shares = wanted.reduce((sum, { share }) => sum + share, 0);
-const [part = 1, parts = 1] = flags.part.split('/').map(Number);
-const targets = wanted.filter((_, index) => index % parts === part - 1);
+const targets = ALL_TARGETS.filter(({ name }) => name.includes(flags.target));
+if (targets.length === 0) throw new Error(`--target ${flags.target}: not found`);
+const shares = targets.reduce((sum, { share }) => sum + share, 0);
 
 // An interrupted run still prints its results.
 const stop = new AbortController();
@@ -52,19 +47,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-if (flags.list) {
-  printTable([['target', 'share'], ...targets.map(({ name, share }) => [name, percent(share / shares)])]);
-} else {
-  const rows: Row[] = [];
-  for (const target of targets) {
-    if (stop.signal.aborted) break;
-    const row = await fuzz(target);
-    rows.push(row);
-    console.error(`${row.name}: ${whole(row.inputs)} inputs`);
-  }
-  print(rows);
-  if (rows.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
+const rows: Row[] = [];
+for (const target of targets) {
+  if (stop.signal.aborted) break;
+  const row = await fuzz(target);
+  rows.push(row);
+  console.error(`${row.name}: ${whole(row.inputs)} inputs`);
 }
+print(rows);
+if (rows.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 
 async function fuzz({ name, share, run }: FuzzTarget): Promise<Row> {
   const inputsOfTarget = Math.ceil((Number(flags.inputs) * share) / shares);

@@ -40,14 +40,14 @@ function partAt(lines: readonly string[], at: number): { readonly part?: Part; r
   const { indent, ticks, info = '' } = FENCE.exec(line)?.groups ?? {};
   if (indent !== undefined && ticks !== undefined) {
     const end = lines.findIndex((other, index) => index > at && other.trim() === ticks);
-    if (end === -1) throw new Error(`line ${at + 1}: this block has no end`);
+    if (end === -1) throw new Error(`line ${at + 1}: the fence of this block is not closed`);
     const [language = '', ...marks] = info.trim().split(/\s+/);
     const text = lines.slice(at + 1, end).map((inner) => `${withoutIndent(inner, indent)}\n`);
     return { part: { kind: 'block', language, marks, text: text.join(''), line: at + 1 }, next: end + 1 };
   }
   if (!line.trimStart().startsWith('<!--')) return { next: at + 1 };
   const end = lines.findIndex((other, index) => index >= at && other.includes('-->'));
-  if (end === -1) throw new Error(`line ${at + 1}: this comment has no end`);
+  if (end === -1) throw new Error(`line ${at + 1}: this comment is not closed`);
   const { key, text } = NOTE.exec(lines.slice(at, end + 1).join('\n'))?.groups ?? {};
   return {
     next: end + 1,

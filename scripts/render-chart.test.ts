@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { inline, lines, toTemplate } from './chart/holes.ts';
 import { COMPONENTS } from './chart/parts.ts';
 import { renderChart, staleTemplates } from './render-chart.ts';
 
@@ -109,42 +108,5 @@ describe('the schema of the values', () => {
     ],
   ])('refuses %s', (_what, values, complaint) => {
     expect(complaints(values).join('\n')).toContain(complaint);
-  });
-});
-
-describe('a template', () => {
-  test('keeps braces of the manifest as text', () => {
-    expect(toTemplate({ summary: 'in {{ $labels.kind }}' }, [])).toBe(
-      'summary: in {{ "{{" }} $labels.kind }}\n',
-    );
-  });
-
-  test('has placeholders for a value and for an entry', () => {
-    const edits = [
-      inline(['spec', 'replicas'], '{{ .Values.replicas }}'),
-      lines(['spec', 'args', 1], 'add', (indent) => [
-        '{{- range .Values.args }}',
-        `- {{ . }} # ${indent}`,
-        '{{- end }}',
-      ]),
-    ];
-    expect(toTemplate({ spec: { replicas: 2, args: ['serve'] } }, edits)).toBe(
-      'spec:\n  replicas: {{ .Values.replicas }}\n  args:\n    - serve\n    {{- range .Values.args }}\n    - {{ . }} # 4\n    {{- end }}\n',
-    );
-  });
-
-  test.each([
-    ['a value that the base no longer has', inline(['spec', 'replicas'], 'x'), 'the base has no'],
-    ['an addition that the base already has', lines(['spec', 'affinity'], 'add', () => []), 'the base has '],
-    [
-      'lines for the first entry of an item',
-      lines(['spec', 'items', 0, 'from'], 'replace', () => []),
-      'can only be inline',
-    ],
-    ['an item far after the last', lines(['spec', 'args', 3], 'add', () => []), 'there is no item 3'],
-  ])('cannot be made with %s', (_what, edit, complaint) => {
-    expect(() => toTemplate({ spec: { affinity: {}, args: [], items: [{ from: 1 }] } }, [edit])).toThrow(
-      complaint,
-    );
   });
 });

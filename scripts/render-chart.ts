@@ -40,7 +40,7 @@ export function renderChart(root: string): readonly GeneratedFile[] {
   ];
 }
 
-/** Templates that are no longer generated, by their paths relative to the root of the repository. */
+/** Paths of leftover templates, which nothing generates, relative to the root of the repository. */
 export function staleTemplates(root: string): readonly string[] {
   const folder = join(root, CHART, 'templates');
   if (!existsSync(folder)) return [];

@@ -7,22 +7,8 @@ import { renderDashboard } from './render-dashboard.ts';
 
 const FILE = join(import.meta.dirname, '..', 'deploy', 'monitoring', 'dashboard.json');
 
-interface Placed {
-  readonly id: number;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
-}
-
 test('deploy/monitoring/dashboard.json is up to date with the panels; otherwise run `npm run generate`', () => {
   expect(readFileSync(FILE, 'utf8')).toBe(renderDashboard());
-});
-
-test('no two panels have the same id or overlap', () => {
-  const { panels } = JSON.parse(renderDashboard()) as { readonly panels: readonly Placed[] };
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-    Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)}/${y + Math.floor(cell / w)}`),
-  );
-  expect(new Set(cells).size).toBe(cells.length);
 });
 
 test('every query selects only the chosen job, and its legend names the labels of its lines', () => {

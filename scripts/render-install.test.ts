@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { readKustomization } from './kustomization.ts';
@@ -34,22 +33,4 @@ test('exactly the namespaced objects have a namespace', () => {
     'NetworkPolicy',
   ];
   expect(placed.map(({ kind }) => kind).toSorted()).toEqual([...twice, ...twice, 'Service'].toSorted());
-});
-
-test.each([
-  ['a patch', 'patches: [{ path: a.yaml }]', 'patches: not known'],
-  [
-    'a kind without a place in the order',
-    'resources: [a.yaml, b.yaml]',
-    'where in ORDER does Strange belong?',
-  ],
-])('a kustomization with %s is refused completely', (_what, kustomization, complaint) => {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kustomization-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
-  writeFileSync(join(folder, 'kustomization.yaml'), kustomization);
-  writeFileSync(join(folder, 'a.yaml'), 'kind: Strange\n');
-  writeFileSync(join(folder, 'b.yaml'), 'kind: Service\n');
-  expect(() => readKustomization(folder)).toThrow(complaint);
 });

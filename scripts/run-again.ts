@@ -32,7 +32,7 @@ if (all.length > MAX_FILES) {
 }
 for (const [project, files] of failed) {
   console.log(
-    `== failed beside other suites, again alone: ${files.map((path) => relative('.', path)).join(' ')}`,
+    `== failed while other suites ran, so they run again alone: ${files.map((path) => relative('.', path)).join(' ')}`,
   );
   const options = ['vitest', 'run', '--project', project, '--maxWorkers', '1', ...files];
   if (spawnSync('npx', options, { stdio: 'inherit' }).status !== 0) process.exitCode = 1;

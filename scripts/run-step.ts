@@ -21,10 +21,10 @@ export function writeProgram(folder: string, main: string): void {
   writeFileSync(join(folder, 'gatehouse'), script, { mode: 0o755 });
 }
 
-/** The timeout for a command that hangs, in milliseconds. Commands that wait have shorter timeouts of their own. */
+/** The timeout for a command that hangs, in milliseconds. Commands that wait have shorter timeouts. */
 const PATIENCE_MS = 60_000;
 
-/** Runs a command as bash does at a prompt. A command that does not end before the timeout has no exit code. */
+/** Runs a command the way bash does at a prompt. The exit code is undefined after a timeout. */
 export function runCommand(command: string, { cwd, env }: Shell): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(

@@ -2,10 +2,10 @@
  * Which tests run where. Each file in test/e2e starts with a tag:
  *
  *     // suite: shared-plane, sandbox: yes
- *     // suite: own-plane, sandbox: no (it has no admission plugins), slow, nightly
+ *     // suite: own-plane, sandbox: no (it lacks admission plugins), slow, nightly
  *
  * - `shared-plane`: the control plane goes back to the pool after the file; see test/support/control-plane-pool.ts.
- *   `own-plane`: the file restarts the servers, or needs flags of its own.
+ *   `own-plane`: the file restarts the servers, or needs other flags.
  * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox` and every night, `no (reason)` never.
  * - `slow`: it takes about a minute or more, most of it waiting, so it starts before the others.
  * - `nightly`: `npm run test:nightly` runs a longer form of it.

@@ -23,7 +23,7 @@ if (!hasKubectl()) {
 }
 
 const steps = stepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
-if (steps.length === 0) throw new Error('the README has no steps');
+if (steps.length === 0) throw new Error('README.md: no steps found');
 const programs = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
 process.on('exit', () => {
   rmSync(programs, { recursive: true });

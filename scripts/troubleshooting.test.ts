@@ -18,7 +18,7 @@ test('src contains every message that the page quotes', () => {
   expect(quoted.filter((message) => !isSaid(message))).toEqual([]);
 });
 
-test('the page has the most common messages, and those of the API server in a separate section', () => {
+test('the page has the most common messages, and a separate section for messages of the API server', () => {
   expect(quoted.length).toBeGreaterThan(25);
   expect(theirs).toContain('### `failed calling webhook');
 });

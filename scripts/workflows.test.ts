@@ -63,7 +63,7 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
     ).toEqual([]);
   });
 
-  test('leaves no credentials in its checkout', () => {
+  test('removes the credentials from its checkout', () => {
     const checkouts = stepsOf(workflow).filter(({ uses }) => uses?.startsWith('actions/checkout@') === true);
     expect(checkouts.filter((step) => step.with?.['persist-credentials'] !== false)).toEqual([]);
   });
@@ -135,7 +135,7 @@ test('a release signs image, chart and files, with provenance and an SBOM', () =
 test('a release finds out that npm cannot accept it before it publishes anything', () => {
   const { jobs } = files.find(({ name }) => name === 'release.yml')?.workflow ?? { jobs: {} };
   const checks = jobs.package?.steps?.map(({ run: script }) => script) ?? [];
-  expect(checks, 'a package without a version has no trusted publisher').toContain(
+  expect(checks, 'npm accepts a trusted publisher only for a package with a version').toContain(
     'npm view @gatehouse-dev/gatehouse name',
   );
   const settings = jobs.publish?.steps?.map((step) => step.with ?? {}) ?? [];

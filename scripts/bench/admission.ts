@@ -6,8 +6,6 @@
  */
 import { parseArgs } from 'node:util';
 
-import { measureCompiled } from './admission-compiled.ts';
-import { measureReferences } from './admission-references.ts';
 import { type Size, SIZES } from './admission-reviews.ts';
 import {
   playRounds,
@@ -47,12 +45,9 @@ const CONTENT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({
   size: '3 KB',
 })).filter(({ webhook }) => isWanted(`contents ${webhook}`));
 const MEASURES_MEMORY = isWanted('memory');
-const MEASURES_COMPILED = isWanted('compiled');
-const MEASURES_REFERENCES = isWanted('references');
-const ONE_FIGURE = MEASURES_MEMORY || MEASURES_COMPILED || MEASURES_REFERENCES;
-if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !ONE_FIGURE)
+if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !MEASURES_MEMORY)
   throw new Error(
-    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate", "memory", "compiled" and "references"`,
+    `--only ${flags.only ?? ''}: unknown; give a name like "validate 3 KB 16", "contents mutate" or "memory"`,
   );
 
 /**
@@ -238,8 +233,4 @@ async function residentAfter(server: Subject, share: number): Promise<number> {
   return most;
 }
 
-await runBenchmark(flags.check, async () => [
-  ...(await measure()),
-  ...(MEASURES_COMPILED ? await measureCompiled() : []),
-  ...(MEASURES_REFERENCES ? await measureReferences() : []),
-]);
+await runBenchmark(flags.check, measure);

@@ -1,4 +1,4 @@
-/** Creates many Services at once that each request a serving certificate, and measures when each Secret exists. */
+/** Creates many Services in parallel that each request a serving certificate, and measures when each Secret exists. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { watch } from '../../src/runtime/watch.ts';
@@ -10,11 +10,9 @@ import type { ClusterProcess } from './cluster-process.ts';
 import { namespaceOf, namespaces } from './objects.ts';
 
 export interface Burst {
-  /** Milliseconds from the start of the burst until the API server has created each Service. */
-  readonly created: readonly number[];
   /** Milliseconds from the start of the burst until each Secret exists. */
   readonly ready: readonly number[];
-  /** Milliseconds from the response to the creation of each Service until its Secret exists. */
+  /** Milliseconds from the API server's response to each create until the Secret exists. */
   readonly waited: readonly number[];
 }
 
@@ -79,7 +77,6 @@ export async function createServices(
 
   const readyAt = createdAt.map((_, index) => issuedAt.get(keyOf(index)) ?? 0);
   return {
-    created: createdAt.map((at) => at - started),
     ready: readyAt.map((at) => at - started),
     waited: readyAt.map((at, index) => Math.max(0, at - (createdAt[index] ?? 0))),
   };

@@ -14,7 +14,7 @@ export interface Child<Question extends object, Answer extends { readonly kind: 
   readonly stop: () => Promise<void>;
 }
 
-export interface Failure {
+interface Failure {
   readonly kind: 'failed';
   readonly message: string;
 }
@@ -58,8 +58,11 @@ export function startChild<Question extends object, Answer extends { readonly ki
   };
 }
 
-/** The child's side: answers each question, and exits when the parent disconnects. */
-export function answerQuestions(answer: (question: never) => Promise<{ readonly kind: string }>): void {
+/** The child's side: answers each question. Stops and exits when the parent disconnects. */
+export function answerQuestions(
+  answer: (question: never) => Promise<{ readonly kind: string }>,
+  stop: () => Promise<void> = () => Promise.resolve(),
+): void {
   process.on('message', (question) => {
     void answer(question as never) // the parent sends only questions that the script understands
       .catch((error: unknown): Failure => ({
@@ -68,5 +71,7 @@ export function answerQuestions(answer: (question: never) => Promise<{ readonly 
       }))
       .then((said) => process.send?.(said));
   });
-  process.once('disconnect', () => process.exit());
+  process.once('disconnect', () => {
+    void stop().finally(() => process.exit());
+  });
 }

@@ -1,13 +1,8 @@
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
-import {
-  arrangementOf,
-  startReplica,
-  type Replica,
-  type ReplicaOptions,
-} from '../../test/support/gatehouse.ts';
+import type { AuditEvent } from '../../test/support/control-plane.ts';
+import { startReplica, type Replica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
 import { freePort } from '../../test/support/processes.ts';
 import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
@@ -16,8 +11,8 @@ export interface ClusterProcess {
   readonly version: string;
   readonly client: KubeClient;
   readonly rest: Rest;
-  readonly kubeconfig: string;
-  readonly leader: string;
+  /** The data that a backup tool needs to connect and authenticate as an administrator. */
+  readonly endpoint: { readonly server: string; readonly ca: string; readonly token: string };
   readonly startReplica: (
     name: string,
     nodeArgs?: readonly string[],
@@ -44,15 +39,14 @@ export async function startClusterProcess(
     execArgv,
   });
   try {
-    const { version, folder, kubeconfigs } = await child.ask({ kind: 'start', port }, 'started');
+    const { version, folder, kubeconfigs, endpoint } = await child.ask({ kind: 'start', port }, 'started');
     const connection = await loadConnection({ kubeconfig: kubeconfigs.admin });
     const rest = createRest({ connection, userAgent: 'bench' });
     return {
       version,
       client: createClient(rest),
       rest,
-      kubeconfig: kubeconfigs.admin,
-      leader: USERS[arrangementOf(arrangement) === 'split' ? 'controllers' : 'gatehouse'].name,
+      endpoint,
       startReplica: (name, nodeArgs = [], settings = {}) =>
         startReplica(
           { folder, kubeconfig: (user) => kubeconfigs[user] },

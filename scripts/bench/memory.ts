@@ -23,8 +23,8 @@ const SHARE = 0.5;
 const HELD_BYTES = 1.4 * FOREIGN_BYTES;
 
 export const WHY_SANDBOX =
-  'Memory is measured on the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver keeps all of it a ' +
-  'second time. What a leader needs depends on the answers it gets, and the sandbox gives the same.';
+  'Memory is measured on the sandbox, because etcd stores at most 2 GiB by default. ' +
+  "The leader's memory depends on the responses of the API server, and the sandbox sends the same responses.";
 
 /** The memory of a leader with many serving certificates, in a cluster with many large Secrets of others. */
 export async function measureMemory(): Promise<readonly Figure[]> {

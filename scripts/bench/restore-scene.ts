@@ -1,12 +1,10 @@
 /** Prepares a cluster for the restore of many objects: kinds, policy, Velero. */
-import { readFileSync } from 'node:fs';
-
 import { applyManifests } from '../../src/cli/deploy-manifests.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { GATEHOUSE_GROUP, type ControlPlane } from '../../test/support/control-plane.ts';
+import { GATEHOUSE_GROUP } from '../../test/support/control-plane.ts';
 import { eventually } from '../../test/support/processes.ts';
 import {
   application,
@@ -106,22 +104,3 @@ const readerBinding: KubeObject & { readonly roleRef: object; readonly subjects:
   },
   subjects: [GATEHOUSE_GROUP],
 };
-
-interface Kubeconfig {
-  readonly clusters: readonly [
-    { readonly cluster: { readonly server: string; readonly 'certificate-authority-data': string } },
-  ];
-  readonly users: readonly [{ readonly user: { readonly token: string } }];
-}
-
-/** The data that a backup tool needs to connect and authenticate to the API server. */
-export function planeOf({ kubeconfig }: ClusterProcess): Pick<ControlPlane, 'server' | 'ca' | 'token'> {
-  // The test support wrote this file.
-  const { clusters, users } = JSON.parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig;
-  const [{ cluster }] = clusters;
-  return {
-    server: cluster.server,
-    ca: Buffer.from(cluster['certificate-authority-data'], 'base64').toString('utf8'),
-    token: () => users[0].user.token,
-  };
-}

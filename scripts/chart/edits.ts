@@ -57,7 +57,7 @@ const isControllers = ({ metadata }: KubeObject): boolean => metadata?.name === 
 
 /** The accounts of the base, or the one of `gatehouse serve`, or all during an upgrade. */
 function binding(object: KubeObject & { readonly subjects?: readonly { readonly name: string }[] }) {
-  // The rehearsal has its own account, whatever the processes are.
+  // The rehearsal always has its own account.
   if (object.metadata?.name === REHEARSAL)
     return [inline(['subjects', 0, 'namespace'], '{{ .Release.Namespace }}')];
   const names = (object.subjects ?? []).map(({ name }) => JSON.stringify(name));
@@ -71,12 +71,9 @@ function binding(object: KubeObject & { readonly subjects?: readonly { readonly 
 
 function definition(): readonly Edit[] {
   return [
-    lines(['metadata', 'annotations'], 'add', () => [
-      '{{- if .Values.crds.keep }}',
-      'annotations:',
-      '  helm.sh/resource-policy: keep',
-      '{{- end }}',
-    ]),
+    lines(['metadata', 'annotations'], 'add', () =>
+      block('if .Values.crds.keep', 'annotations:', '  helm.sh/resource-policy: keep'),
+    ),
   ];
 }
 
@@ -99,14 +96,18 @@ interface PolicySpec {
 }
 
 function monitoringLabels(): readonly Edit[] {
-  return [
-    lines(['metadata', 'labels', 'to-be-selected'], 'add', (indent) => [
-      '{{- with .Values.monitoring.labels }}',
-      `{{- toYaml . | nindent ${indent} }}`,
-      '{{- end }}',
-    ]),
-  ];
+  return [merged(['metadata', 'labels', 'to-be-selected'], 'monitoring.labels')];
 }
+
+/** Adds the entries of a value. */
+const merged = (path: Path, value: string): Edit =>
+  lines(path, 'add', (indent) => block(`with .Values.${value}`, `{{- toYaml . | nindent ${indent} }}`));
+
+const block = (opening: string, ...inside: readonly string[]): readonly string[] => [
+  `{{- ${opening} }}`,
+  ...inside,
+  '{{- end }}',
+];
 
 const REHEARSAL = 'gatehouse-restore-rehearsal';
 
@@ -140,17 +141,11 @@ function deployment(object: KubeObject): readonly Edit[] {
     ...replicas(object.metadata?.name ?? '', `.Values.${values}replicas`),
     ...(isControllers(object) ? [] : [optional(['spec', 'strategy'], 'replace', 'strategy')]),
     optional(['spec', 'template', 'metadata', 'annotations'], 'add', 'podAnnotations'),
-    lines(['spec', 'template', 'metadata', 'labels', 'of-the-user'], 'add', (indent) => [
-      '{{- with .Values.podLabels }}',
-      `{{- toYaml . | nindent ${indent} }}`,
-      '{{- end }}',
-    ]),
+    merged(['spec', 'template', 'metadata', 'labels', 'of-the-user'], 'podLabels'),
     optional([...POD, 'imagePullSecrets'], 'add', 'imagePullSecrets'),
-    lines([...POD, 'priorityClassName'], 'replace', () => [
-      '{{- with .Values.priorityClassName }}',
-      'priorityClassName: {{ . | quote }}',
-      '{{- end }}',
-    ]),
+    lines([...POD, 'priorityClassName'], 'replace', () =>
+      block('with .Values.priorityClassName', 'priorityClassName: {{ . | quote }}'),
+    ),
     ...(isSingle ? [] : [optional(spread, 'replace', `${values}topologySpreadConstraints`)]),
     optional([...POD, 'nodeSelector'], 'add', 'nodeSelector'),
     optional([...POD, 'tolerations'], 'add', 'tolerations'),
@@ -164,27 +159,21 @@ function deployment(object: KubeObject): readonly Edit[] {
  * conflict with `kubectl scale` and with autoscalers. The annotation records what the values said.
  */
 function replicas(deployment: string, value: string): readonly Edit[] {
-  const number = `{{- with include "gatehouse.replicas" (list . "${deployment}" ${value}) }}`;
+  const number = `with include "gatehouse.replicas" (list . "${deployment}" ${value})`;
+  const recorded = `  gatehouse.dev/chart-replicas: {{ toJson $${value} | quote }}`;
   return [
-    lines(['metadata', 'annotations'], 'add', () => [
-      number,
-      'annotations:',
-      `  gatehouse.dev/chart-replicas: {{ toJson $${value} | quote }}`,
-      '{{- end }}',
-    ]),
-    lines(['spec', 'replicas'], 'replace', () => [number, 'replicas: {{ . }}', '{{- end }}']),
+    lines(['metadata', 'annotations'], 'add', () => block(number, 'annotations:', recorded)),
+    lines(['spec', 'replicas'], 'replace', () => block(number, 'replicas: {{ . }}')),
   ];
 }
 
 const CONTAINER: Path = [...POD, 'containers', 0];
 const pullPolicy = (container: Path): Edit =>
-  lines([...container, 'imagePullPolicy'], 'add', () => [
-    '{{- with .Values.image.pullPolicy }}',
-    'imagePullPolicy: {{ . }}',
-    '{{- end }}',
-  ]);
+  lines([...container, 'imagePullPolicy'], 'add', () =>
+    block('with .Values.image.pullPolicy', 'imagePullPolicy: {{ . }}'),
+  );
 
-/** The number of environment variables in the base. Those of the user follow them. */
+/** The number of environment variables in the base. The user's variables follow them. */
 const OWN_VARIABLES = 2;
 
 function container(object: KubeObject): readonly Edit[] {
@@ -192,11 +181,7 @@ function container(object: KubeObject): readonly Edit[] {
     inline([...CONTAINER, 'image'], '{{ include "gatehouse.image" . | quote }}'),
     pullPolicy(CONTAINER),
     lines([...CONTAINER, 'args', 1], 'add', () => moreArguments(object)),
-    lines([...CONTAINER, 'env', OWN_VARIABLES], 'add', (indent) => [
-      '{{- with .Values.extraEnv }}',
-      `{{- toYaml . | nindent ${indent} }}`,
-      '{{- end }}',
-    ]),
+    merged([...CONTAINER, 'env', OWN_VARIABLES], 'extraEnv'),
     optional(
       [...CONTAINER, 'resources'],
       'replace',
@@ -208,7 +193,7 @@ function container(object: KubeObject): readonly Edit[] {
   ];
 }
 
-/** Each process has only flags of its own settings; the Deployment `gatehouse` runs both. */
+/** Each Deployment sets only flags that its process uses. The Deployment `gatehouse` runs both processes. */
 function moreArguments({ metadata }: KubeObject): readonly string[] {
   const answers = metadata?.name !== 'gatehouse-controllers';
   const controls = metadata?.name !== 'gatehouse-webhook';
@@ -220,42 +205,25 @@ function moreArguments({ metadata }: KubeObject): readonly string[] {
   ];
 }
 
-const ofTheUser = (value: string): readonly string[] => [
-  `{{- range .Values.${value} }}`,
-  '- {{ . | quote }}',
-  '{{- end }}',
-];
+const ofTheUser = (value: string): readonly string[] => block(`range .Values.${value}`, '- {{ . | quote }}');
 
 const SHARED_ARGUMENTS: readonly string[] = [
-  '{{- if ne .Values.logLevel "info" }}',
-  '- --log-level={{ .Values.logLevel }}',
-  '{{- end }}',
-  '{{- if .Values.compilePolicies }}',
-  '- --compile-policies',
-  '{{- end }}',
-  ...PARTS.flatMap((part) => [
-    `{{- if not .Values.parts.${part}.enabled }}`,
-    `- --without=${part}`,
-    '{{- end }}',
-  ]),
+  ...block('if ne .Values.logLevel "info"', '- --log-level={{ .Values.logLevel }}'),
+  ...block('if .Values.compilePolicies', '- --compile-policies'),
+  ...PARTS.flatMap((part) => block(`if not .Values.parts.${part}.enabled`, `- --without=${part}`)),
 ];
 
 const CONTROLLERS_ARGUMENTS: readonly string[] = [
-  '{{- if or .Values.compat.openshift .Values.compat.certManager }}',
-  '- --compat={{ include "gatehouse.compat" . }}',
-  '{{- end }}',
-  '{{- if .Values.statusPage }}',
-  '- --status-page',
-  '{{- end }}',
-  '{{- if .Values.policyReports }}',
-  '- --policy-reports',
-  '{{- end }}',
+  ...block(
+    'if or .Values.compat.openshift .Values.compat.certManager',
+    '- --compat={{ include "gatehouse.compat" . }}',
+  ),
+  ...block('if .Values.statusPage', '- --status-page'),
+  ...block('if .Values.policyReports', '- --policy-reports'),
 ];
 
 /** OpenShift assigns a range of user IDs to each namespace, and rejects pods that request another ID. */
 const unlessOpenshift = (key: string): Edit =>
-  lines([...CONTAINER, 'securityContext', key], 'replace', () => [
-    '{{- if not .Values.compat.openshift }}',
-    `${key}: 65532`,
-    '{{- end }}',
-  ]);
+  lines([...CONTAINER, 'securityContext', key], 'replace', () =>
+    block('if not .Values.compat.openshift', `${key}: 65532`),
+  );

@@ -1,9 +1,7 @@
 /** Turns manifests into templates: a placeholder at each path, which the YAML then replaces. */
 import { toYaml } from '../../src/cli/terminal/output.ts';
 
-/**
- * The template code at a path. `inline` replaces the value only. `lines` replaces the whole line, with its indentation.
- */
+/** The template code at a path. `inline` replaces the value only. `lines` replaces the whole line, with its indentation. */
 export type Filling =
   | { readonly kind: 'inline'; readonly text: string }
   | { readonly kind: 'lines'; readonly lines: (indent: number) => readonly string[] };
@@ -13,10 +11,7 @@ export type Path = readonly (string | number)[];
 export interface Edit {
   readonly path: Path;
   readonly filling: Filling;
-  /**
-   * `replace`: the base must have a value at the path. `add`: the base must have none, because the edit would override
-   * it.
-   */
+  /** `replace`: the base must have a value at the path. `add`: the base must not have a value there. */
   readonly how: 'replace' | 'add';
 }
 
@@ -43,12 +38,7 @@ export const optional = (path: Path, how: Edit['how'], value: string): Edit =>
 
 const HOLE = /HOLE(\d+)HOLE/;
 
-/**
- * Returns the object as a template.
- *
- * @throws Error when a path to replace is missing, or a path to add exists: the base has changed, and the chart must
- * change too
- */
+/** @throws Error when a path to replace is missing, or a path to add exists: the chart must follow the changed base */
 export function toTemplate(object: object, edits: readonly Edit[]): string {
   const holed = edits.reduce<unknown>((value, { path, how }, n) => withHole(value, path, how, n), object);
   const text = toYaml(holed, { lineWidth: 0, aliasDuplicateObjects: false });
@@ -94,8 +84,9 @@ function withHole(value: unknown, path: Path, how: Edit['how'], number: number):
 }
 
 function checked(value: unknown, how: Edit['how'], path: Path): unknown {
-  if (how === 'replace' && value === undefined) throw new Error(`the base has no ${path.join('.')} any more`);
+  if (how === 'replace' && value === undefined)
+    throw new Error(`${path.join('.')}: missing in the base; change scripts/chart/`);
   if (how === 'add' && value !== undefined)
-    throw new Error(`the base has ${path.join('.')} now: make it a default of the chart in scripts/chart/`);
+    throw new Error(`${path.join('.')}: now in the base; make it a default of the chart in scripts/chart/`);
   return value;
 }

@@ -136,7 +136,7 @@ const controllersValues = (base: Sized) =>
       base.topologySpreadConstraints,
     ),
     extraArgs: flags(
-      'Additional flags of the controllers, such as `--ca-lifetime=365d`; also with `processes: single`.',
+      'Additional flags of the controllers, such as `--ca-lifetime=365d`. They also apply with `processes: single`.',
     ),
   });
 
@@ -177,7 +177,7 @@ const PART_OF: Readonly<Record<Part, string>> = {
 
 const permissionValues = (base: BaseDefaults): TProperties => ({
   parts: group(
-    'The parts that run. A part that does not run has no rights; its CRDs stay.',
+    'The parts that run. Other parts lack permissions, and their CRDs remain installed.',
     Object.fromEntries(
       PARTS.map((part) => [part, group(PART_OF[part], { enabled: boolean('Whether it runs.', true) })]),
     ),
@@ -229,13 +229,16 @@ const permissionValues = (base: BaseDefaults): TProperties => ({
 });
 
 const neighbourValues = (base: BaseDefaults): TProperties => ({
-  podDisruptionBudget: group('Limits how many pods are evicted at once. Turn off for a single replica.', {
-    enabled: boolean('Create one.', true),
-    minAvailable: amount(
-      'Pods that answer reviews and must stay available during evictions, as a number or a percentage. Of the controllers, one stays.',
-      base.minAvailable,
-    ),
-  }),
+  podDisruptionBudget: group(
+    'Limits how many pods are evicted at the same time. Turn off for a single replica.',
+    {
+      enabled: boolean('Create one.', true),
+      minAvailable: amount(
+        'How many pods that answer reviews must remain available during evictions, as a number or a percentage. One pod of the controllers remains available.',
+        base.minAvailable,
+      ),
+    },
+  ),
   backstop: group('The API server itself limits what the account of the controllers can write.', {
     enabled: boolean('Create the ValidatingAdmissionPolicies.', true),
   }),

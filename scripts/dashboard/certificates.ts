@@ -102,8 +102,8 @@ export const certificates: Row = {
       ],
     },
     {
-      title: 'No longer renewed',
-      description: 'Certificates in Secrets whose Service no longer requests them.',
+      title: 'Not renewed',
+      description: 'Certificates in Secrets whose Service stopped requesting them.',
       unit: 'short',
       queries: [{ expr: highest('reason', 'gatehouse_serving_leaf_not_renewed'), legend: '{{reason}}' }],
     },

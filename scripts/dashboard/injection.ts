@@ -11,13 +11,13 @@ export const injection: Row = {
         { expr: highest('kind, state', 'gatehouse_cabundle_targets'), legend: '{{kind}}: {{state}}' },
         {
           expr: `${highest('kind', 'gatehouse_cabundle_unreadable_kinds')} == 1`,
-          legend: '{{kind}}: may not be listed',
+          legend: '{{kind}}: cannot be listed',
         },
       ],
     },
     {
       title: 'Longest wait for a bundle',
-      description: 'Calls to this webhook fail meanwhile.',
+      description: 'Calls to this webhook fail until it has the bundle.',
       unit: 's',
       queries: [{ expr: `max(${of('gatehouse_cabundle_stale_seconds')})`, legend: 'stale' }],
     },

@@ -69,7 +69,7 @@ const ASKED: readonly Entry[] = [
   [
     pki.SERVING_CERT_WILDCARD,
     SERVICE,
-    '`true` or `false`: a wildcard for the pods. Default: `true` for headless Services that name no pods.',
+    '`true` or `false`: a wildcard for the pods. Default: `true` for headless Services without the annotation for pod names.',
   ],
   [
     pki.SERVING_CERT_SHORT_NAMES,
@@ -128,7 +128,7 @@ const ASKED: readonly Entry[] = [
     'What its bundle contains besides its own certificates: `authority` (default), `public`, both separated by a comma, or nothing.',
   ],
   [pki.ROTATE, AUTHORITY, 'Requests a rotation, once for each value. The value is the reason.'],
-  [pki.DISTRUST, AUTHORITY, 'Generations that clients must no longer trust, separated by commas.'],
+  [pki.DISTRUST, AUTHORITY, 'Generations that clients must stop trusting, separated by commas.'],
   [
     pki.NEW_AUTHORITY,
     AUTHORITY,
@@ -175,7 +175,7 @@ const WRITTEN: readonly Entry[] = [
     'AdmissionPolicy',
     'Proof that its author was permitted to read what it reads: see [security](../security.md#authors-of-policies).',
   ],
-  [PROOF_ANNOTATION, 'UniqueClaim', 'Proof that Gatehouse wrote this record of the deletion of a target.'],
+  [PROOF_ANNOTATION, 'UniqueClaim', 'Proof that Gatehouse wrote this record of a deleted target.'],
   [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
   [
     OPENER_SCOPE,
@@ -244,7 +244,7 @@ const LABELS: readonly Entry[] = [
   [
     DELETION_LABEL,
     'UniqueClaim',
-    'Empty: it records the deletion of a target; see [foreign keys](../foreign-keys.md#actions).',
+    'Empty: it records that a target is being deleted; see [foreign keys](../foreign-keys.md#actions).',
   ],
   [
     DELETION_INTENT_LABEL,
@@ -264,7 +264,7 @@ const FINALIZERS: readonly Entry[] = [
   [
     SWEEP_FINALIZER,
     'RestoreWindow',
-    'Until the final sweep. A window that is deleted while no replica runs stays: see [remove Gatehouse](../installing.md#remove-gatehouse).',
+    'Until the final sweep. A window that you delete while no replica runs is not removed: see [remove Gatehouse](../installing.md#remove-gatehouse).',
   ],
 ];
 

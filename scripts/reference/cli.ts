@@ -13,7 +13,7 @@ export function cliPage(program: Command): File {
       `${sentence(program.description())} Every command has \`--help\`.`,
       'Set an option of `gatehouse webhook`, `controllers` and `serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
         'this order of precedence. Processes can share a file and an environment: each ignores the settings that only another one uses. A flag that a process ' +
-        'does not use is an error. Kubernetes sets variables, too: see [operating](../operating.md#variables-of-services).',
+        'does not use is an error. Kubernetes also sets variables: see [operating](../operating.md#variables-of-services).',
       '[status](../status.md), [doctor](../status.md#gatehouse-doctor), [review](../review.md), ' +
         '[sandbox](../sandbox.md) and [restore](../restore.md) have their own pages.',
       ...documented(program).flatMap((command) => section(command, [program.name()], written)),

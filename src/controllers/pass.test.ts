@@ -27,7 +27,7 @@ describe('what a controller throws', () => {
   };
   const odd = Object.assign(new Error('x'), { message: undefined });
   test.each<[string, unknown, string]>([
-    ['undefined', undefined, 'threw undefined, which is no Error: there is no stack to show'],
+    ['undefined', undefined, 'threw undefined, which is not an Error and lacks a stack'],
     ['an error without a message', new TypeError(), 'TypeError'],
     ['an error whose message is no text', odd, 'Error'],
     ['a frozen error', Object.freeze(new Error('frozen')), 'frozen'],

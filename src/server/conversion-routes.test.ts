@@ -116,7 +116,7 @@ describe('conversions have separate limits', () => {
     expect(status).toBe(200);
     expect(body).toMatchObject({
       kind: 'ConversionReview',
-      ...failureWith('larger than 12 MiB: ask for fewer'),
+      ...failureWith('larger than 12 MiB; request fewer'),
     });
   });
 

@@ -214,7 +214,7 @@ describe('a policy', () => {
     const broken = await policyIs((policy) => condition(policy, 'Ready')?.status === 'False');
     expect(condition(broken, 'Ready')).toMatchObject({ reason: 'InvalidPath' });
     expect(condition(broken, 'Ready')?.message).toContain(
-      'spec.versions[0].toHub[0].remove.path: of metadata, a conversion may change labels and annotations only',
+      'spec.versions[0].toHub[0].remove.path: a conversion can change only the labels and annotations of metadata',
     );
     expect(condition(broken, 'Ready')?.message).toContain('remains in force');
     expect(await specOf('v1', 'first')).toEqual(V1);
@@ -303,7 +303,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
   test.each([
     ['uid', 'changed metadata.uid'],
     ['renamed', 'changed metadata.name from "renamed" to "another"'],
-    ['labelled', 'metadata.labels["not a key"]: the API server does not take this key'],
+    ['labelled', 'metadata.labels["not a key"]: the API server does not accept this key'],
   ])(
     'Gatehouse refuses a conversion with forbidden metadata (%s), and names the handler at fault',
     async (name, message) => {

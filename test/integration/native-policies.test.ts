@@ -178,7 +178,7 @@ test('checks that need the webhook stay there, each with its reason', () => {
   const reasons = [
     ['rule room', 'it reads refs.datacenter'],
     ['rule mixed', refused],
-    ['rule who', 'the API server has no reason Unauthorized for a refusal'],
+    ['rule who', 'the API server does not support the reason Unauthorized'],
     ['reference datacenter', 'it reads another object'],
     ['unique serial', 'it compares with all other objects'],
   ];
@@ -225,7 +225,7 @@ test('the webhook keeps a rule on the name if the rule checks deletions', () => 
       OPTIONS,
     ).checks;
   expect(checksOf(['CREATE'])).toMatchObject([{ by: 'APIServer' }]);
-  const reason = 'it reads request.name, which the API server leaves out when a collection is deleted';
+  const reason = 'it reads request.name, which the API server omits when a collection is deleted';
   expect(checksOf(['CREATE', 'DELETE'])).toMatchObject([{ by: 'Webhook', reason }]);
 });
 

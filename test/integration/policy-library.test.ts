@@ -56,7 +56,7 @@ test('the API server can enforce most checks', () => {
   expect(POLICIES).toHaveLength(30);
   expect(1 - left.length / CHECKS.length).toBeGreaterThan(0.6);
   const params =
-    'it reads params of a built-in kind: kube-apiserver can miss changes of a ConfigMap after another policy is gone';
+    'it reads params of a built-in kind: kube-apiserver can miss changes of a ConfigMap after another policy is deleted';
   expect(left).toEqual([
     ['image-registries-of-teams', 'rule registry-of-team', params],
     ['ingress-unique-hosts', 'unique host', 'it compares with all other objects'],

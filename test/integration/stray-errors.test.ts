@@ -33,7 +33,7 @@ test.each([
   [
     'a promise that is rejected with a number',
     `inHandler('a', () => void Promise.reject(7));`,
-    ['a', 'threw 7, which is no Error: there is no stack to show'],
+    ['a', 'threw 7, which is not an Error and lacks a stack'],
   ],
   ['a timer', `inHandler('a', () => setTimeout(() => { throw new Error('x'); }, 1));`, ['a', 'x']],
   [

@@ -77,11 +77,7 @@ const failureOf = async (...args: Parameters<typeof ask>): Promise<string> => {
 describe('TestGetObjectsToConvert', () => {
   test.each<[string, readonly object[], readonly string[]]>([
     ['empty list', [], []],
-    [
-      'multi-item list, mixed versions',
-      [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')],
-      ['a', 'b', 'c'],
-    ],
+    ['mixed versions', [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')], ['a', 'b', 'c']],
   ])('%s: the answer has as many objects, in the same order', async (_name, objects, names) => {
     const { response, report } = await answer(review(objects));
     expect(response.result).toEqual({ status: 'Success' });
@@ -143,7 +139,7 @@ describe('controller-runtime: Conversion Webhook', () => {
   test('should return error when dest/src objects belong to different API groups', async () => {
     const foreign = { ...widget('v1', 'a'), apiVersion: 'foos/v1' };
     expect(await failureOf(review([foreign]))).toContain(
-      'it is not of the API group "foo": a conversion stays in its group',
+      'its API group is not "foo", and a conversion cannot change the group',
     );
   });
 
@@ -178,10 +174,10 @@ describe('a failure', () => {
     );
   });
 
-  test('names the version that the converter does not know', async () => {
+  test('names the version that the converter does not support', async () => {
     const lookup = found({ versions: ['v1', 'v2'] });
     expect(await failureOf(review([widget('v0', 'a')]), lookup)).toContain(
-      'handler widgets does not know version "v0"',
+      'handler widgets does not support version "v0"',
     );
     expect(await failureOf(review([widget('v1', 'a')], { desiredAPIVersion: 'foo/v3' }), lookup)).toContain(
       '"v3"',
@@ -231,7 +227,7 @@ describe('an answer that does not arrive', () => {
     });
     const objects = ['a', 'b', 'c', 'd'].map((name) => widget('v1', name));
     expect(await failureOf(review(objects), counting, { signal: controller.signal })).toContain(
-      'over after 2 of 4 objects',
+      'expired after 2 of 4 objects',
     );
     expect(converted).toHaveLength(2);
   });
@@ -264,14 +260,9 @@ test('the converter is looked up by group and kind of the objects, and by the pa
     asked.push(subject);
     return found();
   };
-  await answerReview(
-    { text: review([widget('v1', 'a')]) },
-    'widgets.foo',
-    lookUp,
-    atOnce,
-    new AbortController().signal,
-  );
-  await answerReview({ text: review([]) }, undefined, lookUp, atOnce, new AbortController().signal);
+  const { signal } = new AbortController();
+  await answerReview({ text: review([widget('v1', 'a')]) }, 'widgets.foo', lookUp, atOnce, signal);
+  await answerReview({ text: review([]) }, undefined, lookUp, atOnce, signal);
   expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
 });
 
@@ -282,13 +273,8 @@ test('other requests run between two objects', async () => {
     return Promise.resolve();
   };
   const objects = Array.from({ length: 5 }, (_, index) => widget('v1', `w${index}`));
-  await answerReview(
-    { text: review(objects) },
-    undefined,
-    () => found(),
-    breathe,
-    new AbortController().signal,
-  );
+  const { signal } = new AbortController();
+  await answerReview({ text: review(objects) }, undefined, () => found(), breathe, signal);
   expect(breaths).toBe(10); // two per object: one to find it, one to convert it
 });
 
@@ -307,7 +293,7 @@ describe('ConversionReviews that a kube-apiserver 1.37 sent', () => {
   const { converter } = compiled({ hub: 'v1', versions: [{ name: 'v1beta1' }] }, definition);
 
   test.each(recorded.map(({ step, body }, index) => [`${index + 1} ${step}`, body] as const))(
-    '%s: only the version changes, every other byte stays',
+    '%s: only the version changes, and all other bytes are equal',
     async (_step, body) => {
       const { response } = await answer(body, { kind: 'found', converter });
       expect(response.result).toEqual({ status: 'Success' });

@@ -1,4 +1,4 @@
-/** Answers a ConversionReview, object by object, so that the event loop can serve other work in between. */
+/** Answers a ConversionReview object by object, so that the event loop can do other work in between. */
 import {
   isJsonObject,
   parseJson,
@@ -29,42 +29,34 @@ import { withField } from './edit.ts';
 export type AnsweredReview =
   | {
       readonly kind: 'answered';
-      /** The ConversionReview of the response: JSON, to be sent in this order. */
+      /** The JSON of the response, in parts to send in this order. */
       readonly texts: readonly string[];
       readonly report: {
         readonly uid: string;
         readonly converter: Converter | undefined;
         readonly to: string;
         readonly objects: number;
-        /** The message for the user; undefined if all objects were converted. */
         readonly failure: string | undefined;
         /** The internal error, for the log only. */
         readonly cause: unknown;
       };
     }
-  /** This replica cannot answer yet. The API server retries. */
   | { readonly kind: 'unready'; readonly message: string };
 
 type Outcome = ConversionResult & { readonly cause?: unknown };
 
-interface ReviewText {
-  readonly text: string;
-  /** The size limit in bytes, if the review exceeds it and the text is only its start. */
-  readonly limit?: number | undefined;
-}
-
 /**
- * Users control the objects, so a review that is too large or malformed gets an answer, too.
- * @throws InvalidReview if the text is not a ConversionReview: then the API server has not sent it
+ * Users control the objects, so even a review that is too large or malformed gets an answer.
+ * @param limit the size limit in bytes, if the review exceeds it and the text is only its start
+ * @throws InvalidReview if the text is not a ConversionReview, so the API server has not sent it
  */
 export async function answerReview(
-  review: ReviewText,
+  { text, limit }: { readonly text: string; readonly limit?: number | undefined },
   definition: string | undefined,
   lookUp: (subject: ConversionSubject) => ConverterLookup,
   breathe: Breathe,
   signal: AbortSignal,
 ): Promise<AnsweredReview> {
-  const { text, limit } = review;
   try {
     if (limit !== undefined) throw tooLarge(limit);
     return await answerText(text, definition, lookUp, breathe, signal);
@@ -79,7 +71,7 @@ export async function answerReview(
 
 const tooLarge = (limit: number) =>
   new InvalidReview(
-    `the review is larger than ${Math.floor(limit / 1024 ** 2)} MiB: ask for fewer objects at a time (limit), or raise --conversion-body-limit`,
+    `the review is larger than ${Math.floor(limit / 1024 ** 2)} MiB; request fewer objects at a time (limit), or raise --conversion-body-limit`,
   );
 
 async function answerText(
@@ -100,19 +92,10 @@ async function answerText(
   if (first === undefined) return answered(undefined, { kind: 'converted', objects: [] });
   const kind = textIn(objectAt(text, first, 0), 'kind');
   const found = lookUp({ group, kind, definition });
-  switch (found.kind) {
-    case 'unready':
-      return found;
-    case 'none':
-      return answered(undefined, { kind: 'failed', message: found.message });
-    case 'found': {
-      const { converter } = found;
-      return answered(
-        converter,
-        await convertAll(text, objects, { question, kind, converter }, breathe, signal),
-      );
-    }
-  }
+  if (found.kind === 'unready') return found;
+  if (found.kind === 'none') return answered(undefined, { kind: 'failed', message: found.message });
+  const task = { question, kind, converter: found.converter };
+  return answered(found.converter, await convertAll(text, objects, task, breathe, signal));
 }
 
 async function readReview(text: string, breathe: Breathe) {
@@ -139,7 +122,6 @@ function objectAt(text: string, { start, end }: Span, index: number): JsonObject
 
 interface Task {
   readonly question: ConversionQuestion;
-  /** The kind of the first object, which all objects share. */
   readonly kind: string;
   readonly converter: Converter;
 }
@@ -158,7 +140,7 @@ async function convertAll(
     try {
       if (signal.aborted)
         throw new ConversionFailure(
-          `the time to answer was over after ${index} of ${spans.length} objects: ask for fewer at a time (limit), or give Gatehouse more CPU`,
+          `the timeout expired after ${index} of ${spans.length} objects; request fewer at a time (limit), or give Gatehouse more CPU`,
         );
       const converted = await convertOne(object, task, signal);
       objects.push(converted === object ? text.slice(span.start, span.end) : toJsonText(converted));
@@ -177,15 +159,15 @@ async function convertOne(
   const apiVersion = `${group}/${version}`;
   const current = textIn(object, 'apiVersion');
   if (textIn(object, 'kind') !== kind)
-    throw new ConversionFailure(`it is of another kind than the first object of the request, ${quote(kind)}`);
+    throw new ConversionFailure(`its kind differs from the kind of the first object, ${quote(kind)}`);
   if (!current.startsWith(`${group}/`))
     throw new ConversionFailure(
-      `it is not of the API group ${quote(group)}: a conversion stays in its group`,
+      `its API group is not ${quote(group)}, and a conversion cannot change the group`,
     );
   if (current === apiVersion) return object;
   const unknown = [versionOf(object), version].find((one) => converter.versions?.includes(one) === false);
   if (unknown !== undefined)
-    throw new ConversionFailure(`${converter.name} does not know version ${quote(unknown)}: add it there`);
+    throw new ConversionFailure(`${converter.name} does not support version ${quote(unknown)}; add it there`);
   const converting = converter.convert(object, version, signal);
   const late = () => new ConversionFailure('the converter did not answer in time');
   const converted = converting instanceof Promise ? await orAborted(converting, signal, late) : converting;
@@ -194,7 +176,7 @@ async function convertOne(
 
 const LONGEST_MESSAGE = 1024;
 
-/** Users see the text of a ConversionFailure only: internal errors would not help them, and may contain internals. */
+/** Users see only the message of a ConversionFailure, because other errors may contain internals. */
 function failed(object: JsonObject, { question, converter }: Task, error: unknown): Outcome {
   const known = error instanceof ConversionFailure;
   const why = known ? error.message : 'internal error; the log of Gatehouse says more';
@@ -212,17 +194,14 @@ function describe(object: JsonObject): string {
 
 interface ConversionQuestion {
   readonly uid: string;
-  /** The requested version, e.g. `infra.example.com` and `v1`. */
   readonly group: string;
   readonly version: string;
 }
 
 type ConversionResult =
-  /** The objects as JSON text: same number, same order, all in the desired version. */
   | { readonly kind: 'converted'; readonly objects: readonly string[] }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** @throws InvalidReview if the body is not a ConversionReview that can be answered */
 function parseQuestion(value: unknown): ConversionQuestion {
   const { uid, request } = openReview(value, 'ConversionReview');
   const desired = ownValue(request, 'desiredAPIVersion');
@@ -268,7 +247,7 @@ function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObj
   if (isJsonObject(metadata)) return metadata;
   throw new ConversionFailure(
     metadata === undefined
-      ? 'the converter dropped metadata: it may change labels and annotations, and must keep the rest'
+      ? 'the converter dropped metadata; it may change only labels and annotations'
       : `metadata is ${quote(metadata)} and not an object`,
   );
 }
@@ -276,7 +255,7 @@ function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObj
 function changed(what: string, before: JsonObject, after: JsonObject, field = what): ConversionFailure {
   const [was, is] = [valueIn(before, field), valueIn(after, field)];
   return new ConversionFailure(
-    `the converter changed ${what} from ${quote(was)} to ${quote(is)}: it must keep it`,
+    `the converter changed ${what} from ${quote(was)} to ${quote(is)}, which must not change`,
   );
 }
 
@@ -285,9 +264,7 @@ function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObj
   const marks = valueIn(after, map) ?? undefined;
   if (marks === undefined) return undefined;
   if (!isJsonObject(marks))
-    throw new ConversionFailure(
-      `the converter made ${quote(marks)} of metadata.${map}: it must be a map of texts`,
-    );
+    throw new ConversionFailure(`metadata.${map} is ${quote(marks)} and must be a map of strings`);
   const old = valueIn(before, map);
   if (marks === old) return marks;
   for (const [key, value] of Object.entries(marks)) {
@@ -298,8 +275,9 @@ function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObj
 
 function checkMark(map: (typeof MARKS)[number], key: string, value: JsonValue): void {
   const where = `metadata.${map}[${quote(key)}]`;
-  if (!isQualifiedName(key)) throw new ConversionFailure(`${where}: the API server does not take this key`);
-  if (typeof value !== 'string') throw new ConversionFailure(`${where} must be a text, not ${quote(value)}`);
+  if (!isQualifiedName(key)) throw new ConversionFailure(`${where}: the API server does not accept this key`);
+  if (typeof value !== 'string')
+    throw new ConversionFailure(`${where} must be a string, not ${quote(value)}`);
   if (map === 'labels' && !isLabelValue(value))
-    throw new ConversionFailure(`${where}: ${quote(value)} is no value that a label can have`);
+    throw new ConversionFailure(`${where}: ${quote(value)} is not a valid label value`);
 }

@@ -4,12 +4,11 @@ import type { CelBudget } from '../../cel/frame.ts';
 import { isKeptExactly } from '../policy/defaults/defaults.ts';
 import { InvalidPath } from '../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { ConversionFailure, type ConversionProblem } from './converter.ts';
+import { ConversionFailure, type Report } from './converter.ts';
 import { moveStep, removeStep, writeStep, parseStepPath, type RunStep, type StepPath } from './step.ts';
 import { schemaAt } from './structural-schema.ts';
 
 export interface CompiledStep {
-  /** e.g. `spec.versions[0].toHub[1]` */
   readonly where: string;
   readonly run: RunStep;
   readonly reads: readonly StepPath[];
@@ -21,11 +20,11 @@ export function compileSteps(
   steps: readonly ConversionStep[],
   where: string,
   target: JsonObject | undefined,
-  problems: ConversionProblem[],
+  report: Report,
 ): readonly CompiledStep[] {
   return steps.flatMap((step, index) => {
     const at = `${where}[${index}]`;
-    const compiled = compileStep(step, at, target, problems);
+    const compiled = compileStep(step, at, target, report);
     return compiled === undefined ? [] : [{ where: at, ...compiled }];
   });
 }
@@ -36,19 +35,19 @@ function compileStep(
   { move, default: filled, set, remove }: ConversionStep,
   where: string,
   target: JsonObject | undefined,
-  problems: ConversionProblem[],
+  report: Report,
 ): StepParts | undefined {
-  if (move !== undefined) return compileMove(move, `${where}.move`, target, problems);
-  if (filled !== undefined) return compileDefault(filled, `${where}.default`, problems);
+  if (move !== undefined) return compileMove(move, `${where}.move`, target, report);
+  if (filled !== undefined) return compileDefault(filled, `${where}.default`, report);
   if (set !== undefined) {
-    const path = tryStepPath(set.path, `${where}.set.path`, problems);
-    return compileWrite(path, set, `${where}.set`, 'everywhere', problems);
+    const path = tryStepPath(set.path, `${where}.set.path`, report);
+    return compileWrite(path, set, `${where}.set`, 'everywhere', report);
   }
   if (remove !== undefined) {
-    const path = tryFieldPath(remove.path, `${where}.remove.path`, problems);
+    const path = tryFieldPath(remove.path, `${where}.remove.path`, report);
     return path && { run: removeStep(path), reads: [path], writes: [] };
   }
-  problems.push({ reason: 'InvalidPolicy', where, message: 'write one of move, default, set and remove' });
+  report('InvalidPolicy', where, 'exactly one of move, default, set and remove is required');
   return undefined;
 }
 
@@ -56,32 +55,32 @@ function compileMove(
   step: NonNullable<ConversionStep['move']>,
   where: string,
   target: JsonObject | undefined,
-  problems: ConversionProblem[],
+  report: Report,
 ): StepParts | undefined {
-  const from = tryStepPath(step.from, `${where}.from`, problems);
-  const to = tryStepPath(step.to, `${where}.to`, problems);
+  const from = tryStepPath(step.from, `${where}.from`, report);
+  const to = tryStepPath(step.to, `${where}.to`, report);
   if (from === undefined || to === undefined) return undefined;
   const problem = moveProblem(from, to);
   if (problem === undefined)
     return { run: moveStep(from, to, parentsToKeep(from, target)), reads: [from], writes: [to] };
-  problems.push({ reason: 'InvalidPath', where, message: problem });
+  report('InvalidPath', where, problem);
   return undefined;
 }
 
 function moveProblem(from: StepPath, to: StepPath): string | undefined {
   const listOf = ({ list }: StepPath) => JSON.stringify(list);
   if (listOf(from) !== listOf(to))
-    return 'from and to lead into different lists: move the list first, and then the fields in its elements, or set it by an expression';
+    return 'from and to lead into different lists; move the list first, then the fields in its elements, or use set with an expression';
   if (from.fields.length === 0 || to.fields.length === 0)
-    return 'ends in an element of a list: move a field, or set the list by an expression';
+    return 'ends in an element of a list; move a field, or use set with an expression for the list';
   const isWithin = (outer: StepPath, inner: StepPath) =>
     outer.fields.every((field, index) => inner.fields[index] === field);
   return isWithin(from, to) || isWithin(to, from)
-    ? 'one of the two is part of the other: set the field by an expression, and then remove the other'
+    ? 'one path contains the other; use set with an expression, then remove the old field'
     : undefined;
 }
 
-/** Removes empty parents, except those that the target version has too: it may require them. */
+/** How many parents to keep when empty: the target version may require the parents that it also has. */
 function parentsToKeep({ list, fields }: StepPath, target: JsonObject | undefined): number {
   const parents = fields.slice(0, -1);
   if (list.length === 0 && (target === undefined || fields[0] === 'metadata')) return 1;
@@ -95,20 +94,20 @@ function parentsToKeep({ list, fields }: StepPath, target: JsonObject | undefine
 function compileDefault(
   step: NonNullable<ConversionStep['default']>,
   where: string,
-  problems: ConversionProblem[],
+  report: Report,
 ): StepParts | undefined {
-  const path = tryFieldPath(step.path, `${where}.path`, problems);
+  const path = tryFieldPath(step.path, `${where}.path`, report);
   const { value, expression } = step;
   if ((value === undefined) === (expression === undefined)) {
-    problems.push({ reason: 'InvalidPolicy', where, message: 'write either value or expression' });
+    report('InvalidPolicy', where, 'write either value or expression');
     return undefined;
   }
   if (expression === undefined && !isKeptExactly(value)) {
-    const message = 'write a value, without null and without integers beyond 2^53, or an expression';
-    problems.push({ reason: 'InvalidPolicy', where: `${where}.value`, message });
+    const message = 'must not contain null or integers beyond 2^53; use an expression instead';
+    report('InvalidPolicy', `${where}.value`, message);
     return undefined;
   }
-  return compileWrite(path, step, where, 'where absent', problems);
+  return compileWrite(path, step, where, 'where absent', report);
 }
 
 function compileWrite(
@@ -116,36 +115,39 @@ function compileWrite(
   { value, expression, when }: Omit<NonNullable<ConversionStep['default']>, 'path'>,
   where: string,
   place: Parameters<typeof writeStep>[2],
-  problems: ConversionProblem[],
+  report: Report,
 ): StepParts | undefined {
-  const before = problems.length;
   const names = path === undefined || path.list.length > 0 ? ['object', 'item'] : ['object'];
   const compile = (text: string | undefined, field: string, options: CelOptions) =>
-    text === undefined ? undefined : tryExpression(text, `${where}.${field}`, names, options, problems);
+    text === undefined ? undefined : tryExpression(text, `${where}.${field}`, names, options, report);
   const condition = compile(when, 'when', { result: 'bool' });
   const program = compile(expression, 'expression', {});
-  if (path === undefined || problems.length > before) return undefined;
+  const isInvalid = (when !== undefined && !condition) || (expression !== undefined && !program);
+  if (path === undefined || isInvalid) return undefined;
   // The caller has checked that the value is JSON.
   const step = { value: value as JsonValue | undefined, program, condition };
   return { run: writeStep(path, step, place), reads: [], writes: [path] };
 }
 
-function tryStepPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {
+function tryStepPath(text: string, where: string, report: Report): StepPath | undefined {
   try {
     return parseStepPath(text);
   } catch (error) {
     if (!(error instanceof InvalidPath)) throw error;
-    problems.push({ reason: 'InvalidPath', where, message: error.message });
+    report('InvalidPath', where, error.message);
     return undefined;
   }
 }
 
 /** Parses the path of a step that cannot add or remove list elements. */
-function tryFieldPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {
-  const path = tryStepPath(text, where, problems);
+function tryFieldPath(text: string, where: string, report: Report): StepPath | undefined {
+  const path = tryStepPath(text, where, report);
   if (path === undefined || path.fields.length > 0) return path;
-  const message = 'ends in an element of a list: end it in a field, or set the list by an expression';
-  problems.push({ reason: 'InvalidPath', where, message });
+  report(
+    'InvalidPath',
+    where,
+    'ends in an element of a list; end it in a field, or use set with an expression for the list',
+  );
   return undefined;
 }
 
@@ -154,15 +156,15 @@ function tryExpression(
   where: string,
   names: readonly string[],
   options: CelOptions,
-  problems: ConversionProblem[],
+  report: Report,
 ): CelProgram | undefined {
   try {
     return compileCel(expression, names, options);
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    const hint = names.includes('item') ? '' : ' (item is there only in a path with [*])';
-    const message = `${error.message}; an expression sees ${names.join(' and ')}${hint}`;
-    problems.push({ reason: 'InvalidExpression', where, message });
+    const hint = names.includes('item') ? '' : ' (and item, if the path has [*])';
+    const message = `${error.message}; an expression can use ${names.join(' and ')}${hint}`;
+    report('InvalidExpression', where, message);
     return undefined;
   }
 }

@@ -23,10 +23,7 @@ const compile = (spec: Partial<ConversionPolicySpec>, definition = threeVersions
 const problemsOf = (...args: Parameters<typeof compile>) =>
   compile(...args).problems.map(({ reason, where, message }) => `${reason} ${where}: ${message}`);
 
-/**
- * The problems of these steps from v1 to the hub. The fields that they read and write exist, unless the test says
- * otherwise.
- */
+/** The problems of these steps from v1 to the hub, without schemas. */
 const problemsOfSteps = (toHub: readonly ConversionStep[], fromHub: readonly ConversionStep[] = []) =>
   problemsOf({ versions: [{ name: 'v1', toHub, fromHub }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
 
@@ -45,25 +42,29 @@ test('a valid policy compiles and reports the versions it converts between', () 
   });
 });
 
+const set = (expression: string, when?: string): ConversionStep => ({
+  set: { path: 'spec.a', expression, ...(when === undefined ? {} : { when }) },
+});
+
 describe('a step is refused', () => {
   test.each<[string, ConversionStep, string]>([
-    ['into the name', { move: { from: 'spec.a', to: 'metadata.name' } }, 'labels and annotations only'],
-    ['into all labels at once', { set: { path: 'metadata.labels', expression: '{}' } }, 'name one key'],
+    ['into the name', { move: { from: 'spec.a', to: 'metadata.name' } }, 'only the labels and annotations'],
+    ['into all labels together', { set: { path: 'metadata.labels', expression: '{}' } }, 'a key is missing'],
     [
-      'into a key that labels cannot have',
+      'into an invalid key',
       { default: { path: 'metadata.labels["a b"]', value: 'x' } },
-      'is not a key that labels can have',
+      'not a valid key of labels',
     ],
     [
       'into the annotations of Gatehouse',
       { remove: { path: 'metadata.annotations["conversion.gatehouse.dev/v2"]' } },
-      'belongs to Gatehouse',
+      'reserved for values',
     ],
-    ['into the kind', { set: { path: 'kind', expression: '"X"' } }, 'written by Gatehouse'],
-    ['of one element', { remove: { path: 'spec.l[0]' } }, 'names one element of a list'],
+    ['into the kind', { set: { path: 'kind', expression: '"X"' } }, 'cannot be changed by a step'],
+    ['of one element', { remove: { path: 'spec.l[0]' } }, 'selects one element of a list'],
     ['of every element', { remove: { path: 'spec.l[*]' } }, 'end it in a field'],
     ['between lists', { move: { from: 'spec.l[*].a', to: 'spec.m[*].a' } }, 'lead into different lists'],
-    ['into itself', { move: { from: 'spec.a', to: 'spec.a.b' } }, 'one of the two is part of the other'],
+    ['into itself', { move: { from: 'spec.a', to: 'spec.a.b' } }, 'one path contains the other'],
     ['from an invalid path', { move: { from: 'spec..a', to: 'spec.b' } }, 'expected a field name'],
   ])('%s', (_what, step, message) => {
     const [problem, ...others] = problemsOfSteps([step]);
@@ -76,35 +77,31 @@ describe('a step is refused', () => {
     [
       'without a value',
       { default: { path: 'spec.a' } },
-      'InvalidPolicy spec.versions[0].toHub[0].default: write either',
+      'InvalidPolicy spec.versions[0].toHub[0].default: write',
     ],
     [
-      'with two sources of a value',
+      'with two values',
       { default: { path: 'spec.a', value: 1, expression: '1' } },
-      'write either value or expression',
+      'either value or expression',
     ],
-    ['with null', { default: { path: 'spec.a', value: null } }, 'without null'],
-    ['that has no effect', {}, 'write one of move, default, set and remove'],
+    ['with null', { default: { path: 'spec.a', value: null } }, 'must not contain null'],
+    ['that has no effect', {}, 'exactly one of move, default, set'],
     [
       'with an incomplete expression',
-      { set: { path: 'spec.a', expression: 'object.' } },
+      set('object.'),
       'InvalidExpression spec.versions[0].toHub[0].set.expression',
     ],
     [
       'with an unknown variable',
-      { set: { path: 'spec.a', expression: 'self.x' } },
-      'an expression sees object (item is there only in a path with [*])',
+      set('self.x'),
+      'an expression can use object (and item, if the path has [*])',
     ],
-    [
-      'with an invalid condition',
-      { set: { path: 'spec.a', expression: '1', when: '1 + 1' } },
-      'InvalidExpression spec.versions[0].toHub[0].set.when',
-    ],
+    ['with an invalid condition', set('1', '1 + 1'), 'InvalidExpression spec.versions[0].toHub[0].set.when'],
   ])('%s', (_what, step, message) => {
     expect(problemsOfSteps([step]).join('\n')).toContain(message);
   });
 
-  test('every mistake is reported at once', () => {
+  test('all mistakes are reported together', () => {
     const problems = problemsOfSteps([
       { move: { from: '', to: 'metadata.uid' } },
       { set: { path: 'spec[', expression: '(' } },
@@ -146,7 +143,7 @@ describe('the reverse direction', () => {
   });
 
   test.each<[string, ConversionStep]>([
-    ['set', { set: { path: 'spec.a', expression: '1' } }],
+    ['set', set('1')],
     ['remove', { remove: { path: 'spec.a' } }],
   ])('of %s must be written explicitly', (verb, step) => {
     const problems = problemsOf(
@@ -154,43 +151,39 @@ describe('the reverse direction', () => {
       definitionOf([{ name: 'v1' }, { name: 'v2' }]),
     );
     expect(problems).toEqual([
-      expect.stringContaining(`spec.versions[0].fromHub: write it: ${verb} in toHub[3] has no inverse`),
+      expect.stringContaining(
+        `spec.versions[0].fromHub: required, because ${verb} in toHub[3] cannot be inverted`,
+      ),
     ]);
   });
 });
+
+const withVersion = (name: string) => ({ versions: [...serversSpec.versions, { name }] });
 
 describe('policy and definition', () => {
   test.each<[string, Partial<ConversionPolicySpec>, string]>([
     [
       'an unknown hub',
       { hub: 'v9' },
-      'UnknownVersion spec.hub: servers.infra.example.com has no version "v9": choose one of "v1", "v2", "v3"',
+      'UnknownVersion spec.hub: version "v9" not found in servers.infra.example.com; choose one of "v1", "v2", "v3"',
     ],
-    [
-      'an unknown version',
-      { versions: [...serversSpec.versions, { name: 'v9' }] },
-      'UnknownVersion spec.versions[2].name',
-    ],
-    [
-      'steps for the hub',
-      { versions: [...serversSpec.versions, { name: 'v2' }] },
-      'InvalidPolicy spec.versions[2].name: is the hub',
-    ],
+    ['an unknown version', withVersion('v9'), 'UnknownVersion spec.versions[2].name'],
+    ['steps for the hub', withVersion('v2'), 'InvalidPolicy spec.versions[2].name: is the hub'],
     [
       'a served version without steps',
       { versions: serversSpec.versions.slice(0, 1) },
-      'MissingVersion spec.versions: servers.infra.example.com serves version "v3", which has no steps here: add it',
+      'MissingVersion spec.versions: version "v3" is missing, and servers.infra.example.com serves it; add its steps',
     ],
   ])('%s is reported as a mismatch', (_what, spec, message) => {
     expect(problemsOf(spec).join('\n')).toContain(message);
   });
 
-  test('a version needs no steps if it is neither served nor stored; a storage version needs them', () => {
+  test('a version needs steps only if it is served or stored', () => {
     const versions = [...TWO, { name: 'v3', served: false }];
     const spec = { versions: serversSpec.versions.slice(0, 1) };
     expect(problemsOf(spec, definitionOf(versions))).toEqual([]);
     const stored = definitionOf(versions, {}, { storedVersions: ['v2', 'v3'] });
-    expect(problemsOf(spec, stored).join()).toContain('may have stored objects in version "v3"');
+    expect(problemsOf(spec, stored).join()).toContain('may have stored objects in it');
   });
 
   test('with different versions still convert between those that both know', () => {
@@ -213,12 +206,12 @@ describe('steps and schemas', () => {
     [
       'takes a missing field',
       [{ move: { from: 'spec.rakc', to: 'spec.tier' } }],
-      'spec.rakc is no field in the schema of version v1, so the step would never find anything',
+      'spec.rakc not found in the schema of version v1, so the step would never find a value',
     ],
     [
       'writes a field that the schema prunes',
       [{ move: { from: 'spec.rack', to: 'spec.teir' } }],
-      'spec.teir is no field in the schema of version v2, so the API server would drop',
+      'spec.teir not found in the schema of version v2, so the API server would drop',
     ],
   ])('a step that %s is a mistake', (_what, toHub, message) => {
     expect(steps(toHub).filter((problem) => problem.startsWith('UnknownField'))).toEqual([
@@ -251,7 +244,7 @@ describe('steps and schemas', () => {
 
   test('a type mismatch of a field that no step touches is a mistake', () => {
     expect(sizes('string', 'integer', [{ name: 'v1' }])).toEqual([
-      'TypeChange spec.versions[0]: spec.size is a string in version v1 and an integer in v2: convert it by a set step in both directions, or remove it',
+      'TypeChange spec.versions[0]: spec.size is a string in version v1 and an integer in v2; use set in both directions, or remove it',
       expect.stringContaining('spec.list[*] is a string in version v1'),
     ]);
     expect(sizes('integer', 'number', [{ name: 'v1' }])).toEqual([]);

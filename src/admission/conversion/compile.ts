@@ -1,4 +1,4 @@
-/** Compiles a ConversionPolicy into a converter. Reports all problems of a policy at once. */
+/** Compiles a ConversionPolicy into a converter. Reports all problems of a policy together. */
 import type {
   ConversionPolicy,
   ConversionStep,
@@ -8,7 +8,7 @@ import type {
 import { isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { compileSteps, type CompiledStep } from './compile-steps.ts';
-import type { Converter, ConversionProblem } from './converter.ts';
+import type { Converter, ConversionProblem, Report } from './converter.ts';
 import type { Definition } from './definition.ts';
 import { invert, type StepPath } from './step.ts';
 import { convertByPlan, type Spoke } from './policy-converter.ts';
@@ -25,7 +25,7 @@ export interface CompiledConversion {
   readonly converter: Converter;
 }
 
-/** `usable` is undefined if the steps are invalid; with `problems`, it converts between the valid versions. */
+/** `usable` is undefined if the steps are invalid. With `problems`, it converts between the valid versions. */
 export function compileConversion(
   policy: ConversionPolicy,
   definition: Definition,
@@ -71,39 +71,42 @@ function compileSpoke(
   problems: ConversionProblem[],
 ): Spoke | undefined {
   const before = problems.length;
-  const toHub = stepsOf(version, 'toHub', where, problems);
-  const fromHub = stepsOf(version, 'fromHub', where, problems);
-  // Derived steps have no location in the policy: report their problems only where the steps that they invert are.
+  const report = reportTo(problems);
+  const toHub = stepsOf(version, 'toHub', where, report);
+  const fromHub = stepsOf(version, 'fromHub', where, report);
+  // Derived steps are not in the policy, so their problems are reported for the steps that they invert.
   const ofFromHub = version.fromHub === undefined ? [] : problems;
   const spoke = {
-    toHub: compileSteps(toHub, `${where}.toHub`, hub, problems),
-    fromHub: compileSteps(fromHub, `${where}.fromHub`, from, ofFromHub),
+    toHub: compileSteps(toHub, `${where}.toHub`, hub, report),
+    fromHub: compileSteps(fromHub, `${where}.fromHub`, from, reportTo(ofFromHub)),
   };
   return problems.length === before ? spoke : undefined;
 }
+
+const reportTo =
+  (problems: ConversionProblem[]): Report =>
+  (reason, where, message) =>
+    void problems.push({ reason, where, message });
 
 function stepsOf(
   version: VersionSteps,
   direction: 'toHub' | 'fromHub',
   where: string,
-  problems: ConversionProblem[],
+  report: Report,
 ): readonly ConversionStep[] {
   const written = version[direction];
   if (written !== undefined) return written;
   const other = direction === 'toHub' ? 'fromHub' : 'toHub';
   const inverse = invert(version[other] ?? []);
   if (inverse.kind === 'inverse') return inverse.steps;
-  problems.push({
-    reason: 'InvalidPolicy',
-    where: `${where}.${direction}`,
-    message:
-      `write it: ${inverse.verb} in ${other}[${inverse.index}] has no inverse that could be derived ` +
-      `(only move and default have one); [] says that nothing is to be done for version ${quote(version.name)}`,
-  });
+  const message =
+    `required, because ${inverse.verb} in ${other}[${inverse.index}] cannot be inverted automatically ` +
+    `(only move and default can); write [] if version ${quote(version.name)} can be converted without steps`;
+  report('InvalidPolicy', `${where}.${direction}`, message);
   return [];
 }
 
-/** A problem can be temporary: the user cannot update the policy and the CRD at the same time. */
+/** A problem can be temporary, because users cannot update the policy and the CRD at the same time. */
 function coverageProblems(
   { hub, versions }: ConversionPolicySpec,
   definition: Definition,
@@ -112,27 +115,25 @@ function coverageProblems(
   const has = new Set(definition.versions.map(({ name }) => name));
   const known = [...has].map(quote).join(', ');
   const problems: ConversionProblem[] = [];
-  if (!has.has(hub)) {
-    const message = `${crd} has no version ${quote(hub)}: choose one of ${known}, or add it there`;
-    problems.push({ reason: 'UnknownVersion', where: 'spec.hub', message });
-  }
+  const report = reportTo(problems);
+  const unknownHub = `version ${quote(hub)} not found in ${crd}; choose one of ${known}, or add it there`;
+  if (!has.has(hub)) report('UnknownVersion', 'spec.hub', unknownHub);
   for (const [index, { name }] of versions.entries()) {
     const where = `spec.versions[${index}].name`;
-    if (name === hub) {
-      const message = 'is the hub, which is converted by the steps of the others: leave it out';
-      problems.push({ reason: 'InvalidPolicy', where, message });
-    } else if (!has.has(name)) {
-      const message = `${crd} has no version ${quote(name)}: it has ${known}; leave it out, or add it there`;
-      problems.push({ reason: 'UnknownVersion', where, message });
+    if (name === hub)
+      report('InvalidPolicy', where, 'is the hub, whose steps are in the other entries; remove this entry');
+    else if (!has.has(name)) {
+      const message = `version ${quote(name)} not found in ${crd}, which has ${known}; remove this entry, or add the version there`;
+      report('UnknownVersion', where, message);
     }
   }
   const covered = new Set([hub, ...versions.map(({ name }) => name)]);
   for (const { name, served, stored } of definition.versions) {
     if (!(served || stored) || covered.has(name)) continue;
     const message =
-      `${crd} ${served ? 'serves' : 'may have stored objects in'} version ${quote(name)}, which has no steps here: ` +
-      `add it ({name: ${name}} alone, if its fields are those of the hub)`;
-    problems.push({ reason: 'MissingVersion', where: 'spec.versions', message });
+      `version ${quote(name)} is missing, and ${crd} ${served ? 'serves it' : 'may have stored objects in it'}; ` +
+      `add its steps ({name: ${name}} alone, if its fields equal the fields of the hub)`;
+    report('MissingVersion', 'spec.versions', message);
   }
   return problems;
 }
@@ -142,7 +143,7 @@ interface Side {
   readonly schema: JsonObject | undefined;
 }
 
-/** Checks steps against the schemas: a misspelt path would silently do nothing. */
+/** Checks steps against the schemas, because a misspelled path would silently do nothing. */
 function fieldProblems(
   { toHub, fromHub }: Spoke,
   where: string,
@@ -163,15 +164,13 @@ function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): rea
     const madeBefore = steps.slice(0, index).flatMap((step) => step.writes);
     const takenLater = steps.slice(index + 1).flatMap((step) => step.reads);
     const lost = reads.filter(
-      (path) => !isIn(path, from) && !isIn(path, to) && !madeBefore.some((other) => overlap(path, other)),
+      (path) => ![from, to].some((side) => isIn(path, side)) && !overlaps(path, madeBefore),
     );
-    const dropped = writes.filter(
-      (path) => !isIn(path, to) && !takenLater.some((other) => overlap(path, other)),
-    );
+    const dropped = writes.filter((path) => !isIn(path, to) && !overlaps(path, takenLater));
     return [
-      ...lost.map((path) => unknownField(where, path, from, 'so the step would never find anything')),
+      ...lost.map((path) => unknownField(where, path, from, 'the step would never find a value')),
       ...dropped.map((path) =>
-        unknownField(where, path, to, 'so the API server would drop what the step writes'),
+        unknownField(where, path, to, 'the API server would drop what the step writes'),
       ),
     ];
   });
@@ -180,18 +179,16 @@ function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): rea
 const isIn = ({ segments }: StepPath, { schema }: Side): boolean =>
   schemaAt(schema, segments).kind !== 'unknown';
 
-function unknownField(where: string, { text }: StepPath, { name }: Side, why: string): ConversionProblem {
-  return {
-    reason: 'UnknownField',
-    where,
-    message: `${text} is no field in the schema of version ${name}, ${why}: correct the path, or add the field there`,
-  };
-}
+const unknownField = (where: string, { text }: StepPath, { name }: Side, why: string): ConversionProblem => ({
+  ...{ reason: 'UnknownField', where },
+  message: `${text} not found in the schema of version ${name}, so ${why}; fix the path, or add the field there`,
+});
 
-function overlap(one: StepPath, other: StepPath): boolean {
-  const length = Math.min(one.segments.length, other.segments.length);
-  return JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length));
-}
+const overlaps = ({ segments }: StepPath, others: readonly StepPath[]): boolean =>
+  others.some((other) => {
+    const length = Math.min(segments.length, other.segments.length);
+    return JSON.stringify(segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length));
+  });
 
 function typeChanges(
   spoke: Side,
@@ -199,7 +196,11 @@ function typeChanges(
   touched: readonly StepPath[],
   where: string,
 ): readonly ConversionProblem[] {
-  const touches = new Set(touched.flatMap(({ segments }) => prefixes(segments)));
+  const touches = new Set(
+    touched.flatMap(({ segments }) =>
+      segments.map((_one, index) => JSON.stringify(segments.slice(0, index + 1))),
+    ),
+  );
   const whole = new Set(touched.map(({ segments }) => JSON.stringify(segments)));
   const problems: ConversionProblem[] = [];
   const compare = (one: JsonObject, other: JsonObject, segments: readonly Segment[], text: string): void => {
@@ -209,8 +210,8 @@ function typeChanges(
     if (!isCompatible(before, after)) {
       if (touches.has(key)) return; // a step handles this field
       const message =
-        `${text} is ${withArticle(before)} in version ${spoke.name} and ${withArticle(after)} in ${hub.name}: ` +
-        'convert it by a set step in both directions, or remove it';
+        `${text} is ${withArticle(before)} in version ${spoke.name} and ${withArticle(after)} in ${hub.name}; ` +
+        'use set in both directions, or remove it';
       problems.push({ reason: 'TypeChange', where, message });
       return;
     }
@@ -228,11 +229,6 @@ function typeChanges(
   return problems;
 }
 
-function prefixes(segments: readonly Segment[]): readonly string[] {
-  return segments.map((_segment, index) => JSON.stringify(segments.slice(0, index + 1)));
-}
-
-/** Whether a value of one type is valid for the other. A schema without a type accepts anything. */
 function isCompatible(before: string, after: string): boolean {
   const isNumber = (type: string) => type === 'integer' || type === 'number';
   return before === '' || after === '' || before === after || (isNumber(before) && isNumber(after));

@@ -1,21 +1,16 @@
 import { splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
 
-/** Pure: the API server converts at any time and expects equal results for equal input. */
+/** Pure, because the API server expects equal results for equal input at any time. */
 export interface Converter {
-  /** The name in messages and metrics, e.g. `ConversionPolicy servers`. */
   readonly name: string;
   readonly target: GroupResource;
   /** The versions between which it converts, e.g. `v1`. Undefined: `convert` checks the version and throws. */
   readonly versions: readonly string[] | undefined;
-  /**
-   * Does not change `object`. The caller writes `apiVersion`, `kind` and all metadata except labels and annotations.
-   * @throws ConversionFailure with a message for the user; other errors are for the log
-   */
+  /** Does not change `object`. The caller keeps the object's identity. @throws ConversionFailure with a message for users */
   readonly convert: (object: JsonObject, to: string, signal: AbortSignal) => JsonObject | Promise<JsonObject>;
 }
 
-/** Why an object cannot be converted, and what to do about it. The message reaches the user. */
 export class ConversionFailure extends Error {
   override readonly name = 'ConversionFailure';
 }
@@ -31,10 +26,9 @@ export type ConverterLookup =
   | { readonly kind: 'found'; readonly converter: Converter }
   /** This replica does not know yet. The API server retries after a moment. */
   | { readonly kind: 'unready'; readonly message: string }
-  /** No converter exists, and a retry would not help. */
+  /** There is no converter, and a retry would not help. */
   | { readonly kind: 'none'; readonly message: string };
 
-/** e.g. `v1` */
 export const versionOf = (object: JsonObject): string =>
   splitApiVersion(textIn(object, 'apiVersion')).version;
 
@@ -43,20 +37,19 @@ export const CONVERSION_REASONS = [
   'InvalidPath',
   'InvalidExpression',
   'InvalidPolicy',
-  /** A path that the schema does not have. */
   'UnknownField',
   /** A field with the same name but a different type in two versions. */
   'TypeChange',
-  /** The CustomResourceDefinition has no such version (yet). */
+  /** The CustomResourceDefinition lacks a version of the policy. */
   'UnknownVersion',
-  /** The CustomResourceDefinition serves or stores a version that has no steps (yet). */
+  /** The CustomResourceDefinition serves or stores a version without steps. */
   'MissingVersion',
 ] as const;
 
-export type ConversionReason = (typeof CONVERSION_REASONS)[number];
+export type Report = (reason: ConversionProblem['reason'], where: string, message: string) => void;
 
 export interface ConversionProblem {
-  readonly reason: ConversionReason;
+  readonly reason: (typeof CONVERSION_REASONS)[number];
   /** e.g. `spec.versions[0].toHub[1].move.from` */
   readonly where: string;
   readonly message: string;

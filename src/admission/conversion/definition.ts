@@ -28,11 +28,8 @@ export interface Definition extends GroupResource {
 /** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1. Returns undefined for anything else. */
 export function readDefinition(crd: unknown): Definition | undefined {
   const spec = valueIn(crd, 'spec');
-  const [group, resource, kind] = [
-    textIn(spec, 'group'),
-    textIn(spec, 'names', 'plural'),
-    textIn(spec, 'names', 'kind'),
-  ];
+  const group = textIn(spec, 'group');
+  const [resource = '', kind = ''] = ['plural', 'kind'].map((key) => textIn(spec, 'names', key));
   if (group === '' || resource === '' || kind === '') return undefined;
   const storedVersions = listIn(crd, 'status', 'storedVersions');
   const keepsUnknown = valueIn(spec, 'preserveUnknownFields') === true;
@@ -49,8 +46,6 @@ export function readDefinition(crd: unknown): Definition | undefined {
   return { group, resource, kind, versions, conversion: conversionOf(valueIn(spec, 'conversion')) };
 }
 
-const DEFAULT_PORT = 443;
-
 function conversionOf(conversion: unknown): Definition['conversion'] {
   const webhook = valueIn(conversion, 'webhook');
   const client = valueIn(webhook, 'clientConfig');
@@ -63,7 +58,7 @@ function conversionOf(conversion: unknown): Definition['conversion'] {
           namespace: textIn(service, 'namespace'),
           name: textIn(service, 'name'),
           path: textIn(service, 'path'),
-          port: typeof port === 'number' ? port : DEFAULT_PORT,
+          port: typeof port === 'number' ? port : 443,
         }
       : undefined,
     url: textIn(client, 'url') || undefined,
@@ -74,6 +69,5 @@ function conversionOf(conversion: unknown): Definition['conversion'] {
   };
 }
 
-export function sameForConversion(one: Definition, other: Definition): boolean {
-  return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
-}
+export const sameForConversion = (one: Definition, other: Definition): boolean =>
+  one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);

@@ -17,27 +17,13 @@ const object = (metadata: JsonValue | undefined, more: JsonObject = {}): JsonObj
 describe('TestRestoreObjectMeta', () => {
   const marked = { foo: 'bar', labels: { a: 'A', b: 'B' }, annotations: { a: '1', b: '2' } };
   const remarked = { labels: { a: 'AA', b: 'B' }, annotations: { a: '1', b: '22' } };
+  const changed = { foo: 'abc', ...remarked };
 
   test.each<[string, JsonValue | undefined, JsonValue | undefined, JsonValue]>([
     ['no original metadata', undefined, {}, {}],
-    [
-      'changed label, annotations and non-label',
-      marked,
-      { foo: 'abc', ...remarked },
-      { foo: 'bar', ...remarked },
-    ],
-    [
-      'added labels and annotations',
-      { foo: 'bar' },
-      { foo: 'abc', ...remarked },
-      { foo: 'bar', ...remarked },
-    ],
-    [
-      "nil'ed labels and annotations",
-      marked,
-      { foo: 'abc', labels: null, annotations: null },
-      { foo: 'bar' },
-    ],
+    ['changed label, annotations and non-label', marked, changed, { foo: 'bar', ...remarked }],
+    ['added labels and annotations', { foo: 'bar' }, changed, { foo: 'bar', ...remarked }],
+    ["nil'ed labels and annotations", marked, { labels: null, annotations: null }, { foo: 'bar' }],
   ])('%s', (_name, original, converted, expected) => {
     expect(keepIdentity(object(original), object(converted), V2).metadata).toEqual(expected);
   });
@@ -45,14 +31,9 @@ describe('TestRestoreObjectMeta', () => {
   test.each<[string, JsonValue | undefined, JsonValue | undefined, string]>([
     ['no converted metadata', {}, undefined, 'dropped metadata'],
     ['invalid converted metadata', {}, ['foo'], 'metadata is a list'],
-    [
-      'added labels and annotations of nil',
-      {},
-      { labels: { a: null, b: 'B' } },
-      'metadata.labels["a"] must be a text',
-    ],
-    ['invalid label key', {}, { labels: { 'some/non-qualified/label': 'x' } }, 'does not take this key'],
-    ['invalid label value', {}, { labels: { foo: 'üäö' } }, 'no value that a label can have'],
+    ['labels of nil', {}, { labels: { a: null, b: 'B' } }, 'metadata.labels["a"] must be a string'],
+    ['invalid label key', {}, { labels: { 'some/non-qualified/label': 'x' } }, 'does not accept this key'],
+    ['invalid label value', {}, { labels: { foo: 'üäö' } }, 'is not a valid label value'],
   ])('%s is refused', (_name, original, converted, message) => {
     expect(() => keepIdentity(object(original), object(converted), V2)).toThrow(message);
   });
@@ -68,15 +49,9 @@ describe('TestRestoreObjectMeta', () => {
 describe('the identity of an object', () => {
   const metadata = { name: 'a', namespace: 'b', uid: 'c', resourceVersion: '7', finalizers: ['x/y'] };
 
-  test('is restored except for labels and annotations, whatever the converter returned', () => {
-    const converted = object({
-      ...metadata,
-      finalizers: ['foo'],
-      generation: 42,
-      garbage: 'x',
-      labels: { l: 'm' },
-    });
-    expect(keepIdentity(object(metadata), converted, V2)).toEqual({
+  test('is restored, except labels and annotations, regardless of what the converter returned', () => {
+    const changed = { ...metadata, finalizers: ['foo'], generation: 42, garbage: 'x', labels: { l: 'm' } };
+    expect(keepIdentity(object(metadata), object(changed), V2)).toEqual({
       ...object({ ...metadata, labels: { l: 'm' } }),
       apiVersion: V2,
     });
@@ -86,13 +61,13 @@ describe('the identity of an object', () => {
     ['name', { name: 'z' }],
     ['namespace', { namespace: '' }],
     ['uid', { uid: 'other' }],
-  ])('may not change: another %s is refused', (field, change) => {
+  ])('cannot change: another %s is refused', (field, change) => {
     expect(() => keepIdentity(object(metadata), object({ ...metadata, ...change }), V2)).toThrow(
       `changed metadata.${field}`,
     );
   });
 
-  test('may not change: another kind is refused, a missing one is restored', () => {
+  test('cannot change: another kind is refused, and a missing kind is restored', () => {
     expect(() => keepIdentity(object({}), object({}, { kind: 'Other' }), V2)).toThrow(
       'changed kind from "Server" to "Other"',
     );

@@ -45,8 +45,8 @@ test.each<[string, ReturnType<typeof installed>, string]>([
     installed({}, 'Webhook', { service: { ...SERVICE, path: '/convert/x.y' } }),
     'service.path is "/convert/x.y"',
   ],
-  ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
-  ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'does not begin with v1'],
+  ['lacks the bundle', installed({}, 'Webhook', { caBundle: undefined }), 'lacks a caBundle'],
+  ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'must begin with v1'],
 ])(
   'a definition that %s does not count as installed, and the message says what to write',
   (_what, installation, message) => {

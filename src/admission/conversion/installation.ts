@@ -1,13 +1,10 @@
 /** Whether a CustomResourceDefinition uses Gatehouse for conversion, and otherwise what to write into it. */
 import { groupResourceName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
+import type { WebhookTarget } from '../webhooks/webhook.ts';
 import type { Definition } from './definition.ts';
 
-export interface OwnService {
-  readonly namespace: string;
-  readonly name: string;
-  readonly port: number;
-}
+export type OwnService = WebhookTarget['service'];
 
 export interface Installation {
   readonly status: 'True' | 'False' | 'Unknown';
@@ -17,7 +14,7 @@ export interface Installation {
 
 export function installationOf(definition: Definition | undefined, own: OwnService): Installation {
   if (definition === undefined) {
-    const message = 'there is no CustomResourceDefinition to convert for';
+    const message = 'CustomResourceDefinition not found';
     return { status: 'False', reason: 'NoDefinition', message };
   }
   const { url } = definition.conversion;
@@ -27,18 +24,18 @@ export function installationOf(definition: Definition | undefined, own: OwnServi
     return { status: 'False', reason: 'NotInstalled', message };
   }
   if (url === undefined)
-    return { status: 'True', reason: 'Installed', message: 'the API server asks Gatehouse' };
-  const message = `the API server asks ${quote(url)}: whether that is Gatehouse cannot be told from here`;
+    return { status: 'True', reason: 'Installed', message: 'the API server calls Gatehouse' };
+  const message = `the API server calls ${quote(url)}; this controller cannot check whether that is Gatehouse`;
   return { status: 'Unknown', reason: 'AskedByURL', message };
 }
 
 function stanzaProblem(definition: Definition, own: OwnService): string | undefined {
   const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
   if (strategy !== 'Webhook')
-    return `spec.conversion.strategy is ${quote(strategy)}, so the API server calls no converter.`;
+    return `spec.conversion.strategy is ${quote(strategy)}, so the API server does not call converters.`;
   // The API server uses the first version that it knows, and also knows v1beta1.
   if (reviewVersions.find((version) => version === 'v1' || version === 'v1beta1') !== 'v1')
-    return 'spec.conversion.webhook.conversionReviewVersions does not begin with v1, the only version that Gatehouse answers.';
+    return 'spec.conversion.webhook.conversionReviewVersions must begin with v1, the only version that Gatehouse supports.';
   if (url !== undefined) return undefined;
   const isOurs =
     service?.namespace === own.namespace && service.name === own.name && service.port === own.port;
@@ -46,7 +43,7 @@ function stanzaProblem(definition: Definition, own: OwnService): string | undefi
   const path = `/convert/${groupResourceName(definition)}`;
   if (![path, path.slice(1), '/convert', 'convert'].includes(service.path))
     return `spec.conversion.webhook.clientConfig.service.path is ${quote(service.path)}.`;
-  return hasCaBundle ? undefined : 'spec.conversion.webhook.clientConfig has no caBundle (yet).';
+  return hasCaBundle ? undefined : 'spec.conversion.webhook.clientConfig lacks a caBundle.';
 }
 
 function whatToWrite(definition: Definition, { namespace, name, port }: OwnService): string {

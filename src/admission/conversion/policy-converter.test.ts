@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import type { ConversionStep } from '../../api/conversion-policy.ts';
 import type { CompiledConversion } from './compile.ts';
 import {
   between,
@@ -34,78 +35,45 @@ const withSpec = (object: JsonObject, change: (spec: JsonObject) => JsonValue): 
 };
 
 describe('steps', () => {
-  const step = (toHub: Parameters<typeof between>[0], spec: JsonObject) =>
-    convert(server('v1', { spec }), 'v2', between(toHub, [], { roundTrip: 'Lossy' }));
+  const move = (from: string, to: string): ConversionStep => ({ move: { from, to } });
+  const fill = (path: string): ConversionStep => ({ default: { path, value: 1 } });
+  const set = (path: string, expression: string, when?: string): ConversionStep => ({
+    set: { path, expression, ...(when === undefined ? {} : { when }) },
+  });
+  const step = (toHub: ConversionStep | readonly ConversionStep[], spec: JsonObject) =>
+    convert(server('v1', { spec }), 'v2', between([toHub].flat(), [], { roundTrip: 'Lossy' }));
 
-  test.each<[string, Parameters<typeof between>[0], JsonObject, JsonObject]>([
-    ['move renames', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: 1, c: 2 }, { b: 1, c: 2 }],
-    [
-      'move creates missing parents',
-      [{ move: { from: 'spec.a', to: 'spec.x.y.z' } }],
-      { a: 1 },
-      { x: { y: { z: 1 } } },
-    ],
-    [
-      'move removes a parent that becomes empty',
-      [{ move: { from: 'spec.x.y', to: 'spec.a' } }],
-      { x: { y: 1 } },
-      { a: 1 },
-    ],
-    [
-      'move replaces a null parent',
-      [{ move: { from: 'spec.a', to: 'spec.b.c' } }],
-      { a: 1, b: null },
-      { b: { c: 1 } },
-    ],
+  test.each<[string, ConversionStep | readonly ConversionStep[], JsonObject, JsonObject]>([
+    ['move renames', move('spec.a', 'spec.b'), { a: 1, c: 2 }, { b: 1, c: 2 }],
+    ['move creates missing parents', move('spec.a', 'spec.x.y.z'), { a: 1 }, { x: { y: { z: 1 } } }],
+    ['move removes a parent that becomes empty', move('spec.x.y', 'spec.a'), { x: { y: 1 } }, { a: 1 }],
+    ['move replaces a null parent', move('spec.a', 'spec.b.c'), { a: 1, b: null }, { b: { c: 1 } }],
     [
       'move works in every element of a list',
-      [{ move: { from: 'spec.l[*].a', to: 'spec.l[*].b.c' } }],
+      move('spec.l[*].a', 'spec.l[*].b.c'),
       { l: [{ a: 1 }, 'text', { x: 2 }] },
       { l: [{ b: { c: 1 } }, 'text', { x: 2 }] },
     ],
-    ['default keeps null', [{ default: { path: 'spec.a', value: 1 } }], { a: null }, { a: null }],
-    [
-      'default creates no elements',
-      [{ default: { path: 'spec.l[*].a', value: 1 } }],
-      { l: [{}, 7] },
-      { l: [{ a: 1 }, 7] },
-    ],
+    ['default keeps null', fill('spec.a'), { a: null }, { a: null }],
+    ['default creates no elements', fill('spec.l[*].a'), { l: [{}, 7] }, { l: [{ a: 1 }, 7] }],
     [
       'remove works in every element of a list',
-      [{ remove: { path: 'spec.l[*].a' } }],
+      { remove: { path: 'spec.l[*].a' } },
       { l: [{ a: 1 }, { b: 2 }, 3] },
       { l: [{}, { b: 2 }, 3] },
     ],
-    [
-      'set keeps int64',
-      [{ set: { path: 'spec.b', expression: 'object.spec.a' } }],
-      { a: 2n ** 60n },
-      { a: 2n ** 60n, b: 2n ** 60n },
-    ],
-    [
-      'set skips a missing value',
-      [{ set: { path: 'spec.a', expression: 'object.?spec.?b' } }],
-      { a: 1 },
-      { a: 1 },
-    ],
-    [
-      'set skips null',
-      [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
-      { a: 1, b: null },
-      { a: 1, b: null },
-    ],
+    ['set keeps int64', set('spec.b', 'object.spec.a'), { a: 2n ** 60n }, { a: 2n ** 60n, b: 2n ** 60n }],
+    ['set skips a missing value', set('spec.a', 'object.?spec.?b'), { a: 1 }, { a: 1 }],
+    ['set skips null', set('spec.a', 'object.spec.b'), { a: 1, b: null }, { a: 1, b: null }],
     [
       'set reads the element',
-      [{ set: { path: 'spec.l[*].b', expression: 'item.a + size(object.spec.l)', when: 'has(item.a)' } }],
+      set('spec.l[*].b', 'item.a + size(object.spec.l)', 'has(item.a)'),
       { l: [{ a: 1 }, {}] },
       { l: [{ a: 1, b: 3 }, {}] },
     ],
     [
       'JavaScript property names are data',
-      [
-        { move: { from: 'spec["__proto__"]', to: 'spec["constructor"]' } },
-        { default: { path: 'spec["toString"].x', value: 1 } },
-      ],
+      [move('spec["__proto__"]', 'spec["constructor"]'), fill('spec["toString"].x')],
       Object.fromEntries([['__proto__', 'p']]),
       Object.fromEntries<JsonValue>([
         ['constructor', 'p'],
@@ -119,26 +87,23 @@ describe('steps', () => {
   });
 
   test('a step into a value that is not an object fails, and names the path and the remedy', async () => {
-    await expect(step([{ move: { from: 'spec.a', to: 'spec.b.c' } }], { a: 1, b: 'x' })).rejects.toThrow(
-      /spec\.versions\[0\]\.toHub\[0\]: spec\.b is "x" and not an object, so spec\.b\.c has no place: fix the object/,
+    await expect(step(move('spec.a', 'spec.b.c'), { a: 1, b: 'x' })).rejects.toThrow(
+      /spec\.versions\[0\]\.toHub\[0\]: spec\.b is "x" and not an object, so spec\.b\.c cannot be written; fix the stored object/,
     );
   });
 
   test('an expression that fails is named with its cause and the remedy', async () => {
-    const failing = step(
-      [{ remove: { path: 'spec.x' } }, { set: { path: 'spec.a', expression: 'object.spec.b' } }],
-      {},
-    );
-    await expect(failing).rejects.toThrow(/toHub\[1\]: no such key: b\. .*when: has\(object\.spec\.field\)/);
+    const failing = step([{ remove: { path: 'spec.x' } }, set('spec.a', 'object.spec.b')], {});
+    await expect(failing).rejects.toThrow(/toHub\[1\]: no such key: b; .*when: has\(object\.spec\.field\)/);
   });
 
   test.each([
     ['a number as an annotation', 'metadata.annotations["a"]', '7', 'wrap the expression in string'],
-    ['text that is not a valid label', 'metadata.labels["a"]', '"a b"', 'use an annotation'],
-    ['a condition that is not a boolean', 'spec.a', '1', 'when: must evaluate to bool but got string'],
+    ['a string that is not a valid label', 'metadata.labels["a"]', '"a b"', 'use an annotation'],
+    ['a condition that is not a Boolean', 'spec.a', '1', 'when: must evaluate to bool but got string'],
   ])('%s is refused', async (_what, path, expression, message) => {
-    const when = path === 'spec.a' ? { when: 'object.spec.x' } : {};
-    await expect(step([{ set: { path, expression, ...when } }], { x: 'x' })).rejects.toThrow(message);
+    const when = path === 'spec.a' ? 'object.spec.x' : undefined;
+    await expect(step(set(path, expression, when), { x: 'x' })).rejects.toThrow(message);
   });
 
   test('the converter never modifies its input', async () => {
@@ -151,7 +116,7 @@ describe('steps', () => {
   });
 });
 
-describe('data that a version cannot hold', () => {
+describe('values that a version cannot represent', () => {
   const hub = server('v2', {
     spec: {
       address: { host: 'a', port: 80, zone: 'z' },
@@ -161,7 +126,7 @@ describe('data that a version cannot hold', () => {
     },
   });
 
-  test('is preserved in one annotation, named after the version that has it', async () => {
+  test('are preserved in one annotation, named after the version that has them', async () => {
     const v1 = await convert(hub, 'v1');
     expect(v1.spec).toEqual({
       endpoint: 'a:80',
@@ -177,13 +142,13 @@ describe('data that a version cannot hold', () => {
     expect(keptIn(await convert(v1, 'v2'), 'v2')).toBeUndefined();
   });
 
-  test('is not restored if its parent is gone', async () => {
+  test('are not restored if their parent is missing', async () => {
     const v1 = await convert(hub, 'v1');
     const without = withSpec(v1, () => ({ disks: [] }));
     expect((await convert(without, 'v2')).spec).toEqual({ tier: 'gold', disks: [] });
   });
 
-  test('is restored in unchanged elements of a list without keys', async () => {
+  test('are restored in unchanged elements of a list without keys', async () => {
     const conversion = between(
       [{ set: { path: 'spec.sizes[*]', expression: 'item.split("Mi")[0]' } }],
       [{ set: { path: 'spec.sizes[*]', expression: 'item + "Mi"' } }],
@@ -211,21 +176,21 @@ describe('data that a version cannot hold', () => {
     expect(await back([])).toEqual({ sizes: [] });
   });
 
-  test('is dropped when the policy says so, and data preserved earlier still comes back', async () => {
+  test('are dropped with roundTrip: Lossy, and values preserved earlier are still restored', async () => {
     const lossy = compiled({ roundTrip: 'Lossy' });
     expect((await convert(hub, 'v1', lossy)).metadata).toEqual(hub.metadata);
     const v1 = await convert(hub, 'v1');
     expect((await convert(v1, 'v2', lossy)).spec).toMatchObject({ tier: 'gold' });
   });
 
-  test('is refused rather than lost when it does not fit into an annotation', async () => {
+  test('are refused if they are too large for an annotation', async () => {
     const large = server('v2', { spec: { tuning: { text: 'x'.repeat(300_000) } } });
     await expect(convert(large, 'v1')).rejects.toThrow(
-      /all annotations together would take 300\d+ bytes, of 262144\..*roundTrip: Lossy/,
+      /all annotations would have 300\d+ bytes, more than 262144\..*roundTrip: Lossy/,
     );
   });
 
-  test('is refused if the object could not be read in its original version', async () => {
+  test('are refused if the object could not be converted back', async () => {
     const conversion = between(
       [{ remove: { path: 'spec.a' } }],
       [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
@@ -253,7 +218,7 @@ describe('a preserved annotation written by a user', () => {
       ),
     ],
     [
-      'a field that the schema does not have',
+      'a field that the schema lacks',
       entries({ path: ['spec', 'nothing'], value: 1 }, { path: ['nothing'], value: 1 }),
     ],
     ['the name', entries({ path: ['metadata', 'name'], value: 'x', derived: 'db' })],
@@ -274,7 +239,7 @@ describe('a preserved annotation written by a user', () => {
       entries({ path: ['metadata', 'annotations', 'conversion.gatehouse.dev/v9'], value: 'x' }),
     ],
     ['a path of excessive length', entries({ path: Array.from({ length: 50_000 }, () => 'spec'), value: 1 })],
-  ])('has no effect with %s', async (_what, text) => {
+  ])('is ignored with %s', async (_what, text) => {
     const plain = await convert(server('v1', { spec: { endpoint: 'a:80' } }), 'v2');
     expect(await written(text)).toEqual(plain);
   });
@@ -286,7 +251,7 @@ describe('a preserved annotation written by a user', () => {
     expect((await written(JSON.stringify(kept), fields(1))).spec).toMatchObject(fields(2));
   });
 
-  test("is dropped if it is for the object's own version: the object already holds that data", async () => {
+  test("is dropped if it is for the object's own version, because the object has these values", async () => {
     const own = server(
       'v1',
       { spec: {} },

@@ -1,4 +1,4 @@
-/** Converts spoke → hub → spoke, and preserves what a version cannot hold. */
+/** Converts spoke → hub → spoke, and preserves values that a version cannot represent. */
 import { createCelBudget, type CelBudget } from '../../cel/frame.ts';
 import {
   valueIn,
@@ -40,17 +40,16 @@ export interface Spoke {
   readonly fromHub: readonly CompiledStep[];
 }
 
-export interface ConversionPlan {
+interface ConversionPlan {
   readonly group: string;
   readonly hub: string;
-  /** Keyed by version, without the hub. */
   readonly spokes: ReadonlyMap<string, Spoke>;
   /** Keyed by version. Undefined: the API server keeps all fields. */
   readonly schemas: ReadonlyMap<string, JsonObject | undefined>;
   readonly roundTrip: 'Preserve' | 'Lossy';
 }
 
-/** The CEL cost limit of one object, for both directions: a list has thousands of objects, each with its own budget. */
+/** The CEL cost limit of one object, for both directions. A list has thousands of objects, each with its own budget. */
 const COST_LIMIT = 2_000_000;
 
 /** An object without our annotations, and their texts: preserved values of other versions. */
@@ -59,16 +58,13 @@ interface Converting {
   readonly preserved: ReadonlyMap<string, string>;
 }
 
-/**
- * To find what a version cannot hold, converts the result back and compares. What is missing or different goes into an
- * annotation, and the conversion back restores it.
- */
+/** Converts the result back to find what it lacks. An annotation preserves these values, and the conversion back restores them. */
 export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: string): JsonObject {
   const from = versionOf(object);
   if (from === to) return object;
   const { clean, preserved } = takePreserved(object);
   const budget = createCelBudget(COST_LIMIT);
-  // An object of this version already holds all of its values.
+  // An object of this version already has all of its values.
   const start = { object: clean, preserved: without(preserved, from) };
   const inHub = from === plan.hub ? start : convertOnce(plan, start, from, plan.hub, budget);
   const converted = to === plan.hub ? inHub : convertOnce(plan, inHub, plan.hub, to, budget);
@@ -77,9 +73,8 @@ export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: stri
   return result;
 }
 
-function without(texts: ReadonlyMap<string, string>, version: string): Map<string, string> {
-  return new Map([...texts].filter(([key]) => key !== version));
-}
+const without = (texts: ReadonlyMap<string, string>, version: string): Map<string, string> =>
+  new Map([...texts].filter(([key]) => key !== version));
 
 function convertOnce(
   plan: ConversionPlan,
@@ -113,11 +108,11 @@ function stepTo(
   const [version, direction] = to === hub ? ([from, 'toHub'] as const) : ([to, 'fromHub'] as const);
   const spoke = spokes.get(version);
   if (spoke === undefined)
-    throw new ConversionFailure(`there are no steps for version ${quote(version)}: add it to spec.versions`);
+    throw new ConversionFailure(`version ${quote(version)} lacks steps; add it to spec.versions`);
   return withField(runSteps(spoke[direction], object, budget), 'apiVersion', `${group}/${to}`);
 }
 
-/** Rejects an object without a way back: clients of this version could no longer read it. */
+/** Rejects an object that cannot be converted back, because clients of its version could not read it. */
 function stepBack(
   plan: ConversionPlan,
   object: JsonObject,
@@ -139,18 +134,15 @@ function checkSize(object: JsonObject, versions: readonly string[]): void {
   const bytes = annotationBytes(valueIn(object, 'metadata', 'annotations'));
   if (bytes <= MOST_ANNOTATION_BYTES) return;
   throw new ConversionFailure(
-    `the values that this version cannot hold do not fit into ${versions.map(annotationOf).join(' and ')}: ` +
-      `all annotations together would take ${bytes} bytes, of ${MOST_ANNOTATION_BYTES}. Let the version hold more of them, ` +
+    `${versions.map(annotationOf).join(' and ')}: the values that this version cannot represent are too large: ` +
+      `all annotations would have ${bytes} bytes, more than ${MOST_ANNOTATION_BYTES}. Add fields for them to the version, ` +
       'remove some in the steps of both directions, or set roundTrip: Lossy',
   );
 }
 
 /**
- * Restores each value, unless the steps alone no longer produce the value recorded with it. In that case a user has
- * changed the source fields, and the change takes precedence. A value whose parent is gone is not restored either.
- *
- * Users can write the annotation that contains the values. No value may make the object violate its schema, because one
- * object that cannot be converted fails every list that contains it.
+ * Restores each value whose parent exists, unless a user has changed the source fields: then the steps produce another value than
+ * the recorded one. Users can write the annotation, so no value may make the object violate its schema: that would fail every list.
  */
 function restorePreserved(
   object: JsonObject,
@@ -163,7 +155,7 @@ function restorePreserved(
   return marks.reduce(restoreMark, isJsonObject(changed) ? changed : object);
 }
 
-/** All values below one path at once, so that each container is copied once. @param depth of `current` */
+/** Restores all values below one path, so that each container is copied once. @param depth of `current` */
 function restoreBelow(
   current: JsonValue,
   values: readonly PreservedValue[],
@@ -209,7 +201,6 @@ function restoreItems(
   return changed.every((item, index) => item === list[index]) ? list : changed;
 }
 
-/** A node of the path tree: its own value, and the values below it. */
 function restoreAt(
   before: JsonValue | undefined,
   group: readonly PreservedValue[],
@@ -221,7 +212,7 @@ function restoreAt(
   return before === undefined ? undefined : restoreBelow(before, group, depth + 1, at);
 }
 
-/** Restores a label or an annotation. The map may be missing: an empty map of labels or annotations does not exist. */
+/** Restores a label or an annotation, even if the map is missing, because the API server drops empty maps. */
 function restoreMark(object: JsonObject, kept: PreservedValue): JsonObject {
   const [, map, key] = kept.path;
   if (typeof map !== 'string' || typeof key !== 'string') return object;
@@ -239,7 +230,7 @@ function newest(
   { value, derived }: PreservedValue,
   at: SchemaAt,
 ): JsonValue | undefined {
-  // Ignore what the API server drops: it was absent when the value was preserved.
+  // Ignores what the API server drops, because it was absent when the value was preserved.
   const stored = current === undefined ? undefined : prune(current, at);
   if (isEqual(stored, derived)) return value === undefined || fits(value, at) ? value : current;
   if (!isJsonArray(current) || !isJsonArray(stored)) return current;

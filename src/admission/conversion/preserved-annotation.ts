@@ -1,4 +1,4 @@
-/** The annotations that preserve what the version of an object cannot hold, and which values it cannot hold. */
+/** The annotations that preserve the values that a version cannot represent. */
 import {
   isJsonArray,
   isJsonObject,
@@ -15,13 +15,12 @@ import { withField, withoutFieldAt } from './edit.ts';
 import { fieldOf, itemOf, listKeysOf, OPEN, schemaOf, type SchemaAt } from './structural-schema.ts';
 
 /** One key of a path: a field name, or an object of key fields that selects a list element. */
-export type PathKey = string | JsonObject;
+type PathKey = string | JsonObject;
 
 export interface PreservedValue {
   readonly path: readonly PathKey[];
-  /** Undefined: the field is absent. */
   readonly value: JsonValue | undefined;
-  /** What the steps alone produce on the way back; while they still do, `value` applies. */
+  /** What the steps alone produce on the way back. While they still do, `value` applies. */
   readonly derived: JsonValue | undefined;
 }
 
@@ -34,13 +33,10 @@ export const annotationOf = (version: string): string => `${PREFIX}${version}`;
 export const isPreservedKey = (key: string): boolean => key.startsWith(PREFIX);
 
 /** Removes the annotations, so that steps do not see them; returns their texts by version. */
-export function takePreserved(object: JsonObject): {
-  readonly clean: JsonObject;
-  readonly preserved: ReadonlyMap<string, string>;
-} {
+export function takePreserved(object: JsonObject) {
   const entries = Object.entries(objectIn(object, ...ANNOTATIONS));
   const { ours, rest } = Object.groupBy(entries, ([key]) => (isPreservedKey(key) ? 'ours' : 'rest'));
-  if (ours === undefined) return { clean: object, preserved: new Map() };
+  if (ours === undefined) return { clean: object, preserved: new Map<string, string>() };
   const texts = ours.flatMap(([key, text]) =>
     typeof text === 'string' ? [[key.slice(PREFIX.length), text] as const] : [],
   );
@@ -62,17 +58,16 @@ function withAnnotations(object: JsonObject, annotations: JsonObject): JsonObjec
   return withField(object, 'metadata', changed);
 }
 
-export function encodePreserved(values: readonly PreservedValue[]): string {
-  return toJsonText(
+export const encodePreserved = (values: readonly PreservedValue[]): string =>
+  toJsonText(
     values.map(({ path, value, derived }) => ({
       path,
       ...(value === undefined ? {} : { value }),
       ...(derived === undefined ? {} : { derived }),
     })),
   );
-}
 
-/** Users who can write the object can write its annotations: an unreadable annotation counts as absent. */
+/** Users who can write the object can write its annotations, so an unreadable annotation counts as absent. */
 export function parsePreserved(text: string): readonly PreservedValue[] {
   let entries: unknown;
   try {
@@ -153,7 +148,7 @@ function compare(
   if (!isEqual(value, derived)) lost.push({ path, value, derived });
 }
 
-/** Undefined if the elements have no unique keys, or if the keys of the lists differ. */
+/** Undefined if the elements lack unique keys, or if the keys of the lists differ. */
 function selectorsOf(
   list: readonly JsonValue[],
   derived: readonly JsonValue[],

@@ -1,13 +1,12 @@
-/** Finds the objects in the text of a ConversionReview: parsing tens of megabytes at once would block for a second. */
+/** Finds the objects in the text of a ConversionReview, because parsing tens of megabytes in one step would block for a second. */
 import { endOfString } from '../../json/json-scan.ts';
 
 export interface Span {
   readonly start: number;
-  /** Exclusive. */
   readonly end: number;
 }
 
-/** Called between two objects. Returns a promise to await, or undefined to continue at once. */
+/** Called between two objects. Returns a promise to await, or undefined to continue immediately. */
 export type Breathe = () => Promise<void> | undefined;
 
 interface Cursor {
@@ -15,19 +14,16 @@ interface Cursor {
   at: number;
 }
 
-/**
- * The elements of `request.objects`, and the text with an empty list in their place: valid JSON if and only if the rest
- * of the text is. @throws SyntaxError
- */
-export async function splitReview(
-  text: string,
-  breathe: Breathe,
-): Promise<{ readonly envelope: string; readonly objects: readonly Span[] }> {
+interface SplitReview {
+  /** The text with an empty list of objects: valid JSON if and only if the rest of the text is. */
+  readonly envelope: string;
+  readonly objects: readonly Span[];
+}
+
+/** @throws SyntaxError */
+export async function splitReview(text: string, breathe: Breathe): Promise<SplitReview> {
   const cursor: Cursor = { text, at: 0 };
-  let found: { readonly envelope: string; readonly objects: readonly Span[] } = {
-    envelope: text,
-    objects: [],
-  };
+  let found: SplitReview = { envelope: text, objects: [] };
   if (!startsWith(cursor, '{')) return found;
   await eachMember(cursor, async (outer) => {
     if (outer !== 'request' || !startsWith(cursor, '{')) {
@@ -38,7 +34,7 @@ export async function splitReview(
       if (inner === 'objects' && startsWith(cursor, '[')) {
         const start = cursor.at;
         const objects = await readElements(cursor, breathe);
-        // For duplicate keys the last one wins, as in JSON.parse.
+        // The last duplicate key wins, as in JSON.parse.
         found = { envelope: `${text.slice(0, start)}[]${text.slice(cursor.at)}`, objects };
       } else {
         skipValue(cursor);

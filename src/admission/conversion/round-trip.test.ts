@@ -1,4 +1,4 @@
-/** An object survives every conversion path, whatever its content and the steps are. */
+/** Every object survives every conversion path, for all steps. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 

@@ -1,4 +1,3 @@
-/** The four operations of a conversion step, and their paths. */
 import type { CelBudget } from '../../cel/frame.ts';
 import { CelError, type CelProgram } from '../../cel/cel.ts';
 import { valueOfOptional, celToJson } from '../../cel/values/cel-to-json.ts';
@@ -11,17 +10,16 @@ import { mapAt, NotAnObject, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { ConversionStep } from '../../api/conversion-policy.ts';
 import { isPreservedKey } from './preserved-annotation.ts';
 
-/** Does not change its input. @throws ConversionFailure with what to do; the caller adds the step and the object */
+/** Does not change its input. @throws ConversionFailure, to which the caller adds the step and the object */
 export type RunStep = (object: JsonObject, budget: CelBudget) => JsonObject;
 
-/** The value of a field: a constant or the result of an expression. Without a condition, it always applies. */
-export interface StepValue {
+interface StepValue {
   readonly value: JsonValue | undefined;
   readonly program: CelProgram | undefined;
   readonly condition: CelProgram | undefined;
 }
 
-/** @param keep how many parents of `from` to keep when they become empty: those that the other version has too */
+/** @param keep how many parents of `from` to keep when they become empty */
 export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
   return changing(
     from,
@@ -73,7 +71,7 @@ function changing(
         if (!(error instanceof NotAnObject)) throw error;
         const where = formatPath([...keys, ...error.path]);
         throw new ConversionFailure(
-          `${where} is ${quote(error.found)} and not an object, so ${written} has no place: fix the object in the version that it is stored in, or move or remove ${where} first`,
+          `${where} is ${quote(error.found)} and not an object, so ${written} cannot be written; fix the stored object, or move or remove ${where} first`,
         );
       }
     });
@@ -104,32 +102,30 @@ function evaluate(
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     throw new ConversionFailure(
-      `${prefix}${error.message}. Let it hold for every object: say when, e.g. when: has(object.spec.field)`,
+      `${prefix}${error.message}; limit the step to some objects, e.g. when: has(object.spec.field)`,
       { cause: error },
     );
   }
 }
 
-/** The API server rejects labels and annotations that are not strings. */
 function checkMark({ segments, text }: StepPath, value: JsonValue): void {
   const [first, map] = segments;
   if (first?.kind !== 'field' || first.name !== 'metadata' || map?.kind !== 'field') return;
   if (typeof value !== 'string')
     throw new ConversionFailure(
-      `${text} can only hold a text, not ${quote(value)}: wrap the expression in string(…)`,
+      `${text} must be a string, not ${quote(value)}; wrap the expression in string(…)`,
     );
   if (map.name === 'labels' && !isLabelValue(value))
     throw new ConversionFailure(
-      `${quote(value)} is no value that a label can have (63 letters, digits, -, _ or .): use an annotation for ${text}`,
+      `${text}: ${quote(value)} is not a valid label value (at most 63 letters, digits, -, _ and .); use an annotation`,
     );
 }
 
-export type Inversion =
+type Inversion =
   | { readonly kind: 'inverse'; readonly steps: readonly ConversionStep[] }
-  /** A step that has no derived inverse: the policy author must write it. */
   | { readonly kind: 'none'; readonly index: number; readonly verb: 'set' | 'remove' };
 
-/** Moves in reverse, in the opposite order. A default needs no inverse: the absence of its field is preserved. */
+/** Inverts moves in the opposite order. Defaults don't need an inverse, because the absence of a field is preserved. */
 export function invert(steps: readonly ConversionStep[]): Inversion {
   const inverse: ConversionStep[] = [];
   for (const [index, step] of steps.entries()) {
@@ -146,11 +142,9 @@ export interface StepPath {
   readonly segments: readonly Segment[];
   /** The path up to the last `[*]`; empty if there is none. */
   readonly list: readonly Segment[];
-  /** The fields below `list`. */
   readonly fields: readonly string[];
 }
 
-/** @throws InvalidPath that says what to write instead */
 export function parseStepPath(text: string): StepPath {
   const { segments } = parsePath(text);
   const fields: string[] = [];
@@ -166,7 +160,7 @@ export function parseStepPath(text: string): StepPath {
         break;
       case 'index':
         throw new InvalidPath(
-          `${quote(text)} names one element of a list: write [*] for all of them, or set the whole list by an expression`,
+          `${quote(text)} selects one element of a list; write [*] for all elements, or use set with an expression for the list`,
         );
     }
   }
@@ -177,18 +171,16 @@ export function parseStepPath(text: string): StepPath {
 function checkRoot([first, map, key, more]: readonly Segment[]): void {
   if (first?.kind !== 'field') throw new InvalidPath('starts inside a list: start with a field such as spec');
   if (first.name === 'apiVersion' || first.name === 'kind')
-    throw new InvalidPath(`${first.name} is written by Gatehouse: no step may change it`);
+    throw new InvalidPath(`${first.name} cannot be changed by a step`);
   if (first.name !== 'metadata') return;
   if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined)
     throw new InvalidPath(
-      'of metadata, a conversion may change labels and annotations only: the API server restores or refuses the rest',
+      'a conversion can change only the labels and annotations of metadata, because the API server restores or refuses the rest',
     );
   if (key?.kind !== 'field')
-    throw new InvalidPath(`name one key, such as metadata.${map.name}["example.com/rack"]`);
+    throw new InvalidPath(`a key is missing; write a path such as metadata.${map.name}["example.com/rack"]`);
   if (!isQualifiedName(key.name))
-    throw new InvalidPath(`${quote(key.name)} is not a key that ${map.name} can have`);
+    throw new InvalidPath(`${quote(key.name)} is not a valid key of ${map.name}`);
   if (isPreservedKey(key.name))
-    throw new InvalidPath(
-      `the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`,
-    );
+    throw new InvalidPath(`the annotation ${key.name} is reserved for values that Gatehouse preserves`);
 }

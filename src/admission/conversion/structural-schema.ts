@@ -12,7 +12,6 @@ import {
 export type SchemaAt =
   | { readonly kind: 'known'; readonly schema: JsonObject }
   | { readonly kind: 'open' }
-  /** The API server drops the value. */
   | { readonly kind: 'unknown' };
 
 export const OPEN: SchemaAt = { kind: 'open' };
@@ -23,11 +22,10 @@ const preserves = (schema: JsonObject): boolean => ownValue(schema, PRESERVE) ==
 const isEmbedded = (schema: JsonObject): boolean =>
   ownValue(schema, 'x-kubernetes-embedded-resource') === true;
 
-/** @param schema undefined if the API server has no schema and keeps everything */
+/** @param schema undefined if the API server keeps everything */
 export const schemaOf = (schema: JsonObject | undefined): SchemaAt =>
   schema === undefined ? OPEN : { kind: 'known', schema };
 
-/** @param schema of a whole object */
 export function schemaAt(schema: JsonObject | undefined, segments: readonly Segment[]): SchemaAt {
   const [first] = segments;
   if (first?.kind === 'field' && OF_EVERY_OBJECT.has(first.name)) return OPEN;
@@ -58,17 +56,16 @@ export function itemOf(at: SchemaAt): SchemaAt {
   return { kind: 'known', schema: preserves(schema) ? { ...items, [PRESERVE]: true } : items };
 }
 
-/** As the API server (apiextensions-apiserver pkg/apiserver/schema/pruning); shares unchanged parts. */
-export function pruneObject(object: JsonObject, schema: JsonObject | undefined): JsonObject {
-  return schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT, 0);
-}
+/** Like the API server (apiextensions-apiserver pkg/apiserver/schema/pruning). Shares unchanged parts. */
+export const pruneObject = (object: JsonObject, schema: JsonObject | undefined): JsonObject =>
+  schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT, 0);
 
 const NONE: ReadonlySet<string> = new Set();
 
 /** Nested lists without a schema can be too deep for recursion. */
 const DEEPEST = 100;
 
-/** As deep as the schema, which is finite; below it, follows only lists in lists. */
+/** The schema limits the depth. Below it, follows only lists in lists. */
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
   if (isJsonObject(value))
@@ -121,19 +118,18 @@ function hasType(value: JsonValue, schema: JsonObject): boolean {
     case 'array':
       return isJsonArray(value);
     case 'string':
-      return typeof value === 'string';
     case 'boolean':
-      return typeof value === 'boolean';
+      return typeof value === ownValue(schema, 'type');
     case 'integer':
       return isInteger;
     case 'number':
-      return typeof value === 'number' || typeof value === 'bigint';
+      return isInteger || typeof value === 'number';
     default:
       return true;
   }
 }
 
-/** The key fields of the elements of a list; undefined if the schema names none. */
+/** The key fields of the elements of a list; undefined if the schema declares none. */
 export function listKeysOf(at: SchemaAt): readonly string[] | undefined {
   if (at.kind !== 'known' || ownValue(at.schema, 'x-kubernetes-list-type') !== 'map') return undefined;
   const keys = ownValue(at.schema, 'x-kubernetes-list-map-keys');

@@ -65,7 +65,7 @@ describe('mutate', () => {
     expect(patch).toHaveLength(calls);
   });
 
-  test('an object that is being deleted is left alone, so that its finalizers can go', async () => {
+  test('an object that is being deleted is not changed, so that its finalizers can be removed', async () => {
     const going = testServer({}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     const handler = compiled({
       mutate: (draft) => {
@@ -112,25 +112,17 @@ describe('mutate', () => {
   });
 
   test('it may return its draft, and nothing else', async () => {
-    const same = compiled({
-      mutate: wrongly((draft: TestServer) => draft),
-    });
+    const same = compiled({ mutate: wrongly((draft: TestServer) => draft) });
     expect(allowed(await call(same)).patch).toEqual([]);
-    const other = compiled({
-      mutate: wrongly((draft: TestServer) => ({ ...draft })),
-    });
+    const other = compiled({ mutate: wrongly((draft: TestServer) => ({ ...draft })) });
     expect(failed(await call(other))).toEqual({
       reason: 'result',
-      cause: 'mutate returned an object, which is no answer: change the draft and return nothing',
+      cause: 'mutate returned an object, which is not a valid result; change the draft and return nothing',
     });
   });
 
   test.each<[string, (draft: TestServer) => void, string]>([
-    [
-      'a value that JSON cannot hold',
-      (draft) => void (draft.spec.units = Number.NaN),
-      'spec.units: it is NaN',
-    ],
+    ['NaN', (draft) => void (draft.spec.units = Number.NaN), 'spec.units: it is NaN'],
     ['another kind', (draft) => void (draft.kind = 'Rack'), 'kind: it cannot be changed'],
     [
       'a label that is a number',
@@ -167,6 +159,6 @@ describe('the input of a handler', () => {
   test('a request without any object fails and does not bypass the handler', async () => {
     const handler = compiled({ validate: () => undefined });
     const request = { ...requestOf({ operation: 'DELETE', object: null }), oldObject: undefined };
-    expect(failed(await call(handler, { request })).cause).toContain('no object');
+    expect(failed(await call(handler, { request })).cause).toContain('lacks an object');
   });
 });

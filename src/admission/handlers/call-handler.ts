@@ -31,9 +31,8 @@ export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   return toHandlerOutcome(call, mayBeStale ? await run(call, act, 'live') : first);
 }
 
-function isCalled({ phase, request: { operation, object } }: HandlerCall): boolean {
-  return phase === 'validate' || (writes(operation) && object !== undefined);
-}
+const isCalled = ({ phase, request: { operation, object } }: HandlerCall): boolean =>
+  phase === 'validate' || (writes(operation) && object !== undefined);
 
 async function run(
   call: HandlerCall,
@@ -43,7 +42,7 @@ async function run(
   const { handler, phase, request, world, signal, log } = call;
   const before = call.object ?? request.object;
   const recorder = createRecorder((denial) => {
-    log.error('it refused when the request had been answered: await whatever may refuse', { err: denial });
+    log.error('the handler refused after the response; await all work that can refuse', { err: denial });
   });
   const reader = createReader({ handler, namespace: request.namespace, world, from, signal });
   const end = (object: JsonObject | undefined, failure?: HandlerFailure) => ({
@@ -54,7 +53,7 @@ async function run(
   });
   try {
     const subject = before ?? request.oldObject;
-    if (subject === undefined) throw new Error('the request holds no object');
+    if (subject === undefined) throw new Error('the request lacks an object');
     const argument = phase === 'mutate' ? copyJson(subject) : deepFreeze(subject);
     const context = contextFor(call, subject, recorder, reader);
     signal.throwIfAborted();
@@ -85,7 +84,7 @@ function contextFor(
   });
 }
 
-/** A copy of the draft, as it will be sent: work that the handler left running cannot change it. */
+/** A copy of the draft to send, which work that the handler left running cannot change. */
 function changed(draft: object, before: JsonObject): JsonObject {
   const after = copyJson(draft);
   const problem = shapeProblem(before, after);
@@ -93,10 +92,9 @@ function changed(draft: object, before: JsonObject): JsonObject {
   return after;
 }
 
-/** A handler returns nothing or a refusal. Returning its own draft from `mutate` counts as nothing. */
-function isSilence(answer: unknown, argument: object, phase: HandlerPhase): boolean {
-  return answer === undefined || answer === null || (phase === 'mutate' && answer === argument);
-}
+/** A handler returns nothing or a refusal. Returning its draft from `mutate` counts as nothing. */
+const isSilence = (answer: unknown, argument: object, phase: HandlerPhase): boolean =>
+  answer === undefined || answer === null || (phase === 'mutate' && answer === argument);
 
 class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer';
@@ -106,7 +104,7 @@ class WrongAnswer extends Error {
       phase === 'mutate'
         ? 'change the draft and return nothing'
         : 'return nothing to accept, or context.deny(…) to refuse';
-    super(`${phase} returned ${quote(answer)}, which is no answer: ${instead}`);
+    super(`${phase} returned ${quote(answer)}, which is not a valid result; ${instead}`);
   }
 }
 

@@ -41,7 +41,7 @@ test('omitted fields have the defaults of a policy', () => {
   expect(handlerOfEntry('fail-5s-0123456789')).toBeUndefined();
 });
 
-describe('scopes that policies may not have are refused to handlers too', () => {
+describe('handlers cannot have scopes that policies cannot have', () => {
   test.each<[string, Partial<HandlerDefinition['match']>, Partial<HandlerDefinition>, RegExp]>([
     ['all groups', { apiGroups: ['*'] }, {}, /^match\.apiGroups: .*leases/],
     [
@@ -80,22 +80,15 @@ test('mutate is called for writes only, validate for all operations', () => {
   ]);
 });
 
+const servers = { group: 'infra.example.com', version: 'v1', resource: 'servers' };
 test.each([
-  ['the requested scope matches', {}, true],
-  ['another operation does not match', { operation: 'CONNECT' }, false],
-  ['another group does not match', { resource: { group: 'x', version: 'v1', resource: 'servers' } }, false],
-  [
-    'another version does not match',
-    { resource: { group: 'infra.example.com', version: 'v2', resource: 'servers' } },
-    false,
-  ],
-  [
-    'another resource does not match',
-    { resource: { group: 'infra.example.com', version: 'v1', resource: 'racks' } },
-    false,
-  ],
-  ['a subresource does not match', { subResource: 'status' }, false],
-])('scope: %s', (_what, fields, expected) => {
+  ['the requested scope', {}, true],
+  ['another operation', { operation: 'CONNECT' }, false],
+  ['another group', { resource: { ...servers, group: 'x' } }, false],
+  ['another version', { resource: { ...servers, version: 'v2' } }, false],
+  ['another resource', { resource: { ...servers, resource: 'racks' } }, false],
+  ['a subresource', { subResource: 'status' }, false],
+])('%s is governed: %3$s', (_what, fields, expected) => {
   const request = requestOf({ oldObject: testServer(), ...fields });
   expect(isGoverned(compiled({ validate: nothing }), request)).toBe(expected);
 });
@@ -121,12 +114,8 @@ describe('reads', () => {
       ],
       validate: nothing,
     });
-    expect(readKindOf(reads, 'racks')).toEqual({
-      group: 'a.b',
-      resource: 'racks',
-      version: 'v2',
-      metadataOnly: false,
-    });
+    const racks = { group: 'a.b', resource: 'racks', version: 'v2', metadataOnly: false };
+    expect(readKindOf(reads, 'racks')).toEqual(racks);
     expect(readKindOf(reads, 'events')).toMatchObject({ group: '' }); // the full name in the core group
     expect(readKindOf(reads, 'events.events.k8s.io')).toMatchObject({ group: 'events.k8s.io' });
     expect(readKindOf(reads, 'pods')).toContain('add it there');

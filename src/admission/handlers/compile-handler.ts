@@ -33,20 +33,18 @@ export interface CompiledHandler {
   readonly match: CompiledMatch;
   readonly onError: OnError;
   readonly reads: readonly ReadKind[];
-  /** Whether the author named the kinds it reads. If so, they are watched from the start. */
+  /** Whether the author listed the kinds that it reads. If so, they are watched from the start. */
   readonly namesReads: boolean;
   readonly converter: Converter | undefined;
   readonly mutate: HandlerFunction | undefined;
   readonly validate: HandlerFunction | undefined;
 }
 
-/** Unique to handlers: the entries of policies begin with their failurePolicy. */
+/** Only entries of handlers have it: the entries of policies begin with the failurePolicy. */
 const ENTRY_PREFIX = 'handler-';
 
-/** The name of the handler whose entry this is; undefined for an entry of policies. */
-export function handlerOfEntry(entryId: string): string | undefined {
-  return entryId.startsWith(ENTRY_PREFIX) ? entryId.slice(ENTRY_PREFIX.length) : undefined;
-}
+export const handlerOfEntry = (entryId: string): string | undefined =>
+  entryId.startsWith(ENTRY_PREFIX) ? entryId.slice(ENTRY_PREFIX.length) : undefined;
 
 /** @param name the name in the definition, or the name of the file */
 export function compileHandler(
@@ -55,7 +53,6 @@ export function compileHandler(
   environment: MatchEnvironment,
 ):
   | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
-  /** All problems at once, so that the author can fix them together. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] } {
   const problems: Problem[] = [];
   const match = compileMatch(handler, environment, createReport(problems));
@@ -77,10 +74,10 @@ export function compileHandler(
     // Problems name the field of the module: remove the prefix of policies.
     ...problems.map(({ where, message }) => `${where.replace(/^spec\./, '')}: ${message}`),
     ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
-      ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']
+      ? ['mutate: it would never be called, because match.operations has neither CREATE nor UPDATE']
       : []),
     ...(handler.convert !== undefined && kinds.length !== 1
-      ? ['convert: match has to name one API group and one resource, without wildcards']
+      ? ['convert: match must have one API group and one resource, without wildcards']
       : []),
   ];
   return all.length > 0 ? { kind: 'rejected', problems: all } : { kind: 'compiled', handler: compiled };
@@ -128,11 +125,11 @@ export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind |
   const [only, other] = called;
   if (only === undefined) {
     const known = reads.map(groupResourceName).join(', ');
-    return `${JSON.stringify(text)} is not in reads, which has ${known === '' ? 'no kinds' : known}: add it there`;
+    return `${JSON.stringify(text)} not found in reads, which has ${known === '' ? 'no kinds' : known}; add it there`;
   }
   return other === undefined
     ? only
-    : `${JSON.stringify(text)} can be ${called.map(groupResourceName).join(' or ')}: write which`;
+    : `${JSON.stringify(text)} is ambiguous; write ${called.map(groupResourceName).join(' or ')}`;
 }
 
 export function createHandlerConverter(
@@ -145,7 +142,9 @@ export function createHandlerConverter(
     const conversion = conversions.get(version);
     if (conversion !== undefined) return conversion;
     const known = [hub, ...conversions.keys()].join(', ');
-    throw new ConversionFailure(`handler ${handler} converts ${known}, and not ${quote(version)}`);
+    throw new ConversionFailure(
+      `handler ${handler} does not support version ${quote(version)}, only ${known}`,
+    );
   };
   return {
     name: `handler ${handler}`,
@@ -161,19 +160,18 @@ export function createHandlerConverter(
   };
 }
 
-/** @throws ConversionFailure if the result is not JSON */
 function changed(handler: string, object: JsonObject, act: (copy: object) => unknown): JsonObject {
   const copy = copyJson(object);
   const answer = act(copy);
   if (answer !== undefined && (typeof answer !== 'object' || answer === null || answer instanceof Promise))
     throw new Error(
-      `a conversion returned ${quote(answer)}: return the object, or nothing after a change in place`,
+      `a conversion returned ${quote(answer)}; return the object, or nothing after a change in place`,
     );
   try {
     return copyJson(answer ?? copy);
   } catch (error) {
     if (!(error instanceof InvalidDraft)) throw error;
-    throw new ConversionFailure(`handler ${handler} made something else than JSON of it: ${error.message}`, {
+    throw new ConversionFailure(`the result of handler ${handler} is not JSON: ${error.message}`, {
       cause: error,
     });
   }

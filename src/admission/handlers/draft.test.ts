@@ -10,22 +10,18 @@ const cycle = () => {
   return object;
 };
 
-describe('an error names the field that JSON cannot hold', () => {
+describe('an error contains the field that JSON cannot represent', () => {
   test.each<[string, object, string]>([
-    ['undefined', { spec: { tier: undefined } }, 'spec.tier: it is undefined: delete the field'],
+    ['undefined', { spec: { tier: undefined } }, 'spec.tier: it is undefined; delete the field'],
     ['a hole in a list', { list: [1, , 2] }, 'list[1]: it is undefined'], // eslint-disable-line no-sparse-arrays
     ['a function', { spec: { run: () => 1 } }, 'spec.run: it is a function'],
     ['a date', { spec: { at: new Date(0) } }, 'spec.at: it is a Date, not a plain object'],
     ['NaN', { spec: { units: Number.NaN } }, 'spec.units: it is NaN'],
-    ['an integer beyond 64 bits', { spec: { units: 2n ** 63n } }, 'spec.units: it is an integer of more'],
+    ['an integer beyond 64 bits', { spec: { units: 2n ** 63n } }, 'spec.units: it is an integer longer'],
     ['a cycle', cycle(), 'spec.disks[1]: it contains itself'],
     ['a key with dots', { metadata: { labels: { 'a.b/c': undefined } } }, 'metadata.labels["a.b/c"]'],
     ['a list for the object', [], 'the draft: it is a list'],
-    [
-      'a list of excessive length',
-      { list: Object.assign([], { length: 2 ** 31 }) },
-      'list: the list has become',
-    ],
+    ['a long list', { list: Object.assign([], { length: 2 ** 31 }) }, 'list: the list is too long'],
   ])('%s', (_what, draft, message) => {
     expect(() => copyJson(draft)).toThrow(InvalidDraft);
     expect(() => copyJson(draft)).toThrow(message);

@@ -4,7 +4,7 @@ import { type JsonObject, type JsonValue, isJsonObject, ownValue } from '../../j
 import { setOwn } from '../../json/objects.ts';
 import { quote } from '../../json/printable.ts';
 
-/** Thrown for a draft that is no longer JSON. The message names the field. */
+/** The draft is not JSON. The message contains the field. */
 export class InvalidDraft extends Error {
   override readonly name = 'InvalidDraft';
 }
@@ -23,13 +23,13 @@ interface Level {
   next: number;
 }
 
-/** Keeps its own stack, because objects can be ten thousand levels deep. @throws InvalidDraft for what is no JSON */
+/** Keeps a stack, because objects can be ten thousand levels deep. @throws InvalidDraft for a value that is not JSON */
 export function copyJson(value: object): JsonObject {
   const levels: Level[] = [];
   const fail = (what: string) => invalid(pathTo(levels), what);
   const ancestors = new Set<object>();
   const enter = (source: object): OpenContainer => {
-    if (ancestors.has(source)) throw fail('it contains itself: JSON cannot hold a cycle');
+    if (ancestors.has(source)) throw fail('it contains itself, and JSON cannot represent a cycle');
     if (levels.length >= DEEPEST) throw fail(`it is more than ${DEEPEST} levels deep`);
     const level = levelOf(source, fail);
     ancestors.add(source);
@@ -48,7 +48,7 @@ export function copyJson(value: object): JsonObject {
     }
     level.next += 1;
     values += 1;
-    if (values > MOST_VALUES) throw fail('the object has become too large to send');
+    if (values > MOST_VALUES) throw fail('the object is too large to send');
     const item: unknown = Reflect.get(level.source, key);
     const copied = typeof item === 'object' && item !== null ? enter(item) : scalarOf(item, fail);
     if (Array.isArray(level.copy)) level.copy.push(copied);
@@ -62,12 +62,12 @@ type Fail = (what: string) => InvalidDraft;
 
 function levelOf(source: object, fail: Fail): Level {
   if (Array.isArray(source)) {
-    if (source.length > MOST_VALUES) throw fail('the list has become too long to send');
+    if (source.length > MOST_VALUES) throw fail('the list is too long to send');
     return { source, copy: [], keys: [...source.keys()], next: 0 };
   }
   const prototype: unknown = Object.getPrototypeOf(source);
   if (prototype !== Object.prototype && prototype !== null)
-    throw fail(`it is a ${classOf(source)}, not a plain object: write what the API expects in JSON`);
+    throw fail(`it is a ${classOf(source)}, not a plain object; write what the API expects in JSON`);
   return { source, copy: {}, keys: Object.keys(source), next: 0 };
 }
 
@@ -84,24 +84,23 @@ function scalarOf(item: unknown, fail: Fail): JsonValue {
     case 'boolean':
       return item;
     case 'number':
-      if (!Number.isFinite(item)) throw fail(`it is ${item}: JSON has finite numbers only`);
+      if (!Number.isFinite(item)) throw fail(`it is ${item}, and JSON has only finite numbers`);
       return item;
     case 'bigint':
-      if (item > MOST_INT64 || item < -MOST_INT64 - 1n) throw fail('it is an integer of more than 64 bits');
+      if (item > MOST_INT64 || item < -MOST_INT64 - 1n) throw fail('it is an integer longer than 64 bits');
       return item;
     case 'undefined':
-      throw fail('it is undefined: delete the field, or write null');
+      throw fail('it is undefined; delete the field, or write null');
     case 'object':
       return null;
     case 'function':
     case 'symbol':
-      throw fail(`it is a ${typeof item}, which JSON cannot hold`);
+      throw fail(`it is a ${typeof item}, which JSON cannot represent`);
   }
 }
 
-function pathTo(levels: readonly Level[]): readonly (string | number)[] {
-  return levels.flatMap(({ keys, next }) => keys[next - 1] ?? []);
-}
+const pathTo = (levels: readonly Level[]): readonly (string | number)[] =>
+  levels.flatMap(({ keys, next }) => keys[next - 1] ?? []);
 
 function invalid(path: readonly (string | number)[], what: string): InvalidDraft {
   // Cut the path: the end of a very long path is not useful.
@@ -116,16 +115,16 @@ export function shapeProblem(before: JsonObject, after: JsonObject): string | un
   }
   const metadata = ownValue(after, 'metadata');
   if (metadata === undefined) return undefined;
-  if (!isJsonObject(metadata)) return 'metadata: it is no object';
+  if (!isJsonObject(metadata)) return 'metadata: it is not an object';
   return mapProblem(metadata, 'labels') ?? mapProblem(metadata, 'annotations');
 }
 
 function mapProblem(metadata: JsonObject, field: string): string | undefined {
   const map = ownValue(metadata, field);
   if (map === undefined || map === null) return undefined;
-  if (!isJsonObject(map)) return `metadata.${field}: it is no object`;
+  if (!isJsonObject(map)) return `metadata.${field}: it is not an object`;
   const wrong = Object.keys(map).find((key) => typeof ownValue(map, key) !== 'string');
   return wrong === undefined
     ? undefined
-    : `metadata.${field}[${quote(wrong)}]: it is ${quote(ownValue(map, wrong))}, not a string: write "…" around it`;
+    : `metadata.${field}[${quote(wrong)}]: it is ${quote(ownValue(map, wrong))}, not a string; write "…" around it`;
 }

@@ -41,7 +41,7 @@ export class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** The kind of failed read behind a thrown value, also if the handler wrapped it. Undefined for other causes. */
+/** The kind of failed read behind a thrown value, even if the handler wrapped it. Undefined for other causes. */
 export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefined {
   let found: 'read' | undefined;
   let error = thrown;
@@ -62,7 +62,7 @@ export function toError(thrown: unknown): Error {
   } catch {
     // e.g. an object without toString
   }
-  return new Error(`threw ${shown}, which is no Error: there is no stack to show`);
+  return new Error(`threw ${shown}, which is not an Error and lacks a stack`);
 }
 
 /** Details of a refusal. */
@@ -72,16 +72,13 @@ export interface DenialOptions {
   /** One CamelCase word, the `reason` of the Status. Default: `Forbidden`. */
   readonly reason?: string;
   /**
-   * The HTTP status of the refusal, 400 to 599. Default: 403. Avoid 409 and 422: clients treat these as a conflict or
-   * an error of their own, and `kubectl apply --force` reacts to 422 by deleting the object.
+   * The HTTP status of the refusal, 400 to 599. Default: 403. Avoid 409 and 422: clients treat these as their own
+   * conflict or error, and `kubectl apply --force` reacts to 422 by deleting the object.
    */
   readonly code?: number;
 }
 
-/**
- * A refusal, created by `context.deny(…)`. The call itself refuses the request. Returning or throwing the refusal only
- * ends the handler.
- */
+/** A refusal, created by `context.deny(…)`. The call refuses the request. Returning or throwing the refusal only ends the handler. */
 export class Denial extends Error {
   override readonly name = 'Denial';
   readonly field: string | undefined;
@@ -91,7 +88,7 @@ export class Denial extends Error {
   constructor(message: string, { field, reason, code }: DenialOptions = {}) {
     super(typeof message === 'string' && message.trim() !== '' ? message : 'refused without a reason');
     this.field = typeof field === 'string' && field !== '' ? field : undefined;
-    // Ignore invalid options: an error here would turn the refusal into a failure, which may allow the request.
+    // Ignores invalid options, because an error would turn the refusal into a failure, which may allow the request.
     this.reason = typeof reason === 'string' && REASON.test(reason) ? reason : 'Forbidden';
     this.code = isRefusal(code) ? code : 403;
   }
@@ -99,6 +96,5 @@ export class Denial extends Error {
 
 const REASON = /^[A-Z][A-Za-z]{0,62}$/;
 
-function isRefusal(code: unknown): code is number {
-  return typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599;
-}
+const isRefusal = (code: unknown): code is number =>
+  typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599;

@@ -39,11 +39,11 @@ const converter = createHandlerConverter(
 );
 
 const signal = new AbortController().signal;
-const object = (version: string, spec: object): JsonObject =>
+const object = (version: string, spec: object) =>
   ({
     apiVersion: `infra.example.com/${version}`,
     kind: 'Server',
-    metadata: { name: 'a' },
+    metadata: {},
     spec,
   }) as unknown as JsonObject;
 const convert = (from: JsonObject, to: string) => converter.convert(from, to, signal);
@@ -60,7 +60,7 @@ describe('conversion', () => {
     expect(specOf(convert(object(from, spec), to))).toEqual(expected);
   });
 
-  test('the input object stays unchanged', () => {
+  test('the input object does not change', () => {
     const before = object('v1beta1', { cores: 3 });
     const text = stringifyJson(before);
     expect(convert(before, 'v2')).toBeDefined();
@@ -70,13 +70,13 @@ describe('conversion', () => {
   test.each(['v3', '__proto__', 'constructor', ''])('an unknown version %j is reported', (version) => {
     expect(() => convert(object('v2', {}), version)).toThrow(ConversionFailure);
     expect(() => convert(object(version, {}), 'v2')).toThrow(
-      'handler servers converts v2, v1, v1beta1, and not',
+      `handler servers does not support version ${JSON.stringify(version)}, only v2, v1, v1beta1`,
     );
   });
 
   test.each<[string, unknown, string]>([
     ['a promise', Promise.resolve({}), 'a conversion returned an object'],
-    ['text', 'x', 'a conversion returned "x"'],
+    ['a string', 'x', 'a conversion returned "x"'],
     ['an object with a date', { spec: { at: new Date(0) } }, 'spec.at: it is a Date'],
   ])('a handler that returns %s fails', (_what, answer, message) => {
     const odd = createHandlerConverter(

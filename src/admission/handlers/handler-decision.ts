@@ -25,7 +25,7 @@ export interface HandlerCall {
 export interface HandlerOutcome {
   readonly decision: Decision;
   readonly object: JsonObject | undefined;
-  /** Set for every failed handler, also if there is a decision. */
+  /** Set for every failed handler, even if it refused before. */
   readonly failure: HandlerFailure | undefined;
 }
 
@@ -33,10 +33,10 @@ export interface Run extends Omit<HandlerOutcome, 'decision'> {
   readonly recorded: Recorded;
 }
 
-/** The length limit of a message: users read one or two lines, and a hostile object can cause a huge message. */
+/** In characters, because a hostile object can cause a huge message. */
 const LONGEST_MESSAGE = 8192;
 const LONGEST_FIELD = 256;
-/** The key of an audit annotation that names the failed handler, if the request continued without it. */
+/** The key of the audit annotation for a failed handler, if the request continued without it. */
 const FAILED_KEY = 'handler-failed';
 
 /** Turns a run into an outcome. A refusal takes precedence over a failure. `onError` decides about a failure. */
@@ -67,11 +67,11 @@ function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision 
   if (onError === 'allow')
     return {
       ...ALLOWED,
-      warnings: [`${failure.message}; the request went on without it`],
+      warnings: [`${failure.message}; the request continued without it`],
       auditAnnotations: { [FAILED_KEY]: name },
     };
   if (failure.reason !== 'read') return denied(INTERNAL_ERROR, failure.message);
-  const message = `handler ${name} could not read what it needs: try again`;
+  const message = `handler ${name} could not read what it needs; try again`;
   // The API server retries within the webhook's timeout. Then it would admit the request under `Ignore`.
   return match.failurePolicy === 'Fail'
     ? { kind: 'retry', message, cause: failure.cause }

@@ -11,18 +11,12 @@ import {
 } from '../../../test/support/admission/handler.ts';
 
 describe('a handler that fails', () => {
-  const NO_ERRORS = [
-    ['a string', 'plain', 'threw "plain", which is no Error'],
-    ['nothing', undefined, 'threw undefined, which is no Error'],
+  test.each<[string, unknown, string]>([
+    ['a string', 'plain', 'threw "plain", which is not an Error'],
+    ['nothing', undefined, 'threw undefined, which is not an Error'],
     ['an object', { code: 7 }, 'threw [object Object]'],
-    [
-      'an object that cannot be printed',
-      Object.create(null) as unknown,
-      'threw something that cannot be shown',
-    ],
-  ] as const;
-
-  test.each(NO_ERRORS)('may throw %s', async (_what, thrown, message) => {
+    ['an object that cannot be printed', Object.create(null), 'threw something that cannot be shown'],
+  ])('may throw %s', async (_what, thrown, message) => {
     const handler = compiled({
       validate: () => {
         throw thrown;
@@ -32,7 +26,7 @@ describe('a handler that fails', () => {
   });
 
   test.each(['throws', 'rejects', 'hangs'] as const)(
-    'when it %s: the request is refused, also under failurePolicy: Ignore, and the object stays unchanged',
+    'when it %s: the request is refused, even under failurePolicy: Ignore, and the object does not change',
     async (how) => {
       const request = requestOf();
       const handler = compiled({ failurePolicy: 'Ignore', mutate: halfWay(how) });
@@ -51,7 +45,7 @@ describe('a handler that fails', () => {
       return how === 'rejects' ? Promise.reject(new Error('half way')) : new Promise(() => undefined);
     };
 
-  /** A deadline that passes almost at once. */
+  /** A deadline that passes almost immediately. */
   function soon(): AbortSignal {
     const controller = new AbortController();
     setImmediate(() => {
@@ -63,7 +57,7 @@ describe('a handler that fails', () => {
   test.each<[string, unknown]>([
     ['false', false],
     ['an error', new Error('no')],
-  ])('fails by returning %s, which is not an answer', async (_what, answer) => {
+  ])('fails by returning %s', async (_what, answer) => {
     const handler = compiled({ validate: wrongly(() => answer) });
     expect(failed(await call(handler))).toMatchObject({ reason: 'result' });
   });

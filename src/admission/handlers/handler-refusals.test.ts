@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { HandlerDefinition } from './handler.ts';
+import type { Denial } from './errors.ts';
 import {
   allowed,
   call,
@@ -10,50 +10,43 @@ import {
   recordingLog,
   requestOf,
   wrongly,
-  type TestServer,
 } from '../../../test/support/admission/handler.ts';
-
-type Definition = Partial<HandlerDefinition<TestServer>>;
 
 describe('a refusal', () => {
   // Pepr P3: Pepr loses the message, and users read "denied the request without explanation".
-  test.each<[string, Definition]>([
+  test.each<[string, (tooLarge: () => Denial) => void]>([
     [
       'thrown',
-      {
-        validate: (_object, { deny }) => {
-          throw deny('too large', { field: 'spec.units' });
-        },
+      (tooLarge) => {
+        throw tooLarge();
       },
     ],
-    [
-      'created and not returned',
-      { validate: (_object, { deny }) => void deny('too large', { field: 'spec.units' }) },
-    ],
+    ['created and not returned', (tooLarge) => void tooLarge()],
     [
       'thrown and caught by the handler',
-      {
-        validate: (_object, { deny }) => {
-          try {
-            throw deny('too large', { field: 'spec.units' });
-          } catch {
-            // some libraries swallow errors
-          }
-        },
+      (tooLarge) => {
+        try {
+          throw tooLarge();
+        } catch {
+          // some libraries swallow errors
+        }
       },
     ],
     [
       'created before an exception',
-      {
-        onError: 'allow',
-        validate: (_object, { deny }) => {
-          deny('too large', { field: 'spec.units' });
-          throw new Error('and then this');
-        },
+      (tooLarge) => {
+        tooLarge();
+        throw new Error('and then this');
       },
     ],
-  ])('%s refuses the request, with message, field and handler', async (_how, definition) => {
-    expect(denied(await call(compiled(definition)))).toEqual({
+  ])('%s refuses the request, with message, field and handler', async (_how, act) => {
+    const handler = compiled({
+      onError: 'allow',
+      validate: (_object, { deny }) => {
+        act(() => deny('too large', { field: 'spec.units' }));
+      },
+    });
+    expect(denied(await call(handler))).toEqual({
       kind: 'deny',
       code: 403,
       reason: 'Forbidden',
@@ -105,7 +98,7 @@ describe('a refusal', () => {
     expect(denied(await call(handler))).toMatchObject(expected);
   });
 
-  test('after the answer is logged: the request is already allowed', async () => {
+  test('after the response is logged, because the request is already allowed', async () => {
     const { lines, log } = recordingLog();
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const handler = compiled({
@@ -123,15 +116,12 @@ describe('a refusal', () => {
 
 describe('warnings and audit annotations', () => {
   // The API server and controller-runtime silently drop such a key ("illegal annotation format").
-  test.each(['a/b', '', '-a', 'x'.repeat(64), '__proto__'])(
-    'reject the key %j where it is used',
-    async (key) => {
-      const handler = compiled({
-        validate: (_object, { audit }) => {
-          audit(key, 'x');
-        },
-      });
-      expect(failed(await call(handler)).cause).toMatch(/^audit: /);
-    },
-  );
+  test.each(['a/b', '', '-a', 'x'.repeat(64), '__proto__'])('reject the key %j', async (key) => {
+    const handler = compiled({
+      validate: (_object, { audit }) => {
+        audit(key, 'x');
+      },
+    });
+    expect(failed(await call(handler)).cause).toMatch(/^audit: /);
+  });
 });

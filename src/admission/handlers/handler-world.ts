@@ -9,7 +9,7 @@ type ObjectName = Pick<ObjectRef, 'namespace' | 'name'>;
 export interface Query {
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
-  /** As the API writes it, e.g. `tier=gold,rack in (a,b)`; undefined: all. */
+  /** In the API's syntax, e.g. `tier=gold,rack in (a,b)`; undefined: all. */
   readonly labelSelector: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Query {
 export interface HandlerWorld {
   /** Throws if the API server does not serve the kind or does not answer. */
   readonly isNamespaced: (kind: ReadKind, signal: AbortSignal) => Promise<boolean>;
-  /** Reads from the store. Undefined proves nothing: the store may be behind. */
+  /** Reads from the store. Undefined proves nothing, because the store may be behind. */
   readonly find: (kind: ReadKind, name: ObjectName) => object | undefined;
   /** Reads from the store. Undefined: the store is not synced yet. */
   readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;

@@ -22,47 +22,34 @@ test('the schema and the type have the same fields', () => {
   expectTypeOf<HandlerMatchField>().toEqualTypeOf<keyof HandlerMatch>();
 });
 
+const valid = (change: object) => ({ match: MATCH, validate, ...change });
+const converting = (versions: object) => ({ match: MATCH, convert: { hub: 'v2', versions } });
+
 describe('a definition', () => {
   test.each<[string, unknown, string]>([
     ['undefined as its value', undefined, 'write an object with match'],
     ['no match', { validate }, 'match: write an object'],
     ['no function', { match: MATCH }, 'it has neither mutate, validate nor convert'],
-    [
-      'a misspelt key',
-      { match: MATCH, validate, vaildate: validate },
-      'vaildate is unknown; there are name, match,',
-    ],
+    ['a misspelled key', valid({ vaildate: validate }), 'vaildate is unknown; there are name, match,'],
     [
       'an unknown operation',
-      { match: { ...MATCH, operations: ['PATCH'] }, validate },
+      valid({ match: { ...MATCH, operations: ['PATCH'] } }),
       'match.operations: write',
     ],
-    [
-      'an invalid name',
-      { name: 'My Handler', match: MATCH, validate },
-      'name "My Handler" is not a DNS label',
-    ],
-    ['true instead of a function', { match: MATCH, validate: true }, 'validate is not a function'],
-    ['a timeout of a minute', { match: MATCH, validate, timeoutSeconds: 60 }, 'timeoutSeconds: write'],
-    [
-      'an unknown failurePolicy',
-      { match: MATCH, validate, failurePolicy: 'fail' },
-      '"fail" is not one of Fail, Ignore',
-    ],
-    [
-      'reads that are not kinds',
-      { match: MATCH, validate, reads: ['Data Centers'] },
-      'reads: write a list of kinds',
-    ],
+    ['an invalid name', valid({ name: 'My Handler' }), 'name "My Handler" is not a DNS label'],
+    ['true instead of a function', valid({ validate: true }), 'validate is not a function'],
+    ['a timeout of a minute', valid({ timeoutSeconds: 60 }), 'timeoutSeconds: write'],
+    ['an unknown failurePolicy', valid({ failurePolicy: 'fail' }), '"fail" is not one of Fail, Ignore'],
+    ['reads that are not kinds', valid({ reads: ['Data Centers'] }), 'reads: write a list of kinds'],
     ['a conversion without a hub', { match: MATCH, convert: { versions: {} } }, 'convert.hub: write'],
     [
       'only one direction of a conversion',
-      { match: MATCH, convert: { hub: 'v2', versions: { v1: { toHub: validate } } } },
+      converting({ v1: { toHub: validate } }),
       'convert.versions.v1: write a version with functions toHub and fromHub',
     ],
     [
       'a conversion of the hub',
-      { match: MATCH, convert: { hub: 'v2', versions: { v2: { toHub: validate, fromHub: validate } } } },
+      converting({ v2: { toHub: validate, fromHub: validate } }),
       'convert.versions.v2: it is the hub',
     ],
   ])('with %s is rejected', (_what, definition, message) => {

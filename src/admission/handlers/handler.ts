@@ -27,14 +27,11 @@ export type Frozen<T> = T extends (...args: never[]) => unknown
       ? { readonly [Key in keyof T]: Frozen<T[Key]> }
       : T;
 
-/** Which requests the API server sends to a handler, as in `spec.match` of an AdmissionPolicy. */
+/** Which requests the API server sends to a handler, like `spec.match` of an AdmissionPolicy. */
 export interface HandlerMatch {
   /** e.g. `infra.example.com`; empty for the core group. Wildcards are invalid. */
   readonly apiGroups: readonly string[];
-  /**
-   * Default: all. With one version, the API server first converts objects of all other versions to it. The handler then
-   * receives the type that it is written for.
-   */
+  /** Default: all. With one version, the API server converts all objects to it, so the handler receives one type. */
   readonly apiVersions?: readonly string[];
   /** Plurals such as `servers`, or subresources such as `servers/status`. */
   readonly resources: readonly string[];
@@ -50,10 +47,7 @@ export interface HandlerMatch {
 
 /** What happens to a request if its handler throws, hangs, or produces an object that cannot be sent. */
 export type OnError =
-  /**
-   * The request is refused with code 500, whatever the failurePolicy: requesters choose the object, so they can make a
-   * handler fail. After a failed read, the client retries.
-   */
+  /** The request is refused with code 500, regardless of the failurePolicy. After a failed read, the client retries. */
   | 'deny'
   /** The request continues with the unchanged object, and the user sees a warning. */
   | 'allow';
@@ -68,10 +62,7 @@ export type ReadableKind =
       readonly apiVersion?: string;
       /** The plural. */
       readonly resource: string;
-      /**
-       * Whether to read and store only apiVersion, kind and metadata, which needs a fraction of the memory. Default:
-       * false.
-       */
+      /** Whether to read and store only apiVersion, kind and metadata, which needs less memory. Default: false. */
       readonly metadataOnly?: boolean;
     };
 
@@ -85,30 +76,27 @@ export type Converted = object | undefined | void;
 
 /** Converts objects of one version to the hub and back. Both functions receive a copy, which they may change. */
 export interface VersionConversion<Hub extends object> {
-  // Methods and not properties, so that an author can give the parameter the type of the version.
+  // Methods, so that an author can give the parameter the type of the version.
   toHub(object: object): Converted;
   fromHub(object: Hub): Converted;
 }
 
 /**
  * Converts between the versions of one CustomResourceDefinition, always through the hub. It must be pure, and lossless
- * there and back: keep a value in an annotation if a version has no field for it. Gatehouse sets `apiVersion` and all
+ * in both directions: keep a value in an annotation if a version lacks a field for it. Gatehouse sets `apiVersion` and all
  * metadata except labels and annotations. Users see the message of a thrown `ConversionFailure`, but not of other
  * errors.
  */
 export interface HandlerConversion<Hub extends object = UntypedObject> {
   /** The version of the objects that the handler works on, e.g. `v2`. */
   readonly hub: string;
-  /** All other served versions, by name. */
+  /** All other served versions by name. */
   readonly versions: Readonly<Record<string, VersionConversion<Hub>>>;
 }
 
 /** The argument of `defineHandler`. */
 export interface HandlerDefinition<T extends object = UntypedObject> {
-  /**
-   * A DNS label of at most 40 characters, unique among the handlers. It appears in messages, metrics and the name of
-   * the webhook. Default: the name of the file.
-   */
+  /** A DNS label of at most 40 characters, unique among the handlers, for messages and metrics. Default: the file's name. */
   readonly name?: string;
   readonly match: HandlerMatch;
   /** What the API server does when it cannot reach Gatehouse. Default: `Fail`. */
@@ -123,15 +111,12 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
    * `match`, watched from their first use.
    */
   readonly reads?: readonly ReadableKind[];
-  /**
-   * Changes `draft`, a copy of the object, in place. Runs on CREATE and UPDATE.
-   * Must be idempotent, because the API server may call it twice: a second run on its result changes nothing.
-   */
+  /** Changes `draft`, a copy of the object, in place, on CREATE and UPDATE. Must be idempotent, because it may run twice. */
   readonly mutate?: (draft: T, context: HandlerContext<T>) => HandlerAnswer;
   /** Validates `object`: the deleted object on DELETE, the options on CONNECT. */
   readonly validate?: (object: Frozen<T>, context: HandlerContext<T>) => HandlerAnswer;
   /**
-   * Converts between versions. `match` must then name one group and one resource. Point `spec.conversion.webhook` of
+   * Converts between versions. `match` must then have one group and one resource. Point `spec.conversion.webhook` of
    * the CustomResourceDefinition to the Service of Gatehouse, path `/convert/<name of the definition>`.
    */
   readonly convert?: HandlerConversion<T>;
@@ -145,9 +130,8 @@ export interface Handler<T extends object = UntypedObject> extends HandlerDefini
   readonly [HANDLER]: true;
 }
 
-export function isHandler(value: unknown): value is Handler {
-  return typeof value === 'object' && value !== null && Reflect.get(value, HANDLER) === true;
-}
+export const isHandler = (value: unknown): value is Handler =>
+  typeof value === 'object' && value !== null && Reflect.get(value, HANDLER) === true;
 
 /** The request as the API server describes it. `user` is the requester. Frozen. */
 export interface HandlerRequest extends Omit<AdmissionRequest, 'object' | 'oldObject' | 'userInfo'> {
@@ -179,10 +163,7 @@ export type HandlerLog = Readonly<
 
 export interface HandlerContext<T extends object = UntypedObject> {
   readonly request: HandlerRequest;
-  /**
-   * The object as the API server sent it, before any handler changed it. On CREATE and UPDATE the new object, on DELETE
-   * the deleted object, on CONNECT the options. Frozen: a change throws.
-   */
+  /** The object before any handler changed it: the deleted object on DELETE, the options on CONNECT. Frozen. */
   readonly original: Frozen<T>;
   /** The stored object; undefined on CREATE and CONNECT. Frozen. */
   readonly oldObject: Frozen<T> | undefined;
@@ -194,7 +175,7 @@ export interface HandlerContext<T extends object = UntypedObject> {
    * that result. The cache may be some milliseconds behind, and must not cause a refusal.
    */
   readonly deny: (message: string, options?: DenialOptions) => Denial;
-  /** Shows the user a warning, whatever the decision is. Each line is a separate warning, cut at 256 characters. */
+  /** Shows the user a warning, regardless of the decision. Each line is a separate warning, cut at 256 characters. */
   readonly warn: (text: string) => void;
   /**
    * Adds an annotation to the API server's audit event, under `<name of the webhook>/<key>`. A key has at most 63

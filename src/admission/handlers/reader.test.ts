@@ -83,14 +83,13 @@ describe('get', () => {
   });
 
   test('asks the API server for objects that the store lacks, and always with live', async () => {
-    const late = await ask({ stored: [], live: [datacenter(4)] }, ({ get }) =>
-      get<Datacenter>('datacenters', { name: 'fra1' }),
-    );
-    expect(late.result?.spec.capacity).toBe(4);
-    const live = await ask({ stored: [datacenter(4)], live: [datacenter(5)] }, ({ get }) =>
-      get<Datacenter>('datacenters', { name: 'fra1', live: true }),
-    );
-    expect(live.result?.spec.capacity).toBe(5);
+    const capacity = async (stored: readonly object[], live: boolean) => {
+      const cluster = { stored, live: [datacenter(5)] };
+      const options = { name: 'fra1', live };
+      return (await ask(cluster, ({ get }) => get<Datacenter>('datacenters', options))).result?.spec.capacity;
+    };
+    expect(await capacity([], false)).toBe(5);
+    expect(await capacity([datacenter(4)], true)).toBe(5);
   });
 
   test.each(['../servers', 'a/b', '', 'UPPER', 'x'.repeat(300), '%2e%2e'])(
@@ -102,31 +101,24 @@ describe('get', () => {
   );
 
   test('uses the namespace of the request for namespaced kinds', async () => {
-    const cluster: Cluster = { live: [], namespaced: true };
-    expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db' }))).asked).toEqual(['shop/db']);
-    expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db', namespace: 'x' }))).asked).toEqual([
-      'x/db',
-    ]);
-    expect(
-      (await ask({ live: [] }, ({ get }) => get('secrets', { name: 'db', namespace: 'x' }))).asked,
-    ).toEqual(['db']);
+    const asked = async (namespaced: boolean, options: object) =>
+      (await ask({ live: [], namespaced }, ({ get }) => get('secrets', { name: 'db', ...options }))).asked;
+    expect(await asked(true, {})).toEqual(['shop/db']);
+    expect(await asked(true, { namespace: 'x' })).toEqual(['x/db']);
+    expect(await asked(false, { namespace: 'x' })).toEqual(['db']);
   });
 
   test.each<[string, (context: HandlerContext<TestServer>) => Promise<unknown>, string]>([
-    [
-      'a kind that is not in reads',
-      ({ get }) => get('pods', { name: 'a' }),
-      '"pods" is not in reads, which has datacenters.infra.example.com,',
-    ],
+    ['a kind that is not in reads', ({ get }) => get('pods', { name: 'a' }), '"pods" not found in reads'],
     [
       'an ambiguous kind',
       ({ get }) => get('racks', { name: 'a' }),
-      '"racks" can be racks.infra.example.com or racks.other.example.com',
+      'write racks.infra.example.com or racks.other',
     ],
     [
       'an invalid namespace',
       ({ get }) => get('secrets', { name: 'a', namespace: '../x' }),
-      'is no namespace',
+      'not a valid name',
     ],
   ])('of %s is an error of the handler', async (_what, act, message) => {
     const { failure } = await ask({ live: [], namespaced: true }, act);
@@ -202,7 +194,7 @@ describe('a failed read', () => {
     const { decision, failure } = await call(compiled(reading), { world: worldWith({}).world });
     expect(decision).toMatchObject({
       kind: 'retry',
-      message: 'handler servers could not read what it needs: try again',
+      message: 'handler servers could not read what it needs; try again',
     });
     expect(failure).toMatchObject({
       reason: 'read',
@@ -235,7 +227,7 @@ describe('a failed read', () => {
     expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision.kind).toBe('retry');
   });
 
-  test('is no HTTP error under failurePolicy: Ignore, because the API server would admit the object', async () => {
+  test('is a refusal under failurePolicy: Ignore, because the API server would admit the object after an HTTP error', async () => {
     const { world } = worldWith({});
     const outcome = await call(compiled({ ...reading, failurePolicy: 'Ignore' }), { world });
     expect(denied(outcome)).toMatchObject({ code: 429, retryAfterSeconds: 1 });

@@ -32,10 +32,10 @@ export function createReader(parts: ReaderParts): Reader {
     const { name, live = parts.from === 'live' } = options;
     if (typeof name !== 'string')
       throw new TypeError(`get ${resource}: name is ${quote(name)}, not a string`);
-    // Rejects invalid names: in a URL, such a name could lead to another object.
+    // Rejects invalid names, because such a name in a URL could lead to another object.
     if (!isObjectName(kind, name)) return undefined;
     const namespace = await namespaceOf(parts, kind, options.namespace);
-    if (namespace === ALL) throw new Error(`get ${resource}: it lives in namespaces: say in which`);
+    if (namespace === ALL) throw new Error(`get ${resource}: namespace is required for a namespaced kind`);
     const found = live ? undefined : world.find(kind, { namespace, name });
     if (found === undefined)
       return deepFreeze(
@@ -76,13 +76,14 @@ function kindOf({ handler }: ReaderParts, resource: string): ReadKind {
 
 const ALL = '*';
 
-/** {@link ALL} for namespaced kinds if neither the author nor the request names a namespace. */
+/** {@link ALL} for namespaced kinds if neither the author nor the request has a namespace. */
 async function namespaceOf(
   { world, namespace, signal }: ReaderParts,
   kind: ReadKind,
   wanted: string | undefined,
 ): Promise<string | undefined> {
-  if (wanted !== undefined && !isDnsLabel(wanted)) throw new Error(`${quote(wanted)} is no namespace`);
+  if (wanted !== undefined && !isDnsLabel(wanted))
+    throw new Error(`namespace: ${quote(wanted)} is not a valid name`);
   const isNamespaced = await reading(kind, 'at all', () => world.isNamespaced(kind, signal));
   return isNamespaced ? (wanted ?? namespace ?? ALL) : undefined;
 }

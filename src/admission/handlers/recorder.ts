@@ -6,7 +6,6 @@ import { Denial, type DenialOptions } from './errors.ts';
 
 /** The API server keeps only 4 KiB of warnings. */
 const MOST_WARNINGS = 64;
-/** The same limit as for the messages of policies. */
 const MOST_DENIALS = 16;
 const LONGEST_ANNOTATION = 1024;
 
@@ -47,7 +46,7 @@ export function createRecorder(onLate: (denial: Denial) => void): Recorder {
     audit: (key, value) => {
       if (typeof key !== 'string' || !isSimpleName(key))
         throw new TypeError(
-          `audit: ${quote(key)} cannot be a key: write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends`,
+          `audit: ${quote(key)} is not a valid key; write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends`,
         );
       if (typeof value !== 'string') throw new TypeError(`audit: the value of ${key} is not a string`);
       if (!closed) annotations.set(key, shorten(value, LONGEST_ANNOTATION));

@@ -55,10 +55,9 @@ export interface HandlerVerdict {
 }
 
 /**
- * Runs `mutate`, then `validate` on the result, as Gatehouse does, against a cluster with a few objects.
- *
- * @throws the error of the handler, whatever `onError` is. Also an Error if the handler is invalid, if `mutate` is not
- * idempotent, or if the API server would not send such a request.
+ * Runs `mutate`, then `validate` on the result, the way Gatehouse does, against a cluster with a few objects.
+ * @throws the error of the handler, regardless of `onError`. Also throws an Error if the handler is invalid, if `mutate`
+ * is not idempotent, or if the API server would not send such a request.
  */
 export async function runHandler(handler: Handler<never>, trial: HandlerTrial): Promise<HandlerVerdict> {
   const environment = { ownNamespace: 'gatehouse-system' };
@@ -96,7 +95,7 @@ async function assertStable(call: HandlerCall, { object }: HandlerOutcome): Prom
   const changed = again.object === undefined ? [] : diff(object, again.object);
   if (changed.length === 0) return;
   throw new Error(
-    `mutate changes its own result again, and the API server may ask twice: ${changed.map(({ path }) => path).join(', ')}`,
+    `mutate is not idempotent, and the API server may call it twice: a second run changes ${changed.map(({ path }) => path).join(', ')}`,
   );
 }
 
@@ -104,12 +103,12 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
   const object = trial.object === undefined ? undefined : copyJson(trial.object);
   const oldObject = trial.oldObject === undefined ? undefined : copyJson(trial.oldObject);
   const subject = object ?? oldObject;
-  if (subject === undefined) throw new Error('give the handler an object or an oldObject');
+  if (subject === undefined) throw new Error('object or oldObject is required');
   const written = oldObject === undefined ? 'CREATE' : 'UPDATE';
   const operation = trial.operation ?? (object === undefined ? 'DELETE' : written);
   if (!match.operations.includes(operation))
     throw new Error(
-      `the API server does not ask about ${operation}: match.operations has ${match.operations.join(', ')}`,
+      `the API server does not send ${operation} requests: match.operations has ${match.operations.join(', ')}`,
     );
   const { resource, subResource } = splitResource(trial.resource ?? match.resources[0] ?? '');
   const { group, version } = splitApiVersion(textIn(subject, 'apiVersion'));

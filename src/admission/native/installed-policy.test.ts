@@ -31,15 +31,15 @@ test('a pair that refuses requests has a probe', () => {
   expect(installed({ validate: { rules }, enforcement: 'Warn' })).toEqual([['policies', false, false]]);
 });
 
-// A UniqueClaim has no namespace: the API server would refuse the probe for that, and the leader would never confirm the pair.
-test('a pair with params in the namespace of each object has no probe', () => {
+// A UniqueClaim is cluster-scoped, so the API server would always refuse the probe, and the leader would never confirm the pair.
+test('a pair with params in the namespace of each object lacks a probe', () => {
   expect(installed(paramsOf('classes'))).toEqual([
     ['policies', true, true],
     ['params', false, false],
   ]);
 });
 
-test('the policy goes with its AdmissionPolicy, and the binding with the installation: each has no effect alone', () => {
+test('the AdmissionPolicy owns the policy, and the installation owns the binding', () => {
   const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
     ...{ ownNamespace: 'g', restorers: [], others: [] },
   });

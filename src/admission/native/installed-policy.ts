@@ -21,10 +21,8 @@ export interface Installed extends NativePair {
 }
 
 /**
- * The pair with our mark. Each object alone has no effect, so they have different owners: the AdmissionPolicy owns the policy, and
- * the installation the binding. When one of them is deleted, the API server stops enforcing the pair, also while Gatehouse is down.
- *
- * @param installation undefined: the AdmissionPolicy owns both
+ * The pair with our mark. The AdmissionPolicy owns the policy, and the installation the binding (undefined: the AdmissionPolicy owns
+ * both). So when either owner is deleted, the API server stops enforcing the pair, even while Gatehouse is down.
  */
 export function installedOf(
   { part, policy, binding, answersProbes }: NativePair,
@@ -54,7 +52,7 @@ export const isAsWanted = (stored: KubeObject, wanted: KubeObject): boolean =>
   enforcesAsWanted(stored, wanted) &&
   isDeepStrictEqual(stored.metadata?.ownerReferences, wanted.metadata?.ownerReferences);
 
-/** Whether the API server enforces what is wanted, whoever owns it. */
+/** Like {@link isAsWanted}, regardless of the owners. */
 export function enforcesAsWanted(stored: KubeObject, wanted: KubeObject): boolean {
   const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
   return (
@@ -65,7 +63,7 @@ export function enforcesAsWanted(stored: KubeObject, wanted: KubeObject): boolea
 
 const plain = (value: object): unknown => JSON.parse(JSON.stringify(value));
 
-/** Why the API server may not enforce a stored policy yet; undefined: it does. */
+/** Why it is uncertain that the API server enforces a stored policy; undefined: it does. */
 export function obstacleOf(stored: KubeObject): string | undefined {
   const [warning] = listIn(stored, 'status', 'typeChecking', 'expressionWarnings');
   if (warning !== undefined)

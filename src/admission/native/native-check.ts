@@ -6,7 +6,6 @@ export type NativeCheck =
   | {
       readonly check: string;
       readonly by: 'APIServer';
-      /** Which of the generated policies states it: see `native-policy.ts`. */
       readonly part: NativePart;
       readonly validations: readonly Validation[];
       readonly auditAnnotations?: readonly NativeAuditAnnotation[];
@@ -18,7 +17,6 @@ export type NativeCheck =
 /** `params`: skipped while the params are missing. `notices`: never refuse. `changes`: a MutatingAdmissionPolicy. */
 export type NativePart = 'policies' | 'params' | 'notices' | 'changes';
 
-/** As in the API, `admissionregistration.k8s.io/v1`. */
 export interface Validation {
   readonly expression: string;
   readonly message: string;
@@ -26,21 +24,18 @@ export interface Validation {
   readonly reason: 'Forbidden' | 'Invalid' | 'RequestEntityTooLarge';
 }
 
-export interface NativeAuditAnnotation {
-  readonly key: string;
-  readonly valueExpression: string;
-}
+export type NativeAuditAnnotation = Readonly<Record<'key' | 'valueExpression', string>>;
 
-export interface NativeVariable {
-  readonly name: string;
-  readonly expression: string;
-}
+export type NativeVariable = Readonly<Record<'name' | 'expression', string>>;
+
+export const IGNORED_CONDITIONS =
+  'failurePolicy Ignore admits requests whose matchConditions fail, and the API server would refuse them';
 
 export const inWebhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
 
 export const inWords = ({ name }: Pick<CompiledPolicy, 'name'>, field: string, message: string): string =>
   `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${name})`;
 
-/** The name of a generated variable: no variable of the user has it. */
+/** A name for a generated variable that no variable of the user has. */
 export const generatedName = ({ variables }: Pick<CompiledPolicy, 'variables'>, name: string): string =>
   variables.some((one) => one.name === name) ? generatedName({ variables }, `${name}_`) : name;

@@ -4,21 +4,19 @@ import type { CompiledException, CompiledPolicy } from '../policy/compiled-polic
 import { generatedName, type NativeAuditAnnotation, type NativeVariable } from './native-check.ts';
 
 export interface NativeExceptions {
-  /** One for each exception that never expires. */
   readonly variables: readonly NativeVariable[];
   /** Prefixes the expression of a check: exempt requests satisfy it. */
   readonly guard: (expression: string, group: string, name?: string) => string;
-  /** The webhook judges requests that satisfy one of them: expressions of the API server know no time. */
+  /** The webhook decides about requests that satisfy one of them, because expressions of the API server can't read the time. */
   readonly expiring: readonly string[];
-  /** Names the exceptions that apply, as the webhook does. */
   readonly auditAnnotations: readonly NativeAuditAnnotation[];
 }
 
-/** Why exceptions keep all checks of a policy in the webhook; undefined: they do not. */
+/** Why exceptions keep all checks of a policy in the webhook, if they do. */
 export const grantsProblem = ({ grants }: CompiledPolicy): string | undefined =>
   grants === undefined
     ? undefined
-    : 'policyExceptions: Accept lets a new PolicyException exempt objects at once, and the API server reads none';
+    : 'policyExceptions: Accept lets a new PolicyException exempt objects immediately, and the API server cannot read it';
 
 export function compileNativeExceptions(policy: CompiledPolicy): NativeExceptions {
   const lasting = policy.exceptions
@@ -54,7 +52,7 @@ export function compileNativeExceptions(policy: CompiledPolicy): NativeException
   };
 }
 
-/** As `applies` in ../policy/exceptions/exceptions.ts, without the time. */
+/** Like `applies` in ../policy/exceptions/exceptions.ts, without the time. */
 function applies(
   { users, groups, namespaces, names, objectSelector }: CompiledException,
   { match }: Pick<CompiledPolicy, 'match'>,
@@ -62,9 +60,7 @@ function applies(
   const namespace = match.apiGroups.includes('') ? NAMESPACE_OF_CORE : NAMESPACE;
   const parts = [
     ...(users === undefined ? [] : [isListed('request.userInfo.?username.orValue("")', users)]),
-    ...(groups === undefined
-      ? []
-      : [`request.userInfo.?groups.orValue([]).exists(group, group in ${JSON.stringify(groups)})`]),
+    ...(groups === undefined ? [] : [isInGroup(groups)]),
     ...(namespaces === undefined ? [] : [isListed(namespace, namespaces)]),
     ...(names === undefined ? [] : [isListed(NAME, names)]),
     ...selects(objectSelector),
@@ -72,14 +68,16 @@ function applies(
   return parts.length === 0 ? 'true' : parts.map((part) => `(${part})`).join(' && ');
 }
 
+export const isInGroup = (groups: readonly string[]): string =>
+  `request.userInfo.?groups.orValue([]).exists(group, group in ${JSON.stringify(groups)})`;
+
 const HOLDER = '(dyn(object) == null ? dyn(oldObject) : dyn(object))';
-/** The request has no name if the API server generates it, or in a deletion of a collection. */
+/** A request lacks the name if the API server generates it, or if a collection is deleted. */
 const NAME = `request.?name.orValue(${HOLDER}.?metadata.?name.orValue(""))`;
 const NAMESPACE = 'request.?namespace.orValue("")';
-/** Requests about Namespaces carry their own name as their namespace. */
+/** A request about a Namespace has its name as the namespace. */
 const NAMESPACE_OF_CORE = `(request.resource.group == "" && request.resource.resource == "namespaces" ? "" : ${NAMESPACE})`;
 
-/** An empty text is no name. */
 function isListed(text: string, patterns: readonly string[]): string {
   const exact = patterns.filter((pattern) => !pattern.endsWith('*') && pattern !== '');
   const prefixes = patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));

@@ -1,8 +1,6 @@
 /**
- * What the API server can enforce itself: the checks of an AdmissionPolicy as a ValidatingAdmissionPolicy, its defaults and
- * mutations as a MutatingAdmissionPolicy. It refuses the same requests, also while every replica of Gatehouse is down.
- *
- * @see https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+ * Compiles the checks of an AdmissionPolicy into ValidatingAdmissionPolicies, and its defaults and mutations into a
+ * MutatingAdmissionPolicy. The API server then refuses the same requests, even while every replica of Gatehouse is down.
  */
 import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -11,7 +9,13 @@ import { writes } from '../review/request.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
 import { IS_DELETED, leftByOthers } from './release.ts';
 import { changeChecks, changesReadParams } from './changes/native-changes.ts';
-import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } from './native-check.ts';
+import {
+  IGNORED_CONDITIONS,
+  inWebhook,
+  type NativeCheck,
+  type NativePart,
+  type NativeVariable,
+} from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations, ruleValidations, usedVariables, expressionProblem } from './native-rules.ts';
 import { paramFields, readsOwnNamespace } from './native-params.ts';
@@ -26,7 +30,7 @@ export interface NativePolicy {
   readonly pairs: readonly NativePair[];
 }
 
-/** Rules that read params, and notices, have pairs of their own: the API server may skip them. */
+/** Rules that read params, and notices, have separate pairs, because the API server may skip them. */
 export interface NativePair {
   readonly part: NativePart;
   readonly policy: KubeObject;
@@ -37,9 +41,9 @@ export interface NativePair {
 
 export interface NativeOptions {
   readonly ownNamespace: string;
-  /** Only the webhook judges their requests: it defers checks while a backup is restored. */
+  /** Only the webhook checks their requests: it defers checks while a backup is restored. */
   readonly restorers: readonly Principal[];
-  /** The other policies in force that may change objects: the order of changes must not matter. */
+  /** The other policies in force that may change objects, because the order of changes must not matter. */
   readonly others: readonly CompiledPolicy[];
 }
 
@@ -75,15 +79,7 @@ export function oncePerVersion<T>(
 }
 
 /** Without MutatingAdmissionPolicies. @param reason for the checks that need them */
-export const withoutMutating = <
-  T extends {
-    readonly checks: readonly NativeCheck[];
-    readonly pairs: readonly { readonly part: NativePart }[];
-  },
->(
-  compiled: T,
-  reason: string,
-): T => ({
+export const withoutMutating = <T extends NativePolicy>(compiled: T, reason: string): T => ({
   ...compiled,
   checks: compiled.checks.map((one) =>
     one.by === 'APIServer' && one.part === 'changes' ? inWebhook(one.check, reason) : one,
@@ -143,7 +139,7 @@ function pairOf(
   const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
   const changes = part === 'changes';
   const operations = match.operations.filter((operation) => !changes || writes(operation));
-  // The suffix keeps a policy from replacing one of Gatehouse's own, such as gatehouse-backstop-secrets.
+  // The suffix prevents a conflict with Gatehouse's own policies, such as gatehouse-backstop-secrets.
   const metadata = {
     name: `${policy.name}.${part}.gatehouse.dev`,
     labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
@@ -161,10 +157,10 @@ function pairOf(
         changes ||
         (part !== 'notices' && enforcement === 'Deny' && !(part === 'params' && readsOwnNamespace(policy))),
       policy: object(changes ? 'MutatingAdmissionPolicy' : 'ValidatingAdmissionPolicy', {
-        // A rule that cannot be evaluated is violated, as in the webhook. A notice is left out.
+        // Like the webhook: a rule that cannot be evaluated is violated, and such a notice is omitted.
         failurePolicy: part === 'notices' ? 'Ignore' : 'Fail',
         ...ofPolicy,
-        // With the defaults of the API server, which compares all of it as one value.
+        // Includes the API server's defaults: the comparison with the stored policy is deep.
         matchConstraints: {
           matchPolicy: 'Equivalent',
           resourceRules: [{ apiGroups, apiVersions, resources, operations, scope: '*' }],
@@ -190,14 +186,14 @@ function pairOf(
 
 const asPatch = (expression: string) => ({ patchType: 'JSONPatch', jsonPatch: { expression } });
 
-/** The part that names the exceptions that apply. The API server skips the part of the params while these are missing. */
+/** The part that records the exceptions that apply. The API server skips the part `params` while these are missing. */
 function partOfExceptions(enforced: readonly { readonly part: NativePart }[]): NativePart | undefined {
   const parts = new Set(enforced.map(({ part }) => part).filter((part) => part !== 'changes'));
   if (parts.size === 0) return undefined;
   return parts.has('notices') && !parts.has('policies') ? 'notices' : 'policies';
 }
 
-/** Whether an expression names the generated variable, or another one of them that is used. */
+/** Whether an expression uses the generated variable, directly or through other generated variables. */
 function isUsed(name: string, expressions: readonly string[], generated: readonly NativeVariable[]): boolean {
   const mention = new RegExp(`variables\\.${name}\\b`);
   return (
@@ -206,18 +202,17 @@ function isUsed(name: string, expressions: readonly string[], generated: readonl
   );
 }
 
-/** Why match conditions keep all checks in the webhook; undefined: they do not. */
+/** Why match conditions keep all checks in the webhook, if they do. */
 function conditionsProblem({ match, enforcement }: CompiledPolicy): string | undefined {
   if (match.matchConditions.length === 0) return undefined;
-  if (match.failurePolicy === 'Ignore')
-    return 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them';
-  // The API server treats a condition that fails as a violation: it would only warn, or only audit.
+  if (match.failurePolicy === 'Ignore') return IGNORED_CONDITIONS;
+  // The API server treats a failed condition as a violation, so it would only warn or audit.
   if (enforcement !== 'Deny')
     return `a request whose matchConditions fail must be refused, and enforcement ${enforcement} refuses nothing`;
   return undefined;
 }
 
-/** Without a part that refuses, a request whose match conditions fail would pass. */
+/** A request whose match conditions fail must be refused, which only the part `policies` does. */
 function noticesOf(policy: CompiledPolicy, enforced: readonly NativeCheck[]): readonly NativeCheck[] {
   const { match } = policy;
   const refuses = enforced.some((one) => one.by === 'APIServer' && one.part === 'policies');
@@ -225,12 +220,10 @@ function noticesOf(policy: CompiledPolicy, enforced: readonly NativeCheck[]): re
   const checks = noticeChecks(policy);
   if (isSafe) return checks;
   const reason = 'a request whose matchConditions fail must be refused, and a notice refuses nothing';
-  return checks.map(({ check, ...one }) =>
-    one.by === 'Webhook' ? { check, ...one } : inWebhook(check, reason),
-  );
+  return checks.map((one) => (one.by === 'Webhook' ? one : inWebhook(one.check, reason)));
 }
 
-/** Whether the API server judges the request. One condition: the API server allows 64, and a policy may have 63. */
+/** Whether the API server checks the request. One condition, because the API server allows 64, and a policy may have 63. */
 const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]) => ({
   name: 'not-left-to-the-webhook',
   expression: `!(${[IS_DELETED, ...leftByOthers(restorers, expiring)].join(' || ')})`,
@@ -245,10 +238,8 @@ function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
 }
 
 /**
- * Only the webhook knows whether a restore is going on: any user may be the principal of a RestoreWindow, also of one that is
- * opened later. So a check that a restore may defer stays there.
- *
- * @param checks of this part; those of rules in the order of the rules, because rules may share a name
+ * The webhook keeps checks that a restore may defer, because any user may become the principal of a RestoreWindow.
+ * @param checks of this part; checks of rules in the order of the rules, because rules may share a name
  */
 function keepDeferrable(
   policy: CompiledPolicy,
@@ -256,15 +247,13 @@ function keepDeferrable(
   checks: readonly NativeCheck[],
 ): readonly NativeCheck[] {
   if (!mayDefer(policy, part)) return checks;
-  // A rule that reads the request or the old object always applies: no sweep could check it later.
+  // A rule that reads the request or the old object always applies, because no sweep could check it later.
   const isAlways = (index: number): boolean => {
     const rule = part === 'rules' ? policy.rules[index] : undefined;
     return rule !== undefined && !isAboutState(rule);
   };
   return checks.map((one, index) =>
-    one.by === 'Webhook' || isAlways(index)
-      ? one
-      : { check: one.check, by: 'Webhook', reason: 'a restore may defer it' },
+    one.by === 'Webhook' || isAlways(index) ? one : inWebhook(one.check, 'a restore may defer it'),
   );
 }
 
@@ -292,7 +281,7 @@ function warningProblem(
   { condition, message = '', messageExpression }: CompiledWarning,
 ): string | undefined {
   if (messageExpression !== undefined)
-    return 'its messageExpression can make a text that the API server replaces, such as an empty one';
+    return 'its messageExpression can return a string that the API server replaces, such as an empty string';
   if (message === '' || message.includes('\n') || message !== message.trim())
     return 'its message is blank, has a line break, or spaces around it';
   return noticeProblem(policy, condition === undefined ? [] : [condition]);

@@ -16,7 +16,7 @@ import { paramsProblem } from './native-params.ts';
 import { variablesOf, variablesProblem } from './variable-types.ts';
 import type { FieldPath } from '../../json/field-path.ts';
 
-/** @param problem why they stay in the webhook, if they do */
+/** @param problem why the webhook keeps all of them, if it does */
 export function ruleValidations(
   policy: CompiledPolicy,
   { guard }: NativeExceptions,
@@ -47,7 +47,7 @@ const NAMES: CelVariables = {
 
 function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefined {
   const { expression, message, messageExpression, reason } = rule;
-  if (reason === 'Unauthorized') return 'the API server has no reason Unauthorized for a refusal';
+  if (reason === 'Unauthorized') return 'the API server does not support the reason Unauthorized';
   if (message?.includes('\n') === true) return 'its message has a line break';
   if (message !== undefined && (message === '' || message !== message.trim()))
     return 'its message is blank, or has spaces around it';
@@ -61,7 +61,7 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
   ]);
 }
 
-/** @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one function more */
+/** @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one more function */
 export function expressionProblem(
   policy: CompiledPolicy,
   parts: readonly CompiledExpression[],
@@ -76,9 +76,9 @@ export function expressionProblem(
   const used = parts.flatMap((part) => variablesOf(policy, part.program));
   for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
     if (policy.match.operations.includes('DELETE') && readsName(program))
-      return 'it reads request.name, which the API server leaves out when a collection is deleted';
+      return 'it reads request.name, which the API server omits when a collection is deleted';
     if (!ofMutation && program.names.has('jsonpatch'))
-      return 'the API server knows jsonpatch.escapeKey in mutations only';
+      return 'the API server supports jsonpatch.escapeKey only in mutations';
     const { needs } = program;
     if (needs !== undefined && needs.minor > (policy.server ?? needs.minor))
       return `the API server answers ${needs.name} as Gatehouse does only from Kubernetes 1.${needs.minor}`;
@@ -131,7 +131,7 @@ function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {
 
 const HERE = '\u0000';
 
-/** A message that is blank, long, or no text, leads to the fixed message, as in the webhook. */
+/** Like the webhook, uses the fixed message if this one is blank, not a string, or longer than the limit. */
 function messageFor({ program }: CompiledExpression, around: string): string {
   const [before = '', after = ''] = around.split(HERE).map((part) => JSON.stringify(part));
   const isUsable = `said != '' && !said.contains('\\n') && bytes(said).size() <= ${LONGEST_MADE_MESSAGE}`;
@@ -141,7 +141,7 @@ function messageFor({ program }: CompiledExpression, around: string): string {
   );
 }
 
-/** The webhook also names the new value. @param problem why they stay in the webhook, if they do */
+/** The webhook's message also contains the new value. @param problem why the webhook keeps all of them, if it does */
 export function immutableValidations(
   policy: CompiledPolicy,
   { guard }: NativeExceptions,

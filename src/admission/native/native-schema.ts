@@ -1,17 +1,17 @@
-/** Parts of a JSON Schema as CEL validations, in the words of the webhook. */
+/** Parts of a JSON Schema as CEL validations, with the webhook's messages. */
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { explainErrors } from '../policy/schema/explain.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { generatedName, inWebhook, inWords, type NativeCheck, type NativeVariable } from './native-check.ts';
 
-export interface NativeSchema {
+interface NativeSchema {
   readonly checks: readonly NativeCheck[];
   readonly variables: readonly NativeVariable[];
 }
 
 interface Place {
-  /** The variable with the values there: a list of one value, or none. */
+  /** The variable that contains the value in a list, or an empty list. */
   readonly variable: string;
   readonly keys: readonly string[];
 }
@@ -31,17 +31,11 @@ export function compileNativeSchema(
     reason: 'Forbidden' as const,
   }));
   const [unsaid] = found.unsaid;
-  const compiled = (check: string): NativeCheck => ({
-    check,
-    by: 'APIServer',
-    part: 'policies',
-    validations,
-  });
-  const checks = [
-    ...(validations.length === 0 ? [] : [compiled(unsaid === undefined ? 'schema' : 'schema, in part')]),
-    ...(unsaid === undefined ? [] : [inWebhook('schema', unsaid)]),
-  ];
-  return { checks, variables: validations.length === 0 ? [] : found.variables };
+  const left = unsaid === undefined ? [] : [inWebhook('schema', unsaid)];
+  if (validations.length === 0) return { checks: left, variables: [] };
+  const check = unsaid === undefined ? 'schema' : 'schema, in part';
+  const checks = [{ check, by: 'APIServer', part: 'policies', validations } as const, ...left];
+  return { checks, variables: found.variables };
 }
 
 interface Found {
@@ -99,7 +93,7 @@ function read(policy: CompiledPolicy, schema: JsonValue): Found {
 }
 
 const whyUnsaid = ({ keys }: Place, keyword: string): string =>
-  `CEL states ${keyword} ${keys.length === 0 ? 'of the object' : `of ${keys.join('.')}`} in other words, or not at all`;
+  `CEL cannot express ${keyword} ${keys.length === 0 ? 'of the object' : `of ${keys.join('.')}`} exactly`;
 
 function messageOf(
   policy: CompiledPolicy,
@@ -112,12 +106,12 @@ function messageOf(
   return inWords(policy, flaw?.field ?? '', flaw?.message ?? '');
 }
 
-/** What a value must satisfy, as a CEL condition that is true or false for every JSON value, and how Ajv reports that it does not. */
+/** A CEL condition that is true or false for every JSON value, and how Ajv reports a violation. */
 interface Constraint {
   readonly keyword: string;
   readonly condition: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** Absent if the webhook has words of its own for the keyword. */
+  /** Absent if the webhook has its own message for the keyword. */
   readonly message?: string;
 }
 
@@ -132,7 +126,7 @@ const APPLICATORS = ['properties', 'allOf', 'if', 'then', 'else'];
 
 type Compile = (value: JsonValue, at: string) => readonly Constraint[] | undefined;
 
-/** @returns undefined if CEL cannot state the keyword with this value */
+/** @returns undefined if CEL cannot express the keyword with this value */
 const KEYWORDS: Readonly<Record<string, Compile>> = {
   type: (value, at) => {
     const names = (isJsonArray(value) ? value : [value]).filter((name) => typeof name === 'string');
@@ -162,12 +156,12 @@ const KEYWORDS: Readonly<Record<string, Compile>> = {
       params: { pattern: value },
     },
   ],
-  minLength: sized('string', '>=', 'fewer', 'characters'),
-  maxLength: sized('string', '<=', 'more', 'characters'),
-  minItems: sized('list', '>=', 'fewer', 'items'),
-  maxItems: sized('list', '<=', 'more', 'items'),
-  minProperties: sized('map', '>=', 'fewer', 'properties'),
-  maxProperties: sized('map', '<=', 'more', 'properties'),
+  minLength: sized('minLength', 'string', 'characters'),
+  maxLength: sized('maxLength', 'string', 'characters'),
+  minItems: sized('minItems', 'list', 'items'),
+  maxItems: sized('maxItems', 'list', 'items'),
+  minProperties: sized('minProperties', 'map', 'properties'),
+  maxProperties: sized('maxProperties', 'map', 'properties'),
   minimum: bounded('>='),
   maximum: bounded('<='),
   exclusiveMinimum: bounded('>'),
@@ -192,7 +186,7 @@ const KEYWORDS: Readonly<Record<string, Compile>> = {
   },
 };
 
-/** Also integers beyond 2^53, which JSON can hold in a double. */
+/** Includes integers beyond 2^53, which JSON can contain as a double. */
 const isInteger = (at: string): string =>
   `type(${at}) == double && (${at} >= 9007199254740992.0 || ${at} <= -9007199254740992.0 || double(int(${at})) == ${at})`;
 
@@ -206,7 +200,7 @@ const TYPES: Readonly<Record<string, (at: string) => string>> = {
   integer: (at) => `type(${at}) == int || ${isInteger(at)}`,
 };
 
-/** Larger numbers are compared as doubles in the webhook, and exactly in CEL. */
+/** Not for larger numbers: the webhook compares them as doubles, and CEL exactly. */
 function equals(value: JsonValue, at: string): string | undefined {
   if (value === null || typeof value === 'string' || typeof value === 'boolean')
     return `${at} == ${JSON.stringify(value)}`;
@@ -217,12 +211,13 @@ function equals(value: JsonValue, at: string): string | undefined {
 
 const doubleOf = (value: number): string => (/[.e]/.test(String(value)) ? String(value) : `${value}.0`);
 
-function sized(type: string, comparison: '>=' | '<=', than: string, what: string): Compile {
+function sized(keyword: string, type: string, what: string): Compile {
+  const [comparison, than] = keyword.startsWith('min') ? ['>=', 'fewer'] : ['<=', 'more'];
   return (given, at) => {
     const limit = typeof given === 'number' ? given : 0;
     return [
       {
-        keyword: `${comparison === '>=' ? 'min' : 'max'}${KEYWORD_OF[type] ?? ''}`,
+        keyword,
         condition: `(type(${at}) != ${type} || ${at}.size() ${comparison} ${limit})`,
         params: { limit },
         message: `must NOT have ${than} than ${limit} ${what}`,
@@ -230,8 +225,6 @@ function sized(type: string, comparison: '>=' | '<=', than: string, what: string
     ];
   };
 }
-
-const KEYWORD_OF: Readonly<Record<string, string>> = { string: 'Length', list: 'Items', map: 'Properties' };
 
 /** The webhook compares doubles. */
 function bounded(comparison: '>=' | '<=' | '>' | '<'): Compile {
@@ -255,7 +248,7 @@ function unsaidKeyword(schema: JsonObject): readonly string[] {
   });
 }
 
-/** The constraints of the keywords that CEL can state, without those that apply other schemas. */
+/** The constraints of the keywords that CEL can express, without keywords that apply other schemas. */
 const constraintsOf = (schema: JsonObject, at: string): readonly Constraint[] =>
   Object.entries(schema).flatMap(([keyword, value]) => KEYWORDS[keyword]?.(value, at) ?? []);
 

@@ -1,4 +1,4 @@
-/** A dry run of a UniqueClaim that only this text of a compiled policy refuses or changes shows that it is enforced. */
+/** Only one version of a compiled policy refuses or changes the dry run of its UniqueClaim, which proves that it is enforced. */
 import { createHash } from 'node:crypto';
 
 import { GROUP, VERSION } from '../../api/group.ts';
@@ -7,10 +7,9 @@ import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
 
 const RESOURCE = 'uniqueclaims';
-/** 80 bits: two texts of a policy never share a probe. */
+/** 80 bits, so two versions of a policy never share a probe. */
 const DIGEST_LENGTH = 20;
 
-/** Of the specs of a compiled policy and its binding. */
 export const digestOf = (...specs: readonly object[]): string =>
   createHash('sha256').update(JSON.stringify(specs)).digest('hex').slice(0, DIGEST_LENGTH);
 
@@ -18,14 +17,11 @@ const claimName = (digest: string) => `probe-${digest}`;
 const refusal = (digest: string) => `refused as a probe of the compiled policy ${digest}`;
 const change = (digest: string) => `changed by the compiled policy ${digest}`;
 
-/** Whether this text of the policy refused the probe. */
 export const isRefusalOf = (digest: string, message: string): boolean => message.includes(refusal(digest));
 
-/** Whether this text of the policy changed the probe. */
 export const isChangeOf = (digest: string, { spec: { values } }: Pick<UniqueClaim, 'spec'>): boolean =>
   values.includes(change(digest));
 
-/** The spec of a compiled policy, extended by its probe. */
 export function withProbe(spec: object, digest: string): object {
   const name = claimName(digest);
   const isProbe =
@@ -51,7 +47,7 @@ export function withProbe(spec: object, digest: string): object {
     })),
     ...(valueIn(spec, 'mutations') === undefined
       ? {
-          // First: the API server names the first violation only.
+          // Comes first, because the API server reports only the first violation.
           validations: [
             { expression: `!(${isProbe})`, message: refusal(digest), reason: 'Forbidden' },
             ...listIn(spec, 'validations'),

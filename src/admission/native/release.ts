@@ -1,4 +1,4 @@
-/** One judge per check: what the webhook leaves to the API server, once that is confirmed to enforce it. */
+/** Each check runs in one place: the webhook omits a check once the API server is confirmed to enforce it. */
 import { isEverybody, isPrincipal, type Principal } from '../../api/principals.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -7,7 +7,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 import type { NativeCheck, NativePart } from './native-check.ts';
 import { valueIn } from '../../json/json.ts';
 import { isSubject } from '../policy/exceptions/exceptions.ts';
-import { compileNativeExceptions } from './native-exceptions.ts';
+import { compileNativeExceptions, isInGroup } from './native-exceptions.ts';
 
 /** What the leader has confirmed, in the status of an AdmissionPolicy. */
 export type Confirmation = NonNullable<AdmissionPolicyStatus['confirmed']>;
@@ -18,7 +18,7 @@ export interface Release {
   readonly policy: CompiledPolicy;
   readonly remaining: CompiledPolicy;
   readonly digest: string;
-  /** The API server leaves their requests to the webhook. */
+  /** Only the webhook checks their requests. */
   readonly restorers: readonly Principal[];
 }
 
@@ -26,7 +26,7 @@ export type ReleaseOf = (policy: CompiledPolicy) => Release | undefined;
 
 export const NO_RELEASES: ReleaseOf = () => undefined;
 
-/** One stored version of an object: its status and its labels do not count. */
+/** One stored version of an object, regardless of status and labels. */
 export const versionOf = ({ metadata = {} }: KubeObject): string => `${metadata.uid}/${metadata.generation}`;
 
 /** The policy without the checks that the API server enforces with these parts. */
@@ -61,13 +61,13 @@ export function judgedByWebhook(
   return isLeftToWebhook(policy, release.restorers, request) ? policy : release.remaining;
 }
 
-/** The same as the match condition of a compiled policy says. */
+/** Equals the match condition of a compiled policy. */
 export const isLeftToWebhook = (
   { exceptions }: Pick<CompiledPolicy, 'exceptions'>,
   restorers: readonly Principal[],
   request: AdmissionRequest,
 ): boolean =>
-  // Also null, as in the condition: otherwise neither would judge the request.
+  // Null counts as present, as in the condition. Otherwise neither side would check the request.
   valueIn(request.oldObject, 'metadata', 'deletionTimestamp') !== undefined ||
   isPrincipal(restorers, request.userInfo) ||
   exceptions.some((exception) => exception.expiresAt !== undefined && isSubject(exception, request));
@@ -79,7 +79,7 @@ export function leftByOthers(
   restorers: readonly Principal[],
   expiring: readonly string[],
 ): readonly string[] {
-  // As in `isPrincipal`: a principal with both matches no user, and some groups are never restorers.
+  // Like `isPrincipal`: a principal with user and group matches nobody, and some groups are never restorers.
   const users = restorers.flatMap(({ user, group }) =>
     user !== undefined && group === undefined ? [user] : [],
   );
@@ -88,14 +88,12 @@ export function leftByOthers(
   );
   return [
     ...(users.length === 0 ? [] : [`request.userInfo.?username.orValue("") in ${JSON.stringify(users)}`]),
-    ...(groups.length === 0
-      ? []
-      : [`request.userInfo.?groups.orValue([]).exists(group, group in ${JSON.stringify(groups)})`]),
+    ...(groups.length === 0 ? [] : [isInGroup(groups)]),
     ...expiring.map((condition) => `(${condition})`),
   ];
 }
 
-/** A condition for the requests that the compiled policies leave to the webhook; undefined: there are none. */
+/** A condition for the requests that compiled policies always leave to the webhook; undefined: none. */
 export function leftCondition(policy: CompiledPolicy, restorers: readonly Principal[]): string | undefined {
   const changesObjects = policy.match.operations.some((one) => one === 'UPDATE' || one === 'DELETE');
   const parts = [

@@ -3,10 +3,9 @@ import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition
 import { memoizeWeak } from '../../json/objects.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
-/** Types whose names declare variables and compare with those of programs. */
 export const NAMED_TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];
 
-/** The variables that an expression uses, also through others, in their order. */
+/** The variables that an expression uses, directly or through others, in their order. */
 export function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
   const used = new Set<string>();
   const visit = ({ reads }: CelProgram): void => {
@@ -39,15 +38,15 @@ export const variablesFor = memoizeWeak(
   },
 );
 
-/** The type that the values of an expression certainly have; dyn if it is not known. */
+/** The type that the values of an expression certainly have; dyn if it is unknown. */
 export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
   typeIn(expression, { ...variablesFor(policy), refs: 'dyn' }, { exactTypes: true });
 
-/** Why variables keep an expression in the webhook: the API server relies on a type that their values may not have. */
+/** Why variables keep an expression in the webhook: the API server relies on a type that their values can lack. */
 export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
   const wrong = variablesOf(policy, program).find(({ name }) => uncertainIn(policy).has(name));
   return (
-    wrong && `the API server may take variables.${wrong.name} for another type: write string(…) or bool(…)`
+    wrong && `the API server may infer another type for variables.${wrong.name}; write string(…) or bool(…)`
   );
 }
 
@@ -58,7 +57,7 @@ const uncertainIn = memoizeWeak((policy: CompiledPolicy): ReadonlySet<string> =>
   return new Set(policy.variables.filter(isUncertain).map(({ name }) => name));
 });
 
-/** Types that no text can name count as dyn. */
+/** Types without a name count as dyn. */
 function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
   try {
     const { type } = compileCel(text, known, options);

@@ -23,11 +23,10 @@ export interface PolicyFindings {
   readonly problem: string | undefined;
 }
 
-/** Limit of characters. Longer messages would leave no room for other results. */
 const LONGEST_MESSAGE = 256;
 const LONGEST_RULE = 128;
 
-/** @param limit for the listed findings. The counts have no limit. */
+/** @param limit for the listed findings; all violations are counted */
 export function collectFindings(policy: Pick<CompiledPolicy, 'name' | 'enforcement'>, limit: number) {
   const counts = new Map<string, number>();
   const listed: Finding[] = [];

@@ -5,25 +5,17 @@ import { collectFindings, type PolicyFindings } from './findings.ts';
 import { planReports, REPORT_LIMITS } from './plan-reports.ts';
 import { isOwnReport, REPORT_FORMATS, renderReport, timesOf, type Report } from './report.ts';
 
-interface Bad {
-  readonly namespace?: string;
-  readonly name: string;
-  readonly message?: string;
-  readonly field?: string;
-  readonly check?: string;
-}
+type Bad = { readonly name: string } & Readonly<
+  Partial<Record<'namespace' | 'message' | 'field' | 'check', string>>
+>;
 
 function findings(
   name: string,
   bad: readonly Bad[],
-  {
-    enforcement = 'Deny',
-    problem,
-    limit = 100_000,
-  }: Partial<Pick<PolicyFindings, 'enforcement' | 'problem'>> & { limit?: number } = {},
+  { problem, limit = 100_000 }: Partial<Pick<PolicyFindings, 'problem'>> & { limit?: number } = {},
 ): PolicyFindings {
   const policy = policyOf({ validate: { rules: [{ expression: 'true' }] } });
-  const collected = collectFindings({ name, enforcement }, limit);
+  const collected = collectFindings({ name, enforcement: 'Deny' }, limit);
   for (const { namespace, name: of, message = 'too many', field = '', ...check } of bad)
     collected.add(
       {
@@ -89,7 +81,7 @@ test.each<[string, (n: number) => string]>([
   ['namespaces of very different size', (n) => `team-${Math.floor(Math.log2(n + 1))}`],
   ['10,000 namespaces', (n) => `team-${n}`],
   ['10,000 namespaces with long names', (n) => `${'n'.repeat(55)}-${n}`],
-])('10,000 violations in %s take at most 2 MB, with long messages too', (_what, namespaceOf) => {
+])('10,000 violations in %s take at most 2 MB, even with long messages', (_what, namespaceOf) => {
   for (const message of ['names Datacenter fra1, which does not exist', 'ö"\n'.repeat(2_000)]) {
     const bad = Array.from({ length: 10_000 }, (_, n) => ({
       ...{ namespace: namespaceOf(n), name: `server-${n}`, message },
@@ -114,7 +106,7 @@ test('a large report is split into numbered ones, whose summaries add up', () =>
   for (const { results, summary } of reports) expect(summary.fail).toBe(results.length);
 });
 
-test('above the limit, the namespaces with most violations have a report, and the ClusterReport says so', () => {
+test('above the limit, only the namespaces with most violations have a report, which the ClusterReport notes', () => {
   const bad = ['a', 'b', 'b', 'c', 'c', 'c', 'd'].map((namespace, n) => ({ namespace, name: `s${n}` }));
   const reports = planReports([findings('servers', bad)], { ...REPORT_LIMITS, namespaces: 2 });
   expect(reports.map(({ namespace }) => namespace)).toEqual(['', 'b', 'c']);

@@ -1,4 +1,4 @@
-/** One report for each namespace with violations and one for the cluster: fewer writes than one for each object. */
+/** One report for each namespace with violations and one for the cluster, which needs fewer writes than reports of objects. */
 import { counted } from '../../json/counted.ts';
 import { compareText } from '../../json/objects.ts';
 import { shorten } from '../../json/printable.ts';
@@ -6,11 +6,9 @@ import type { Finding, PolicyFindings } from './findings.ts';
 import { REPORT_NAME, SOURCE, type PlannedReport, type Summary } from './report.ts';
 
 export interface ReportLimits {
-  /** All reports together, in bytes. */
   readonly totalBytes: number;
   /** One report, in bytes. etcd refuses 1.5 MiB. */
   readonly reportBytes: number;
-  /** Namespaces with a report. */
   readonly namespaces: number;
 }
 
@@ -92,7 +90,7 @@ function placesOf(findings: readonly PolicyFindings[]): Map<string, Place> {
   return places;
 }
 
-/** The order must not depend on the order in which the API server lists: otherwise an unchanged report would change. */
+/** The order must not depend on the order in which the API server lists, or an unchanged report would change. */
 const sortKey = ({ kind, apiVersion, name, rule = '', message }: Finding): string =>
   [kind, apiVersion, name, rule, message].join('\n');
 
@@ -120,7 +118,7 @@ function noteOnNamespaces(left: readonly Place[], { namespaces }: ReportLimits):
   if (left.length === 0) return [];
   const omitted = left.reduce((sum, place) => sum + violationsIn(place), 0);
   const message =
-    `${counted(omitted, 'violation')} in ${counted(left.length, 'namespace')} without a report: only the ` +
+    `${counted(omitted, 'violation')} in ${counted(left.length, 'namespace')} without a report, because only the ` +
     `${namespaces} namespaces with most violations have one`;
   return [note('namespaces', message, { omitted: String(omitted), namespaces: String(left.length) })];
 }
@@ -173,7 +171,7 @@ function reportsOf(
 const noteOnOmitted = (omitted: number, listed: number): Result =>
   note(
     'size',
-    `${counted(omitted, 'result')} not listed, but counted in the summary: all reports share a size limit`,
+    `${counted(omitted, 'result')} not listed, but counted in the summary, because all reports share a size limit`,
     { omitted: String(omitted), listed: String(listed) },
   );
 
@@ -183,7 +181,7 @@ function countOf(results: readonly Result[]): Summary {
   return summary;
 }
 
-/** Divides `room`: each gets what it needs, or an equal share of what those with smaller needs leave. */
+/** Divides `room`: each gets what it needs, or an equal share of what smaller needs leave. */
 function fairShares(needs: readonly number[], room: number): readonly number[] {
   const shares = needs.map(() => 0);
   const order = needs.map((need, index) => ({ need, index })).toSorted((a, b) => a.need - b.need);

@@ -65,13 +65,13 @@ export const REPORT_FORMATS: readonly ReportFormat[] = [
 ];
 
 export const SOURCE = 'gatehouse';
-/** The further reports of a namespace are `gatehouse-audit-2` and so on. */
+/** The other reports of a namespace are `gatehouse-audit-2` and so on. */
 export const REPORT_NAME = 'gatehouse-audit';
 export const REPORT_SELECTOR = 'app.kubernetes.io/managed-by=gatehouse';
 
 const OWN_NAME = new RegExp(`^${REPORT_NAME}(?:-(?:[2-9]|[1-9]\\d+))?$`);
 
-/** Whether Gatehouse wrote the report. It changes and deletes no other. */
+/** Whether Gatehouse wrote the report. It changes and deletes only these. */
 export const isOwnReport = ({ metadata }: KubeObject): boolean =>
   OWN_NAME.test(metadata?.name ?? '') && metadata?.labels?.['app.kubernetes.io/managed-by'] === 'gatehouse';
 

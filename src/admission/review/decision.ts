@@ -13,7 +13,6 @@ export type CauseType =
 
 /** A machine-readable reason: `kubectl` shows only the message of the denial. */
 export interface Cause {
-  /** e.g. `spec.disks[1].class` */
   readonly field: string;
   readonly reason: CauseType;
   readonly message: string;
@@ -36,7 +35,7 @@ export type AuditAnnotations = Readonly<Record<string, string>>;
 export type Decision =
   | {
       readonly kind: 'allow';
-      /** Empty: the object stays unchanged. */
+      /** Empty: the object does not change. */
       readonly patch: readonly PatchOperation[];
       readonly warnings: readonly string[];
       readonly auditAnnotations: AuditAnnotations;
@@ -62,16 +61,11 @@ export type Decision =
       readonly cause?: unknown;
     };
 
-/** The shortest that Retry-After can say: failures of live reads are short. */
 export const RETRY_SECONDS = 1;
 
 type Denial = Extract<Decision, { kind: 'deny' }>;
 
-/**
- * 403 Forbidden, as in other admission controllers. Not 422 Invalid: `kubectl apply --force` and other tools then
- * assume that a field cannot be updated. They delete the object and create it again, and this policy would reject the
- * creation.
- */
+/** Not 422 Invalid: `kubectl apply --force` would delete the object and create it again, and the policy would refuse that. */
 export const FORBIDDEN = { code: 403, reason: 'Forbidden' } as const;
 export const INTERNAL_ERROR = { code: 500, reason: 'InternalError' } as const;
 export const TRY_AGAIN = { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS } as const;

@@ -12,7 +12,7 @@ const API_VERSIONS = {
   ConversionReview: 'apiextensions.k8s.io/v1',
 } as const;
 
-export type ReviewKind = keyof typeof API_VERSIONS;
+type ReviewKind = keyof typeof API_VERSIONS;
 
 export const apiVersionOf = (kind: ReviewKind): string => API_VERSIONS[kind];
 
@@ -43,12 +43,12 @@ export const reviewType = (kind: ReviewKind) => ({ apiVersion: apiVersionOf(kind
 
 const [QUOTE, COLON] = [34, 58];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
-/** The API server writes short texts here; a uid has 36 characters. */
+/** The API server writes short strings here. A uid has 36 characters. */
 const LONGEST_TEXT = 1_024;
 
 /**
- * Finds the uid in the text of a review that is cut off. Only the API server writes the members of the review and of
- * `request`; users control what is further inside. @returns undefined if this is no review of the kind
+ * Finds the uid in the text of a review that is cut off; undefined if this is not a review of the kind. The API server writes the
+ * members of the review and of `request`. Users control everything below.
  */
 export function findUid(text: string, kind: ReviewKind): string | undefined {
   const texts = new Map<string, string>();
@@ -82,7 +82,7 @@ export function findUid(text: string, kind: ReviewKind): string | undefined {
 
 const NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'request.uid']);
 
-/** The text of a JSON string; empty if it is not one of the texts that the API server writes. */
+/** The value of a JSON string; empty if the API server cannot have written it. */
 function readText(text: string, start: number, end: number): string {
   if (end >= text.length || end - start > LONGEST_TEXT) return '';
   try {

@@ -4,7 +4,7 @@ import { findUid } from './envelope.ts';
 import { MAX_REVIEW_BYTES, readReview } from './read-review.ts';
 import { toRefusal } from './review.ts';
 
-/** The order of members is that of kube-apiserver; the users control `object` and more after the uid. */
+/** The members in the order of kube-apiserver. Users control `object`, which follows the uid. */
 function reviewOf(object: string, { uid = '"the-uid"', version = 'v1' } = {}): string {
   const kind = '"kind":{"group":"","version":"v1","kind":"ConfigMap"}';
   const resource = '"resource":{"group":"","version":"v1","resource":"configmaps"}';
@@ -14,21 +14,14 @@ function reviewOf(object: string, { uid = '"the-uid"', version = 'v1' } = {}): s
 const read = (text: string, isComplete = true) => readReview({ bytes: Buffer.from(text), isComplete });
 const FORGED = '{"uid":"forged","request":{"uid":"forged"},"kind":"Pod","apiVersion":"forged/v1"}';
 
+const DEEP = `${'['.repeat(10_101)}${']'.repeat(10_101)}`;
+const REVIEW = '"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"';
+
 test.each<[string, string, boolean, string]>([
   ['larger than the limit', reviewOf(`{"a":${FORGED},"b":"<<<<<`), false, 'is larger than 20 MiB'],
-  [
-    'too deep',
-    reviewOf(`{"uid":"forged","a":${'['.repeat(10_101)}${']'.repeat(10_101)}}`),
-    true,
-    'is nested more than 10,000 levels deep',
-  ],
-  [
-    'with too many keys',
-    reviewOf(`{"a":[${'{},'.repeat(600_000)}{}]}`),
-    true,
-    'has more than a million values',
-  ],
-  ['that is no JSON', `${reviewOf(FORGED)}x`, true, 'the body is not JSON'],
+  ['too deep', reviewOf(`{"uid":"forged","a":${DEEP}}`), true, 'is nested more than 10,000 levels deep'],
+  ['with too many keys', reviewOf(`{"a":[${'{},'.repeat(600_000)}{}]}`), true, 'more than a million values'],
+  ['that is not JSON', `${reviewOf(FORGED)}x`, true, 'the body is not JSON'],
   ['with another object than expected', reviewOf(`[${FORGED}]`), true, 'request.object: not an object'],
   ['without its object', reviewOf('null'), true, 'request.object: absent on CREATE'],
 ])('a review %s is refused under its own uid', (_what, text, isComplete, problem) => {
@@ -57,27 +50,17 @@ test.each([
   ['another kind', '{"kind":"Pod","apiVersion":"v1"'],
   ['another version', reviewOf('{', { version: 'v1beta1' })],
   ['no uid', reviewOf('{"uid":"forged"', { uid: '""' })],
-  ['a uid that is no string', reviewOf('{"uid":"forged"', { uid: '{"uid":"forged"}' })],
-  [
-    'a uid in a list',
-    '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":[{"uid":"forged"}',
-  ],
-  ['a uid of the root', '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","uid":"forged"'],
-])('%s cannot be answered: the API server has not sent it', (_what, text) => {
+  ['a uid that is not a string', reviewOf('{"uid":"forged"', { uid: '{"uid":"forged"}' })],
+  ['a uid in a list', `{${REVIEW},"request":[{"uid":"forged"}`],
+  ['a uid of the root', `{${REVIEW},"uid":"forged"`],
+])('%s cannot be answered, because the API server has not sent it', (_what, text) => {
   expect(() => read(text)).toThrow();
 });
 
 test.each([
-  [
-    'before the request',
-    (rest: string) => `{"request":{"uid":"the-uid","object":${FORGED},"uid2":1},${rest}`,
-  ],
-  [
-    'after it',
-    (rest: string) => `{${rest},"request":{"object":${FORGED},"userInfo":{"uid":"forged"},"uid":"the-uid"`,
-  ],
-])('the uid is found when the other members of the review are %s', (_where, around) => {
-  const text = around('"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"');
+  `{"request":{"uid":"the-uid","object":${FORGED},"uid2":1},${REVIEW}`,
+  `{${REVIEW},"request":{"object":${FORGED},"userInfo":{"uid":"forged"},"uid":"the-uid"`,
+])('the uid is found before and after the other members of the review: %s', (text) => {
   expect(findUid(text, 'AdmissionReview')).toBe('the-uid');
 });
 

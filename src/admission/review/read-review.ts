@@ -10,10 +10,7 @@ export interface ReviewBody {
   readonly isComplete: boolean;
 }
 
-/**
- * In bytes. An update contains two objects. The API server stores at most 1.5 MiB of each, and writes the characters
- * `<`, `>` and `&` as six bytes: 18 MiB. The rest is for the members around the objects.
- */
+/** In bytes. An update has two objects of at most 1.5 MiB, whose characters `<`, `>` and `&` have six bytes: 18 MiB. */
 export const MAX_REVIEW_BYTES = 20 * 1024 * 1024;
 
 /** The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. */
@@ -27,7 +24,7 @@ export type ReadReview =
   /** Requesters control this: under `failurePolicy: Ignore`, an HTTP error would store the object. */
   | { readonly kind: 'unreadable'; readonly uid: string; readonly problem: string };
 
-/** @throws InvalidReview if the body is not a review: then the API server has not sent it */
+/** @throws InvalidReview if the body is not a review, so the API server has not sent it */
 export function readReview(body: ReviewBody): ReadReview {
   const text = body.bytes.toString('utf8');
   try {

@@ -3,9 +3,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
-export function writes(operation: Operation): boolean {
-  return operation === 'CREATE' || operation === 'UPDATE';
-}
+export const writes = (operation: Operation): boolean => operation === 'CREATE' || operation === 'UPDATE';
 
 export interface UserInfo {
   readonly username: string;
@@ -48,7 +46,7 @@ export interface AdmissionRequest {
   readonly object: JsonObject | undefined;
   /** The existing object; always present on UPDATE, and on DELETE. */
   readonly oldObject: JsonObject | undefined;
-  /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
+  /** Whether the API server will discard the result. Handlers without side effects can ignore it. */
   readonly dryRun: boolean;
   readonly options: JsonObject | undefined;
 }
@@ -122,10 +120,9 @@ function objectOf(value: JsonValue | undefined, field: string): JsonObject | und
   return value;
 }
 
-/** Except on server-side apply, the API server sends their name as their namespace. */
-function isNamespace({ group, resource }: GroupVersionResource): boolean {
-  return group === '' && resource === 'namespaces';
-}
+/** Except on server-side apply, the API server sends a Namespace's name as its namespace. */
+const isNamespace = ({ group, resource }: GroupVersionResource): boolean =>
+  group === '' && resource === 'namespaces';
 
 function nameOf(object: Fields<'metadata'> | undefined): string {
   const metadata = object?.metadata;
@@ -146,14 +143,9 @@ function userInfoOf(value: JsonValue | undefined): UserInfo {
   };
 }
 
-function textsOf(value: JsonValue | undefined): readonly string[] {
-  return isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
+const textsOf = (value: JsonValue | undefined): readonly string[] =>
+  isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
 
-function isPresent(value: JsonValue | undefined): boolean {
-  return (value ?? undefined) !== undefined;
-}
+const isPresent = (value: JsonValue | undefined): boolean => (value ?? undefined) !== undefined;
 
-function textOrEmpty(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
+const textOrEmpty = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');

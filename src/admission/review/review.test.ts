@@ -56,7 +56,7 @@ describe('parseReview', () => {
     expect(parseReview(withRequest(change)).name).toBe(name);
   });
 
-  test('a Namespace has no namespace', () => {
+  test('the namespace of a Namespace is undefined', () => {
     const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
     expect(parseReview(withRequest({ resource: namespaces })).namespace).toBeUndefined();
     expect(parseReview(review).namespace).toBe('store');
@@ -108,7 +108,7 @@ describe('an answer', () => {
     ['to a deletion', toMutatingReview({ ...request, operation: 'DELETE' }, allow)],
     ['without changes', toMutatingReview(request, ALLOWED)],
     ['with a denial', toMutatingReview(request, deny)],
-  ])('%s has no patch and no patchType', (_which, { response }) => {
+  ])('%s lacks patch and patchType', (_which, { response }) => {
     expect(Object.keys(response)).not.toContain('patch');
     expect(Object.keys(response)).not.toContain('patchType');
   });
@@ -136,10 +136,7 @@ describe('an answer', () => {
   });
 
   test('without a verdict makes the client wait and retry', () => {
-    const { response } = toValidatingReview(request, {
-      kind: 'retry',
-      message: 'later',
-    });
+    const { response } = toValidatingReview(request, { kind: 'retry', message: 'later' });
     expect(response).toMatchObject({
       uid: 'u1',
       allowed: false,

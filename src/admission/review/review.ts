@@ -1,4 +1,4 @@
-import { RETRY_SECONDS, type AuditAnnotations, type Cause, type Decision } from './decision.ts';
+import { FORBIDDEN, TRY_AGAIN, type AuditAnnotations, type Cause, type Decision } from './decision.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { openReview, reviewType } from './envelope.ts';
@@ -13,7 +13,6 @@ export interface AdmissionReview {
 interface AdmissionResponse {
   readonly uid: string;
   readonly allowed: boolean;
-  /** The Go field is `Result`; the JSON key is `status`. */
   readonly status?: Status;
   /** Base64 of a JSON Patch; present if and only if patchType is present. */
   readonly patch?: string;
@@ -36,7 +35,7 @@ interface Status {
   };
 }
 
-export type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
+type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
 
 /** @throws InvalidReview if Gatehouse cannot answer the review */
 export const parseReview = (value: unknown): AdmissionRequest =>
@@ -44,14 +43,14 @@ export const parseReview = (value: unknown): AdmissionRequest =>
 
 export function toMutatingReview(request: Answered, decision: Decision): AdmissionReview {
   const review = toValidatingReview(request, decision);
-  // A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy.
+  // With a patch for a deletion, the API server would fail the request regardless of the failurePolicy.
   if (decision.kind !== 'allow' || decision.patch.length === 0 || request.operation === 'DELETE')
     return review;
   const patch = Buffer.from(toJsonText(decision.patch)).toString('base64');
   return { ...review, response: { ...review.response, patch, patchType: 'JSONPatch' } };
 }
 
-/** The response of a validating webhook. It has no patch, because the API server rejects one there. */
+/** The response of a validating webhook, without a patch, because the API server would reject it. */
 export const toValidatingReview = (request: Answered, decision: Decision): AdmissionReview =>
   answer(responseTo(request, decision));
 
@@ -62,19 +61,18 @@ const answer = (response: AdmissionResponse): AdmissionReview => ({
   response,
 });
 
-/** API clients wait for retryAfterSeconds, then retry. */
-const retryOf = (uid: string, message: string, object: object = {}): AdmissionResponse => ({
-  ...{ uid, allowed: false },
-  status: {
-    ...{ status: 'Failure', code: 429, reason: 'TooManyRequests', message },
-    details: { ...object, retryAfterSeconds: RETRY_SECONDS },
-  },
+const failure = (uid: string, status: Omit<Status, 'status'>): AdmissionResponse => ({
+  ...{ uid, allowed: false, status: { status: 'Failure', ...status } },
 });
+
+function retryOf(uid: string, message: string, object: object = {}): AdmissionResponse {
+  const { retryAfterSeconds, ...status } = TRY_AGAIN;
+  return failure(uid, { ...status, message, details: { ...object, retryAfterSeconds } });
+}
 
 export function toRefusal(uid: string, problem: string): AdmissionReview {
   const message = `Gatehouse cannot check this request: ${problem}`;
-  const status = { status: 'Failure', code: 403, reason: 'Forbidden', message, details: {} } as const;
-  return answer({ uid, allowed: false, status });
+  return answer(failure(uid, { ...FORBIDDEN, message, details: {} }));
 }
 
 function responseTo(request: Answered, decision: Decision): AdmissionResponse {
@@ -88,8 +86,8 @@ function responseTo(request: Answered, decision: Decision): AdmissionResponse {
     ...(causes.length > 0 ? { causes } : {}),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   };
-  const status = { status: 'Failure', code: Math.max(400, decision.code), reason, message, details } as const;
-  return { uid, allowed: false, status, ...notices(decision) };
+  const code = Math.max(400, decision.code);
+  return { ...failure(uid, { code, reason, message, details }), ...notices(decision) };
 }
 
 function identity({ name, kind }: Answered): Pick<Status['details'], 'name' | 'group' | 'kind'> {
@@ -120,13 +118,10 @@ const LONGEST_WARNING = 256;
 /** In bytes. The limit of the API server for all warnings of one request, from all webhooks together. */
 const MOST_BYTES = 4096;
 
-/** The API server drops a warning with control characters. Invisible characters could change how a warning reads. */
+/** The API server drops a warning with control characters. Invisible characters could change its meaning. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/**
- * What the API server passes on: single printable lines, without duplicates, within the limits.
- * @see k8s.io/apimachinery/pkg/util/net NewWarningHeader, k8s.io/apiserver/pkg/endpoints/filters/warning.go
- */
+/** What the API server accepts (k8s.io/apimachinery/pkg/util/net NewWarningHeader): printable lines, without duplicates. */
 function sanitiseWarnings(warnings: readonly string[]): readonly string[] {
   if (warnings.length === 0) return warnings;
   const lines = new Set(warnings.flatMap((warning) => warning.split(/[\r\n]+/)).map(toLine));

@@ -5,7 +5,7 @@ import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { handlerOfEntry } from '../handlers/compile-handler.ts';
 import { isOwnEntry } from './protect-own-kinds.ts';
 import type { Webhook, WebhookConfiguration } from './webhook.ts';
-import { isJsonObject, textIn } from '../../json/json.ts';
+import { isJsonObject, listIn, textIn } from '../../json/json.ts';
 import { compareText } from '../../json/objects.ts';
 
 /** Records the session. Only valid on the two configurations named `gatehouse`. */
@@ -14,13 +14,13 @@ export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
 /** How long an unrenewed note stays valid, in milliseconds. A crashed laptop can block writes for this long. */
 const DEV_SESSION_MS = 60_000;
 
-/** In milliseconds. Later ones are invalid: no note disables the leader for long. */
+/** In milliseconds. A note that expires later is invalid, so no note disables the leader for long. */
 const MOST_MS = 5 * DEV_SESSION_MS;
 
 export interface DevSession {
   /** Random; a process recognises its own note by it. */
   readonly id: string;
-  /** For humans: the user and the machine. */
+  /** The user and the machine, for people. */
   readonly holder: string;
   readonly url: string;
   /** The controllers of users that the session runs, by name: the leader pauses its own. */
@@ -37,7 +37,6 @@ export type DevSessionState =
   /** Expired, expiring too late, or invalid. `session` is undefined only if the note cannot be parsed. */
   | { readonly kind: 'over'; readonly session: DevSession | undefined };
 
-/** @param now by the clock of the API server */
 export function devSessionOf({ metadata }: KubeObject, now: Date): DevSessionState {
   const text = metadata?.annotations?.[DEV_URL_ANNOTATION];
   if (text === undefined) return { kind: 'none' };
@@ -56,16 +55,13 @@ function parseSession(text: string): DevSession | undefined {
     return undefined;
   }
   if (!isJsonObject(note)) return undefined;
-  const { session: id, holder, url, created, controllers } = note;
+  const { session: id, holder, url, created } = note;
   if (typeof id !== 'string' || typeof holder !== 'string' || typeof url !== 'string') return undefined;
   const expiresAt = new Date(textIn(note, 'expiresAt'));
-  return Number.isNaN(expiresAt.getTime())
-    ? undefined
-    : { id, holder, url, expiresAt, created: created === true, ...controllersOf(controllers) };
+  const controllers = listIn(note, 'controllers').filter((name) => typeof name === 'string');
+  if (Number.isNaN(expiresAt.getTime())) return undefined;
+  return { id, holder, url, expiresAt, created: created === true, controllers };
 }
-
-const controllersOf = (names: unknown): Pick<DevSession, 'controllers'> =>
-  Array.isArray(names) ? { controllers: names.filter((name) => typeof name === 'string') } : {};
 
 export function withDevSession(
   metadata: ObjectMeta | undefined,
@@ -108,7 +104,7 @@ export interface DevTarget {
   readonly caBundle: string;
   /** CA bundle of the Service; undefined if there is none or it cannot be read. */
   readonly serviceBundle: string | undefined;
-  /** `own`: only those of Gatehouse's own kinds, until the API server is known to reach the laptop. */
+  /** `own`: only entries of Gatehouse's own kinds, until the API server has reached the laptop. */
   readonly scope: 'own' | 'all';
 }
 
@@ -131,21 +127,13 @@ export function devWebhooks(
   return inOrder([...mine, ...renewed(kept, serviceBundle)]);
 }
 
-interface DesiredWebhooks {
-  readonly first: readonly Webhook[];
-  readonly now: readonly Webhook[];
-}
-
-/**
- * The entries after a session: they lead to the Service again, with those that policies have required since, so that
- * nothing is unguarded until the leader writes.
- */
+/** The entries after a session lead to the Service again. They include what policies have required since, so nothing is unguarded. */
 export function servedWebhooks(
   before: readonly LiveWebhook[],
-  { first, now }: DesiredWebhooks,
+  { first, now }: Readonly<Record<'first' | 'now', readonly Webhook[]>>,
   serviceBundle: string | undefined,
 ): readonly LiveWebhook[] {
-  // If an earlier session crashed, the original entries are unknown. The leader restores them in a moment.
+  // If an earlier session crashed, the original entries are unknown. The leader soon restores them.
   const isKnown = before.every(isServed);
   const news = now.filter((webhook) => !isKnown || (!isOfHandler(webhook) && !carries(first, [webhook])));
   if (news.length === 0) return renewed(before, serviceBundle);
@@ -183,16 +171,15 @@ function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
   return [...others.slice(0, at), ...sorted, ...others.slice(at)];
 }
 
-export type AcquirePlan =
+type AcquirePlan =
   | { readonly kind: 'refused'; readonly by: DevSession }
   | { readonly kind: 'keep' }
   | { readonly kind: 'create'; readonly object: LiveWebhookConfiguration }
   | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
 
-/** In milliseconds. A session note with less time left is renewed: about a third of its lifetime has passed. */
+/** In milliseconds. A note with less time left is renewed: about a third of its lifetime has passed. */
 const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
 
-/** @param now by the clock of the API server */
 export function planAcquire(
   live: LiveWebhookConfiguration | undefined,
   desired: WebhookConfiguration,

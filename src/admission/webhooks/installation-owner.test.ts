@@ -23,7 +23,7 @@ describe('the owner of a webhook configuration', () => {
       owned(installationOwner('1'), installationOwner('2')),
       [installationOwner('2')],
     ],
-    ['stays where it is', owned(installationOwner('2'), OTHER), [installationOwner('2'), OTHER]],
+    ['keeps its position', owned(installationOwner('2'), OTHER), [installationOwner('2'), OTHER]],
   ])('%s', (_what, object, expected) => {
     const once = ownedBy(object, installationOwner('2'));
     expect(ownersOf(once)).toEqual(expected);
@@ -31,7 +31,7 @@ describe('the owner of a webhook configuration', () => {
     expect(isOwnedByInstallation(once)).toBe(true);
   });
 
-  test('stays without a role, so that the garbage collector deletes what the role owned', () => {
+  test('is kept without a role, so that the garbage collector deletes what the role owned', () => {
     expect(ownedBy(owned(installationOwner('1')), undefined)).toEqual(owned(installationOwner('1')));
     expect(isOwnedByInstallation({ metadata: {} })).toBe(false);
   });
@@ -48,19 +48,15 @@ describe('the owner of the role', () => {
     expect(roleReferences(owned(reference('n')), NAMESPACE)).toBeUndefined();
   });
 
-  test('stays as it is while the namespace is being deleted', () => {
+  test('does not change while the namespace is being deleted', () => {
     const going = { metadata: { ...NAMESPACE.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } };
     expect(roleReferences(owned(), going)).toBeUndefined();
   });
 
-  test.each<[string, KubeObject['metadata']]>([
-    ['annotation', { annotations: { 'argocd.argoproj.io/tracking-id': 'gatehouse:…' } }],
-  ])(
-    'is nobody if Argo CD tracks the role by its %s: Argo CD deletes no object with owners',
-    (_by, marks) => {
-      expect(roleReferences({ metadata: { ...marks } }, NAMESPACE)).toBeUndefined();
-      const before = { metadata: { ...marks, ownerReferences: [reference('n'), OTHER] } };
-      expect(roleReferences(before, NAMESPACE)).toEqual([OTHER]);
-    },
-  );
+  test('is removed if Argo CD tracks the role, because Argo CD does not delete objects with owners', () => {
+    const annotations = { 'argocd.argoproj.io/tracking-id': 'gatehouse:…' };
+    expect(roleReferences({ metadata: { annotations } }, NAMESPACE)).toBeUndefined();
+    const before = { metadata: { annotations, ownerReferences: [reference('n'), OTHER] } };
+    expect(roleReferences(before, NAMESPACE)).toEqual([OTHER]);
+  });
 });

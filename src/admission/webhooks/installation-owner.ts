@@ -1,7 +1,4 @@
-/**
- * A ClusterRole of deploy/base owns what the leader writes for admission: every way to remove Gatehouse deletes it, and
- * then no webhook remains that nobody serves.
- */
+/** A ClusterRole of deploy/base owns what the leader writes for admission, so every way to remove Gatehouse removes the webhooks. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
@@ -12,7 +9,7 @@ const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', 
 
 export const installationOwner = (uid: string): OwnerReference => ({ ...ROLE, uid });
 
-/** Without an owner, the references stay: the garbage collector still needs them. */
+/** Without an owner, keeps the references, because the garbage collector still needs them. */
 export function ownedBy<T extends KubeObject>(object: T, owner: OwnerReference | undefined): T {
   if (owner === undefined) return object;
   const { metadata } = object;
@@ -24,7 +21,7 @@ export function ownedBy<T extends KubeObject>(object: T, owner: OwnerReference |
 
 type References = readonly OwnerReference[];
 
-/** In place of a reference to an earlier object of the same name, whose uid is stale. The references of others stay. */
+/** Replaces a reference to an earlier object of the same name, whose uid is stale. Keeps all other references. */
 function withReference(references: References | undefined, wanted: OwnerReference): References {
   const all = references ?? [];
   const same = all.filter((one) => isSameSubject(one, wanted));
@@ -38,10 +35,7 @@ const isSameSubject = (one: OwnerReference, other: OwnerReference): boolean =>
 export const isOwnedByInstallation = ({ metadata }: KubeObject): boolean =>
   metadata?.ownerReferences?.some((one) => isSameSubject(one, installationOwner(''))) === true;
 
-/**
- * So that the role goes with the namespace of Gatehouse; undefined: no change. Argo CD does not delete an object with
- * owners, so it gets none.
- */
+/** Makes Gatehouse's namespace own the role; undefined: no change. Argo CD doesn't delete objects with owners: its role has none. */
 export function roleReferences(role: KubeObject, namespace: KubeObject): References | undefined {
   const { ownerReferences: before } = role.metadata ?? {};
   const { name = '', uid = '', deletionTimestamp } = namespace.metadata ?? {};
@@ -53,7 +47,7 @@ export function roleReferences(role: KubeObject, namespace: KubeObject): Referen
   return isDeepStrictEqual(before ?? [], after ?? []) ? undefined : after;
 }
 
-/** By what Argo CD tracks its objects with. Its other label, `app.kubernetes.io/instance`, is also one of Helm. */
+/** Argo CD's tracking annotation or label. Helm also sets Argo CD's other label, `app.kubernetes.io/instance`. */
 const isOfArgo = ({ metadata }: KubeObject): boolean =>
   metadata?.annotations?.['argocd.argoproj.io/tracking-id'] !== undefined ||
   metadata?.labels?.['argocd.argoproj.io/instance'] !== undefined;

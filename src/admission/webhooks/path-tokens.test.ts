@@ -48,7 +48,7 @@ test('a rotation moves each token on, and later drops the previous one', () => {
   });
 });
 
-test('the first token stays for the first certificate, and a token that was kept goes with it', () => {
+test('the first certificate keeps the first token, and replaces a token that was kept', () => {
   const first = { current: A, next: B };
   expect(nextPathTokens(first, undefined, random)).toBeUndefined();
   expect(nextPathTokens(first, 'one', random)).toEqual({ ...first, certificate: 'one' });
@@ -56,7 +56,7 @@ test('the first token stays for the first certificate, and a token that was kept
   expect(nextPathTokens(kept, 'one', random)).toMatchObject({ previous: A, current: B, certificate: 'one' });
 });
 
-test('paths of an older version, which have no token, get one', () => {
+test('paths of an older version, which lack a token, get one', () => {
   const upgraded = nextPathTokens({ current: '', next: B }, undefined, random);
   expect(upgraded).toEqual({ previous: '', current: B, next: D, certificate: undefined });
 });

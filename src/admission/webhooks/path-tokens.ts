@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 
 import type { LiveWebhook } from './dev-entries.ts';
 
-/** Every replica accepts all of them. Empty: paths without a token, as older versions wrote them. */
+/** Every replica accepts all of them. An empty token stands for the paths of older versions. */
 export interface PathTokens {
   readonly previous?: string | undefined;
   readonly current: string;
@@ -38,17 +38,14 @@ export function isAnyToken(token: string, accepted: Iterable<string>): boolean {
   return found;
 }
 
-/** They keep what the API server uses: the Secret may have been deleted, or an older version has written the entries. */
+/** Keeps the tokens in use: the Secret may have been deleted, or an older version wrote the entries. */
 export function firstPathTokens(inUse: readonly string[], random: () => string): PathTokens {
   const [current, previous] = inUse;
   if (current === undefined) return { current: random(), next: random() };
   return { previous, current, next: random(), certificate: '' };
 }
 
-/**
- * Undefined: no step is due. Call it when all replicas and API servers have known `tokens` for long.
- * @param certificate the current serving certificate; undefined: unknown
- */
+/** Undefined: no step is due. Call it when all replicas and API servers have known `tokens` for long. */
 export function nextPathTokens(
   { previous, ...tokens }: PathTokens,
   certificate: string | undefined,

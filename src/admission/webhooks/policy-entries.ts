@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 
 import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
 
@@ -34,13 +35,13 @@ function canonicalSelector({ matchLabels = {}, matchExpressions = [] }: NormalSe
 
 const DELETION_PREFIX = 'restrict-';
 
-/** Whether the entry is for deletions of targets. Its policies are those with a reference that is not `Allow`. */
+/** Whether the entry is for deletions of targets, which policies with `onTargetDelete` other than `Allow` need. */
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
 /** Whether the API server admits requests after an HTTP error: then Gatehouse refuses what it cannot decide. */
 export const failsOpen = (entryId: string): boolean => /^(restrict-)?ignore-/.test(entryId);
 
-/** One for each target kind, without selectors: those of the policy apply to the objects that hold the references. */
+/** One for each target kind, without selectors: the policy's selectors apply to the referring objects. */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
   spec: { validate: { references = [] } = {} },
@@ -48,8 +49,7 @@ export function deletionEntriesOf({
   const targets = references
     .filter(({ onTargetDelete = 'Allow' }) => onTargetDelete !== 'Allow')
     .map(({ target }) => toGroupResource(target));
-  return [...Map.groupBy(targets, groupResourceName).values()].flatMap(([target]) => {
-    if (target === undefined) return [];
+  return uniqueBy(targets, groupResourceName).map((target) => {
     const match: CompiledMatch = {
       apiGroups: [target.group],
       apiVersions: ['*'],
@@ -62,6 +62,6 @@ export function deletionEntriesOf({
       failurePolicy,
       timeoutSeconds,
     };
-    return [{ entryId: `${DELETION_PREFIX}${entryIdOf(match)}`, match }];
+    return { entryId: `${DELETION_PREFIX}${entryIdOf(match)}`, match };
   });
 }

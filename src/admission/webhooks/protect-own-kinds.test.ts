@@ -13,7 +13,7 @@ const window = (expiresAt: string, user = 'restorer') => ({ spec: { principals: 
 const { policy } = ownKindsPolicy([{ group: 'system:serviceaccounts:velero' }]);
 const { validations } = policy.spec as { readonly validations: readonly { readonly expression: string }[] };
 const [{ expression } = { expression: '' }] = validations;
-/** Our CEL has no authorizer, so a variable has its answer. */
+/** A variable replaces the authorizer, which our CEL lacks. */
 const OPEN = "authorizer.group('gatehouse.dev').resource('restorewindows').check('open').allowed()";
 const allows = (
   userInfo: object,
@@ -57,7 +57,7 @@ test('the API server can compile the rule', () => {
   expect(compileMatchCondition(expression).type).toBe('bool');
 });
 
-test('a restorer writes no status, even while Gatehouse is down', () => {
+test('a restorer cannot write a status, even while Gatehouse is down', () => {
   const swept = window('2026-11-21T12:00:00Z');
   const writes = (userInfo: object, resource: string, mayOpen: boolean) =>
     allows(userInfo, 'UPDATE', resource, swept, swept, mayOpen, 'status');

@@ -13,24 +13,11 @@ export interface OwnKindsPolicy {
   readonly binding: KubeObject & { readonly spec: object };
 }
 
-const STATUSES = [
-  'admissionpolicies/status',
-  'conversionpolicies/status',
-  'restoredetectors/status',
-  'restorewindows/status',
-];
+const WITH_STATUS = ['admissionpolicies', 'conversionpolicies', 'restoredetectors', 'restorewindows'];
+const STATUSES = WITH_STATUS.map((resource) => `${resource}/status`);
+const RESOURCES = [...WITH_STATUS, 'restorereports', 'uniqueclaims', ...STATUSES];
 
-const RESOURCES = [
-  'admissionpolicies',
-  'conversionpolicies',
-  'restoredetectors',
-  'restorereports',
-  'restorewindows',
-  'uniqueclaims',
-  ...STATUSES,
-];
-
-/** Only Gatehouse writes a status, whatever permissions the restorer has. The API server omits an empty subresource. */
+/** Only Gatehouse writes a status, regardless of the restorer's permissions. The API server omits an empty subresource. */
 const IS_OBJECT = "!has(request.subResource) || request.subResource == ''";
 
 /** A restorer may end its own window earlier. */
@@ -141,7 +128,7 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
   },
 ];
 
-/** Otherwise the API server asks Gatehouse about each claim that it writes: a review that waits for another review. */
+/** Without it, each claim that Gatehouse writes during a review would cause another review. */
 export function notOwnClaims(ownNamespace: string): MatchCondition {
   const users = [WEBHOOK_ACCOUNT, CONTROLLERS_ACCOUNT].map((name) => accountsIn(ownNamespace) + name);
   return {

@@ -151,7 +151,7 @@ describe('a policy set', () => {
 });
 
 const nothing = () => undefined;
-test('a handler that only converts has no entry: its CustomResourceDefinition names Gatehouse itself', () => {
+test('a handler that only converts lacks an entry, because its CustomResourceDefinition references Gatehouse', () => {
   const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
   const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);
   expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);

@@ -32,39 +32,71 @@ export function webhookConfigurations(
   handlers: readonly CompiledHandler[] = [],
   releaseOf: ReleaseOf = NO_RELEASES,
 ): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
+  const mutated = policies.map((policy) => {
+    const release = releaseOf(policy);
+    const all = mutatedOperations(policy);
+    const own = release === undefined || changesObjects(release.remaining) ? all : [];
+    return governing(policy, release, all, own);
+  });
+  const validated = policies.map((policy) => {
+    const release = releaseOf(policy);
+    const all = validatedOperations(policy);
+    const checked = release === undefined ? all : checkedOperations(release.remaining);
+    const own = all.filter((operation) => checked.includes(operation));
+    return { ...governing(policy, release, all, own), claims: policy.unique.length > 0 };
+  });
+  const ofHandlers = (operationsOf: (handler: CompiledHandler) => readonly Operation[]) =>
+    handlers.map((handler) => ({ ...handler, operations: operationsOf(handler) }));
+  const deletions = policies
+    .flatMap(deletionEntriesOf)
+    .map((entry) => ({ ...entry, operations: entry.match.operations }));
   return {
     mutating: configuration(
       'MutatingWebhookConfiguration',
       [
         ...ownWebhooks('mutate', target),
-        ...webhooks(
-          'mutate',
-          policies,
-          (policy) => mutationsLeft(policy, releaseOf(policy)),
-          target,
-          canDeferAll,
-          (policy) => narrowMutation(policy, releaseOf(policy)),
-        ),
-        ...webhooks('mutate', handlers, mutatedByHandler, target),
+        ...webhooks('mutate', mutated, target),
+        ...webhooks('mutate', ofHandlers(mutatedByHandler), target),
       ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
       ...ownWebhooks('validate', target),
-      ...webhooks(
-        'validate',
-        policies,
-        (policy) => operationsLeft(policy, releaseOf(policy)),
-        target,
-        canDeferAll,
-        (policy) => narrowCondition(policy, releaseOf(policy)),
-      ),
-      ...webhooks('validate', handlers, validatedByHandler, target),
-      ...webhooks('validate', policies.flatMap(deletionEntriesOf), ({ match }) => match.operations, target),
+      ...webhooks('validate', validated, target),
+      ...webhooks('validate', ofHandlers(validatedByHandler), target),
+      ...webhooks('validate', deletions, target),
     ]),
   };
 }
 
-/** From the spec: a version that does not compile any more keeps its webhooks. */
+/** A policy or handler, and the operations for which the API server calls its webhook. */
+interface Governing {
+  readonly entryId: string;
+  readonly match: CompiledMatch;
+  readonly operations: readonly Operation[];
+  /** Only requests that satisfy it need the webhook. */
+  readonly condition?: string | undefined;
+  readonly isDeferrable?: (operation: Operation) => boolean;
+  /** Whether validation claims unique values, except on a dry run. */
+  readonly claims?: boolean;
+}
+
+/** The webhook receives the operations that it checks or changes, and requests that the API server leaves to it. */
+function governing(
+  policy: CompiledPolicy,
+  release: Release | undefined,
+  all: readonly Operation[],
+  own: readonly Operation[],
+): Governing {
+  const { entryId, match } = policy;
+  const left = release && leftCondition(policy, release.restorers);
+  return {
+    ...{ entryId, match, operations: left === undefined ? own : all },
+    condition: own.length === 0 ? left : undefined,
+    isDeferrable: (operation) => canDeferAll(policy, operation),
+  };
+}
+
+/** From the spec, because a version that does not compile keeps its webhooks. */
 function mutatedOperations({
   spec: { defaults = [], mutations = [], owners, validate },
   match,
@@ -74,34 +106,24 @@ function mutatedOperations({
   return match.operations.filter((operation) => changes && writes(operation));
 }
 
-/** Whether the webhook still changes objects, apart from requests that the API server leaves to it. */
-const changesLeft = ({ remaining }: Release): boolean => changesObjects(remaining);
-
-function mutationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
-  const all = mutatedOperations(policy);
-  if (release === undefined || changesLeft(release)) return all;
-  return leftCondition(policy, release.restorers) === undefined ? [] : all;
-}
-
-function narrowMutation(policy: CompiledPolicy, release: Release | undefined): string | undefined {
-  if (release === undefined || changesLeft(release)) return undefined;
-  return leftCondition(policy, release.restorers);
-}
-
 function validatedOperations({ spec, match }: CompiledPolicy): readonly Operation[] {
   const { validate = {}, warnings = [], auditAnnotations = [] } = spec;
   const { immutableFromCreation = [], references = [], unique = [], schema, rules = [] } = validate;
   const immutable = [...(validate.immutable ?? []), ...immutableFromCreation];
-  const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
-  const onWrites = references.length > 0 || unique.length > 0 || schema !== undefined;
-  return match.operations.filter(
-    (operation) =>
-      always || (immutable.length > 0 && operation === 'UPDATE') || (onWrites && writes(operation)),
-  );
+  const ofSpec = { rules, warnings, auditAnnotations, immutable, references, unique, schema };
+  return checkedOperations({ match, ...ofSpec });
 }
 
-function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
-  const { match, rules, warnings, auditAnnotations, immutable, references, unique, schema } = policy;
+interface Checks extends Record<
+  'rules' | 'warnings' | 'auditAnnotations' | 'immutable' | 'references' | 'unique',
+  readonly unknown[]
+> {
+  readonly match: CompiledMatch;
+  readonly schema?: unknown;
+}
+
+function checkedOperations(checks: Checks): readonly Operation[] {
+  const { match, rules, warnings, auditAnnotations, immutable, references, unique, schema } = checks;
   const always = rules.length + warnings.length + auditAnnotations.length > 0;
   const onWrites = references.length + unique.length > 0 || schema !== undefined;
   return match.operations.filter(
@@ -110,84 +132,57 @@ function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
   );
 }
 
-/** The operations on which the webhook still judges: its own checks, and requests that the API server leaves to it. */
-function operationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
-  const all = validatedOperations(policy);
-  if (release === undefined) return all;
-  if (leftCondition(policy, release.restorers) !== undefined) return all;
-  const own = checkedOperations(release.remaining);
-  return all.filter((operation) => own.includes(operation));
-}
+const configuration = (kind: string, entries: readonly Webhook[]): WebhookConfiguration => ({
+  ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind },
+  metadata: { name: WEBHOOK_CONFIGURATION_NAME, labels: OWN_LABELS },
+  webhooks: entries,
+});
 
-/** The condition of the requests that the API server leaves to the webhook, if that has no other checks. */
-function narrowCondition(policy: CompiledPolicy, release: Release | undefined): string | undefined {
-  if (release === undefined) return undefined;
-  return checkedOperations(release.remaining).length === 0
-    ? leftCondition(policy, release.restorers)
-    : undefined;
-}
-
-function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {
-  return {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind,
-    metadata: { name: WEBHOOK_CONFIGURATION_NAME, labels: OWN_LABELS },
-    webhooks: entries,
-  };
-}
-
-interface Governing {
-  readonly entryId: string;
-  readonly match: CompiledMatch;
-  /** Unique values: validation claims them, except on a dry run. */
-  readonly unique?: readonly unknown[];
-}
-
-function webhooks<T extends Governing>(
+function webhooks(
   phase: 'mutate' | 'validate',
-  governing: readonly T[],
-  operationsOf: (one: T) => readonly Operation[],
+  all: readonly Governing[],
   target: WebhookTarget,
-  isDeferrable: (one: T, operation: Operation) => boolean = () => false,
-  conditionOf: (one: T) => string | undefined = () => undefined,
 ): readonly Webhook[] {
-  const called = governing.filter((one) => operationsOf(one).length > 0);
-  const entries = [...Map.groupBy(called, ({ entryId }) => entryId)];
-  return entries
+  const called = all.filter(({ operations }) => operations.length > 0);
+  return [...Map.groupBy(called, ({ entryId }) => entryId)]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([entryId, all]) => {
-      const [first] = all;
-      if (first === undefined) return [];
+    .flatMap(([entryId, some]) => {
+      const [first] = some;
       // All policies of an entry have the same scope, so the first one is used.
-      const { match } = first;
-      const rulesOf = (isIncluded: (one: T, operation: Operation) => boolean) =>
-        uniqueRules(
-          all.flatMap((each) => {
-            const operations = operationsOf(each).filter((operation) => isIncluded(each, operation));
-            return operations.length === 0 ? [] : [ruleOf(each, operations)];
-          }),
-        );
-      const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
-      const forAll: Webhook = {
-        ...webhook(phase, entryId, match, target),
-        rules: rulesOf(() => true),
-        namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
-        objectSelector: match.objectSelector,
-        ...(match.matchConditions.length > 0 ? { matchConditions: match.matchConditions } : {}),
-        sideEffects: claims ? 'NoneOnDryRun' : 'None',
-      };
-      const conditions = all.map(conditionOf);
-      return splitForRestorers(
-        conditions.includes(undefined)
-          ? forAll
-          : narrowed(
-              forAll,
-              conditions.flatMap((one) => one ?? []),
-            ),
-        { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
-        target,
-      );
+      return first === undefined
+        ? []
+        : entry(webhook(phase, entryId, first.match, target), first, some, target);
     });
+}
+
+function entry(
+  unscoped: Omit<Webhook, 'rules'>,
+  { match }: Governing,
+  all: readonly Governing[],
+  target: WebhookTarget,
+): readonly Webhook[] {
+  const rulesOf = (isIncluded: (one: Governing, operation: Operation) => boolean) =>
+    uniqueRules(
+      all.flatMap((each) => {
+        const operations = each.operations.filter((operation) => isIncluded(each, operation));
+        return operations.length === 0 ? [] : [ruleOf(each.match, operations)];
+      }),
+    );
+  const isDeferrable = (one: Governing, operation: Operation) => one.isDeferrable?.(operation) === true;
+  const whole: Webhook = {
+    ...unscoped,
+    rules: rulesOf(() => true),
+    namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
+    objectSelector: match.objectSelector,
+    ...(match.matchConditions.length > 0 ? { matchConditions: match.matchConditions } : {}),
+    sideEffects: all.some(({ claims }) => claims === true) ? 'NoneOnDryRun' : 'None',
+  };
+  const conditions = all.flatMap(({ condition }) => condition ?? []);
+  return splitForRestorers(
+    conditions.length < all.length ? whole : narrowed(whole, conditions),
+    { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
+    target,
+  );
 }
 
 function ownWebhooks(phase: OwnKindEntry['phase'], target: WebhookTarget): readonly Webhook[] {
@@ -227,17 +222,17 @@ export function withoutNamespace(selector: NormalSelector, namespace: string): N
   return { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), exclusion] };
 }
 
-function ruleOf({ match }: Governing, operations: readonly Operation[]): WebhookRule {
-  const { apiGroups, apiVersions, resources } = match;
-  return { apiGroups, apiVersions, operations, resources, scope: '*' };
-}
+const ruleOf = (
+  { apiGroups, apiVersions, resources }: CompiledMatch,
+  operations: readonly Operation[],
+): WebhookRule => ({ apiGroups, apiVersions, operations, resources, scope: '*' });
 
 function uniqueRules(rules: readonly WebhookRule[]): readonly WebhookRule[] {
   const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
   return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
 }
 
-/** Each rule of each webhook, as text. A policy is installed when both configurations carry its rules. */
+/** Each rule of each webhook as a string. A policy is installed when both configurations have its rules. */
 export type InstalledRules = ReadonlySet<string>;
 
 /** @param configurations as read from the API server */
@@ -261,9 +256,5 @@ export function rulesOf(
 const ruleText = (webhook: string, { apiGroups, apiVersions, operations, resources }: WebhookRule): string =>
   JSON.stringify([webhook, apiGroups, apiVersions, operations, resources]);
 
-/** The scope of a policy is in the name of its webhook, so nothing else matters here. */
-const ANY_TARGET = {
-  service: { namespace: '', name: '', port: 443 },
-  caBundle: '',
-  ownNamespace: '',
-};
+/** The name of a webhook contains the policy's scope, so nothing else matters here. */
+const ANY_TARGET = { service: { namespace: '', name: '', port: 443 }, caBundle: '', ownNamespace: '' };

@@ -74,7 +74,7 @@ test.each<[string, Partial<AdmissionPolicySpec>]>([
       restore: { mutations: 'Apply' },
     },
   ],
-])('a policy with %s fails closed for restorers, too', (_what, spec) => {
+])('a policy with %s also fails closed for restorers', (_what, spec) => {
   const { mutating, validating } = webhookConfigurations([policyOf(spec)], TARGET);
   const entries = [...mutating.webhooks, ...validating.webhooks];
   expect(entries.length).toBeGreaterThan(0);

@@ -8,7 +8,7 @@ export interface WebhookTarget {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
   /** Base64 of PEM. */
   readonly caBundle: string;
-  /** The unguessable segment of the paths. Default: the paths have none. */
+  /** The unguessable segment of the paths. Default: paths without a token. */
   readonly pathToken?: string;
   /** The only namespace that every webhook excludes: Gatehouse has to be able to start while it is down. */
   readonly ownNamespace: string;
@@ -48,12 +48,6 @@ export interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly Webhook[];
 }
 
-/** The rules of an entry, split by whether a restore can defer everything that their policies check. */
-export interface RulesForRestorers {
-  readonly deferrable: readonly WebhookRule[];
-  readonly strict: readonly WebhookRule[];
-}
-
 const [RESTORER, NOT_RESTORER] = ['restorer', 'not-restorer'];
 const LEFT = 'left-to-the-webhook';
 export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER, LEFT];
@@ -61,7 +55,7 @@ export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER, L
 /** The API server accepts 64. The split for restorers adds one. */
 const MOST_CONDITIONS = 63;
 
-/** An entry for what the API server leaves to the webhook. It has another name than the whole entry. */
+/** An entry for what the API server leaves to the webhook, with a different name. */
 export function narrowed(webhook: Webhook, conditions: readonly string[]): Webhook {
   const { name, matchConditions: own = [] } = webhook;
   if (own.length + 1 > MOST_CONDITIONS) return webhook;
@@ -74,13 +68,12 @@ export function narrowed(webhook: Webhook, conditions: readonly string[]): Webho
 }
 
 /**
- * Splits an entry that fails closed: an entry for restorers fails open for policies whose checks can all be deferred. A
- * backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep checks them
- * later. All other policies fail closed for everyone, because no sweep would find what they have missed.
+ * Splits an entry that fails closed. Policies that can defer all checks fail open for restorers: a backup tool does not retry,
+ * and the sweep checks its writes later. No sweep would find what other policies miss, so these fail closed for everyone.
  */
 export function splitForRestorers(
   webhook: Webhook,
-  { deferrable, strict }: RulesForRestorers,
+  { deferrable, strict }: Readonly<Record<'deferrable' | 'strict', readonly WebhookRule[]>>,
   { restorers = [] }: WebhookTarget,
 ): readonly Webhook[] {
   const isSplit = restorers.length > 0 && webhook.failurePolicy === 'Fail';
@@ -101,12 +94,11 @@ export function splitForRestorers(
 }
 
 /** CEL that is true for requests of one of the principals. @param principals at least one */
-export function principalExpression(principals: readonly Principal[]): string {
-  return principals
+export const principalExpression = (principals: readonly Principal[]): string =>
+  principals
     .map(({ user, group }) =>
       user === undefined
         ? `${JSON.stringify(group ?? '')} in request.userInfo.groups`
         : `request.userInfo.username == ${JSON.stringify(user)}`,
     )
     .join(' || ');
-}

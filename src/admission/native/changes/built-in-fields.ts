@@ -1,15 +1,13 @@
 /**
- * Fields of built-in kinds that every API server with MutatingAdmissionPolicies knows. The API server ignores an unknown field
- * in the patch of a webhook. For a policy that writes one, it answers 500 to every request: a misspelled field would stop all
- * Pods.
- *
+ * Fields of built-in kinds that every API server with MutatingAdmissionPolicies supports. If such a policy writes an unknown field,
+ * the API server answers 500 to every request: a misspelled field would stop all Pods. It ignores unknown fields of webhooks.
  * @see https://kubernetes.io/docs/reference/kubernetes-api/ (1.36; no release removes a field from a stable version)
  */
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { pathsWritten, type Path } from './paths.ts';
 
-/** `value`: text, number, bool, or a list of them. `map`: any keys. */
+/** `value`: string, number, Boolean, or a list of them. `map`: any keys. */
 type Known = 'value' | 'map' | { readonly fields: Fields } | { readonly items: Known };
 type Fields = Readonly<Record<string, Known>>;
 
@@ -88,7 +86,7 @@ const KINDS: Readonly<Record<string, Fields>> = {
   'networking.k8s.io/v1/ingresses': { spec: object('ingressClassName') },
 };
 
-/** Why all changes stay in the webhook: one of them may write a field that a built-in kind does not have. */
+/** Why the webhook makes all changes: one of them may write a field that a built-in kind lacks. */
 export function unknownFieldProblem({ match, defaults, mutations }: CompiledPolicy): string | undefined {
   const written = [...defaults.map(({ path }) => path.segments), ...mutations.flatMap(pathsWritten)];
   const kinds = match.apiGroups
@@ -99,7 +97,7 @@ export function unknownFieldProblem({ match, defaults, mutations }: CompiledPoli
     kinds.every((kind) => isKnown(path, { fields: { metadata: METADATA, ...KINDS[kind] } }));
   return written.every(isOfAll)
     ? undefined
-    : 'it may write a field that a built-in kind does not have, and the API server would then refuse all objects';
+    : 'it may write a field that a built-in kind lacks, and the API server would then refuse all objects';
 }
 
 function isKnown([first, ...rest]: Path, known: Known | undefined): boolean {
@@ -115,6 +113,6 @@ function isKnown([first, ...rest]: Path, known: Known | undefined): boolean {
   );
 }
 
-/** Groups of built-in kinds have no dot, or belong to Kubernetes. */
+/** Groups of built-in kinds are short names or end in k8s.io. */
 export const isOfCustomKinds = (group: string): boolean =>
   group.includes('.') && !/(^|\.)k8s\.io$/.test(group);

@@ -1,7 +1,6 @@
 /**
- * Whether the order of changes matters. The webhook has an order: policies by their names, and in each of them the defaults before
- * the mutations. The API server applies its own policies before all webhooks, and in no stable order. So it may change only
- * what no other change reads or writes.
+ * Whether the order of changes matters. The webhook sorts policies by name and applies defaults before mutations. The API server
+ * applies its policies before all webhooks, in a random order. So it may change only what no other change reads or writes.
  */
 import { OWNER_RECORD_ANNOTATION } from '../../../api/owner-record.ts';
 import { compileMatchCondition } from '../../../cel/match-condition.ts';
@@ -13,11 +12,11 @@ import { isOfCustomKinds } from './built-in-fields.ts';
 import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, type Path } from './paths.ts';
 
 interface Footprint {
-  /** What only the webhook writes, after all changes. Then the API server applies its policies again. */
+  /** What only the webhook writes, after all changes. The API server then applies its policies again. */
   readonly corrects: readonly Path[];
   readonly writes: readonly Path[];
   readonly changes: readonly Path[];
-  /** Parents that a merge replaces if they are no maps. */
+  /** Parents that a merge replaces if they are not maps. */
   readonly replaces: readonly Path[];
   /** What defaults fill only if the parents are maps. */
   readonly fills: readonly Path[];
@@ -25,12 +24,12 @@ interface Footprint {
   readonly scope: readonly Path[];
 }
 
-/** Why the API server may not apply the changes of the policy; undefined: nothing depends on their order. */
+/** Why the webhook must apply the policy's changes; undefined: nothing depends on their order. */
 export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPolicy[]): string | undefined {
   const own = footprintOf(policy);
   if (overlapAny(own.writes, own.scope)) return 'its changes may decide whether it governs the object';
   if (overlapAny(own.corrects, [...own.changes, ...own.reads]))
-    return 'its changes read or write what the webhook corrects afterwards: a uidPath, or owner references';
+    return 'its changes read or write what the webhook corrects later: a uidPath, or owner references';
   for (const other of others) {
     if (other.name === policy.name || !sharesKinds(policy, other)) continue;
     if (other.undecidable !== undefined)
@@ -89,7 +88,7 @@ const OWNERS = [['ownerReferences'], ['annotations', OWNER_RECORD_ANNOTATION]].m
   fieldsPath(['metadata', ...names]),
 );
 
-/** Objects of built-in kinds, and metadata, have the right types. */
+/** Objects of built-in kinds, and metadata, always have the right types. */
 const hasCustomKinds = (group: string): boolean => group === '*' || isOfCustomKinds(group);
 const parentOf = ([first, ...rest]: Path): readonly Path[] =>
   first === undefined || rest.length === 0 || (first.kind === 'field' && first.name === 'metadata')
@@ -104,7 +103,7 @@ function readsLabels({ objectSelector, namespaceSelector, resources }: CompiledP
 const isLimited = ({ matchLabels = {}, matchExpressions = [] }: NormalSelector): boolean =>
   Object.keys(matchLabels).length + matchExpressions.length > 0;
 
-/** Groups do not count: one object may have several, such as an Event. */
+/** Ignores groups, because an object can belong to several groups, such as an Event. */
 function sharesKinds({ match: a }: CompiledPolicy, { match: b }: CompiledPolicy): boolean {
   const [ours, theirs] = [a, b].map(({ resources }) => resources.map((one) => splitResource(one).resource));
   return (ours ?? []).some((one) =>

@@ -29,8 +29,8 @@ test.each<[string, Spec]>([
       mutations: [
         LABELS,
         {
+          ...LABELS,
           name: 'label',
-          type: 'JSONPatch',
           expression: '[{"op": "add", "path": "/metadata/labels/a", "value": "b"}]',
         },
       ],
@@ -57,19 +57,22 @@ test.each<[string, Spec]>([
       ],
     },
   ],
-])('a change of a built-in kind stays in the webhook if it %s: it may be empty', (_what, spec) => {
-  expect(reasons({ ...spec, ...PODS })[0]).toContain('drops empty fields of built-in kinds');
-  expect(reasons(spec)).not.toContainEqual(expect.any(String)); // a custom kind keeps them
-});
+])(
+  'the webhook makes the changes of a built-in kind if one %s, because that field may be empty',
+  (_what, spec) => {
+    expect(reasons({ ...spec, ...PODS })[0]).toContain('drops empty fields of built-in kinds');
+    expect(reasons(spec)).not.toContainEqual(expect.any(String)); // a custom kind keeps them
+  },
+);
 
-test('a merge needs no parents, so it may follow', () => {
+test('a merge may follow, because it creates missing parents', () => {
   const label = { name: 'label', expression: '{"metadata": {"labels": {"a": "b"}}}' };
   const mutations = [LABELS, { ...label, expression: '{"metadata": {"annotations": {"a": "b"}}}' }];
   expect(reasons({ mutations, ...PODS })).toEqual([undefined, undefined]);
   expect(reasons({ mutations: [LABELS, label], ...PODS })).toEqual([undefined, undefined]);
 });
 
-test('a text that a default fills stays, so a mutation may read it', () => {
+test('a mutation may read a string that a default fills, because the API server keeps it', () => {
   const mutations = [
     { name: 'shown', expression: '{"metadata": {"labels": {"a": string(object.spec.hostname)}}}' },
   ];

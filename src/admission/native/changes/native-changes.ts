@@ -1,20 +1,20 @@
 import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
-import { inWebhook, type NativeCheck } from '../native-check.ts';
+import { IGNORED_CONDITIONS, inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { isOfCustomKinds, unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { repeatProblem } from './repeatable.ts';
 import { CelError, compileCel, type CelProgram } from '../../../cel/cel.ts';
 import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
-import type { FieldPath, Segment } from '../../../json/field-path.ts';
+import type { Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { expressionProblem } from '../native-rules.ts';
 import { exactTypeOf, variablesFor } from '../variable-types.ts';
 import { below, memberOf, patch, ROOT, patchesOf, patchesText, type Place, type Patches } from './patches.ts';
 import { MUTATION_MESSAGES } from '../../../cel/compile/compiler.ts';
 import type { CompiledExpression } from '../../policy/expressions/expression.ts';
-import { NeedsWebhook, readerOf } from './written-value.ts';
+import { mapText, NeedsWebhook, readerOf } from './written-value.ts';
 
 type Change = CompiledPolicy['defaults'][number] | CompiledPolicy['mutations'][number];
 
@@ -26,7 +26,6 @@ function readsParams(change: Change): boolean {
 export const changesReadParams = ({ defaults, mutations }: CompiledPolicy): boolean =>
   [...defaults, ...mutations].some(readsParams);
 
-/** The API server skips a policy while its params are missing. */
 function paramsProblemOf(policy: CompiledPolicy): string | undefined {
   if (!changesReadParams(policy)) return undefined;
   if (readsOwnNamespace(policy))
@@ -36,7 +35,7 @@ function paramsProblemOf(policy: CompiledPolicy): string | undefined {
     : 'only some of its changes read params: the API server would skip all of them while the params are missing';
 }
 
-/** All changes of a policy have one judge: each sees what those before it have changed. */
+/** Either the API server or the webhook makes all changes of a policy, because each change sees the results of earlier changes. */
 export function changeChecks(
   policy: CompiledPolicy,
   others: readonly CompiledPolicy[],
@@ -73,7 +72,7 @@ export function changeChecks(
           policy,
           patches.map((one) => one.patches),
         ))
-      : `${first.check} stays in the webhook, and only one judge keeps the order of changes`;
+      : `${first.check} needs the webhook, and all changes of a policy are made in one place, in order`;
   return parts.map(({ check, own, texts }) => {
     const reason = own ?? ofAll;
     if (reason !== undefined) return inWebhook(check, reason);
@@ -85,24 +84,21 @@ const SKIPPED = 'a restore may skip it: set restore.mutations to Apply, if it ma
 
 function scopeProblem(policy: CompiledPolicy): string | undefined {
   const { resources, matchConditions, failurePolicy } = policy.match;
-  if (matchConditions.length > 0 && failurePolicy === 'Ignore')
-    return 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them';
+  if (matchConditions.length > 0 && failurePolicy === 'Ignore') return IGNORED_CONDITIONS;
   if (!resources.every((one) => ['', 'status'].includes(splitResource(one).subResource)))
-    return 'it names a subresource other than status, whose objects may have another kind';
+    return 'it selects a subresource other than status, whose objects can be of another kind';
   return undefined;
 }
 
 interface Step {
   readonly name: string;
-  /** What the API server may drop, or write in another way. */
   readonly writes: readonly Path[];
   readonly needs: readonly Path[];
 }
 
 /**
- * Why all changes stay in the webhook; undefined: none reads what an earlier one of the policy writes. Between two changes,
- * the API server turns an object of a built-in kind into its Go type and back. That drops empty fields, such as labels without
- * a label, and may write others differently, such as quantities. The webhook applies all changes to the same JSON.
+ * Why the webhook makes all changes: a change reads what an earlier one writes. Between two changes, the API server converts an
+ * object of a built-in kind to its Go type and back, which drops empty fields and may rewrite others, such as quantities.
  */
 function droppedProblem(policy: CompiledPolicy): string | undefined {
   const { defaults, mutations, match } = policy;
@@ -131,7 +127,7 @@ function droppedProblem(policy: CompiledPolicy): string | undefined {
   return undefined;
 }
 
-/** Whether the value is true or a text that is no number, quantity or time. */
+/** Whether the value is true or a string that is not a number, quantity or time. */
 const isKept = (rule: CompiledDefault): boolean =>
   rule.kind === 'value' &&
   (rule.value === true || (typeof rule.value === 'string' && /^[a-z]/i.test(rule.value)));
@@ -139,28 +135,23 @@ const isKept = (rule: CompiledDefault): boolean =>
 function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string | undefined {
   if (rule.kind === 'value') return undefined;
   const { expression, path } = rule;
-  // Other types may not become the same JSON: large integers, timestamps, and null, which fills nothing.
+  // Other types can become different JSON: large integers, timestamps, and null, which fills nothing.
   if (!['string', 'bool'].includes(exactTypeOf(policy, expression.program)))
-    return `the default of ${path.text} may be no text and no bool: write string(…) or bool(…)`;
+    return `the default of ${path.text} may be neither a string nor a Boolean; write string(…) or bool(…)`;
   return expressionProblem(policy, [expression], true);
 }
 
-/** JSON patches as CEL: they work for every kind and never merge. */
-const defaultPatches = (rule: CompiledDefault): string => filling(rule.path, valueOf(rule));
+/** Like `fill` in ../../../json/field-path.ts, never changes what is present. */
+const defaultPatches = (rule: CompiledDefault): string => patches(ROOT, rule.path.segments, valueOf(rule));
 
 const valueOf = (rule: CompiledDefault): string =>
   rule.kind === 'value' ? literal(rule.value) : `(${rule.expression.program.expression}\n)`;
 
-/** Each value in a list or map is a dyn, because the API server refuses literals with several types. */
 function literal(value: JsonValue): string {
   if (isJsonArray(value)) return `[${value.map((item) => `dyn(${literal(item)})`).join(', ')}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);
-  const entries = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: dyn(${literal(item)})`);
-  return `{${entries.join(', ')}}`;
+  return mapText(Object.entries(value).map(([key, item]) => [key, literal(item)]));
 }
-
-/** As `fill` in ../../../json/field-path.ts: it never changes what is present. */
-const filling = ({ segments }: FieldPath, value: string): string => patches(ROOT, segments, value);
 
 function patches(place: Place, segments: readonly Segment[], value: string): string {
   const [segment, ...rest] = segments;
@@ -191,7 +182,7 @@ function inMap(place: Place, name: string, rest: readonly Segment[], value: stri
   return `(type(${place.value}) != map ? [] : !(${key} in ${place.value}) ? ${filled} : ${patches(child, rest, value)})`;
 }
 
-/** The value with its parents; undefined if these include an element of a list: defaults create none. */
+/** The value with its parents; undefined if a parent is an element of a list, because defaults create no elements. */
 function nested(segments: readonly Segment[], value: string): string | undefined {
   return segments.reduceRight<string | undefined>(
     (inner, segment) =>
@@ -227,7 +218,7 @@ function compileNativeMutation(policy: CompiledPolicy, mutation: CompiledMutatio
   }
 }
 
-/** Defaults fill no items of new lists. */
+/** Defaults do not fill the items of new lists. */
 const filledBy = ({ defaults }: CompiledPolicy): readonly (readonly string[])[] =>
   defaults.flatMap(({ path: { segments } }) => {
     const names = segments.flatMap((segment) => (segment.kind === 'field' ? [segment.name] : []));
@@ -249,13 +240,13 @@ const IDENTITY = [
 
 const identityProblem = (mutation: CompiledMutation): string | undefined =>
   overlapAny(pathsWritten(mutation), IDENTITY)
-    ? 'it may change who the object is, which only the webhook refuses'
+    ? 'it may change the identity of the object, which only the webhook refuses'
     : undefined;
 
-/** The fields of a sum of lists have not been compared with the schema. */
+/** Nothing has compared the fields of a sum of lists with the schema. */
 function fieldsProblem({ match }: CompiledPolicy, patches: Patches): string | undefined {
   if (match.apiGroups.every(isOfCustomKinds) || !isSum(patches)) return undefined;
-  return 'its expression adds lists: write one, because the API server refuses unknown fields of built-in kinds';
+  return 'its expression adds lists; write one list, because the API server refuses unknown fields of built-in kinds';
 }
 
 const isSum = (patches: Patches): boolean =>

@@ -14,7 +14,7 @@ const native = (spec: Spec, ...others: readonly Spec[]) => {
   return compileNative(policyOf(spec, 'own'), { ...OPTIONS, others: all });
 };
 
-/** Why the defaults stay in the webhook; undefined: they do not. */
+/** Why the webhook fills the defaults; undefined: the API server does. */
 function reasonFor(...specs: readonly [Spec, ...Spec[]]): string | undefined {
   const check = native(...specs).checks.find((one) => one.check === 'defaults');
   if (check === undefined) throw new Error('there are no defaults');
@@ -23,20 +23,20 @@ function reasonFor(...specs: readonly [Spec, ...Spec[]]): string | undefined {
 
 const pods = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] };
 
-describe('defaults stay in the webhook', () => {
+describe('the webhook fills the defaults', () => {
   test.each<[string, Spec]>([
-    ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.spec.b' }] }],
-    ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.b.orValue("c")' }] }],
+    ['neither a string nor a Boolean', { defaults: [{ path: 'spec.a', expression: 'object.spec.b' }] }],
+    ['neither a string nor', { defaults: [{ path: 'spec.a', expression: 'object.b.orValue("c")' }] }],
     [
-      'may take variables.b for another type',
+      'may infer another type for variables.b',
       {
         variables: [{ name: 'b', expression: 'object.b.orValue("c")' }],
         defaults: [{ path: 'spec.a', expression: 'string(variables.b)' }],
       },
     ],
-    ['may write a field that a built-in kind does not have', { ...UNITS, match: pods }],
+    ['may write a field that a built-in kind lacks', { ...UNITS, match: pods }],
     [
-      'failurePolicy Ignore lets requests pass whose matchConditions fail',
+      'failurePolicy Ignore admits requests whose matchConditions fail',
       {
         ...UNITS,
         failurePolicy: 'Ignore',
@@ -57,7 +57,7 @@ describe('defaults stay in the webhook', () => {
       },
     ],
     [
-      'mutation a stays in the webhook',
+      'mutation a needs the webhook',
       { ...UNITS, mutations: [{ name: 'a', expression: '{"spec": {"units": 2}}' }] },
     ],
   ])('because %s', (reason, spec) => {
@@ -76,11 +76,7 @@ describe('defaults stay in the webhook', () => {
       { defaults: [{ path: 'other', expression: 'string(object.spec.a)' }] },
       UNITS,
     ],
-    [
-      'names the same kind with a star',
-      UNITS,
-      { ...mutating, match: { apiGroups: [GROUP], resources: ['*'] } },
-    ],
+    ['selects the kind with *', UNITS, { ...mutating, match: { apiGroups: [GROUP], resources: ['*'] } }],
   ])('because another policy %s', (_what, own, other) => {
     expect(reasonFor(own, other)).toContain('AdmissionPolicy other-0');
   });
@@ -98,7 +94,7 @@ describe('defaults stay in the webhook', () => {
   });
 });
 
-describe('of a built-in kind, only fields that its API certainly has become defaults of the API server', () => {
+describe('the API server fills only fields of built-in kinds that certainly exist', () => {
   const several = { apiGroups: ['', 'apps'], apiVersions: ['v1'], resources: ['pods', 'deployments'] };
   const text = 'metadata.labels["example.com/team"]';
 
@@ -121,6 +117,6 @@ describe('of a built-in kind, only fields that its API certainly has become defa
     ['spec.hostname', { ...pods, resources: ['pods', 'configmaps'] }],
     ['spec.tier', { apiGroups: [GROUP, ''], apiVersions: ['v1'], resources: ['servers'] }],
   ])('%s is left to the webhook', (path, match) => {
-    expect(reasonFor({ match, defaults: [{ path, value: 'a' }] })).toMatch(/a built-in kind does not have/);
+    expect(reasonFor({ match, defaults: [{ path, value: 'a' }] })).toMatch(/a built-in kind lacks/);
   });
 });

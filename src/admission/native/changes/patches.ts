@@ -21,7 +21,7 @@ export interface Operation {
   readonly written: Written | undefined;
 }
 
-/** @throws NeedsWebhook if the API server cannot do the same */
+/** @throws NeedsWebhook if the API server cannot make the same change */
 export function patchesOf({ type }: Pick<CompiledMutation, 'type'>, reader: Reader): Patches {
   const read = type === 'Merge' ? mergeOf : operationsOf;
   const visit = (written: Expression): Patches => {
@@ -40,12 +40,11 @@ export function patchesOf({ type }: Pick<CompiledMutation, 'type'>, reader: Read
 function mergeOf(expression: Expression, reader: Reader): Patches {
   const written = expression.kind === 'map' ? writtenBy(expression, reader) : undefined;
   if (written?.kind === 'map') return { kind: 'merge', entries: written.entries };
-  throw new NeedsWebhook('its expression is no map that the text spells out');
+  throw new NeedsWebhook('its expression is not a map literal');
 }
 
 function operationsOf(expression: Expression, reader: Reader): Patches {
-  if (expression.kind !== 'list')
-    throw new NeedsWebhook('its expression is no list that the text spells out');
+  if (expression.kind !== 'list') throw new NeedsWebhook('its expression is not a list literal');
   const operations = expression.items.map(({ value, optional }) => {
     if (optional) throw new NeedsWebhook('its expression has optional entries');
     return operationOf(value, reader);
@@ -67,15 +66,15 @@ function operationOf(written: Expression, reader: Reader): Operation {
   const isKnown = op === 'add' || op === 'replace' || op === 'remove';
   if (!isKnown || typeof path !== 'string' || entries.length !== (op === 'remove' ? 2 : 3))
     throw new NeedsWebhook(
-      'an operation of its expression is not spelled out: {"op": "add", "path": "/a/b", "value": …}, replace or remove',
+      'an operation of its expression is not a literal; write {"op": "add", "path": "/a/b", "value": …}, replace or remove',
     );
   const keys = keysOf(path);
   if (op === 'remove') return { op, keys, written: undefined };
-  if (value === undefined) throw new NeedsWebhook('an operation of its expression has no value');
+  if (value === undefined) throw new NeedsWebhook('an operation of its expression lacks a value');
   return { op, keys, written: writtenBy(value, reader) };
 }
 
-/** Go reads -1 and 01 as places in a list, and accepts a pointer without a slash. */
+/** Go reads -1 and 01 as list indexes, and accepts a pointer without a slash. */
 function keysOf(pointer: string): readonly string[] {
   const keys = pointer.split('/').slice(1).map(unescapePart);
   const isUsual = keys.every((key) => !/^[-+]?\d+$/.test(key) || /^(0|[1-9]\d{0,8})$/.test(key));
@@ -112,12 +111,11 @@ function sum(lists: readonly string[]): string {
   return some.length === 0 ? '[]' : some.join(' + ');
 }
 
-/** A map, and the paths from there that defaults have filled. */
 interface MergePlace extends Place {
   readonly filled: readonly (readonly string[])[];
 }
 
-/** As `mergeInto` in ../../../json/merge-patch.ts, into a map. */
+/** Like `mergeInto` in ../../../json/merge-patch.ts, into a map. */
 const merging = (place: MergePlace, entries: ReadonlyMap<string, Written>): string =>
   sum([...entries].map(([key, written]) => mergingMember(place, key, written)));
 
@@ -138,7 +136,7 @@ function mergingMember(place: MergePlace, key: string, written: Written): string
       const merged = merging({ ...member, filled }, written.entries);
       const isMap = `type(${member.value}) == map`;
       if (!isFilled) return `(${exists} && ${isMap} ? ${merged} : ${added})`;
-      // A default does not fill what is no map, but would fill the new map: the webhook refuses that.
+      // The webhook refuses this: a default does not fill a value other than a map, but would fill the new map.
       const failing = `[${patch('remove', memberOf(member, 'gatehouse'))}]`;
       return `(!(${exists}) ? ${added} : ${isMap} ? ${merged} : ${failing})`;
     }
@@ -158,7 +156,7 @@ function created(written: Exclude<Written, { kind: 'null' }>): string {
   );
 }
 
-/** A patch of the API server would add what it cannot replace. A patch that cannot remove fails. */
+/** `replace` becomes remove and add: the API server would add what it cannot replace, but fails if it cannot remove. */
 function operationTexts({ op, keys, written }: Operation): readonly string[] {
   const place: Place = { value: '', pointer: [JSON.stringify(pointerOf(keys))] };
   return [

@@ -31,12 +31,11 @@ function mayBeEqual(a: Segment, b: Segment): boolean {
   return a.kind === 'each' || b.kind === 'each' || a.index === b.index;
 }
 
-/** The fields that the expression reads, also through variables: each value decides about the result. */
-export function valuesRead(policy: CompiledPolicy, program: CelProgram): readonly Path[] {
-  return stepsIn(policy, program).map((steps) => fieldsPath(steps.map(({ name }) => name)));
-}
+/** The fields whose values the expression reads, directly or through variables. */
+export const valuesRead = (policy: CompiledPolicy, program: CelProgram): readonly Path[] =>
+  stepsIn(policy, program).map((steps) => fieldsPath(steps.map(({ name }) => name)));
 
-/** With the parents: `object.spec.tier` depends on every change that may create a `spec`. */
+/** Includes the parents: `object.spec.tier` depends on every change that may create a `spec`. */
 export function existenceRead(policy: CompiledPolicy, program: CelProgram): readonly Path[] {
   return stepsIn(policy, program).map((steps) => {
     const first = steps.findIndex(
@@ -73,7 +72,7 @@ function mergedBelow(path: Path, written: Expression): readonly Path[] {
   );
 }
 
-/** The parents that a JSON patch needs: it creates none. Every object has metadata. */
+/** The parents that a JSON patch needs, because it creates none. Every object has metadata. */
 export function parentsNeeded(mutation: CompiledMutation): readonly Path[] {
   if (mutation.type === 'Merge') return [];
   const isCertain = (path: Path): boolean =>
@@ -97,7 +96,7 @@ function patchedBy(written: Expression): readonly Path[] {
   });
 }
 
-/** Up to the first key that may be a place in a list: a change there moves the items behind it. */
+/** Up to the first key that may be a list index, because a change there moves the later items. */
 export function pointerPath(keys: readonly string[]): Path {
   const item = keys.findIndex((key) => key === '-' || /^[-+]?\d+$/.test(key));
   return fieldsPath(item < 0 ? keys : keys.slice(0, item));

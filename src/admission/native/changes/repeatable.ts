@@ -1,7 +1,6 @@
 /**
- * Whether all changes of a policy, applied to their own result, change nothing. The webhook applies them twice to find that
- * out, and refuses the request if not. The API server just applies them twice. So it may only make changes that are repeatable
- * for every object.
+ * Whether all changes of a policy, applied to their own result, change nothing. The webhook applies them twice to check this. The
+ * API server applies them twice without a check, so it may only make changes that are repeatable for every object.
  */
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
 import type { Operation, Patches } from './patches.ts';
@@ -24,7 +23,7 @@ import type { Written } from './written-value.ts';
 interface Change {
   readonly name: string;
   readonly writes: readonly Path[];
-  /** What decides about the change, apart from its guard. */
+  /** What the change depends on, except its guard. */
   readonly reads: readonly Path[];
   readonly guard: Guard | undefined;
 }
@@ -36,7 +35,7 @@ export function repeatProblem(policy: CompiledPolicy, patches: readonly Patches[
   for (const [index, mutation] of mutations.entries()) {
     const problem = selfProblem(policy, mutation, patches[index]);
     if (problem !== undefined)
-      return `mutation ${mutation.name} ${problem}: only the webhook finds out whether it stays as it is`;
+      return `mutation ${mutation.name} ${problem}, so only the webhook can check whether a second run changes more`;
   }
   const changes: readonly Change[] = [
     ...defaults.map((rule): Change => {
@@ -53,12 +52,12 @@ export function repeatProblem(policy: CompiledPolicy, patches: readonly Patches[
       .slice(index + 1)
       .find(({ writes }) => writes.some((path) => disturbs(path, earlier)));
     if (later !== undefined)
-      return `${later.name} changes what ${earlier.name} reads or writes: only the webhook finds out whether the result stays as it is`;
+      return `${later.name} changes what ${earlier.name} reads or writes, so only the webhook can check whether a second run changes more`;
   }
   return undefined;
 }
 
-/** Whether a later write at this path may lead to another result of the earlier change when that is repeated. */
+/** Whether a later write at this path can alter what a second run of the earlier change does. */
 function disturbs(path: Path, { writes, reads, guard }: Change): boolean {
   if (overlapAny([path], reads)) return true;
   if (guard === undefined) return overlapAny([path], writes);
@@ -74,13 +73,13 @@ function changeOf(policy: CompiledPolicy, mutation: CompiledMutation, patches: P
   return { name: `mutation ${name}`, writes: pathsWritten(mutation), reads, guard };
 }
 
-/** The guard itself, unless the condition reads its field once more. */
+/** The guard itself, unless the condition reads its field elsewhere. */
 const isOnlyGuard = (path: Path, guard: Guard | undefined, conditions: readonly Path[]): boolean =>
   guard !== undefined &&
   isSame(path, guard.path) &&
   conditions.filter((one) => isSame(one, guard.path)).length === 1;
 
-/** Why the mutation alone may not be repeatable; undefined: it is. */
+/** Why the mutation alone is possibly not repeatable, if so. */
 function selfProblem(
   policy: CompiledPolicy,
   mutation: CompiledMutation,
@@ -139,7 +138,7 @@ const conjuncts = (expression: Expression): readonly Expression[] =>
     ? expression.arguments.flatMap(conjuncts)
     : [expression];
 
-/** `has(object.a.b)` is a test whose field must go, its negation one whose field must come. */
+/** `has(object.a.b)` requires that the mutation removes the field, and its negation that the mutation adds it. */
 function fieldTests(expression: Expression): readonly Guard[] {
   const negated = negatedBy(expression);
   const keys = hasField(negated ?? expression);
@@ -169,14 +168,13 @@ function membership(
   return item?.kind === 'literal' ? [item.value, container] : [];
 }
 
-/** The last effect on the field must be this one. */
 function isEffect({ kind, path }: Guard, effects: readonly Guard[]): boolean {
   const last = effects.findLast((effect) => overlap(effect.path, path));
   if (last?.kind !== kind) return false;
   return isSame(last.path, path) || (kind === 'present' && isInside(last.path, path));
 }
 
-/** What certainly happens, in order; nothing if it depends on a condition or on the length of a list. */
+/** What certainly happens, in order. Empty if it depends on a condition or on the length of a list. */
 function effectsOf(patches: Patches): readonly Guard[] {
   switch (patches.kind) {
     case 'merge':
@@ -214,7 +212,7 @@ interface ItemTest extends Guard {
 const isConstant = (written: Written | undefined, constant: unknown): boolean =>
   written?.kind === 'value' && written.constant !== undefined && written.constant === constant;
 
-/** `!object.a.exists(x, x.name == "b")` and `!("b" in object.a)`: the list must not contain the item yet. */
+/** `!object.a.exists(x, x.name == "b")` and `!("b" in object.a)`: the list must lack the item. */
 function itemTests(expression: Expression): readonly ItemTest[] {
   const test = negatedBy(expression);
   const [constant, container] = test === undefined ? [] : membership(test);
@@ -242,7 +240,7 @@ function comparedField(body: Expression, variable: string): readonly [key?: stri
   return [key.name, constant.value];
 }
 
-/** Whether one operation appends the item, and no other changes the list or a parent of it. */
+/** Whether one operation appends the item, and no other operation changes the list or its parents. */
 function isAppended({ keys, isItem }: ItemTest, operations: readonly Operation[]): boolean {
   const touching = operations.filter((one) => overlap(fieldsPath(one.keys), fieldsPath(keys)));
   const [only, ...others] = touching;

@@ -4,7 +4,7 @@ import { parseExpression } from '../../../cel/syntax/parse.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { NAMED_TYPES, variablesFor } from '../variable-types.ts';
 
-/** `value`: CEL for a value that is neither null nor a map; for JSON patches, also a map. */
+/** `value`: CEL for a value that is neither null nor a map. In JSON patches, it can be a map. */
 export type Written =
   | { readonly kind: 'null' }
   | { readonly kind: 'value'; readonly text: string; readonly constant?: unknown }
@@ -19,7 +19,6 @@ export interface Reader {
   readonly textOf: (part: Expression) => string;
   /** The type of the part in the API server. @throws NeedsWebhook if that refuses the part */
   readonly typeOf: (part: Expression) => string;
-  /** Parts that `textOf` has returned. */
   readonly used: ReadonlySet<string>;
 }
 
@@ -66,9 +65,9 @@ export function writtenBy(written: Expression, reader: Reader): Written {
 
 const OPTIONAL = 'its expression has optional entries';
 const UNTYPED =
-  'a value of its expression may be neither text nor bool nor a number as written: write string(…) or bool(…)';
+  'a value of its expression may be neither a string, a Boolean nor a number literal; write string(…) or bool(…)';
 
-/** Larger integers become texts in the API server. */
+/** Larger integers become strings in the API server. */
 const isNumber = (expression: Expression): boolean =>
   expression.kind === 'literal' &&
   (typeof expression.value === 'bigint'
@@ -80,7 +79,7 @@ function entriesOf(entries: readonly Entry[], reader: Reader): ReadonlyMap<strin
   for (const { key, value, optional } of entries) {
     if (optional) throw new NeedsWebhook(OPTIONAL);
     const name = key.kind === 'literal' ? key.value : undefined;
-    if (typeof name !== 'string') throw new NeedsWebhook('a key of its expression is no constant text');
+    if (typeof name !== 'string') throw new NeedsWebhook('a key of its expression is not a string literal');
     if (written.has(name)) throw new NeedsWebhook(`its expression has two keys "${name}"`);
     written.set(name, writtenBy(value, reader));
   }
