@@ -11,5 +11,5 @@ export {
   type UsedFields,
 } from './cel/cel.ts';
 export { MUTATION_MESSAGES, type CelMessage, type CelMessages } from './cel/compile/compiler.ts';
-export { CEL_COST_LIMIT, createCelBudget, type CelBudget } from './cel/frame.ts';
+export { CEL_COST_LIMIT, createCelBudget, type CelBudget } from './cel/values/values.ts';
 export { celToJson } from './cel/values/cel-to-json.ts';

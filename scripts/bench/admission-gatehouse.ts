@@ -3,18 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
+import { type CompiledPolicy, compilePolicy } from '../../src/admission/policy/compile.ts';
 import { DATACENTERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { createLog, withDebugIfEnabled } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { emptyWorld } from '../../test/support/admission/policy.ts';
-import { createWorld, createTargets } from '../../src/runtime/policies/world.ts';
+import { createTargets, createWorld } from '../../src/runtime/policies/world.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
-import { watchEventLoop } from '../../src/server/limits/event-loop.ts';
+import { createLoadShedding, maxBodyBytes, watchEventLoop } from '../../src/server/limits/load-shedding.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
-import { createLoadShedding, maxBodyBytes } from '../../src/server/limits/load-shedding.ts';
 import {
   buildWebhookServer,
   type ServingCertificate,

@@ -9,7 +9,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-entries.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
-import { DELETION_INTENT_LABEL } from '../../src/admission/policy/references/intents.ts';
+import { DELETION_INTENT_LABEL } from '../../src/admission/policy/references/check-references.ts';
 import { DELETION_LABEL, PROOF_ANNOTATION } from '../../src/admission/policy/references/deletion-record.ts';
 import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
 import { NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';

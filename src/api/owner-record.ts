@@ -1,7 +1,6 @@
 /** The owner references of an object in an annotation: backup tools drop the references and keep annotations. */
-import { isJsonObject } from '../json/json.ts';
-import { splitApiVersion, type OwnerReference } from '../json/kube-object.ts';
-import { pick } from '../json/objects.ts';
+import { isJsonObject, pick } from '../json/json.ts';
+import { type OwnerReference, splitApiVersion } from '../json/kube-object.ts';
 import { GROUP } from './group.ts';
 
 export const OWNER_RECORD_ANNOTATION = `${GROUP}/owner-references`;

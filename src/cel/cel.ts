@@ -1,8 +1,15 @@
-import type { JsonObject } from '../json/json.ts';
-import { memoizeWeak } from '../json/objects.ts';
-import { type CelBudget, createCelBudget, type Frame, type Step } from './frame.ts';
+import { type JsonObject, memoizeWeak } from '../json/json.ts';
+import {
+  type CelBudget,
+  celValue,
+  createCelBudget,
+  type Frame,
+  NONE,
+  optional,
+  type Step,
+  typeNameOf,
+} from './values/values.ts';
 import { asCelError, CelError, positionOf } from './cel-error.ts';
-import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
 import {
   type CelMessages,
@@ -28,7 +35,6 @@ import {
   showType,
   valueTest,
 } from './types/type.ts';
-import { NONE, optional, typeNameOf } from './values/values.ts';
 
 export { CelError, type CelPosition } from './cel-error.ts';
 export type { UsedFields } from './syntax/used-fields.ts';

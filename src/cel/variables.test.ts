@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { celValue, lazyCelMap } from './values/maps.ts';
+import { celValue, lazyCelMap } from './values/values.ts';
 import { CelError, compileCel } from './cel.ts';
 import { evaluate } from '../../test/support/cel/evaluate.ts';
 

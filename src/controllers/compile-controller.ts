@@ -1,6 +1,6 @@
 import { toReadKind, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
-import { uniqueBy } from '../json/objects.ts';
+import { uniqueBy } from '../json/json.ts';
 import type { Controller, ControllerContext, OwnedKinds, PolicyRule } from './controller.ts';
 
 export interface VersionedKind extends GroupResource {

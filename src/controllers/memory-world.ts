@@ -4,7 +4,7 @@ import { copyJson } from '../admission/handlers/draft.ts';
 import { groupResourceName, keyOf, objectKey, toTimestamp, type KubeObject } from '../json/kube-object.ts';
 import { matchesSelector } from '../json/label-selector.ts';
 import { mergeInto } from '../json/merge-patch.ts';
-import { deepFreeze } from '../json/objects.ts';
+import { deepFreeze } from '../json/json.ts';
 import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';

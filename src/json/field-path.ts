@@ -2,12 +2,12 @@ import {
   isEqual,
   isJsonArray,
   isJsonObject,
-  ownValue,
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  ownValue,
+  setOwn,
 } from './json.ts';
-import { setOwn } from './objects.ts';
 import { quote } from './printable.ts';
 
 export type Segment =

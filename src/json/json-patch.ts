@@ -1,5 +1,11 @@
-import { isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
-import { setOwn } from './objects.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  setOwn,
+} from './json.ts';
 
 /** The operations of a JSON Patch (RFC 6902) that Gatehouse writes. `path` is a JSON Pointer (RFC 6901). */
 export type PatchOperation =

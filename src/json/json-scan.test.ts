@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { hasEscapedKey, hasUnsafeInteger as isFound, isDeeperThan } from './json-scan.ts';
+import { hasEscapedKey, hasUnsafeInteger as isFound, isDeeperThan } from './json.ts';
 
 const hasUnsafeInteger = (text: string) => isFound(Buffer.from(text));
 

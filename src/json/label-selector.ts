@@ -1,5 +1,5 @@
 import { isJsonArray, isJsonObject, ownValue } from './json.ts';
-import { isLabelValue, isQualifiedName } from './names.ts';
+import { isLabelValue, isQualifiedName } from './kube-object.ts';
 import { quote } from './printable.ts';
 
 /** The label with the name of a Namespace, which the API server sets on every Namespace. */

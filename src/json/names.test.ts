@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDnsSubdomain } from './names.ts';
+import { isDnsSubdomain } from './kube-object.ts';
 
 test.each([
   ['db-tls', true],

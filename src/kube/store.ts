@@ -1,4 +1,4 @@
-import { deepFreeze } from '../json/objects.ts';
+import { deepFreeze } from '../json/json.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
 /** Deeply frozen objects of one resource, as last seen. */

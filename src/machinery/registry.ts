@@ -1,15 +1,14 @@
-import { valueIn, type JsonValue } from '../json/json.ts';
-import { compareText, memoizeWeak } from '../json/objects.ts';
+import { compareText, type JsonValue, memoizeWeak, valueIn } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
 import {
   acceptedNames,
+  type Definition,
+  type DefinitionColumn,
   DEFINITIONS,
+  type DefinitionVersion,
   isConditionTrue,
   readDefinition,
   storageVersionOf,
-  type Definition,
-  type DefinitionColumn,
-  type DefinitionVersion,
 } from './crd/definition.ts';
 import type { ResourceVerb } from './request.ts';
 import {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
-import { deletionEntriesOf } from '../admission/webhooks/policy-entries.ts';
+import { deletionEntriesOf } from '../admission/webhooks/protect-own-kinds.ts';
 import { createClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import { orAborted } from '../json/abort.ts';

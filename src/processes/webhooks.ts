@@ -1,22 +1,22 @@
 /** What answers the API server: in webhook replicas, and where both processes are one. */
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { WebhookConfig } from '../config/config.ts';
 import {
+  type ClientTrust,
   createClientAuthenticator,
   readClientCa,
-  type ClientTrust,
 } from '../server/listener/client-certificates.ts';
-import { watchEventLoop } from '../server/limits/event-loop.ts';
+import { createLoadShedding, maxBodyBytes, watchEventLoop } from '../server/limits/load-shedding.ts';
 import type { HealthCheck } from '../server/operations-server.ts';
 import { createListener, type Listener } from '../server/listener/listener.ts';
 import type { Context } from '../runtime/context.ts';
-import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
 import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
 import { withDebugIfEnabled } from '../runtime/log.ts';
 import { startConversions } from '../runtime/conversions/start-conversions.ts';
-import { startReplica, type ReplicaParts } from './replica.ts';
+import { type ReplicaParts, startReplica } from './replica.ts';
 import type { Process } from './process.ts';
 import { messageWithCauses } from '../json/error-message.ts';
 import { services } from '../kube/well-known.ts';

@@ -5,7 +5,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { objectKey, toTimestamp } from '../json/kube-object.ts';
-import { pick } from '../json/objects.ts';
+import { pick } from '../json/json.ts';
 import { timesOf, type RestoreSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
 import { MAX_LEADERLESS_MS } from './rollback.ts';

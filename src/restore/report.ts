@@ -3,7 +3,7 @@ import { REPORT_ITEMS, type RelinkItem, type RestoreReportSpec } from '../api/re
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 import { counted } from '../json/counted.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
-import { compareText, pick } from '../json/objects.ts';
+import { compareText, pick } from '../json/json.ts';
 
 /** Of the status: etcd limits an object to 1.5 MiB, and users read only the first page. */
 const MAX_STATUS_ITEMS = 50;

@@ -8,7 +8,7 @@ import {
 } from '../api/principals.ts';
 import type { QuiesceRule } from '../api/quiesce.ts';
 import { tryParsePath } from '../json/field-path.ts';
-import { isLabelValue, isQualifiedName } from '../json/names.ts';
+import { isLabelValue, isQualifiedName } from '../json/kube-object.ts';
 
 export interface WriteTarget {
   readonly group: string;

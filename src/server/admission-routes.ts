@@ -2,8 +2,8 @@
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-import { denied, INTERNAL_ERROR, type Decision } from '../admission/review/decision.ts';
-import { failsOpen } from '../admission/webhooks/policy-entries.ts';
+import { type Decision, denied, INTERNAL_ERROR } from '../admission/review/decision.ts';
+import { failsOpen } from '../admission/webhooks/protect-own-kinds.ts';
 import type { Turns } from '../admission/policy/world.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import {
@@ -11,33 +11,33 @@ import {
   readReview,
   type ReadReview,
   type ReviewBody,
-} from '../admission/review/read-review.ts';
-import { toMutatingReview, toRefusal, toValidatingReview } from '../admission/review/review.ts';
-import {
-  isRoutine,
-  toDecisionFields,
-  toLogFields,
-  type PendingReview,
-  type ReviewLog,
-} from './admission-log.ts';
+  toMutatingReview,
+  toRefusal,
+  toValidatingReview,
+} from '../admission/review/review.ts';
 import {
   abortInTime,
+  type Answer,
   busy,
+  type IsLast,
+  isRoutine,
+  type PendingReview,
+  type Reply,
   retry,
+  type ReviewLog,
   send,
   sendAtOnce,
-  type Answer,
-  type IsLast,
-  type Reply,
+  toDecisionFields,
+  toLogFields,
 } from './answer.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
 import {
   type LoadShedding,
   overloadMessage,
+  receiveBody,
   refuseOverload,
   SMALL_BODY_BYTES,
 } from './limits/load-shedding.ts';
-import { receiveBody } from './limits/receive-body.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
 
 type Decide = (

@@ -2,16 +2,14 @@
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
 
-import { answerReview, type AnsweredReview } from '../admission/conversion/answer-review.ts';
+import { type AnsweredReview, answerReview } from '../admission/conversion/answer-review.ts';
 import type { ConversionSubject, ConverterLookup } from '../admission/conversion/converter.ts';
 import { groupResourceName } from '../json/kube-object.ts';
-import type { ReviewLog } from './admission-log.ts';
-import { abortInTime, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
+import { abortInTime, busy, type Reply, retry, type ReviewLog, send, sendInChunks } from './answer.ts';
 import type { ConversionOutcome, Metrics } from './metrics/metrics.ts';
-import type { ReviewBody } from '../admission/review/read-review.ts';
-import { acceptBodies } from './limits/receive-body.ts';
-import { createFairShare } from './limits/fair-share.ts';
-import { createTimeSlices } from './limits/turns.ts';
+import type { ReviewBody } from '../admission/review/review.ts';
+import { acceptBodies } from './limits/load-shedding.ts';
+import { createFairShare, createTimeSlices } from './limits/turns.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing {

@@ -2,7 +2,7 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { memoizeAsync } from '../json/memoize-async.ts';
-import { limitConnections } from './listener/connections.ts';
+import { limitConnections } from './webhook-server.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageOptions } from './status-page/status-page.ts';

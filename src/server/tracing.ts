@@ -1,6 +1,6 @@
 import { groupResourceName } from '../json/kube-object.ts';
 import type { Attributes, Span, Tracing } from '../tracing/tracing.ts';
-import type { PendingReview } from './admission-log.ts';
+import type { PendingReview } from './answer.ts';
 
 export type ServerTracing = Pick<Tracing, 'server' | 'note'>;
 

@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a large review is an HTTP error, which opens entries with failurePolicy Ignore',
     changes: [
       {
-        file: 'src/admission/review/read-review.ts',
+        file: 'src/admission/review/review.ts',
         from: 'MAX_REVIEW_BYTES = 20 * 1024 * 1024',
         to: 'MAX_REVIEW_BYTES = 8 * 1024 * 1024',
       },

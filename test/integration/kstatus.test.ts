@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { CONVERSION_REASONS } from '../../src/admission/conversion/converter.ts';
-import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
+import type { GrantState } from '../../src/admission/policy/exceptions/exceptions.ts';
 import { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import { customResourceDefinitions } from '../../src/api/crds.ts';

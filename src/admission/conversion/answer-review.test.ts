@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
 import { parseJson, type JsonObject } from '../../json/json.ts';
-import { InvalidReview } from '../review/envelope.ts';
+import { InvalidReview } from '../review/request.ts';
 import { answerReview, type AnsweredReview } from './answer-review.ts';
 import { ConversionFailure, type Converter, type ConverterLookup } from './converter.ts';
 import { compiled, definitionOf, GROUP, server } from '../../../test/support/admission/conversion.ts';

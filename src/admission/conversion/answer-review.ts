@@ -1,29 +1,28 @@
 /** Answers a ConversionReview object by object, so that the event loop can do other work in between. */
 import {
-  isJsonObject,
-  parseJson,
-  textIn,
-  isJsonArray,
-  ownValue,
   isEqual,
-  valueIn,
+  isJsonArray,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
+  ownValue,
+  parseJson,
+  textIn,
+  valueIn,
 } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { objectKey, splitApiVersion } from '../../json/kube-object.ts';
+import { isLabelValue, isQualifiedName, objectKey, splitApiVersion } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
-import { InvalidReview, openReview, reviewType, findUid } from '../review/envelope.ts';
+import { findUid, InvalidReview, openReview, reviewType } from '../review/request.ts';
 import { orAborted } from '../../json/abort.ts';
 import {
   ConversionFailure,
-  versionOf,
-  type Converter,
   type ConversionSubject,
+  type Converter,
   type ConverterLookup,
+  versionOf,
 } from './converter.ts';
-import { splitReview, type Breathe, type Span } from './review-text.ts';
-import { isLabelValue, isQualifiedName } from '../../json/names.ts';
+import { type Breathe, type Span, splitReview } from './review-text.ts';
 import { withField } from './edit.ts';
 
 export type AnsweredReview =

@@ -1,6 +1,6 @@
 import type { ConversionStep } from '../../api/conversion-policy.ts';
 import { CelError, compileCel, type CelOptions, type CelProgram } from '../../cel/cel.ts';
-import type { CelBudget } from '../../cel/frame.ts';
+import type { CelBudget } from '../../cel/values/values.ts';
 import { isKeptExactly } from '../policy/defaults/defaults.ts';
 import { InvalidPath } from '../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../json/json.ts';

@@ -1,5 +1,5 @@
 /** Converts spoke → hub → spoke, and preserves values that a version cannot represent. */
-import { createCelBudget, type CelBudget } from '../../cel/frame.ts';
+import { createCelBudget, type CelBudget } from '../../cel/values/values.ts';
 import {
   valueIn,
   isEqual,
@@ -33,7 +33,7 @@ import {
   schemaOf,
   type SchemaAt,
 } from './structural-schema.ts';
-import { isLabelValue, isQualifiedName } from '../../json/names.ts';
+import { isLabelValue, isQualifiedName } from '../../json/kube-object.ts';
 
 export interface Spoke {
   readonly toHub: readonly CompiledStep[];

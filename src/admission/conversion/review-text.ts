@@ -1,5 +1,5 @@
 /** Finds the objects in the text of a ConversionReview, because parsing tens of megabytes in one step would block for a second. */
-import { endOfString } from '../../json/json-scan.ts';
+import { endOfString } from '../../json/json.ts';
 
 export interface Span {
   readonly start: number;

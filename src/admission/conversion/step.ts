@@ -1,9 +1,9 @@
-import type { CelBudget } from '../../cel/frame.ts';
+import type { CelBudget } from '../../cel/values/values.ts';
 import { CelError, type CelProgram } from '../../cel/cel.ts';
 import { valueOfOptional, celToJson } from '../../cel/values/cel-to-json.ts';
 import { formatPath, InvalidPath, parsePath, type Segment } from '../../json/field-path.ts';
 import { isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { isLabelValue, isQualifiedName } from '../../json/names.ts';
+import { isLabelValue, isQualifiedName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
 import { mapAt, NotAnObject, withFieldAt, withoutFieldAt } from './edit.ts';

@@ -1,20 +1,19 @@
 import { isFinalizerRemoval, withoutAddedFinalizers } from '../policy/deletion/deletion.ts';
 import { ALLOWED } from '../review/decision.ts';
-import type { JsonObject } from '../../json/json.ts';
-import { writes, type AdmissionRequest } from '../review/request.ts';
+import { deepFreeze, type JsonObject } from '../../json/json.ts';
+import { type AdmissionRequest, writes } from '../review/request.ts';
 import { quote } from '../../json/printable.ts';
-import { shapeProblem, copyJson, InvalidDraft } from './draft.ts';
+import { copyJson, InvalidDraft, shapeProblem } from './draft.ts';
 import { createRecorder, type Recorder } from './recorder.ts';
-import { Denial, HandlerFailure, readFailureOf, toError, type FailureReason } from './errors.ts';
-import { type HandlerContext, type HandlerRequest } from './handler.ts';
-import { deepFreeze } from '../../json/objects.ts';
+import { Denial, type FailureReason, HandlerFailure, readFailureOf, toError } from './errors.ts';
+import type { HandlerContext, HandlerRequest } from './handler.ts';
 import type { HandlerFunction } from './compile-handler.ts';
 import {
-  toHandlerOutcome,
   type HandlerCall,
   type HandlerOutcome,
   type HandlerPhase,
   type Run,
+  toHandlerOutcome,
 } from './handler-decision.ts';
 import { createReader, type Reader } from './reader.ts';
 import { orAborted } from '../../json/abort.ts';

@@ -1,7 +1,6 @@
 /** Drafts: copies of objects that handlers may change, and checks of the result. */
 import { formatPath } from '../../json/field-path.ts';
-import { type JsonObject, type JsonValue, isJsonObject, ownValue } from '../../json/json.ts';
-import { setOwn } from '../../json/objects.ts';
+import { isJsonObject, type JsonObject, type JsonValue, ownValue, setOwn } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 
 /** The draft is not JSON. The message contains the field. */

@@ -1,8 +1,7 @@
 import type { ReadKind } from './compile-handler.ts';
 import { groupResourceName, type ObjectRef } from '../../json/kube-object.ts';
-import { valueIn } from '../../json/json.ts';
+import { deepFreeze, valueIn } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
-import { deepFreeze } from '../../json/objects.ts';
 
 type ObjectName = Pick<ObjectRef, 'namespace' | 'name'>;
 

@@ -50,7 +50,7 @@ describe('a definition', () => {
     [
       'a conversion of the hub',
       converting({ v2: { toHub: validate, fromHub: validate } }),
-      'convert.versions.v2: it is the hub',
+      'convert.versions.v2: v2 is the hub; list only the other versions',
     ],
   ])('with %s is rejected', (_what, definition, message) => {
     expect(() => define(definition)).toThrow(TypeError);

@@ -1,12 +1,11 @@
-import { groupResourceName } from '../../json/kube-object.ts';
+import { groupResourceName, isDnsLabel, isObjectName } from '../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
-import { isDnsLabel, isObjectName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import { labelsOf } from '../policy/object-metadata.ts';
-import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
+import { type CompiledHandler, type ReadKind, readKindOf } from './compile-handler.ts';
 import { ReadError } from './errors.ts';
-import { type GetOptions, type HandlerContext, type ListOptions } from './handler.ts';
-import { deepFreeze } from '../../json/objects.ts';
+import type { GetOptions, HandlerContext, ListOptions } from './handler.ts';
+import { deepFreeze } from '../../json/json.ts';
 import type { HandlerWorld } from './handler-world.ts';
 
 export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {

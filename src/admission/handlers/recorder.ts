@@ -1,5 +1,5 @@
 import type { AuditAnnotations } from '../review/decision.ts';
-import { isSimpleName } from '../../json/names.ts';
+import { isSimpleName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import type { HandlerContext } from './handler.ts';
 import { Denial, type DenialOptions } from './errors.ts';

@@ -1,6 +1,6 @@
 import { CelError, compileCel, type CelOptions, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
 export const NAMED_TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];

@@ -2,7 +2,7 @@ import { refOf, splitApiVersion, type GroupResource, type KubeObject } from '../
 import { missingTarget, createTargetConfirmer } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { createCelBudget } from '../../cel/frame.ts';
+import { createCelBudget } from '../../cel/values/values.ts';
 import { judge } from './judge.ts';
 import { isJsonObject } from '../../json/json.ts';
 import type { AdmissionRequest } from '../review/request.ts';

@@ -1,10 +1,9 @@
 /** What a policy reads, deletes and changes in the cluster: its author needs the same permissions. */
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
-import type { JsonValue } from '../../json/json.ts';
+import { type JsonValue, uniqueBy } from '../../json/json.ts';
 import { toCanonicalText } from '../../json/json-text.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { hasWildcard } from './match/resource-pattern.ts';
 import { isSecret, NAMESPACES } from './object-ref.ts';

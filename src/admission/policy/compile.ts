@@ -11,15 +11,14 @@ import { compileMutations } from './mutations/mutations.ts';
 import { compileOwners } from './owners/owners.ts';
 import { compileRestore } from './deferral/deferral.ts';
 import { changesRead, checksRead, compileParams } from './expressions/bindings.ts';
-import { compileAuditAnnotations, compileWarnings } from './rules/notices.ts';
-import { compileRules } from './rules/rules.ts';
+import { compileAuditAnnotations, compileRules, compileWarnings } from './rules/rules.ts';
 import { compileSchema } from './schema/json-schema.ts';
 import { reportUnknownFields } from './fields/unknown-fields.ts';
 import { compileUnique } from './unique/unique-key.ts';
 import type { CompiledPolicy, CompiledTarget, Grants } from './compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { createReport, REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
-import { entryIdOf } from '../webhooks/policy-entries.ts';
+import { createReport, type Problem, REJECTION_REASONS, type RejectionReason } from './problem.ts';
+import { entryIdOf } from '../webhooks/protect-own-kinds.ts';
 
 export type { CompiledPolicy } from './compiled-policy.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { CEL_COST_LIMIT } from '../../cel/frame.ts';
+import { CEL_COST_LIMIT } from '../../cel/values/values.ts';
 import {
   clusterOf,
   createRequest,

@@ -1,5 +1,5 @@
 import type { UnresolvedReference } from './references/check-references.ts';
-import { NO_NOTICES, type Notices } from './rules/notices.ts';
+import { NO_NOTICES, type Notices } from './rules/rules.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { denied, FORBIDDEN, type AuditAnnotations, type Cause, type Decision } from '../review/decision.ts';

@@ -1,10 +1,9 @@
-import { groupResourceName, refOf, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { type GroupResource, groupResourceName, type KubeObject, refOf } from '../../json/kube-object.ts';
+import { isJsonObject, memoizeWeak } from '../../json/json.ts';
 import { hasDeletionTimestamp } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { isJsonObject } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
-import { referencesOf, deletionReferences } from './references/read-references.ts';
+import { deletionReferences, referencesOf } from './references/read-references.ts';
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 

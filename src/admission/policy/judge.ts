@@ -1,20 +1,19 @@
 import { checkSchema } from './schema/json-schema.ts';
-import { exemptionOf, type Exemption } from './exceptions/exceptions.ts';
+import { type Exemption, exemptionOf } from './exceptions/exceptions.ts';
 import { checkImmutable } from './immutable/immutable.ts';
 import { checkReferences, type UnresolvedReference } from './references/check-references.ts';
-import { NO_NOTICES, evaluateNotices, type Notices } from './rules/notices.ts';
-import { checkRules } from './rules/rules.ts';
+import { checkRules, evaluateNotices, NO_NOTICES, type Notices } from './rules/rules.ts';
 import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import type { CelBudget } from '../../cel/frame.ts';
+import type { CelBudget } from '../../cel/values/values.ts';
 import {
+  type Bindings,
+  checksRead,
   createEvaluation,
   gather,
   NO_BINDINGS,
-  checksRead,
   readsCluster,
-  type Bindings,
 } from './expressions/bindings.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { Authorizations } from './expressions/authorizations.ts';

@@ -3,7 +3,7 @@ import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../review/decision.ts';
-import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
+import { CEL_COST_LIMIT, createCelBudget } from '../../cel/values/values.ts';
 import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';

@@ -1,6 +1,6 @@
 /** One report for each namespace with violations and one for the cluster, which needs fewer writes than reports of objects. */
 import { counted } from '../../json/counted.ts';
-import { compareText } from '../../json/objects.ts';
+import { compareText } from '../../json/json.ts';
 import { shorten } from '../../json/printable.ts';
 import type { Finding, PolicyFindings } from './findings.ts';
 import { REPORT_NAME, SOURCE, type PlannedReport, type Summary } from './report.ts';

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { findUid } from './envelope.ts';
-import { MAX_REVIEW_BYTES, readReview } from './read-review.ts';
-import { toRefusal } from './review.ts';
+import { findUid } from './request.ts';
+import { MAX_REVIEW_BYTES, readReview, toRefusal } from './review.ts';
 
 /** The members in the order of kube-apiserver. Users control `object`, which follows the uid. */
 function reviewOf(object: string, { uid = '"the-uid"', version = 'v1' } = {}): string {

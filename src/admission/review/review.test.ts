@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ALLOWED, type Decision } from './decision.ts';
-import { InvalidReview } from './envelope.ts';
+import { InvalidReview } from './request.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from './review.ts';
 
 const resource = { group: 'infra.example.com', version: 'v1', resource: 'servers' };

@@ -5,8 +5,7 @@ import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { handlerOfEntry } from '../handlers/compile-handler.ts';
 import { isOwnEntry } from './protect-own-kinds.ts';
 import type { Webhook, WebhookConfiguration } from './webhook.ts';
-import { isJsonObject, listIn, textIn } from '../../json/json.ts';
-import { compareText } from '../../json/objects.ts';
+import { compareText, isJsonObject, listIn, textIn } from '../../json/json.ts';
 
 /** Records the session. Only valid on the two configurations named `gatehouse`. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { deletionEntriesOf, isDeletionEntry } from './policy-entries.ts';
+import { deletionEntriesOf, isDeletionEntry } from './protect-own-kinds.ts';
 import { compileSpec, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
-import { buildPolicySet } from '../policy/policy-set.ts';
+import { buildPolicySet } from '../policy/validate.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
 
 const target = {

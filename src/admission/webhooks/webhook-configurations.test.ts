@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { buildPolicySet } from '../policy/policy-set.ts';
+import { buildPolicySet } from '../policy/validate.ts';
 import type { Operation } from '../review/request.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
 import { compiled } from '../../../test/support/admission/handler.ts';

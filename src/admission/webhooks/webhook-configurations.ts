@@ -3,23 +3,22 @@ import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts
 import { canDeferAll } from '../policy/deferral/deferral.ts';
 import { changesObjects } from '../native/changes/change-order.ts';
 import { leftCondition, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
-import { deletionEntriesOf } from './policy-entries.ts';
+import { deletionEntriesOf, notOwnClaims, OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
 import {
+  type CompiledHandler,
   mutatedOperations as mutatedByHandler,
   validatedOperations as validatedByHandler,
-  type CompiledHandler,
 } from '../handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
-import { notOwnClaims, OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
 import { webhookPath } from './path-tokens.ts';
-import { writes, type Operation } from '../review/request.ts';
+import { type Operation, writes } from '../review/request.ts';
 import {
   narrowed,
   splitForRestorers,
-  type WebhookTarget,
-  type WebhookConfiguration,
   type Webhook,
+  type WebhookConfiguration,
   type WebhookRule,
+  type WebhookTarget,
 } from './webhook.ts';
 import type { LiveWebhookConfiguration } from './dev-entries.ts';
 

@@ -1,8 +1,23 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
 import type { Comprehension, OptionalMap } from '../syntax/expression.ts';
-import { attempt, charge, count, type Frame, spend, type Step } from '../frame.ts';
-import { keyOf, mapGet, mapKeys } from '../values/maps.ts';
+import {
+  attempt,
+  charge,
+  count,
+  type Frame,
+  isList,
+  isMap,
+  isOptional,
+  keyOf,
+  mapGet,
+  mapKeys,
+  NONE,
+  optional,
+  spend,
+  type Step,
+  typeNameOf,
+} from '../values/values.ts';
 import {
   BOOL,
   type CelType,
@@ -15,7 +30,6 @@ import {
   showType,
   STRING,
 } from '../types/type.ts';
-import { isList, isMap, isOptional, NONE, optional, typeNameOf } from '../values/values.ts';
 import { sortByKeys } from '../library/lists.ts';
 
 export function compileComprehension(loop: Comprehension, scope: Scope, compiler: Compiler): Compiled {

@@ -1,13 +1,11 @@
-import { keyOf } from '../values/maps.ts';
+import { charge, count, type Frame, isOptional, keyOf, messageValue, typeNameOf } from '../values/values.ts';
 import { compileCall } from './compile-call.ts';
 import { compileComprehension, compileOptionalMap } from './compile-comprehension.ts';
 import { compileSelect, compileTypeName, compileVariable } from './compile-select.ts';
 import { type CelMessage, type Compiled, type Compiler, isConstant, type Scope } from './compiler.ts';
 import type { Entry, Expression, Identifier, Item, Message, MessageField } from '../syntax/expression.ts';
 import { type CelType, DYN, listOf, mapOf, optionalOf, parseType, showType } from '../types/type.ts';
-import { isOptional, messageValue, typeNameOf } from '../values/values.ts';
 import { CelError } from '../cel-error.ts';
-import { charge, count, type Frame } from '../frame.ts';
 import { propertyName } from '../types/schema-type.ts';
 import { isSameType } from '../types/solver.ts';
 

@@ -1,7 +1,23 @@
 import type { Compiled, Compiler, Scope, Variable } from './compiler.ts';
 import { CelError } from '../cel-error.ts';
 import type { Call, Expression, Select } from '../syntax/expression.ts';
-import { charge, count, type Frame, spend, type Step } from '../frame.ts';
+import {
+  charge,
+  count,
+  type Frame,
+  isList,
+  isMap,
+  isOptional,
+  isUint,
+  mapGet,
+  mapKeys,
+  NONE,
+  optional,
+  spend,
+  type Step,
+  typeNameOf,
+  typeValue,
+} from '../values/values.ts';
 import {
   BOOL,
   type CelType,
@@ -13,19 +29,8 @@ import {
   showType,
   typeOf,
 } from '../types/type.ts';
-import {
-  isList,
-  isMap,
-  isOptional,
-  isUint,
-  NONE,
-  optional,
-  typeNameOf,
-  typeValue,
-} from '../values/values.ts';
 import { declare } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
-import { mapGet, mapKeys } from '../values/maps.ts';
 
 function read(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return lookUp(value, key);

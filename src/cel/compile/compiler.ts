@@ -1,6 +1,6 @@
 import type { CelError, UnknownName } from '../cel-error.ts';
 import type { Expression } from '../syntax/expression.ts';
-import type { Step } from '../frame.ts';
+import type { Step } from '../values/values.ts';
 import type { Solver } from '../types/solver.ts';
 import { type CelType, DYN, type ObjectField, STRING } from '../types/type.ts';
 

@@ -1,14 +1,28 @@
 import { CelCostError, CelError, noSuchOverload } from '../cel-error.ts';
 import type { Compiler } from './compiler.ts';
-import { attempt, count, type Frame, type Step, traversal } from '../frame.ts';
+import {
+  attempt,
+  CEL_TYPE,
+  count,
+  type Frame,
+  isList,
+  isMap,
+  isOpaque,
+  isTagged,
+  mapGet,
+  mapKeys,
+  mapSize,
+  type Step,
+  type Tagged,
+  traversal,
+  typeNameOf,
+} from '../values/values.ts';
 import { ANY_VALUE, type CelCidr, type CelFunction, type CelIp } from '../library/define.ts';
 import { isSameType } from '../types/solver.ts';
 import { type CelType, DYN, showType } from '../types/type.ts';
-import { CEL_TYPE, isList, isMap, isOpaque, isTagged, type Tagged, typeNameOf } from '../values/values.ts';
 import { CHECK_COST } from '../library/authorizer.ts';
 import { LONGEST_RANGE } from '../library/lists.ts';
 import { textSize } from '../library/text.ts';
-import { mapGet, mapKeys, mapSize } from '../values/maps.ts';
 
 export interface Resolution {
   readonly type: CelType;

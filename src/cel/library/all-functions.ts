@@ -1,10 +1,18 @@
-import { add, divide, multiply, negate, remainder, subtract, unsupported } from '../values/arithmetic.ts';
+import {
+  add,
+  compare,
+  comparison,
+  divide,
+  isEqual,
+  multiply,
+  negate,
+  remainder,
+  subtract,
+  unsupported,
+} from '../values/comparison.ts';
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { compare, comparison, isEqual } from '../values/comparison.ts';
-import { charge } from '../frame.ts';
-import { ANY_VALUE, declare, type CelFunction, type Run } from './define.ts';
-import { mapHas } from '../values/maps.ts';
-import { CEL_TYPE, isList, isMap, isOpaque, isTagged } from '../values/values.ts';
+import { CEL_TYPE, charge, isList, isMap, isOpaque, isTagged, mapHas } from '../values/values.ts';
+import { ANY_VALUE, type CelFunction, declare, type Run } from './define.ts';
 import { authorizer, selectors } from './authorizer.ts';
 import { basics, conversions } from './conversions.ts';
 import { cidr, containsCidr, ip } from './network.ts';

@@ -1,4 +1,4 @@
-import { isDnsLabel, isDnsSubdomain } from '../../json/names.ts';
+import { isDnsLabel, isDnsSubdomain } from '../../json/kube-object.ts';
 import { CelError } from '../cel-error.ts';
 import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
 import { define } from './define.ts';

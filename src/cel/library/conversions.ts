@@ -1,7 +1,18 @@
-import { intOf, timestampOf, uintOf } from '../values/arithmetic.ts';
+import { intOf, timestampOf, uintOf } from '../values/comparison.ts';
 import { CelError } from '../cel-error.ts';
-import { charge, type Frame, parsing, traversal } from '../frame.ts';
-import { mapSize } from '../values/maps.ts';
+import {
+  type CelMap,
+  charge,
+  type Frame,
+  LEAST_INT,
+  mapSize,
+  MOST_INT,
+  MOST_UINT,
+  parsing,
+  traversal,
+  typeNameOf,
+  typeValue,
+} from '../values/values.ts';
 import {
   conversionError,
   floorDivide,
@@ -10,7 +21,6 @@ import {
   showSeconds,
   showTimestamp,
 } from '../values/time.ts';
-import { type CelMap, LEAST_INT, MOST_INT, MOST_UINT, typeNameOf, typeValue } from '../values/values.ts';
 import { showCidr, showIp } from './network.ts';
 import { define, defineWithFrame } from './define.ts';
 import { showDouble, textSize } from './text.ts';

@@ -1,16 +1,17 @@
-import { charge, type Frame } from '../frame.ts';
-import { type CelType, parseType, splitTopLevel, valueTest, type ValueTest } from '../types/type.ts';
-import type {
-  CEL_TYPE,
-  CelDuration,
-  CelList,
-  CelMap,
-  CelOpaque,
-  CelOptional,
-  CelTimestamp,
-  CelTypeValue,
-  CelUint,
+import {
+  type CEL_TYPE,
+  type CelDuration,
+  type CelList,
+  type CelMap,
+  type CelOpaque,
+  type CelOptional,
+  type CelTimestamp,
+  type CelTypeValue,
+  type CelUint,
+  charge,
+  type Frame,
 } from '../values/values.ts';
+import { type CelType, parseType, splitTopLevel, valueTest, type ValueTest } from '../types/type.ts';
 
 export interface CelFunction {
   readonly name: string;

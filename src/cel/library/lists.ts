@@ -1,10 +1,18 @@
-import { add } from '../values/arithmetic.ts';
+import { add, compare, comparison, isEqual } from '../values/comparison.ts';
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { isEqual, compare, comparison } from '../values/comparison.ts';
-import { charge, type Frame } from '../frame.ts';
-import { mapKey } from '../values/maps.ts';
-import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values/values.ts';
-import { define, defineWithFrame, type CelFunction } from './define.ts';
+import {
+  type CelList,
+  charge,
+  duration,
+  type Frame,
+  isDuration,
+  isList,
+  isUint,
+  mapKey,
+  typeNameOf,
+  uint,
+} from '../values/values.ts';
+import { type CelFunction, define, defineWithFrame } from './define.ts';
 
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
 const ZEROS = { int: 0n, uint: uint(0n), double: 0, duration: duration(0n) };

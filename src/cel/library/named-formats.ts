@@ -1,9 +1,8 @@
 import { InvalidUrl, parseRequestUrl } from './url.ts';
 import { parseTimestamp } from '../values/time.ts';
 import { succeeds } from './text.ts';
-import { matching } from '../frame.ts';
-import { CEL_TYPE, NONE, optional } from '../values/values.ts';
-import { define, type CelFormat, type CelFunction, type Format } from './define.ts';
+import { CEL_TYPE, matching, NONE, optional } from '../values/values.ts';
+import { type CelFormat, type CelFunction, define, type Format } from './define.ts';
 
 // Patterns and messages come from k8s.io/apimachinery/pkg/util/validation.
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';

@@ -1,7 +1,6 @@
 import { CelError } from '../cel-error.ts';
-import { parsing } from '../frame.ts';
-import { CEL_TYPE } from '../values/values.ts';
-import { define, type CelCidr, type CelIp } from './define.ts';
+import { CEL_TYPE, parsing } from '../values/values.ts';
+import { type CelCidr, type CelIp, define } from './define.ts';
 import { succeeds } from './text.ts';
 
 const SHORT_NUMBER = /^(?:0|[1-9]\d{0,2})$/;

@@ -1,6 +1,5 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { mapSize } from '../values/maps.ts';
-import { isDuration, isList, isMap, isOptional, isUint, NONE, optional } from '../values/values.ts';
+import { isDuration, isList, isMap, isOptional, isUint, mapSize, NONE, optional } from '../values/values.ts';
 import { define } from './define.ts';
 
 /** Whether the value is the zero value of its type: 0, false, null, or an empty text, list or map. */

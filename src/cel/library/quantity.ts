@@ -1,8 +1,7 @@
 import { CelError } from '../cel-error.ts';
-import { parsing } from '../frame.ts';
-import { define, type CelQuantity } from './define.ts';
+import { CEL_TYPE, isInt64, LEAST_INT, MOST_INT, parsing } from '../values/values.ts';
+import { type CelQuantity, define } from './define.ts';
 import { succeeds } from './text.ts';
-import { CEL_TYPE, isInt64, LEAST_INT, MOST_INT } from '../values/values.ts';
 
 const NANO = -9;
 /** The API server assumes that a value with at most this many digits fits into an int64. */

@@ -1,7 +1,6 @@
 import { CelError } from '../cel-error.ts';
-import { parsing, traversal } from '../frame.ts';
-import { CEL_TYPE, MOST_UINT } from '../values/values.ts';
-import { define, type CelSemver } from './define.ts';
+import { CEL_TYPE, MOST_UINT, parsing, traversal } from '../values/values.ts';
+import { type CelSemver, define } from './define.ts';
 import { succeeds } from './text.ts';
 
 const NUMBER = '(0|[1-9]\\d*)';

@@ -1,18 +1,21 @@
 import { CelError } from '../cel-error.ts';
-import { charge, type Frame, traversal } from '../frame.ts';
-import { mapGet, mapKeys } from '../values/maps.ts';
-import { compareText } from '../values/comparison.ts';
-import { showSeconds, showTimestamp } from '../values/time.ts';
 import {
   type CelList,
+  charge,
+  type Frame,
   isDuration,
   isList,
   isMap,
   isTimestamp,
   isTypeValue,
   isUint,
+  mapGet,
+  mapKeys,
+  traversal,
   typeNameOf,
 } from '../values/values.ts';
+import { compareText } from '../values/comparison.ts';
+import { showSeconds, showTimestamp } from '../values/time.ts';
 import { defineWithFrame } from './define.ts';
 import { type CelType, showType } from '../types/type.ts';
 import { goQuote, quoteText, showDouble } from './text.ts';

@@ -1,9 +1,8 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { charge, type Frame, matching, traversal } from '../frame.ts';
+import { type CelList, charge, type Frame, matching, traversal } from '../values/values.ts';
 import { compilePattern, matches } from '../regular-expression.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { pointerPart } from '../../json/json-patch.ts';
-import type { CelList } from '../values/values.ts';
 import { define, defineWithFrame } from './define.ts';
 import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './text.ts';
 

@@ -1,6 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { parsing, traversal } from '../frame.ts';
-import { CEL_TYPE, type CelMap } from '../values/values.ts';
+import { CEL_TYPE, type CelMap, parsing, traversal } from '../values/values.ts';
 import { type CelUrl, define, type GoUrl } from './define.ts';
 import { succeeds } from './text.ts';
 

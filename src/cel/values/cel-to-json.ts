@@ -1,8 +1,5 @@
-import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { setOwn } from '../../json/objects.ts';
+import { type JsonObject, type JsonValue, setOwn } from '../../json/json.ts';
 import { asCelError, CelError } from '../cel-error.ts';
-import { mapGet, mapKeys } from './maps.ts';
-import { showDuration, showTimestamp } from './time.ts';
 import {
   CEL_TYPE,
   isDuration,
@@ -11,8 +8,11 @@ import {
   isTagged,
   isTimestamp,
   isUint,
+  mapGet,
+  mapKeys,
   typeNameOf,
 } from './values.ts';
+import { showDuration, showTimestamp } from './time.ts';
 
 /** Bytes become base64, durations text such as `1h30m0s`. @throws CelError for values without a JSON form, e.g. NaN or a type */
 export function celToJson(value: unknown): JsonValue {

@@ -1,4 +1,4 @@
-import { durationOf, timestampOf } from './arithmetic.ts';
+import { durationOf, timestampOf } from './comparison.ts';
 import { CelError } from '../cel-error.ts';
 import type { CelDuration, CelTimestamp } from './values.ts';
 

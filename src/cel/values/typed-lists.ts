@@ -1,14 +1,14 @@
 /** Sets and map lists in rules of CRDs (k8s.io/apiserver pkg/cel/common): the left list decides how two lists compare and add. */
 import { CelError } from '../cel-error.ts';
-import { mapGet } from './maps.ts';
 import {
   type CelList,
-  isList,
   isDuration,
+  isList,
   isMap,
   isTagged,
   isTimestamp,
   isUint,
+  mapGet,
   typeNameOf,
 } from './values.ts';
 

@@ -1,3 +1,6 @@
+import { isJsonArray, type JsonArray, memoizeWeak, ownValue } from '../../json/json.ts';
+import { CelCostError, CelError } from '../cel-error.ts';
+
 /** Marks CEL values without a JavaScript type. User JSON can't contain symbol keys. */
 export const CEL_TYPE: unique symbol = Symbol('CEL type');
 
@@ -106,4 +109,156 @@ export function typeNameOf(value: unknown): string {
   if (Array.isArray(value)) return 'list';
   if (value instanceof Uint8Array) return 'bytes';
   return isTagged(value) ? value[CEL_TYPE] : (messageNames.get(value) ?? 'map');
+}
+
+/** Numbers of different types that are equal are one key. Undefined if the value cannot be a key. */
+export function mapKey(key: unknown): string | bigint | boolean | undefined {
+  if (typeof key === 'string' || typeof key === 'bigint' || typeof key === 'boolean') return key;
+  if (typeof key === 'number') return Number.isInteger(key) ? BigInt(key) : undefined;
+  return isUint(key) ? key.value : undefined;
+}
+
+/** Other values than strings, numbers and Booleans can be keys, but nothing finds them. */
+export function keyOf(key: unknown): unknown {
+  if (key instanceof Uint8Array) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
+  return mapKey(key) ?? key;
+}
+
+export function mapGet(map: CelMap, key: unknown): unknown {
+  if (map instanceof Map) return map.get(mapKey(key));
+  return typeof key === 'string' ? celValue(ownValue(map, key)) : undefined;
+}
+
+export function mapHas(map: CelMap, key: unknown): boolean {
+  return mapGet(map, key) !== undefined;
+}
+
+/** Values are computed on first access, which throws the error of the computation. JSON objects are maps already. */
+export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
+  const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
+  const get = (name: unknown): unknown => {
+    const known = Map.prototype.get.call(made, name) as unknown;
+    const make = known === undefined && typeof name === 'string' ? makers.get(name) : undefined;
+    if (make === undefined) return known;
+    const value = make();
+    made.set(name, value);
+    return value;
+  };
+  return Object.assign(made, { get });
+}
+
+export const mapKeys = (map: CelMap): readonly unknown[] =>
+  map instanceof Map ? [...map.keys()] : Object.keys(map);
+
+export const mapSize = (map: CelMap): number => (map instanceof Map ? map.size : Object.keys(map).length);
+
+/** An API integer is a CEL int if it fits into 64 bits. The API server reads larger ones as double. */
+export function celNumber(value: number | bigint): number | bigint {
+  if (typeof value === 'bigint') return isInt64(value) ? value : Number(value);
+  return Number.isSafeInteger(value) ? BigInt(value) : value;
+}
+
+const converted = new WeakMap<object, readonly unknown[]>();
+
+/** Values of an object are converted on access. Lists are converted one level deep and memoised: callers must not change them. */
+export function celValue(value: unknown): unknown {
+  if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
+  return typeof value === 'number' || typeof value === 'bigint' ? celNumber(value) : value;
+}
+
+function celList(list: JsonArray): readonly unknown[] {
+  const known = converted.get(list);
+  if (known !== undefined) return known;
+  const result = list.some(isConverted) ? list.map(celValue) : list;
+  converted.set(list, result);
+  converted.set(result, result);
+  return result;
+}
+
+const isConverted = (item: unknown) =>
+  typeof item === 'number' || typeof item === 'bigint' || Array.isArray(item);
+
+/** The cost of traversing a JSON object: its values and a part of their text length. Memoised. */
+export const weightOf = memoizeWeak((json: object): number => {
+  let weight = 0;
+  const open: unknown[] = [json];
+  while (open.length > 0) {
+    const value = open.pop();
+    weight += typeof value === 'string' ? 1 + Math.floor(value.length / 50) : 1;
+    if (typeof value === 'object' && value !== null) {
+      for (const item of Object.values(value)) open.push(item);
+    }
+  }
+  return weight;
+});
+
+export interface Frame {
+  readonly slots: unknown[];
+  readonly budget: CelBudget;
+}
+
+export type Step = (frame: Frame) => unknown;
+
+/** Counts the time that steps take here: about 1 per call or field. @throws CelCostError when nothing is left */
+export function charge({ budget }: Frame, time: number): void {
+  budget.time -= time;
+  if (budget.time >= 0) return;
+  budget.time = 0;
+  throw new CelCostError();
+}
+
+/** A cost that the API server counts as well. @throws CelCostError when nothing is left */
+export function count({ budget }: Frame, cost: number): void {
+  budget.remaining -= cost;
+  if (budget.remaining >= 0) return;
+  budget.remaining = 0;
+  throw new CelCostError();
+}
+
+/** Charges a cost that the step has both here and in the API server. @throws CelCostError when nothing is left */
+export function spend({ budget }: Frame, cost: number): void {
+  budget.time -= cost;
+  budget.remaining -= cost;
+  if (budget.time >= 0 && budget.remaining >= 0) return;
+  budget.time = Math.max(0, budget.time);
+  budget.remaining = Math.max(0, budget.remaining);
+  throw new CelCostError();
+}
+
+/** The cost of traversing or comparing this many characters, bytes or elements. */
+export const traversal = (size: number): number => Math.ceil(size * 0.1);
+
+/** The cost of parsing a text with a grammar, such as a quantity: our parsers take longer than the API server's. */
+export const parsing = (text: string): number => 20 + traversal(text.length);
+
+/** The cost of matching a pattern, which is proportional to the product of both lengths. */
+export const matching = (text: string, pattern: string): number =>
+  traversal(text.length + 1) * Math.ceil(pattern.length * 0.25);
+
+/** The limit for all expressions that can deny one review: 10 to 90 ms here. The API server has the same limit for each expression. */
+export const CEL_COST_LIMIT = 1_000_000;
+
+export interface CelBudget {
+  /** In units of the API server, which counts about 1 per evaluation step. Never negative. */
+  remaining: number;
+  /** In units of the same size, by the time that the steps take here, which the API server's cost does not measure. Never negative. */
+  time: number;
+}
+
+export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({
+  remaining: limit,
+  time: limit,
+});
+
+const FAILURE_COST = 20;
+
+/** The value or the error: the other operand may decide. @throws CelCostError, which no operand can absorb */
+export function attempt(frame: Frame, step: Step): unknown {
+  try {
+    return step(frame);
+  } catch (error) {
+    if (!(error instanceof CelError) || error instanceof CelCostError) throw error;
+    charge(frame, FAILURE_COST);
+    return error;
+  }
 }

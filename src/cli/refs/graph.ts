@@ -12,7 +12,7 @@ import {
   type ObjectRef,
   objectKey,
 } from '../../json/kube-object.ts';
-import { compareText } from '../../json/objects.ts';
+import { compareText } from '../../json/json.ts';
 import { escapeControls, printable } from '../../json/printable.ts';
 import { paint, type Cell } from '../terminal/output.ts';
 

@@ -1,9 +1,9 @@
 /** `gatehouse refs`: what an object refers to, and what refers to it, in a cluster or in files. */
-import { grantsIn } from '../../admission/policy/exceptions/grants.ts';
+import { grantsIn } from '../../admission/policy/exceptions/exceptions.ts';
 import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { describeRef } from '../../admission/policy/object-ref.ts';
-import { messageWithCauses, messageOf } from '../../json/error-message.ts';
-import { groupResourceName, type ObjectRef, type GroupResource } from '../../json/kube-object.ts';
+import { messageOf, messageWithCauses } from '../../json/error-message.ts';
+import { type GroupResource, groupResourceName, type ObjectRef } from '../../json/kube-object.ts';
 import { printable } from '../../json/printable.ts';
 import { readObjects, refuse, UnusableInput } from '../review/input.ts';
 import { compilePolicies, readExceptions } from '../review/policies.ts';
@@ -11,24 +11,23 @@ import { createSnapshot } from '../review/snapshot.ts';
 import type { ClusterFlags } from '../terminal/options.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
 import {
+  createGraph,
   formatDot,
   formatTree,
-  treeJson,
-  createGraph,
-  type RefsGraph,
-  type ReadKind,
-  walk,
   MOST_BRANCHES,
+  type ReadKind,
+  type RefsGraph,
+  treeJson,
+  walk,
 } from './graph.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
-import { parseJson } from '../../json/json.ts';
+import { parseJson, uniqueBy } from '../../json/json.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import type { Resource } from '../../kube/object.ts';
 import { storedObjects } from '../../runtime/policies/stored-objects.ts';
-import { NEVER, withCluster, type UserCluster } from '../connect.ts';
+import { NEVER, type UserCluster, withCluster } from '../connect.ts';
 import { loadClusterPolicies } from '../review/cluster/load.ts';
-import { withProgress, type ProgressLine } from '../terminal/progress.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { type ProgressLine, withProgress } from '../terminal/progress.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { conditionOf } from '../inspect/status/report/policies.ts';

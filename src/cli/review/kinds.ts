@@ -1,12 +1,11 @@
 /** The kinds of the snapshot: built-in kinds, Gatehouse's kinds, and the CRDs in the input. */
 import { validateCreate } from '../../machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
-import { textIn, type JsonObject } from '../../json/json.ts';
+import { type JsonObject, pick, textIn } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
-import { pick } from '../../json/objects.ts';
-import { groupResourceName, splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
-import { ofJson, type ApiObject } from '../../machinery/api-object.ts';
-import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../machinery/crd/definition.ts';
+import { type GroupResource, groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
+import { type ApiObject, ofJson } from '../../machinery/api-object.ts';
+import { conditionsOf, DEFINITIONS, isConditionTrue } from '../../machinery/crd/definition.ts';
 import { definitionType } from '../../machinery/crd/definition-type.ts';
 import { planDefinitionStatus } from '../../machinery/crd/status.ts';
 import { ApiFailure } from '../../machinery/failure.ts';

@@ -1,6 +1,6 @@
 /** `gatehouse manifests -p`: the ClusterRoles that policies need, or what the API server can enforce itself. */
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { governed, namedKinds } from '../../runtime/policies/policy-kinds.ts';
 import { clusterRoleFor } from '../../runtime/policies/read-access.ts';

@@ -1,13 +1,12 @@
 /** `gatehouse review`: checks objects against policies and handlers, from files or in a cluster. */
 import { resolve } from 'node:path';
 
-import { textIn, type JsonObject } from '../../json/json.ts';
+import { type JsonObject, pick, textIn } from '../../json/json.ts';
 import { counted } from '../../json/counted.ts';
-import { pick } from '../../json/objects.ts';
 import { ownNamespace } from '../../config/config.ts';
-import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
-import { modeOf, userOf, type ReviewFlags } from './flags.ts';
-import { readInputs, refuse, type ReadOptions, describePlace, type PlacedObject } from './input.ts';
+import { type LoadedHandler, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
+import { modeOf, type ReviewFlags, userOf } from './flags.ts';
+import { describePlace, type PlacedObject, readInputs, type ReadOptions, refuse } from './input.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
 import { formatJunit, type JunitSuite } from './report/junit.ts';
 import {

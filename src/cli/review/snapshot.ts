@@ -1,31 +1,30 @@
 /** A snapshot of a cluster, made from the input: kinds, Namespaces, objects, and what policies and handlers see of them. */
-import type { JsonObject } from '../../json/json.ts';
+import { type JsonObject, uniqueBy } from '../../json/json.ts';
 import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
-import { ofJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { type ApiObject, ofJson, withMeta } from '../../machinery/api-object.ts';
 import { ApiFailure } from '../../machinery/failure.ts';
 import { decodeObject } from '../../machinery/objects/decode.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { createStorage } from '../../machinery/storage/storage.ts';
 import { SILENT } from './api-server.ts';
 import {
-  refOf,
+  type GroupResource,
   groupResourceName,
   keyOf,
-  objectKey,
-  type GroupResource,
   type KubeObject,
+  objectKey,
   type ObjectRef,
+  refOf,
 } from '../../json/kube-object.ts';
 import { describePlace, type PlacedObject } from './input.ts';
 import { createKinds } from './kinds.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import type { Claims, GovernedIndex, RequestWorld } from '../../admission/policy/world.ts';
-import { uniqueBy } from '../../json/objects.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
 import { openedForCluster } from '../../restore/window.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
-import { needsSummary, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
+import { type GovernedSummary, needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
 import { createStore } from '../../kube/store.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';

@@ -1,53 +1,52 @@
 /** The API server of a review: the kinds, policies and handlers of the input, behind the webhooks of Gatehouse. */
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
-import { grantsIn } from '../../admission/policy/exceptions/grants.ts';
+import { grantsIn } from '../../admission/policy/exceptions/exceptions.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { createApiServer } from './api-server.ts';
 import {
-  withoutQuestions,
   compilePolicies,
   conditionProblems,
+  type Labelled,
   readExceptions,
   readOwn,
-  type Labelled,
+  withoutQuestions,
 } from './policies.ts';
-import { refuse, joined, type Parsed, type PlacedObject } from './input.ts';
+import { joined, type Parsed, type PlacedObject, refuse } from './input.ts';
 import { createSnapshot, type SnapshotInput } from './snapshot.ts';
 import { compileConversion } from '../../admission/conversion/compile.ts';
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { readDefinition } from '../../admission/conversion/definition.ts';
-import { handlerOfEntry, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
+import { type CompiledHandler, handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import {
   isJsonObject,
+  type JsonObject,
+  type JsonValue,
   listIn,
   stringifyJson,
   textIn,
   valueIn,
-  type JsonObject,
-  type JsonValue,
 } from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
-import { toJson, type ApiObject } from '../../machinery/api-object.ts';
-import { createConverter, type ConvertObjects } from '../../machinery/crd/convert.ts';
+import { type ApiObject, toJson } from '../../machinery/api-object.ts';
+import { type ConvertObjects, createConverter } from '../../machinery/crd/convert.ts';
 import { DEFINITIONS } from '../../machinery/crd/definition.ts';
 import { createDefinedView } from '../../machinery/objects/decode.ts';
 import { apiVersionOf, type ResourceRegistry, type ResourceType } from '../../machinery/resource-type.ts';
 import type { Storage } from '../../machinery/storage/stored.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
-import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
+import { isDeletionEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { callHandler } from '../../admission/handlers/call-handler.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
-import { buildPolicySet } from '../../admission/policy/policy-set.ts';
+import { buildPolicySet, validate } from '../../admission/policy/validate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../../admission/review/review.ts';
-import { validate } from '../../admission/policy/validate.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import { inHandler } from '../../runtime/handlers/stray-errors.ts';
 import type { CallWebhook } from '../../machinery/webhooks/hook.ts';

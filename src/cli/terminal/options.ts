@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
-import { isDnsLabel } from '../../json/names.ts';
+import { isDnsLabel } from '../../json/kube-object.ts';
 
 export interface ClusterFlags {
   readonly kubeconfig?: string;

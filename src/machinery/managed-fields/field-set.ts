@@ -1,5 +1,12 @@
-import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { compareText, memoizeWeak } from '../../json/objects.ts';
+import {
+  compareText,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  memoizeWeak,
+  parseJson,
+  stringifyJson,
+} from '../../json/json.ts';
 
 /** One step of a field path as normalised FieldsV1 text: `f:` field name, `k:` sorted keys, `v:` set item, `i:` index. */
 export type PathElement = string;

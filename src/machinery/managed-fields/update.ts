@@ -1,27 +1,27 @@
 import {
+  compareText,
   isEqual,
   isJsonArray,
   isJsonObject,
-  ownValue,
   type JsonObject,
   type JsonValue,
+  ownValue,
 } from '../../json/json.ts';
-import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
+import { type ApiObject, type ManagedFieldsEntry, toJson, withMeta } from '../api-object.ts';
 import { text } from '../fields.ts';
 import type { Schema } from '../schema/schema.ts';
 import {
   difference,
+  type FieldSet,
   isEmptySet,
   NO_FIELDS,
   readFields,
   setOfFields,
   union,
   writeFields,
-  type FieldSet,
 } from './field-set.ts';
 import { TypedError } from './shape.ts';
 import { compare, type Comparison } from './typed.ts';
-import { compareText } from '../../json/objects.ts';
 
 /** A parsed entry of managedFields. Its time is absent if a client sent the entry without one. */
 export interface Manager extends Omit<ManagedFieldsEntry, 'fieldsType' | 'fieldsV1'> {

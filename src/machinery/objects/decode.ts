@@ -2,13 +2,13 @@ import {
   isEqual,
   isJsonArray,
   isJsonObject,
-  ownValue,
-  stringifyJson,
   type JsonObject,
   type JsonValue,
+  memoizeWeak,
+  ownValue,
+  stringifyJson,
 } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
-import { ofJson, toJson, type ApiObject } from '../api-object.ts';
+import { type ApiObject, ofJson, toJson } from '../api-object.ts';
 import { badRequest, invalid } from '../failure.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 import { invalidValue } from '../schema/causes.ts';

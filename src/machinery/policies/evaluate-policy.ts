@@ -1,9 +1,8 @@
 import { CelCostError } from '../../cel/cel-error.ts';
-import { celAuthorizer, celResourceCheck, type CelAuthorize } from '../../cel/library/authorizer.ts';
+import { type CelAuthorize, celAuthorizer, celResourceCheck } from '../../cel/library/authorizer.ts';
 import { CelError } from '../../cel/cel.ts';
-import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
-import { celValue, lazyCelMap } from '../../cel/values/maps.ts';
-import { toJson, type ApiObject } from '../api-object.ts';
+import { CEL_COST_LIMIT, celValue, createCelBudget, lazyCelMap } from '../../cel/values/values.ts';
+import { type ApiObject, toJson } from '../api-object.ts';
 import { listed } from '../failure.ts';
 import { admissionRequest, type Question } from '../webhooks/admission-review.ts';
 import type { Expression, PolicyExpressions, Validation } from './compile-policy.ts';

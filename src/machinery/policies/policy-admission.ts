@@ -1,9 +1,8 @@
 import { CelError } from '../../cel/cel.ts';
 import type { CelAuthorize } from '../../cel/library/authorizer.ts';
-import type { JsonObject } from '../../json/json.ts';
+import { type JsonObject, memoizeWeak } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
-import { memoizeWeak } from '../../json/objects.ts';
 import type { ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { record, records, section, spec, text, texts } from '../fields.ts';
@@ -11,11 +10,11 @@ import type { Notes, UserInfo } from '../request.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { placeOf, type Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
-import { questionIn, type AdmissionWorld } from '../webhooks/call-hook.ts';
-import { rulesOf, type Rule } from '../webhooks/hook.ts';
-import { matchingType, REVIEWS, typeInRules, type Criteria } from '../webhooks/match.ts';
+import { type AdmissionWorld, questionIn } from '../webhooks/call-hook.ts';
+import { type Rule, rulesOf } from '../webhooks/hook.ts';
+import { type Criteria, matchingType, REVIEWS, typeInRules } from '../webhooks/match.ts';
 import { compilePolicy } from './compile-policy.ts';
-import { evaluatePolicy, type Evaluated, type Failure } from './evaluate-policy.ts';
+import { type Evaluated, evaluatePolicy, type Failure } from './evaluate-policy.ts';
 
 export interface PolicyAdmission extends AdmissionWorld {
   /** Absent: expressions cannot ask the authorizer. */

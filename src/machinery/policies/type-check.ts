@@ -1,6 +1,5 @@
 import { CelError, type CelVariableType } from '../../cel/cel.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { record, records, section, text, texts } from '../fields.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Schema } from '../schema/schema.ts';

@@ -1,5 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { changeFields, changeItems, childSchema, type Schema } from './schema.ts';
 
 /** Shares what does not change. A default below an absent parent does not create the parent. */

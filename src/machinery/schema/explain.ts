@@ -1,7 +1,6 @@
 import type { ErrorObject } from 'ajv';
 
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, uniqueBy } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import {
   goFloat,

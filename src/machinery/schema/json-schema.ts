@@ -1,9 +1,9 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+
 import { compilePattern } from '../../cel/regular-expression.ts';
-import type { JsonValue } from '../../json/json.ts';
-import { memoizeWeak, pick } from '../../json/objects.ts';
+import { type JsonValue, memoizeWeak, pick } from '../../json/json.ts';
 import { checkedFormat, isFitBound, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
-import { type Schema, furtherSchema } from './schema.ts';
+import { furtherSchema, type Schema } from './schema.ts';
 
 /** A Schema for Ajv (draft 7). Every node is a separate object, so that errors can be matched to nodes. */
 export interface JsonSchema {

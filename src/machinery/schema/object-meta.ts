@@ -1,4 +1,4 @@
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import type { ResourceType } from '../resource-type.ts';
 import type { Schema } from './schema.ts';
 

@@ -5,8 +5,8 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  memoizeWeak,
 } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
 
 /** A structural schema (keywords of `openAPIV3Schema` in a CRD). Built-in kinds use it too, so all code serves both. */
 export interface Schema {

@@ -1,9 +1,8 @@
 import { messageOf } from '../../json/error-message.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import type { CelProgram } from '../../cel/cel.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';
-import { memoizeWeak } from '../../json/objects.ts';
 import type { ApiObject } from '../api-object.ts';
 import { number, optionalText, record, records, text, texts } from '../fields.ts';
 

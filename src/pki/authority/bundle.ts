@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
-import { uniqueBy } from '../../json/objects.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
 import { lifeOf, rootOf, rootsOf, type Generation } from './generation.ts';
 import {

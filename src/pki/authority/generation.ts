@@ -11,7 +11,7 @@ import {
   type CertificatePem,
   splitCertificates,
 } from '../x509/pem.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import { openKey, sealKey, signWith, type SealedKey } from './sealed-key.ts';
 
 /** In the order of a life. Clients trust all three; only `active` signs, and `retiring` has certs in use. */

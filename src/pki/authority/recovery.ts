@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
-import { uniqueBy } from '../../json/objects.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { keylessGeneration, type Authority } from './authority.ts';
 import { generationId, isOwnRoot, stageOf, type Generation } from './generation.ts';
 import { readableCertificates, toCertificatePem } from '../x509/pem.ts';

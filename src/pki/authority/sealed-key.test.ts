@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
@@ -6,7 +5,6 @@ import { DAY } from '../durations.ts';
 import { issueServingCert } from '../serving-certs/issue.ts';
 import { generateKeyPair, randomSerial } from '../x509/keys.ts';
 import { activeGeneration, type Authority } from './authority.ts';
-import { caOf } from './generation.ts';
 import { openKey } from './sealed-key.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
 

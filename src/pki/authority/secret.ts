@@ -1,32 +1,32 @@
 import type { X509Certificate } from 'node:crypto';
+
 import { messageOf } from '../../json/error-message.ts';
-import { isJsonObject } from '../../json/json.ts';
-import { pick } from '../../json/objects.ts';
+import { isJsonObject, pick } from '../../json/json.ts';
 import { AUTHORITY_SECRET } from '../annotations.ts';
-import { base64, textOf, type SecretData } from '../secret-data.ts';
+import { base64, type SecretData, textOf } from '../secret-data.ts';
 import type { Authority } from './authority.ts';
 import {
+  caOf,
+  type Generation,
   GENERATION_STATES,
+  type GenerationState,
   isSameCa,
   onlyCertificate,
   pathOf,
   rootOf,
-  caOf,
   stageOf,
   structureProblem,
-  type Generation,
-  type GenerationState,
 } from './generation.ts';
 import { openKey, sealKey } from './sealed-key.ts';
 import { hasIssued } from '../x509/chains.ts';
 import {
+  type CertificatePem,
   firstCertificate,
   parseCertificatePem,
   parsePrivateKeyPem,
   privateKeyOf,
   splitCertificates,
   toCertificatePem,
-  type CertificatePem,
 } from '../x509/pem.ts';
 
 /*

@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { BUNDLE_SOURCES, DISTRIBUTE_TO } from '../annotations.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';

@@ -1,6 +1,6 @@
 /** The kinds that can carry a CA bundle: which fields hold it, and who owns those fields. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { base64 } from '../secret-data.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER, TRUST_BUNDLE_SIGNER } from '../annotations.ts';
 import {

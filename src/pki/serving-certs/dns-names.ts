@@ -1,4 +1,4 @@
-import { isDnsLabel } from '../../json/names.ts';
+import { isDnsLabel } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_CLUSTER_IPS,

@@ -9,7 +9,7 @@ import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
 import { inKey, textOf, type SecretData } from '../secret-data.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';
 import { hasForeignKeys, type MaybeStored, type Secret } from './secret.ts';
 

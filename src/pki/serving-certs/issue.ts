@@ -1,6 +1,6 @@
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
 import { signRoot, signServingCert } from '../x509/certificate.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import { SERVING_CERT_CLUSTER_IPS } from '../annotations.ts';
 import { addressBytes, describeLimits, forbiddenAddress, forbiddenName } from '../x509/names.ts';
 import {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import { after, earliest, HOUR, MINUTE, CLOCK_TOLERANCE } from '../durations.ts';
 import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';

@@ -1,7 +1,6 @@
 import { parseDuration } from '../../api/duration.ts';
 import { parseRenewalPoint } from '../../api/renewal-point.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
-import { isDnsSubdomain } from '../../json/names.ts';
+import { isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
   CERT_PREFIXES,
@@ -17,10 +16,10 @@ import {
 import {
   InvalidAnnotation,
   listOf,
+  type NameRules,
   servingCertAddresses,
   servingCertNames,
   shortNames,
-  type NameRules,
 } from './dns-names.ts';
 import {
   DEFAULT_SERVING_CERT_LIFETIME,
@@ -30,7 +29,7 @@ import {
 import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';
-import { isOutput, OUTPUTS, type Output } from './outputs.ts';
+import { isOutput, type Output, OUTPUTS } from './outputs.ts';
 
 export interface Service extends KubeObject {
   readonly spec?: {

@@ -1,8 +1,7 @@
 /** Which objects of a backup Velero restores (the include and exclude flags of `velero restore create`), and in which order. */
-import { objectIn, type JsonObject } from '../../json/json.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { compareText, type JsonObject, objectIn } from '../../json/json.ts';
+import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
-import { compareText } from '../../json/objects.ts';
 import type { BackupItem } from './backup.ts';
 
 export interface SelectionOptions {

@@ -1,4 +1,4 @@
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_CERT_SELECTOR, SERVING_SECRET } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
 import type { EventNote } from '../../kube/events.ts';

@@ -6,7 +6,7 @@ import { createClaims, createNamespaceCheck, createIntents, finishIntent } from 
 import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { newIntent } from '../../admission/policy/references/intents.ts';
+import { newIntent } from '../../admission/policy/references/check-references.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';

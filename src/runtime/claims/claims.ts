@@ -12,7 +12,7 @@ import type { Context } from '../context.ts';
 import type { Governed } from '../policies/governed.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import { createWorld, type Targets } from '../policies/world.ts';
-import { isDeletionIntent } from '../../admission/policy/references/intents.ts';
+import { isDeletionIntent } from '../../admission/policy/references/check-references.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
 import { busyMs, holderRef, settlesInMs } from '../../admission/policy/unique/claim-state.ts';
 import { isJsonObject } from '../../json/json.ts';

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createClaimsInMemory, type ClaimsInMemory } from '../../../test/support/admission/claims.ts';
 import { GROUP } from '../../../test/support/admission/policy.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { newIntent, targetLabel } from '../../admission/policy/references/intents.ts';
+import { newIntent, targetLabel } from '../../admission/policy/references/check-references.ts';
 import type { HeldTarget, Holding } from '../../admission/policy/world.ts';
 import type { ObjectRef } from '../../json/kube-object.ts';
 import { createHeldIntents, HOLD_MS, type HeldIntents, type HeldIntentsOptions } from './held-intents.ts';

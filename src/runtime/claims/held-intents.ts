@@ -12,7 +12,7 @@ import {
   newIntent,
   serializableReferences,
   targetLabel,
-} from '../../admission/policy/references/intents.ts';
+} from '../../admission/policy/references/check-references.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { holderRef } from '../../admission/policy/unique/claim-state.ts';
 import type { ClaimStore, Holding, HeldTarget } from '../../admission/policy/world.ts';

@@ -11,11 +11,10 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { isDeletionRecord } from '../../admission/policy/references/deletion-record.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { isDnsSubdomain } from '../../json/names.ts';
-import { targetKey, describeRef } from '../../admission/policy/object-ref.ts';
-import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+import { isDnsSubdomain, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
+import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
+import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { ClaimStore, ObjectReads } from '../../admission/policy/world.ts';
-import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -26,19 +25,19 @@ import type { Log } from '../../log.ts';
 import {
   AWAIT_CHANGE,
   GONE,
-  requeueIn,
+  type LeaderContext,
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,
   regarding,
+  requeueIn,
   startController,
-  type LeaderContext,
 } from '../controller.ts';
 import { shownValues } from '../../admission/policy/unique/check-unique.ts';
 import { summaryKey } from '../../admission/policy/governed-summary.ts';
 import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createRecent } from './recent.ts';
-import { repairOptions, type ClaimSources } from './claims.ts';
+import { type ClaimSources, repairOptions } from './claims.ts';
 import type { RestoreKinds } from '../restores/restore-kinds.ts';
 
 export interface UniqueClaimsOptions {

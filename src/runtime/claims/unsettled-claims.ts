@@ -1,11 +1,11 @@
 /** The claims of this process whose holders are not stored yet: limited, because a requester can make that write fail. */
 import { createHash } from 'node:crypto';
 
-import { isIntent, isHeldWrite } from '../../admission/policy/references/intents.ts';
+import { isIntent, isHeldWrite } from '../../admission/policy/references/check-references.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { Claims } from '../../admission/policy/world.ts';
 import { type ObjectRef, refOf } from '../../json/kube-object.ts';
-import { createTally } from '../../server/limits/fair-share.ts';
+import { createTally } from '../../server/limits/turns.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { AWAIT_CHANGE, GONE, startController, type Reconcile } from '../controller.ts';

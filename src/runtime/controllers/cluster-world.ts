@@ -4,24 +4,23 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { selectorText } from '../../admission/handlers/reader.ts';
 import type { CompiledController } from '../../controllers/compile-controller.ts';
-import { CONTROLLER_LABEL, OWNER_LABEL, contentOf, ownerMark } from '../../controllers/owned-objects.ts';
-import type { ControllerWorld, Place, ServedKind, Owned } from '../../controllers/world.ts';
+import { contentOf, CONTROLLER_LABEL, OWNER_LABEL, ownerMark } from '../../controllers/owned-objects.ts';
+import type { ControllerWorld, Owned, Place, ServedKind } from '../../controllers/world.ts';
 import {
+  type GroupResource,
   groupResourceName,
   keyOf,
-  objectKey,
-  type GroupResource,
   type KubeObject,
+  objectKey,
   type ObjectMeta,
 } from '../../json/kube-object.ts';
-import { isEqual, objectIn } from '../../json/json.ts';
+import { deepFreeze, isEqual, objectIn } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
-import { deepFreeze } from '../../json/objects.ts';
-import { dropManagedFields, type Change } from '../../kube/watch/change.ts';
+import { type Change, dropManagedFields } from '../../kube/watch/change.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
-import { regarding, type RecordingContext } from '../controller.ts';
+import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
 import { watch, type WatchContext, type Watching } from '../watch.ts';

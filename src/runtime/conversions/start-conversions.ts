@@ -4,7 +4,7 @@ import { installationOf, type OwnService } from '../../admission/conversion/inst
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import { type GroupResource, groupResourceName, keyOf, type KubeObject } from '../../json/kube-object.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';

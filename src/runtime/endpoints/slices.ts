@@ -1,8 +1,8 @@
 /** The endpoints of a Service that may serve its certificate, from its EndpointSlices. */
 import { BlockList, isIP } from 'node:net';
-import { pick } from '../../json/objects.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
-import { isDnsSubdomain } from '../../json/names.ts';
+
+import { pick } from '../../json/json.ts';
+import { isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
 import { listOf } from '../../pki/serving-certs/dns-names.ts';
 
 export interface EndpointSlice extends KubeObject {

@@ -1,28 +1,27 @@
 /** On the leader: the CA bundles for targets, and the watches of the Secrets, ConfigMaps and Certificates that hold some. */
-import { isDnsSubdomain } from '../../json/names.ts';
-import { pick } from '../../json/objects.ts';
-import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { groupResourceName, isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
+import { pick } from '../../json/json.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
-import { systemClock, sleep, type Clock } from '../../kube/clock.ts';
+import { type Clock, sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
-import { sourceName, type BundleSource, type Consent, type SourceRef } from '../../pki/injection/request.ts';
+import { type BundleSource, type Consent, sourceName, type SourceRef } from '../../pki/injection/request.ts';
 import {
   admitSources,
+  bundleOfApiServer,
+  bundleOfSource,
+  type BundleState,
   OVER_QUOTA,
   type SourceDemand,
-  bundleOfSource,
-  toSourceObject,
-  bundleOfApiServer,
-  type BundleState,
   type SourceObject,
+  toSourceObject,
 } from '../../pki/injection/source.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
-import { watch, STARTING_MS, type WatchContext, keepOnly } from '../watch.ts';
+import { keepOnly, STARTING_MS, watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { atMostEvery } from '../at-most-every.ts';
 

@@ -1,5 +1,5 @@
 /** On the leader: injects the CA bundle into the objects of one kind that ask for it. Changes nothing else in them. */
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import { withKind, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';

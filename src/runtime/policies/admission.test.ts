@@ -4,7 +4,7 @@ import { containing } from '../../../test/support/runtime/fixtures.ts';
 import { clusterOf, createRequest, deleteRequest, policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
-import { deletionEntriesOf } from '../../admission/webhooks/policy-entries.ts';
+import { deletionEntriesOf } from '../../admission/webhooks/protect-own-kinds.ts';
 import { createAdmission } from './admission.ts';
 import { createPolicyRegistry } from './policy-registry.ts';
 

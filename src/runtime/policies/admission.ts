@@ -1,11 +1,10 @@
 /** Routes an admission request to the policies or the handler of its webhook entry. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { judgedByWebhook, NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
-import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
+import { isDeletionEntry, isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
-import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
-import { confirmingExceptions } from '../../admission/policy/exceptions/grants.ts';
+import { confirmingExceptions } from '../../admission/policy/exceptions/exceptions.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
@@ -16,7 +15,7 @@ import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookServerOptions } from '../../server/webhook-server.ts';
 import type { Namespaces } from '../namespaces.ts';
-import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
+import { type Handlers, NO_HANDLERS } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
 const NO_OWN_KINDS: OwnKinds = {

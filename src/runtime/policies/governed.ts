@@ -17,7 +17,7 @@ import {
   type ObjectRef,
   type KubeObject,
 } from '../../json/kube-object.ts';
-import { uniqueBy, pick } from '../../json/objects.ts';
+import { uniqueBy, pick } from '../../json/json.ts';
 import { createListeners } from '../listeners.ts';
 import { governed } from './policy-kinds.ts';
 import type { Change } from '../../kube/watch/change.ts';

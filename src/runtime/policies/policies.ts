@@ -8,7 +8,7 @@ import {
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
 import {

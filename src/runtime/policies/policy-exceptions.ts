@@ -7,7 +7,7 @@ import {
   grantsIn,
   grantState,
   type GrantState,
-} from '../../admission/policy/exceptions/grants.ts';
+} from '../../admission/policy/exceptions/exceptions.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import type { KubeClient } from '../../kube/client.ts';

@@ -1,19 +1,18 @@
 /** The kinds that a policy governs and reads, and its compilation with what the API server serves now. */
 import {
   type CompiledPolicy,
-  compilePolicy,
   type CompileEnvironment,
+  compilePolicy,
 } from '../../admission/policy/compile.ts';
 import { unservedKinds, type UnservedKinds } from '../../admission/policy/match/unserved-kinds.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
-import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { isJsonObject, type JsonObject, ownValue, uniqueBy } from '../../json/json.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
 import type { Targets } from './world.ts';
-import { type JsonObject, isJsonObject, ownValue } from '../../json/json.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';

@@ -6,7 +6,7 @@ import {
   type CompileEnvironment,
   compilePolicy,
 } from '../../admission/policy/compile.ts';
-import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
+import { buildPolicySet, type PolicySet } from '../../admission/policy/validate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
 import { rulesOf, type InstalledRules } from '../../admission/webhooks/webhook-configurations.ts';
@@ -14,7 +14,7 @@ import type { CompiledState } from './compiled-state.ts';
 import { createListeners } from '../listeners.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { unwatched, type Watched } from '../watch.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 
 export interface PolicyState extends CompiledState<CompiledPolicy> {
   readonly unserved?: string | undefined;

@@ -22,7 +22,7 @@ import type { Discovery } from '../../kube/discovery.ts';
 import { type Resource, apiVersionOf } from '../../kube/object.ts';
 import { isCovered, type Namespaces } from '../namespaces.ts';
 import { createSharedRead, type SharedRead } from '../shared-read.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { createListeners } from '../listeners.ts';
 import type { Store } from '../../kube/store.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';

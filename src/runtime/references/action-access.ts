@@ -4,7 +4,7 @@ import { hasWildcard } from '../../admission/policy/match/resource-pattern.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { ReferenceRule } from '../../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { uniqueBy } from '../../json/objects.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { canI } from '../../kube/access.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';

@@ -24,7 +24,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { refusable, WriteRefused } from '../write-refused.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { pick } from '../../json/objects.ts';
+import { pick } from '../../json/json.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';

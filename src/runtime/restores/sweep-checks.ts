@@ -1,13 +1,13 @@
 /** The checks of a sweep: on one stored object, and for unique values that several objects have. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
-import { referencesOf, type FoundReference } from '../../admission/policy/references/read-references.ts';
+import { type FoundReference, referencesOf } from '../../admission/policy/references/read-references.ts';
 import {
   type GroupResource,
   type KubeObject,
-  type ObjectRef,
-  type ObjectMeta,
   objectKey,
+  type ObjectMeta,
+  type ObjectRef,
 } from '../../json/kube-object.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
@@ -17,11 +17,10 @@ import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
 import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
-import { pick } from '../../json/objects.ts';
+import { isJsonObject, pick } from '../../json/json.ts';
 import { backgroundTurns } from '../../server/limits/turns.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
-import { isJsonObject } from '../../json/json.ts';
-import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
 
 /** Live reads of a sweep at a time. With 10 ms each, 100,000 suspects need some two minutes. */
 export const CONCURRENT_READS = 16;

@@ -1,18 +1,18 @@
 /** Decides requests for Gatehouse's own kinds: who writes them, opens windows, and lets policies read. */
 import { isDeepStrictEqual } from 'node:util';
+
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
-import { isJsonObject } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { isJsonObject, memoizeWeak } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import { writes, type AdmissionRequest, type UserInfo } from '../../admission/review/request.ts';
+import { type AdmissionRequest, type UserInfo, writes } from '../../admission/review/request.ts';
 import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
-import { restoreDetectorSchema, type RestoreDetector } from '../../api/restore-detector.ts';
-import { restoreWindowSchema, type RestoreWindow } from '../../api/restore-window.ts';
+import { type RestoreDetector, restoreDetectorSchema } from '../../api/restore-detector.ts';
+import { type RestoreWindow, restoreWindowSchema } from '../../api/restore-window.ts';
 import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
 import { isClusterWide, windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
-import { createAuthorReview, refusal, type createPolicyWarnings } from '../policies/author-review.ts';
+import { createAuthorReview, type createPolicyWarnings, refusal } from '../policies/author-review.ts';
 import type { createExceptionWarnings } from '../policies/policy-exceptions.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
@@ -21,8 +21,8 @@ import type { SchemaCheck } from '../../admission/policy/compiled-policy.ts';
 import { admissionPolicySchema } from '../../api/admission-policy.ts';
 import { policyExceptionSchema } from '../../api/policy-exception.ts';
 import {
-  ownKindsPolicy,
   OWN_KINDS_POLICY_NAME,
+  ownKindsPolicy,
   type OwnKindsPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
@@ -33,9 +33,9 @@ import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
 import type { Context } from '../context.ts';
-import { requeueIn, startController, type Reconcile } from '../controller.ts';
+import { type Reconcile, requeueIn, startController } from '../controller.ts';
 import type { Installation } from './installation.ts';
-import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
+import { type RestoreKinds, restorersOf } from '../restores/restore-kinds.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 
 export type OwnKinds = ReturnType<typeof createOwnKinds>;

@@ -1,4 +1,4 @@
-import { memoizeWeak } from '../../json/objects.ts';
+import { memoizeWeak } from '../../json/json.ts';
 import { record, records, text, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import { ApiFailure, forbidden, notFound } from '../../machinery/failure.ts';

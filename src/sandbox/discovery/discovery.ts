@@ -1,7 +1,7 @@
 import { arch, platform, version as nodeVersion } from 'node:process';
 
-import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { mediaTypeOf, negotiateDocument, plainForm, type Encoding } from '../http/content-type.ts';
+import { compareText, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { type Encoding, mediaTypeOf, negotiateDocument, plainForm } from '../http/content-type.ts';
 import {
   apiVersionOf,
   compareVersions,
@@ -9,7 +9,6 @@ import {
   type ResourceType,
   type Subresource,
 } from '../../machinery/resource-type.ts';
-import { compareText } from '../../json/objects.ts';
 
 export const GIT_VERSION = 'v1.37.0+sandbox';
 

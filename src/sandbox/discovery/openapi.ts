@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 
-import { objectIn, stringifyJson, type JsonObject } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { type JsonObject, memoizeWeak, objectIn, stringifyJson } from '../../json/json.ts';
 import type { ResourceRegistry, ResourceType } from '../../machinery/resource-type.ts';
 import {
   documentAnswer,
+  type DocumentAnswer,
   GIT_VERSION,
   groupsOf,
-  type DocumentAnswer,
   type ServedVersion,
 } from './discovery.ts';
 import { gvkOf, merged, pathsOf, refTo, schemaName, SHARED } from './openapi-paths.ts';
 import { OBJECT_META } from '../../machinery/schema/object-meta.ts';
-import { schemaToJson, type Schema } from '../../machinery/schema/schema.ts';
+import { type Schema, schemaToJson } from '../../machinery/schema/schema.ts';
 
 const TITLE = 'Kubernetes';
 

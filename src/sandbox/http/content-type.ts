@@ -1,7 +1,6 @@
 import { parseDocument } from 'yaml';
 
-import { isDeeperThan } from '../../json/json-scan.ts';
-import { parseJson, type JsonValue } from '../../json/json.ts';
+import { isDeeperThan, type JsonValue, parseJson } from '../../json/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery/failure.ts';
 import type { ApiRequest } from '../pipeline/context.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';

@@ -1,16 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { stringify } from 'yaml';
 
-import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
-import { memoizeWeak } from '../../json/objects.ts';
+import { type JsonObject, memoizeWeak, parseJson, stringifyJson } from '../../json/json.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import {
+  type Encoding,
+  type Form,
   mediaTypeOf,
   negotiate,
   negotiateRefusal,
   negotiateWatch,
-  type Encoding,
-  type Form,
 } from './content-type.ts';
 import type { Status } from '../../machinery/failure.ts';
 import type { Answer, WatchEvent } from '../pipeline/context.ts';

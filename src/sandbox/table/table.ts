@@ -1,11 +1,10 @@
-import { type JsonObject, type JsonValue, isJsonArray, isJsonObject } from '../../json/json.ts';
-import { toJson, type ApiObject } from '../../machinery/api-object.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
+import { type ApiObject, toJson } from '../../machinery/api-object.ts';
 import { badRequest } from '../../machinery/failure.ts';
 import type { PrinterColumn, ResourceType } from '../../machinery/resource-type.ts';
 import { canonicalJson, goFloat } from '../../machinery/schema/causes.ts';
 import { ageOf } from '../../machinery/human-duration.ts';
 import { compileJsonPath } from './json-path.ts';
-import { memoizeWeak } from '../../json/objects.ts';
 import { escapeHtml } from '../webhook-caller.ts';
 
 interface TableOptions {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
-import { EVENT_LOOP_LIMITS, TICK_MS, watchEventLoop } from './event-loop.ts';
+import { EVENT_LOOP_LIMITS, TICK_MS, watchEventLoop } from './load-shedding.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setImmediate'] });

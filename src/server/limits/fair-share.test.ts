@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { createFairShare } from './fair-share.ts';
+import { createFairShare } from './turns.ts';
 
 /** How many units each client takes until it is refused. */
 function fill(limit: number, ...order: readonly string[]) {

@@ -1,20 +1,17 @@
 /** Overload protection: refuses some reviews, so that the others are answered in time. */
-import { getHeapStatistics } from 'node:v8';
 import type { Server } from 'node:https';
-import type { FastifyRequest } from 'fastify';
+import type { Readable } from 'node:stream';
+import { getHeapStatistics } from 'node:v8';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-import { failsOpen } from '../../admission/webhooks/policy-entries.ts';
-import { findUid } from '../../admission/review/envelope.ts';
-import { MAX_REVIEW_BYTES, type ReviewBody } from '../../admission/review/read-review.ts';
-import { toRetry } from '../../admission/review/review.ts';
+import { failsOpen } from '../../admission/webhooks/protect-own-kinds.ts';
+import { type AdmissionRequest, findUid } from '../../admission/review/request.ts';
+import { MAX_REVIEW_BYTES, type ReviewBody, toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import { busy, send, sendAtOnce, type Answer, type IsLast, type Reply } from '../answer.ts';
+import { type Answer, busy, type IsLast, type Reply, send, sendAtOnce } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
-import { createFairShare, createTally, type Shortage } from './fair-share.ts';
-import { receiveBody } from './receive-body.ts';
+import { createFairShare, createTally, createTurnQueue, type Shortage } from './turns.ts';
 import type { Turns } from '../../admission/policy/world.ts';
-import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { createTurnQueue } from './turns.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
@@ -238,4 +235,89 @@ export function createReviewTurns(queue = createTurnQueue()) {
       },
     };
   };
+}
+
+/** In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. */
+export const EVENT_LOOP_LIMITS = {
+  /** The loop becomes late at this average length of its turns … */
+  lateMs: 1_000,
+  /** … and is on time again below this value. A late loop accepts new work for this long in each turn. */
+  onTimeMs: 500,
+  /** The period of the average. A single long turn delays no later work: the loop is late after two slow windows. */
+  windowMs: 1_000,
+};
+
+/** Not `monitorEventLoopDelay`: its reset discards the measurement in progress, the only one when the loop is late. */
+export const TICK_MS = 50;
+
+export function watchEventLoop(
+  report: (seconds: number) => void,
+  signal: AbortSignal,
+  limits = EVENT_LOOP_LIMITS,
+  now = () => performance.now(),
+) {
+  const windowFrom = (began: number) => ({ began, turns: 0, total: 0, longest: 0 });
+  let ticked = now();
+  let window = windowFrom(ticked);
+  let wasSlow = false;
+  let isLate = false;
+  let turnBegan: number | undefined;
+
+  const endWindow = () => {
+    const isSlow = window.total / window.turns >= (isLate ? limits.onTimeMs : limits.lateMs);
+    isLate = isSlow && (isLate || wasSlow);
+    wasSlow = isSlow;
+    report(window.longest / 1_000);
+    window = windowFrom(ticked);
+  };
+  const ticking = setInterval(() => {
+    const late = Math.max(0, now() - ticked - TICK_MS);
+    window.turns += 1;
+    window.total += late;
+    window.longest = Math.max(window.longest, late);
+    ticked = now();
+    if (ticked - window.began >= limits.windowMs) endWindow();
+  }, TICK_MS).unref();
+  signal.addEventListener('abort', () => clearInterval(ticking));
+
+  return {
+    isFull: () => {
+      if (!isLate) return false;
+      if (turnBegan === undefined) setImmediate(() => (turnBegan = undefined));
+      turnBegan ??= now();
+      return now() - turnBegan >= limits.onTimeMs;
+    },
+  };
+}
+
+type Done = (error: Error | null, body?: ReviewBody) => void;
+
+/** Fastify's own parser answers 413 to a large body, and 400 to the key `__proto__`, which is valid in a ConfigMap. */
+export function acceptBodies(app: FastifyInstance<Server>, limitBytes: number): void {
+  app.addContentTypeParser('application/json', (_request, payload, done: Done) => {
+    receiveBody(payload, limitBytes, done);
+  });
+}
+
+/** Discards the rest above the limit: the API server possibly reads the response only after it has sent the request. */
+export function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
+  const chunks: Buffer[] = [];
+  let [kept, isComplete] = [0, true];
+  const onData = (chunk: Buffer): void => {
+    isComplete &&= kept + chunk.length <= limitBytes;
+    const start = isComplete ? chunk : chunk.subarray(0, limitBytes - kept);
+    if (start.length > 0) chunks.push(start);
+    kept += start.length;
+  };
+  payload
+    .on('data', onData)
+    .on('end', () => {
+      const [only] = chunks;
+      const bytes = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, kept);
+      done(null, { bytes, isComplete });
+    })
+    .on('error', (error) => {
+      // The client has hung up. Afterwards, the request fails only while it waits for its answer.
+      if (!payload.readableEnded) done(Object.assign(error, { statusCode: 400 }));
+    });
 }

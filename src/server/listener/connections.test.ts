@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { limitAge, limitConnections, prepareClosing } from './connections.ts';
+import { limitAge, limitConnections, prepareClosing } from '../webhook-server.ts';
 
 const MOST = 3;
 const CLIENTS = 200;

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
-import { createCelBudget, CEL_COST_LIMIT } from '../../../src/cel/frame.ts';
+import { createCelBudget, CEL_COST_LIMIT } from '../../../src/cel/values/values.ts';
 import { CelError, compileCel } from '../../../src/cel/cel.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';

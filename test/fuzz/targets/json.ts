@@ -3,16 +3,16 @@ import fc from 'fast-check';
 
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { diff, verifiedDiff } from '../../../src/json/json-diff.ts';
-import { hasEscapedKey } from '../../../src/json/json-scan.ts';
-import { toJsonText } from '../../../src/json/json-text.ts';
 import {
+  hasEscapedKey,
   isEqual,
   isJsonArray,
   isJsonObject,
-  parseJson,
   type JsonObject,
   type JsonValue,
+  parseJson,
 } from '../../../src/json/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import { anyJson, anyObject, mutatedText, pairOf } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

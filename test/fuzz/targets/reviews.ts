@@ -3,12 +3,11 @@ import fc from 'fast-check';
 
 import { mutate } from '../../../src/admission/policy/mutate.ts';
 import { clusterOf, policyOf } from '../../support/admission/policy.ts';
-import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
-import { InvalidReview } from '../../../src/admission/review/envelope.ts';
+import { type AdmissionRequest, InvalidReview } from '../../../src/admission/review/request.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../../../src/admission/review/review.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
-import { parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../../src/json/json.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
 import { judgeAdmission } from '../../support/review-checker.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';

@@ -1,9 +1,10 @@
 /** The expressions of test/data/cel-matrix-1.37.jsonl, and what Gatehouse makes of them. */
 import { readFileSync } from 'node:fs';
 
-import { CelError, celOptional, compileCel, type CelProgram } from '../../../src/cel/cel.ts';
-import { createCelBudget } from '../../../src/cel/frame.ts';
+import { CelError, celOptional, type CelProgram, compileCel } from '../../../src/cel/cel.ts';
 import {
+  celValue,
+  createCelBudget,
   duration,
   isDuration,
   isOptional,
@@ -15,7 +16,6 @@ import {
   typeValue,
   uint,
 } from '../../../src/cel/values/values.ts';
-import { celValue } from '../../../src/cel/values/maps.ts';
 import { isJsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { parseTimestamp, showTimestamp } from '../../../src/cel/values/time.ts';
 

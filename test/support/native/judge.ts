@@ -9,7 +9,7 @@ import type { CompiledPolicy } from '../../../src/admission/policy/compiled-poli
 import { LONGEST_ANNOTATION } from '../../../src/admission/policy/findings.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
 import { CelError } from '../../../src/cel/cel.ts';
-import { celValue } from '../../../src/cel/values/maps.ts';
+import { celValue } from '../../../src/cel/values/values.ts';
 import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
 import { objectIn, type JsonObject } from '../../../src/json/json.ts';
 import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';

@@ -5,7 +5,7 @@
 import { OWNER_RECORD_ANNOTATION } from '../../../api/owner-record.ts';
 import { compileMatchCondition } from '../../../cel/match-condition.ts';
 import type { NormalSelector } from '../../../json/label-selector.ts';
-import { memoizeWeak } from '../../../json/objects.ts';
+import { memoizeWeak } from '../../../json/json.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { isOfCustomKinds } from './built-in-fields.ts';

@@ -4,7 +4,7 @@ import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledDefault, CompiledMatch, CompiledPolicy } from '../compiled-policy.ts';
 import { type FieldPath, fill } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue, type JsonObject } from '../../../json/json.ts';
-import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
+import { isLabelValue, isQualifiedName } from '../../../json/kube-object.ts';
 import { splitResource } from '../match/resource-pattern.ts';
 import { quote } from '../../../json/printable.ts';
 import { CelError } from '../../../cel/cel.ts';

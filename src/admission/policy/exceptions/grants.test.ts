@@ -1,14 +1,13 @@
 import { describe, expect, test, vi } from 'vitest';
 
-import { createRequest, compileSpec } from '../../../../test/support/admission/policy.ts';
+import { compileSpec, createRequest } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { PolicyException, PolicyExceptionSpec } from '../../../api/policy-exception.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, Grants } from '../compiled-policy.ts';
 import type { RequestWorld } from '../world.ts';
-import { confirmingExceptions, grantsIn, grantState } from './grants.ts';
-import { exemptionOf, exemptionOfStored } from './exceptions.ts';
+import { confirmingExceptions, exemptionOf, exemptionOfStored, grantsIn, grantState } from './exceptions.ts';
 
 const EXPIRY = Date.parse('2026-12-01T00:00:00Z');
 const BEFORE = EXPIRY - 1;

@@ -1,26 +1,31 @@
-import { isObjectName, isDnsLabel } from '../../../json/names.ts';
+import {
+  groupResourceName,
+  isDnsLabel,
+  isObjectName,
+  type KubeObject,
+  type ObjectRef,
+} from '../../../json/kube-object.ts';
 import type { Report } from '../problem.ts';
-import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
+import { clusterScoped, type Resolve, tryResolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
-import type { CompiledPolicy, CompiledMatch, CompiledParams } from '../compiled-policy.ts';
+import type { CompiledMatch, CompiledParams, CompiledPolicy } from '../compiled-policy.ts';
 import { namespaceRefOf } from '../object-ref.ts';
 import {
   allReads,
-  createEvaluate,
-  UnknownTarget,
-  type Inputs,
   type CompiledExpression,
-  type Reads,
+  createEvaluate,
   type Evaluate,
+  type Inputs,
+  type Reads,
+  UnknownTarget,
 } from './expression.ts';
-import { readReferences, type FoundReference } from '../references/read-references.ts';
+import { type FoundReference, readReferences } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import type { ObjectReads } from '../world.ts';
-import { memoizeWeak } from '../../../json/objects.ts';
-import type { CelBudget } from '../../../cel/frame.ts';
+import { memoizeWeak } from '../../../json/json.ts';
+import type { CelBudget } from '../../../cel/values/values.ts';
 
 export interface Bindings {
   readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs' | 'authorize'>;

@@ -1,10 +1,9 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
-import { CEL_COST_LIMIT, type CelBudget } from '../../../cel/frame.ts';
-import { celValue, lazyCelMap } from '../../../cel/values/maps.ts';
+import { CEL_COST_LIMIT, type CelBudget, celValue, lazyCelMap } from '../../../cel/values/values.ts';
 import {
-  celAuthorizer,
   type CelAuthorize,
+  celAuthorizer,
   celResourceCheck,
   CHECK_COST,
 } from '../../../cel/library/authorizer.ts';

@@ -2,14 +2,13 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { objectType } from '../../../cel/types/schema-type.ts';
 import type { CelType } from '../../../cel/types/type.ts';
-import { tryParsePath, type Segment } from '../../../json/field-path.ts';
-import { isJsonArray, isJsonObject, type JsonObject } from '../../../json/json.ts';
-import { memoizeWeak } from '../../../json/objects.ts';
+import { type Segment, tryParsePath } from '../../../json/field-path.ts';
+import { isJsonArray, isJsonObject, type JsonObject, memoizeWeak } from '../../../json/json.ts';
 import { isKeptExactly } from '../defaults/defaults.ts';
 import type { Report } from '../problem.ts';
-import { isShapeList, isShapeObject, typeAt, valueFlaw, UNKNOWN, type Shape } from './field-flaw.ts';
+import { isShapeList, isShapeObject, type Shape, typeAt, UNKNOWN, valueFlaw } from './field-flaw.ts';
 import { CelError } from '../../../cel/cel.ts';
-import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
+import { type Expression, withoutDyn } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 
 /** What an expression yields, as far as its text says: one shape for each branch of its conditionals. */

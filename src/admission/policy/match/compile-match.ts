@@ -1,8 +1,13 @@
-import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
+import {
+  type GroupResource,
+  groupResourceName,
+  isDnsLabel,
+  isDnsSubdomain,
+  isQualifiedName,
+} from '../../../json/kube-object.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledMatch, MatchCondition } from '../compiled-policy.ts';
-import { isDnsLabel, isDnsSubdomain, isQualifiedName } from '../../../json/names.ts';
-import { trySelector, type Report } from '../problem.ts';
+import { type Report, trySelector } from '../problem.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';

@@ -1,8 +1,7 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
-import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import { isDnsLabel, isObjectName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
-import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { labelsOf } from '../object-metadata.ts';
 import { namespaceRefOf } from '../object-ref.ts';
 import type { AdmissionRequest } from '../../review/request.ts';

@@ -4,12 +4,12 @@ import {
   isRecordOf,
   missingOwners,
   OWNER_RECORD_ANNOTATION,
+  type OwnerRecord,
   parseOwnerRecord,
   toOwnerReferences,
-  type OwnerRecord,
 } from '../../../api/owner-record.ts';
 import { groupResourceName, type OwnerReference } from '../../../json/kube-object.ts';
-import { objectIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { type JsonObject, type JsonValue, objectIn, textIn, uniqueBy, valueIn } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { mayRecordOwners, mayRelinkOwner } from '../../../api/owner-kinds.ts';
@@ -17,7 +17,6 @@ import type { CompiledMatch } from '../compiled-policy.ts';
 import { governedResources } from '../match/compile-match.ts';
 import type { Report } from '../problem.ts';
 import { annotationBytes, MOST_ANNOTATION_BYTES } from '../object-metadata.ts';
-import { uniqueBy } from '../../../json/objects.ts';
 import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import type { AdmissionContext, Owners } from '../world.ts';
 

@@ -1,16 +1,15 @@
-import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
+import { clusterScoped, type Resolve, tryResolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
-import { groupResourceName } from '../../../json/kube-object.ts';
-import { requireWrites, tryPath, type Report } from '../problem.ts';
-import type { CompiledMatch, CompiledReference, CompiledImmutable } from '../compiled-policy.ts';
-import { isSiblingPath, tryParsePath, type FieldPath, type Segment } from '../../../json/field-path.ts';
+import { groupResourceName, isObjectName } from '../../../json/kube-object.ts';
+import { type Report, requireWrites, tryPath } from '../problem.ts';
+import type { CompiledImmutable, CompiledMatch, CompiledReference } from '../compiled-policy.ts';
+import { type FieldPath, isSiblingPath, type Segment, tryParsePath } from '../../../json/field-path.ts';
 import { hasWildcard, splitResource } from '../match/resource-pattern.ts';
 import { reportDeletionLockout } from '../match/lockout.ts';
 import { deletionReferences } from './read-references.ts';
 import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
-import { isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
 
 export function compileReferences(

@@ -1,7 +1,7 @@
 /** Stores the intent of a deletion, then looks for writes that reference the target and are not in the stores yet. */
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { uniqueBy } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 import { TRY_AGAIN, type Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -19,7 +19,7 @@ import {
   newIntent,
   serializableReferences,
   targetLabel,
-} from './intents.ts';
+} from './check-references.ts';
 
 /** How often a deletion looks whether a pending write is stored. Nearly all are within milliseconds. */
 const MOST_LOOKS = 10;

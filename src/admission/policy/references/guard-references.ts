@@ -1,6 +1,6 @@
 /** Stores or holds the intents of a write with references, then checks that no deletion of their targets was admitted. */
 import { quote } from '../../../json/printable.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { isJsonObject, uniqueBy } from '../../../json/json.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { TRY_AGAIN } from '../../review/decision.ts';
@@ -13,15 +13,20 @@ import {
   mayDefer,
   type RestoreLookup,
 } from '../deferral/deferral.ts';
-import { deferredReference, NO_FINDINGS, undecidedReference, type Findings } from '../findings.ts';
+import { deferredReference, type Findings, NO_FINDINGS, undecidedReference } from '../findings.ts';
 import { describeRef, requestedObject, targetKey } from '../object-ref.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
-import { isJsonObject } from '../../../json/json.ts';
 import { admittedRequest, busyMs, isHeldBy, renewed } from '../unique/claim-state.ts';
 import type { Violation } from '../violation.ts';
 import type { AdmissionContext, Claims, Holding } from '../world.ts';
-import { missingTarget, type UnresolvedReference } from './check-references.ts';
-import { deletionIntentName, newIntent, referenceIntentName, targetLabel } from './intents.ts';
+import {
+  deletionIntentName,
+  missingTarget,
+  newIntent,
+  referenceIntentName,
+  targetLabel,
+  type UnresolvedReference,
+} from './check-references.ts';
 
 /** Concurrent calls for one request. */
 const AT_ONCE = 8;

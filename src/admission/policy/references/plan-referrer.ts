@@ -1,14 +1,13 @@
 /** What the leader does to an object that references a deleted target. */
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
-import { siblingPath, valueAt, type ConcretePath } from '../../../json/field-path.ts';
-import { isJsonObject } from '../../../json/json.ts';
+import { type ConcretePath, siblingPath, valueAt } from '../../../json/field-path.ts';
+import { isJsonObject, uniqueBy } from '../../../json/json.ts';
 import { pointerOf } from '../../../json/json-patch.ts';
-import { uniqueBy } from '../../../json/objects.ts';
 import type { CompiledReference } from '../compiled-policy.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 import { targetKey } from '../object-ref.ts';
 import type { DeletionRecord } from './deletion-record.ts';
-import { referencesOf, type FoundReference } from './read-references.ts';
+import { type FoundReference, referencesOf } from './read-references.ts';
 
 type ReferrerOperation =
   | { readonly op: 'replace' | 'test'; readonly path: string; readonly value: unknown }

@@ -1,15 +1,14 @@
-import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import { isDnsLabel, isObjectName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import {
-  siblingPath,
-  valueAt,
-  valuesAt,
   type ConcretePath,
   type FieldPath,
   type FieldValue,
+  siblingPath,
+  valueAt,
+  valuesAt,
 } from '../../../json/field-path.ts';
-import { textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
-import { isDnsLabel, isObjectName } from '../../../json/names.ts';
+import { type JsonObject, type JsonValue, textIn } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 import { targetKey } from '../object-ref.ts';
 

@@ -19,7 +19,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { validate } from '../validate.ts';
 import type { RequestWorld } from '../world.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
-import { deletionIntentName } from './intents.ts';
+import { deletionIntentName } from './check-references.ts';
 import { createHeldIntents, type HeldIntents } from '../../../runtime/claims/held-intents.ts';
 
 const reference = (change: object = {}) => ({

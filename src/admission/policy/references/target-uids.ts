@@ -1,8 +1,14 @@
 /** Corrects stale uids of restored targets, such as `spec.claimRef.uid`, in the writes of restorers only. */
-import { siblingPath, valueAt, type ConcretePath, formatPath } from '../../../json/field-path.ts';
-import { isJsonArray, isJsonObject, textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { type ConcretePath, formatPath, siblingPath, valueAt } from '../../../json/field-path.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  textIn,
+  uniqueBy,
+} from '../../../json/json.ts';
 import type { KubeObject, ObjectMeta, ObjectRef } from '../../../json/kube-object.ts';
-import { uniqueBy } from '../../../json/objects.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';

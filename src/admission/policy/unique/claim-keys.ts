@@ -6,7 +6,7 @@ import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, type Findings, type Undecided } from '../findings.ts';
 import type { AdmissionContext, AuditWorld, Claims } from '../world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { uniqueBy } from '../../../json/json.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';

@@ -1,7 +1,7 @@
 /** The sections about the leader, the authority, certificates, injection targets and RestoreWindows. */
 import { html, type Html, breakable, command, type Piece } from '../../../server/status-page/html.ts';
 import { objectKey } from '../../../json/kube-object.ts';
-import { pick } from '../../../json/objects.ts';
+import { pick } from '../../../json/json.ts';
 import {
   CERT_TONES,
   generationCells,

@@ -3,7 +3,7 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
 import { groupResourceName, type KubeObject, keyOf } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { uniqueBy } from '../../../json/json.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';

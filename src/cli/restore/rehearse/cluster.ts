@@ -2,16 +2,15 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
 import { counted } from '../../../json/counted.ts';
 import { messageOf } from '../../../json/error-message.ts';
-import { isJsonObject, listIn, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
+import { isJsonObject, type JsonObject, listIn, objectIn, textIn, uniqueBy } from '../../../json/json.ts';
 import {
+  type GroupResource,
   groupResourceName,
+  type KubeObject,
   objectKey,
   splitApiVersion,
-  type GroupResource,
-  type KubeObject,
 } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
-import { uniqueBy } from '../../../json/objects.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import type { Resource } from '../../../kube/object.ts';
 import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
@@ -19,7 +18,7 @@ import type { UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/input.ts';
 import { isDefinition } from '../../review/kinds.ts';
 import { isOwn } from '../../review/policies.ts';
-import { note, problem, type Finding } from './findings.ts';
+import { type Finding, note, problem } from './findings.ts';
 import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
 export interface BackedUpObject extends PlacedObject {

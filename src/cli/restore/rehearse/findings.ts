@@ -1,22 +1,21 @@
 /** The findings of a rehearsal: what a restore would lose or break, and what only works because checks are deferred. */
 import type { Violation } from '../../../api/restore-window.ts';
 import {
-  groupResourceName,
-  objectKey,
-  keyOf,
-  splitApiVersion,
   type GroupResource,
+  groupResourceName,
+  keyOf,
   type KubeObject,
+  objectKey,
   type OwnerReference,
+  splitApiVersion,
 } from '../../../json/kube-object.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { listIn, objectIn, textIn, uniqueBy } from '../../../json/json.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { NEVER } from '../../connect.ts';
 import { describeOutcome, isRestored, type Outcome, type Target } from './replay.ts';
 import { isInScope, type NamespaceLabels } from '../../../admission/policy/match/object-scope.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
-import { listIn, objectIn, textIn } from '../../../json/json.ts';
-import { planLinks, type OwnerState } from '../../../restore/owner-links.ts';
+import { type OwnerState, planLinks } from '../../../restore/owner-links.ts';
 import { createSweep } from '../../../runtime/restores/sweep.ts';
 import type { ApiObject } from '../../../machinery/api-object.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';

@@ -1,28 +1,27 @@
 /** Loads what a review of a cluster needs: its policies, or others from files, and the objects to which they refer. */
-import type { Grants, CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
-import { grantsIn } from '../../../admission/policy/exceptions/grants.ts';
+import type { CompiledPolicy, Grants } from '../../../admission/policy/compiled-policy.ts';
+import { grantsIn } from '../../../admission/policy/exceptions/exceptions.ts';
 import { createReadGrants } from '../../../runtime/policies/policy-exceptions.ts';
-import type { JsonObject } from '../../../json/json.ts';
+import { type JsonObject, uniqueBy } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import {
+  type GroupResource,
   groupResourceName,
   keyOf,
-  type GroupResource,
+  type KubeObject,
   objectKey,
   type ObjectRef,
-  type KubeObject,
 } from '../../../json/kube-object.ts';
-import { uniqueBy } from '../../../json/objects.ts';
-import { governed, namedKinds, createCrdSchemas } from '../../../runtime/policies/policy-kinds.ts';
+import { createCrdSchemas, governed, namedKinds } from '../../../runtime/policies/policy-kinds.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import { NEVER, type UserCluster } from '../../connect.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { ReviewFlags } from '../flags.ts';
-import { readObjects, refuse, type ReadOptions } from '../input.ts';
+import { readObjects, type ReadOptions, refuse } from '../input.ts';
 import { createKinds } from '../kinds.ts';
-import { compileLabelled, readOwn, type Labelled } from '../policies.ts';
+import { compileLabelled, type Labelled, readOwn } from '../policies.ts';
 import type { AuditWorld, ObjectReads } from '../../../admission/policy/world.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';

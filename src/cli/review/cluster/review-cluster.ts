@@ -3,33 +3,32 @@ import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
 import {
+  type GroupResource,
   groupResourceName,
   keyOf,
-  refOf,
-  type GroupResource,
   type KubeObject,
   type ObjectRef,
+  refOf,
 } from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
 import {
+  type AuditSources,
+  scanStored,
   storedObjects,
   type StoredObjects,
-  scanStored,
-  type AuditSources,
   type Violator,
 } from '../../../runtime/policies/stored-objects.ts';
-import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
+import { type ProgressLine, withProgress } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies, loadWorld } from './load.ts';
-import { NEVER, withCluster, type UserCluster } from '../../connect.ts';
-import { parseJson, isJsonObject } from '../../../json/json.ts';
+import { NEVER, type UserCluster, withCluster } from '../../connect.ts';
+import { isJsonObject, parseJson, pick } from '../../../json/json.ts';
 import { coverageNotes } from '../policies.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { exemptionOfStored } from '../../../admission/policy/exceptions/exceptions.ts';
 import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
-import { pick } from '../../../json/objects.ts';
-import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
+import { type HeldKey, heldKeys } from '../../../admission/policy/unique/unique-key.ts';
 import { describeIdentity, type Identity } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from '../report/junit.ts';
 import { counted } from '../../../json/counted.ts';

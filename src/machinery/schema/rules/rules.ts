@@ -1,6 +1,12 @@
-import { CelError, celOptional, compileCel, type CelProgram } from '../../../cel/cel.ts';
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
-import { memoizeWeak } from '../../../json/objects.ts';
+import { CelError, celOptional, type CelProgram, compileCel } from '../../../cel/cel.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  memoizeWeak,
+} from '../../../json/json.ts';
 import type { Cause } from '../../failure.ts';
 import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from '../causes.ts';
 import {
@@ -9,12 +15,12 @@ import {
   oldField,
   oldItem,
   property,
-  valuesBelow,
   type Schema,
   type ValidationRule,
+  valuesBelow,
 } from '../schema.ts';
 import { fieldName } from '../../../cel/types/schema-type.ts';
-import { celNumber, celValue } from '../../../cel/values/maps.ts';
+import { celNumber, celValue } from '../../../cel/values/values.ts';
 import { stored, typedList } from '../../../cel/values/typed-lists.ts';
 
 const toDuration = compileCel('duration(text)', ['text']);

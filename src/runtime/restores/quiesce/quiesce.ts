@@ -27,7 +27,7 @@ import type { QuiesceRule } from '../../../api/quiesce.ts';
 import { counted } from '../../../json/counted.ts';
 import { messageOf } from '../../../json/error-message.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
-import { uniqueBy } from '../../../json/objects.ts';
+import { uniqueBy } from '../../../json/json.ts';
 import {
   activeRules,
   appliesTo,

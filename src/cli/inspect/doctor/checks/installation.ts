@@ -3,15 +3,14 @@ import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
 import type { Part } from '../../../../config/parts.ts';
 import { groupResourceName } from '../../../../json/kube-object.ts';
-import { uniqueBy } from '../../../../json/objects.ts';
+import { isJsonObject, objectIn, uniqueBy } from '../../../../json/json.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
-import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { shorten } from '../../../../json/printable.ts';
 import { isUntested, UPGRADE, versionProblem } from '../../../../kube/discovery.ts';
 import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
 import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
-import { judgeReading, ok, orElse, problem, someOf, unknown, warning, type Results } from '../finding.ts';
+import { judgeReading, ok, orElse, problem, type Results, someOf, unknown, warning } from '../finding.ts';
 
 const APPLY = `${APPLY_MANIFESTS}, from the release of this program`;
 
