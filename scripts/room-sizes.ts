@@ -16,10 +16,10 @@ export interface RoomSize {
  * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
  */
 export const LIMITS = {
-  product: { lines: 90_410, files: 600 },
+  product: { lines: 88_900, files: 595 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 105_950 },
-  rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_600, sandbox: 6_500 },
+  tests: { lines: 100_500 },
+  rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_610, sandbox: 6_500 },
 } as const;
 
 /** The rooms whose folders are listed separately, too. */
