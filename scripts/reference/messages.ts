@@ -56,6 +56,10 @@ function textOf(node: ts.Node): string | undefined {
   return left === undefined || right === undefined ? undefined : left + right;
 }
 
-const isProse = (text: string): boolean =>
-  !/[{}<>]|=>|;$|\n|==|!\(|\.\w+\(/.test(text) &&
-  text.split(' ').filter((word) => /^[("]?[A-Za-z]{2,}/.test(word)).length >= LEAST_WORDS;
+function isProse(text: string): boolean {
+  if (/[{}<>]|=>|;$|\n|==|!\(|\.\w+\(/.test(text)) return false;
+  const words = text.split(' ').filter((word) => /^[("]?[A-Za-z]{2,}/.test(word));
+  // A list of fields, such as `minReadySeconds paused replicas`.
+  const isList = words.filter((word) => /^[a-z]+[A-Z]/.test(word)).length > words.length / 3;
+  return words.length >= LEAST_WORDS && !isList;
+}
