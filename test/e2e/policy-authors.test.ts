@@ -315,7 +315,7 @@ describe("Gatehouse's own Secrets", () => {
     const { message } = await refusal(
       admin.create(SERVERS, named(SYSTEM_NAMESPACE, 'gatehouse-authority'), { dryRun: true }),
     );
-    expect(message).toContain(`Secret "gatehouse-authority" not found in namespace "${SYSTEM_NAMESPACE}"`);
+    expect(message).toContain(`Secret "gatehouse-authority" in namespace "${SYSTEM_NAMESPACE}" not found`);
     expect(message).not.toContain('tls');
   });
 

@@ -240,5 +240,5 @@ test('in a restore, a duplicate value is admitted and reported', async () => {
       ({ reason }) => reason === 'ValueNotUnique',
     ),
   );
-  expect(told.message).toContain('"NAMED" is held by servers.infra.example.com "first"');
+  expect(told.message).toContain('"NAMED" is also held by servers.infra.example.com "first"');
 });
