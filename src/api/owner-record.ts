@@ -1,5 +1,5 @@
 /** The owner references of an object in an annotation: backup tools drop the references and keep annotations. */
-import { isJsonObject, pick } from '../json/json.ts';
+import { isJsonObject, jsonIn, pick } from '../json/json.ts';
 import { type OwnerReference, splitApiVersion } from '../json/kube-object.ts';
 import { GROUP } from './group.ts';
 
@@ -25,7 +25,7 @@ export function encodeOwnerRecord({ self, refs }: OwnerRecord): string | undefin
 /** Undefined if the text is not a record: users also write annotations, so every part is checked. */
 export function parseOwnerRecord(text: unknown): OwnerRecord | undefined {
   if (typeof text !== 'string' || text.length > MAX_RECORD_LENGTH) return undefined;
-  const value = parsed(text);
+  const value = jsonIn(text);
   if (!isJsonObject(value) || value.v !== 1 || typeof value.self !== 'string' || !Array.isArray(value.refs))
     return undefined;
   // Two may be controllers: one that is not linked yet, and one that has adopted the object in the meantime.
@@ -72,11 +72,3 @@ const isNameText = (value: unknown): boolean =>
   typeof value === 'string' && value !== '' && value.length <= MAX_NAME_LENGTH;
 
 const isFlag = (value: unknown): boolean => value === undefined || typeof value === 'boolean';
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

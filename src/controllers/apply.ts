@@ -11,12 +11,9 @@ import {
   desiredObject,
   fingerprint,
   nameOf,
-  type Owner,
 } from './owned-objects.ts';
 import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
 import type { ServedKind } from './world.ts';
-
-const ownerOf = ({ object, mark }: PassState): Owner => ({ object, mark });
 
 function servedKind({ kinds }: PassState, { apiVersion, kind }: AppliedObject): ServedKind {
   const { group, version } = splitApiVersion(apiVersion);
@@ -54,7 +51,7 @@ export async function applyObject(
   const { name, namespace } = expectName(given);
   if (kind.namespaced && namespace === undefined)
     throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
-  const desired = desiredObject(given, ownerOf(state), state.pass.controller);
+  const desired = desiredObject(given, state, state.pass.controller);
   const key = appliedKey(kind, desired);
   const before = state.applied.get(key);
   if (before !== undefined && before !== appliedOf(desired))
@@ -83,7 +80,7 @@ async function bringAbout(
   const { name = '', namespace } = desired.metadata ?? {};
   const found = await world.get({ ...kind, metadataOnly: false }, { namespace, name }, deadline);
   if (found !== undefined) {
-    const whose = belongsTo(found, ownerOf(state), controller);
+    const whose = belongsTo(found, state, controller);
     if (typeof whose === 'object')
       throw new Error(`${nameOf(found)} belongs to ${whose.other}: use another name, or delete it`);
     if (whose === 'free' && !adopt)
@@ -140,7 +137,7 @@ export async function removeObject(state: PassState, given: AppliedObject): Prom
       `${nameOf(given)} was applied in this pass: a pass must not apply and remove the same object`,
     );
   const found = await world.get(read, { namespace, name }, deadline);
-  if (found === undefined || belongsTo(found, ownerOf(state), controller) !== 'ours') return true;
+  if (found === undefined || belongsTo(found, state, controller) !== 'ours') return true;
   if (found.metadata?.deletionTimestamp === undefined) await world.remove(kind, found, deadline);
   const left = await world.get(read, { namespace, name }, deadline);
   if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;

@@ -12,6 +12,11 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: JsonValue }
   | { readonly op: 'remove'; readonly path: string };
 
+/** For the API server: a failed `test` refuses the whole patch. */
+export type JsonPatchOperation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
 export function pointerPart(key: string | number): string {
   const text = String(key);
   return text.includes('~') || text.includes('/')

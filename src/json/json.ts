@@ -49,6 +49,15 @@ export function parseJson(text: string, bytes: Uint8Array = Buffer.from(text)): 
   return (hasUnsafeInteger(bytes) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
+/** For text of users: undefined if it is not JSON. */
+export function jsonIn(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 type OpenContainer = unknown[] | Record<string, unknown>;
 
 const NUMBER = /-?[\d.eE+]+(?:-\d+)?/y;

@@ -6,7 +6,7 @@ import {
   tokenReviews,
   selfSubjectReviews,
 } from './well-known.ts';
-import { isForbidden } from './api-error.ts';
+import { insteadOf, isForbidden } from './api-error.ts';
 
 export interface AccessQuestion {
   readonly verb: string;
@@ -115,12 +115,8 @@ export async function mayUserVisit(
   question: PathQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const attributes = { nonResourceAttributes: question };
-  const {
-    allowed,
-    denied = false,
-    evaluationError = '',
-  } = await review(client, subject, attributes, options);
+  const answer = await review(client, subject, { nonResourceAttributes: question }, options);
+  const { allowed, denied = false, evaluationError = '' } = answer;
   if (!allowed && !denied && evaluationError !== '')
     throw new Error(`the API server could not decide about ${subject.username}: ${evaluationError}`);
   return allowed;
@@ -161,15 +157,7 @@ export async function readOwnUser(
   client: Pick<KubeClient, 'create'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  try {
-    const { status } = await client.create<SelfSubjectReview>(
-      selfSubjectReviews,
-      { metadata: {} },
-      { signal },
-    );
-    return status?.userInfo?.username;
-  } catch (error) {
-    if (isForbidden(error)) return undefined;
-    throw error;
-  }
+  const asking = client.create<SelfSubjectReview>(selfSubjectReviews, { metadata: {} }, { signal });
+  const review = await asking.catch(insteadOf(isForbidden, undefined));
+  return review?.status?.userInfo?.username;
 }

@@ -94,6 +94,14 @@ export const isGone = (error: unknown): error is ApiError => hasCode(error, 410)
 
 export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
 
+/** For `catch`: the value to use instead of an expected error. @throws every other error */
+export const insteadOf =
+  <const Value>(isExpected: (error: unknown) => boolean, value: Value) =>
+  (error: unknown): Value => {
+    if (!isExpected(error)) throw error;
+    return value;
+  };
+
 /** The server refuses the object itself: a retry gets the same response. */
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);

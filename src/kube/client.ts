@@ -1,7 +1,8 @@
 /* eslint-disable @typescript-eslint/no-unnecessary-type-parameters --
    The caller names the type of a resource: nothing at run time knows what the API server serves. */
+import type { JsonPatchOperation } from '../json/json-patch.ts';
 import { groupResourceName, type KubeObject, type ObjectMeta } from '../json/kube-object.ts';
-import { isGone, isNotFound, ListExpiredError } from './api-error.ts';
+import { insteadOf, isGone, isNotFound, ListExpiredError } from './api-error.ts';
 import { withKind, type KubeList, type NamedRef, type Resource, resourcePath } from './object.ts';
 import type { Headers } from './rest/credentials.ts';
 import { type Rest, APPLY_PATCH } from './rest.ts';
@@ -43,10 +44,6 @@ export interface ListOptions extends CallOptions {
   readonly metadataOnly?: boolean | undefined;
 }
 
-export type JsonPatchOperation =
-  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
-  | { readonly op: 'remove'; readonly path: string };
-
 export interface ObjectMetadata extends KubeObject {
   readonly metadata: ObjectMeta;
 }
@@ -70,13 +67,9 @@ function createReads(rest: Rest) {
     options: CallOptions = {},
     headers?: Headers,
   ): Promise<T | undefined> => {
-    try {
-      const path = resourcePath(resource, ref);
-      return await rest.request<T>({ ...callOf(options), method: 'GET', path, headers });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const path = resourcePath(resource, ref);
+    const reading = rest.request<T>({ ...callOf(options), method: 'GET', path, headers });
+    return await reading.catch(insteadOf(isNotFound, undefined));
   };
 
   const list = async <T extends KubeObject>(
@@ -199,14 +192,9 @@ function createWrites(rest: Rest) {
         propagationPolicy,
         dryRun: dryRun ? ['All'] : undefined,
       };
-      try {
-        const path = resourcePath(resource, ref);
-        await rest.request({ ...callOf(options), method: 'DELETE', path, body });
-        return 'deleted';
-      } catch (error) {
-        if (isNotFound(error)) return 'absent';
-        throw error;
-      }
+      const path = resourcePath(resource, ref);
+      const deleting = rest.request({ ...callOf(options), method: 'DELETE', path, body });
+      return await deleting.then(() => 'deleted' as const, insteadOf(isNotFound, 'absent'));
     },
   };
 }

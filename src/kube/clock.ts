@@ -39,11 +39,7 @@ export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Prom
 }
 
 /** Call `release`: otherwise `parent` keeps a reference to the signal. */
-export function linkedController(parent: AbortSignal | undefined): {
-  readonly signal: AbortSignal;
-  readonly abort: (reason: Error) => void;
-  readonly release: () => void;
-} {
+export function linkedController(parent: AbortSignal | undefined) {
   const controller = new AbortController();
   const onAbort = (): void => {
     if (parent !== undefined) controller.abort(abortError(parent));
@@ -52,7 +48,7 @@ export function linkedController(parent: AbortSignal | undefined): {
   else parent?.addEventListener('abort', onAbort, { once: true });
   return {
     signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
+    abort: (reason: Error) => controller.abort(reason),
     release: () => parent?.removeEventListener('abort', onAbort),
   };
 }

@@ -1,4 +1,4 @@
-import { ApiError, isNotFound } from './api-error.ts';
+import { insteadOf, isForbidden, isNotFound } from './api-error.ts';
 import { orAborted } from '../json/abort.ts';
 import type { Clock } from './clock.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
@@ -29,27 +29,16 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
     ttlMs: FOUND_MS,
     ttlOf: (found: Resource | undefined) => (found === undefined ? ABSENT_MS : FOUND_MS),
   };
-  const resources = memoizeAsync(
-    (wanted: GroupResource) => lookUp(rest, wanted),
-    groupResourceName,
-    lifetime,
-  );
-  const groups = memoizeAsync(
-    (group: string) => resourcesIn(rest, group),
-    (group) => group,
-    { now, ttlMs: ABSENT_MS },
-  );
+  const find = (wanted: GroupResource) => lookUp(rest, wanted);
+  const resources = memoizeAsync(find, groupResourceName, lifetime);
+  const groups = memoizeAsync((group: string) => resourcesIn(rest, group), String, { now, ttlMs: ABSENT_MS });
   const allGroups = memoizeAsync(
     async (path: string) =>
       listIn(await getIfThere(rest, path), 'groups').map((group) => textIn(group, 'name')),
-    (path) => path,
+    String,
     { now, ttlMs: ABSENT_MS },
   );
-  const version = memoizeAsync(
-    (path: string) => readVersion(rest, path),
-    (path) => path,
-    { now, ttlMs: VERSION_MS },
-  );
+  const version = memoizeAsync((path: string) => readVersion(rest, path), String, { now, ttlMs: VERSION_MS });
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
   /** Each caller can stop waiting; the read goes on for the others. */
@@ -77,10 +66,8 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
 
 /** An API server may hide its version: it forbids the path, or leaves fields out. Then both numbers are 0. */
 async function readVersion(rest: Rest, path: string): Promise<ServerVersion> {
-  const version = await rest.request<unknown>({ method: 'GET', path }).catch((error: unknown) => {
-    if (error instanceof ApiError && error.code === 403) return {};
-    throw error;
-  });
+  const reading = rest.request<unknown>({ method: 'GET', path });
+  const version = await reading.catch(insteadOf(isForbidden, {}));
   const gitVersion = textIn(version, 'gitVersion');
   const named = /^v?(\d+)\.(\d+)/.exec(gitVersion)?.slice(1) ?? [];
   // Cloud providers write `30+`.
@@ -144,14 +131,8 @@ async function versionsOf(rest: Rest, group: string): Promise<readonly string[]>
   return [...new Set(all)].filter((version) => version !== '');
 }
 
-async function getIfThere(rest: Rest, path: string): Promise<unknown> {
-  try {
-    return await rest.request<unknown>({ method: 'GET', path });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
+const getIfThere = (rest: Rest, path: string): Promise<unknown> =>
+  rest.request<unknown>({ method: 'GET', path }).catch(insteadOf(isNotFound, undefined));
 
 export const OLDEST_MINOR = 30;
 export const NEWEST_MINOR = 37;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { isAlreadyExists, isNotFound } from './api-error.ts';
+import { insteadOf, isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
+import { createFairQueue, type FairQueue } from './fair-queue.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from '../log.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
@@ -36,16 +37,7 @@ export interface EventRecorderOptions {
 }
 
 interface CoreEvent extends KubeObject {
-  readonly involvedObject: EventSubject;
-  readonly reason: string;
-  readonly message: string;
-  readonly type: string;
   readonly count?: number;
-  readonly firstTimestamp: string;
-  readonly lastTimestamp: string;
-  readonly source: { readonly component: string; readonly host: string };
-  readonly reportingComponent: string;
-  readonly reportingInstance: string;
 }
 
 /** Events share etcd with all other objects: a burst passes, then the rate is limited to five per second. */
@@ -87,7 +79,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
       return true;
     };
     const create = (): Promise<unknown> =>
-      client.create<CoreEvent>(
+      client.create(
         events,
         {
           metadata: ref,
@@ -108,10 +100,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
       await create();
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      const raised = await raiseCount().catch((failure: unknown) => {
-        if (isNotFound(failure)) return false;
-        throw failure;
-      });
+      const raised = await raiseCount().catch(insteadOf(isNotFound, false));
       // The Event expired between the two requests.
       if (!raised) await create();
     }
@@ -189,22 +178,22 @@ interface WaitingEvent {
 const MAX_WAITING = 1_000;
 
 export function createEventQueue() {
-  const lanes = { Warning: createLane(), Normal: createLane() };
+  /** A namespace with many Events does not delay other namespaces. */
+  const lanes = { Warning: createFairQueue<WaitingEvent>(), Normal: createFairQueue<WaitingEvent>() };
   const size = (): number => lanes.Warning.size() + lanes.Normal.size();
   return {
     size,
     /** Returns the Event that was dropped for lack of space. */
     add: (name: string, note: EventNote): EventNote | undefined => {
       const { namespace = '' } = note.regarding;
-      const waiting = lanes[note.type].find(namespace, name);
+      const waiting = lanes[note.type].get(namespace, name);
       if (waiting !== undefined) {
         waiting.times++;
         return undefined;
       }
-      lanes[note.type].add(namespace, name, { note, times: 1 });
+      lanes[note.type].set(namespace, name, { note, times: 1 });
       if (size() <= MAX_WAITING) return undefined;
-      const full = lanes.Normal.size() > 0 ? lanes.Normal : lanes.Warning;
-      return full.dropNewest()?.note;
+      return dropNewest(lanes.Normal.size() > 0 ? lanes.Normal : lanes.Warning)?.note;
     },
     next: (): readonly [name: string, event: WaitingEvent] | undefined =>
       lanes.Warning.next() ?? lanes.Normal.next(),
@@ -215,44 +204,10 @@ export function createEventQueue() {
   };
 }
 
-/** A namespace with many Events does not delay other namespaces. */
-function createLane() {
-  const namespaces = new Map<string, Map<string, WaitingEvent>>();
-  let count = 0;
-  const remove = (namespace: string, events: Map<string, WaitingEvent>, name: string): void => {
-    events.delete(name);
-    count--;
-    if (events.size === 0) namespaces.delete(namespace);
-  };
-  return {
-    size: () => count,
-    find: (namespace: string, name: string) => namespaces.get(namespace)?.get(name),
-    add: (namespace: string, name: string, event: WaitingEvent): void => {
-      const events = namespaces.get(namespace) ?? new Map<string, WaitingEvent>();
-      namespaces.set(namespace, events.set(name, event));
-      count++;
-    },
-    next: (): readonly [string, WaitingEvent] | undefined => {
-      const [first] = namespaces;
-      if (first === undefined) return undefined;
-      const [namespace, events] = first;
-      const [next] = events;
-      if (next === undefined) return undefined;
-      remove(namespace, events, next[0]);
-      // The next turn of this namespace comes after one turn of each other namespace.
-      if (namespaces.delete(namespace)) namespaces.set(namespace, events);
-      return next;
-    },
-    dropNewest: (): WaitingEvent | undefined => {
-      const [largest] = [...namespaces].sort(([, a], [, b]) => b.size - a.size);
-      const newest = largest && [...largest[1]].at(-1);
-      if (largest === undefined || newest === undefined) return undefined;
-      remove(...largest, newest[0]);
-      return newest[1];
-    },
-    clear: (): void => {
-      namespaces.clear();
-      count = 0;
-    },
-  };
+function dropNewest(lane: FairQueue<WaitingEvent>): WaitingEvent | undefined {
+  const [largest] = [...lane.groups()].sort(([, a], [, b]) => b.size - a.size);
+  const newest = largest && [...largest[1]].at(-1);
+  if (largest === undefined || newest === undefined) return undefined;
+  lane.delete(largest[0], newest[0]);
+  return newest[1];
 }

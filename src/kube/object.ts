@@ -3,14 +3,12 @@ import { type KubeObject, groupResourceName } from '../json/kube-object.ts';
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion?: string;
   readonly kind?: string;
-  readonly metadata: KubeListMeta;
+  readonly metadata: {
+    readonly resourceVersion?: string;
+    readonly continue?: string;
+    readonly remainingItemCount?: number;
+  };
   readonly items: readonly T[];
-}
-
-export interface KubeListMeta {
-  readonly resourceVersion?: string;
-  readonly continue?: string;
-  readonly remainingItemCount?: number;
 }
 
 export interface Resource {

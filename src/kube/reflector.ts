@@ -34,7 +34,6 @@ export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly onChange: (key: string, change: Change<T>) => void;
   /** Default: drops metadata.managedFields. May change the object it is given. */
   readonly transform?: (object: T) => T;
-  readonly onRollback?: (from: string, to: string) => void;
   readonly onFailure?: () => void;
   readonly log: Log;
   readonly timing?: Partial<ReflectorTiming>;
@@ -74,12 +73,11 @@ interface Progress {
 }
 
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>) {
-  const { rest, store, onChange, clock = systemClock, random = Math.random } = options;
-  const { transform = dropManagedFields, onRollback = () => undefined } = options;
+  const { rest, store, onChange, transform = dropManagedFields, log } = options;
+  const { clock = systemClock, random = Math.random } = options;
   const { resource, namespace, labelSelector, fieldSelector, metadataOnly } = options;
   const scope: WatchScope = { resource, namespace, labelSelector, fieldSelector, metadataOnly };
   const timing = { ...TIMING, ...options.timing };
-  const log = options.log;
   const fields = { resource: groupResourceName(resource), namespace };
   const client = createClient(rest);
   const sink = createChangeSink(store, transform, onChange, log);
@@ -114,7 +112,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     if (version === undefined || version === '')
       throw new Error('the list lacks a resourceVersion: the watch cannot start');
     const wentBack = progress.lastSeen !== undefined && isOlder(version, progress.lastSeen);
-    if (wentBack) reportRollback(progress.lastSeen ?? '', version);
+    const { lastSeen: from } = progress;
+    if (wentBack)
+      log.warn(
+        { ...fields, from, to: version },
+        'the cluster went back in time: etcd was restored from a snapshot',
+      );
     sink.replaceAll(items, wentBack || progress.everything);
     progress.everything = false;
     progress.lastSeen = version;
@@ -125,15 +128,6 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     if (failure?.of === 'list') setFailure(undefined);
     synced.resolve(undefined);
     return version;
-  };
-
-  const reportRollback = (from: string, to: string): void => {
-    log.warn({ ...fields, from, to }, 'the cluster went back in time: etcd was restored from a snapshot');
-    try {
-      onRollback(from, to);
-    } catch (error) {
-      log.error({ ...fields, err: error }, 'a consumer of rollbacks failed');
-    }
   };
 
   /** Before a watch continues after a disconnect: from a future resourceVersion, a watch is silent and looks healthy. */

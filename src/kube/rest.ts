@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
 import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
-import type { Connection } from './connection.ts';
 import { impersonationHeaders, type Impersonation } from './rest/credentials.ts';
 import {
   awayError,
@@ -77,7 +76,8 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
   const { method } = request;
   const reads = method === 'GET';
   const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
-  const timeoutMs = timeoutFor(request.timeoutMs ?? transport.timeoutMs, prompt, recovery);
+  const wantedMs = request.timeoutMs ?? transport.timeoutMs;
+  const timeoutMs = prompt && recovery.isAway() ? Math.min(wantedMs, AWAY_MS) : wantedMs;
   const { signal, abort, end, leftMs } = deadlineFor(request, timeoutMs, clock, request.signal);
   // If the API server stops answering other requests, it will not answer this one either.
   const cancelListener = prompt ? recovery.onceAway(() => abort(awayError(request, 'deadline'))) : undefined;
@@ -138,10 +138,6 @@ async function* stream(
     opening.abort(new Error('the reader closed the stream'));
     opening.end();
   }
-}
-
-function timeoutFor(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
-  return prompt && isAway() ? Math.min(timeoutMs, AWAY_MS) : timeoutMs;
 }
 
 function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent: AbortSignal | undefined) {

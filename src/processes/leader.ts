@@ -73,7 +73,7 @@ export function campaign(
       metrics.leader(false);
     }
   };
-  return election.run({ onStart }, signal);
+  return election.run(onStart, signal);
 }
 
 async function lead(

@@ -2,7 +2,7 @@
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
 import type { GroupResource } from '../json/kube-object.ts';
-import { isWithin, labelOf, spanOf, type AttributionLabel, type CreationMetadata } from './restored-by.ts';
+import { isWithin, knownOf, type CreationMetadata, type Known } from './restored-by.ts';
 import { covers, hasFinalReport } from './window.ts';
 
 interface WrittenMetadata extends CreationMetadata {
@@ -20,12 +20,6 @@ export interface SweptViolation extends Written {
   readonly isAudited: boolean;
 }
 
-interface Known {
-  readonly window: RestoreWindow;
-  readonly span: ReturnType<typeof spanOf>;
-  readonly label: AttributionLabel | undefined;
-}
-
 /** @param settleMs how long after admission a write may still be stored */
 export function createAttribution(
   windows: readonly RestoreWindow[],
@@ -33,7 +27,7 @@ export function createAttribution(
   settleMs: number,
 ) {
   const newestFirst = windows
-    .map((window) => ({ window, span: spanOf(window, settleMs), label: labelOf(window, detectors) }))
+    .map((window) => knownOf(window, detectors, settleMs))
     .toSorted(
       (a, b) =>
         Number(isBeingDeleted(a)) - Number(isBeingDeleted(b)) ||

@@ -23,15 +23,8 @@ export interface RestoreSource {
   readonly targetNamespace: string | undefined;
 }
 
-export interface DetectorTimes {
-  readonly maxDurationMs: number;
-  /** Undefined: the default for all windows. */
-  readonly settleMs: number | undefined;
-  readonly idleMs: number;
-}
-
-/** @throws RangeError if a duration is invalid; `detectorProblems` reports such durations */
-export function timesOf({ spec }: RestoreDetector): DetectorTimes {
+/** `settleMs`: undefined for the default of all windows. @throws RangeError if a duration is invalid; `detectorProblems` reports such durations */
+export function timesOf({ spec }: RestoreDetector) {
   const { maxDuration = '6h', settle, idle = '30s' } = spec.window ?? {};
   return {
     maxDurationMs: toMs(maxDuration),

@@ -6,15 +6,8 @@ import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
 import { isClusterWide, openWindowsFor, relinkMode, type WriteTarget } from './window.ts';
 
-type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
-
-interface Evidence {
-  readonly window: string;
-  readonly operations: readonly Operation[];
-  readonly enforced: readonly ('references' | 'unique')[];
-  readonly links: boolean;
-  readonly clusterWide: boolean;
-}
+type Evidence = ReturnType<typeof toEvidence>;
+type Lists = Readonly<Record<'operations' | 'enforced', readonly string[]>>;
 
 export const evidenceOfWindows = (
   windows: Iterable<RestoreWindow>,
@@ -25,11 +18,7 @@ export const evidenceOfWindows = (
 
 /** Whether no other window can defer more. */
 export function defersAll(
-  {
-    operations,
-    enforced,
-    clusterWide,
-  }: Pick<Evidence, 'enforced' | 'clusterWide'> & { readonly operations: readonly string[] },
+  { operations, enforced, clusterWide }: Pick<Evidence, 'clusterWide'> & Lists,
   operation: string,
 ): boolean {
   return clusterWide && operations.includes(operation) && enforced.length === 0;
@@ -69,12 +58,12 @@ export function windowsOfSources(
     .map((source) => detectedWindow(detector, source, now, (name) => names.has(name)));
 }
 
-export function toEvidence(window: RestoreWindow): Evidence {
+export function toEvidence(window: RestoreWindow) {
   const { metadata, spec } = window;
   const { match, overrides = {} } = spec;
   return {
     window: metadata.name ?? '',
-    operations: match?.operations ?? ['CREATE', 'UPDATE'],
+    operations: match?.operations ?? (['CREATE', 'UPDATE'] as const),
     enforced: (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce'),
     links: relinkMode(spec) === 'Link',
     clusterWide: isClusterWide(window),

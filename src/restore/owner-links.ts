@@ -1,6 +1,6 @@
 /** Plans which recorded owners of a restored object to link again. */
 import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
-import { pointerPart } from '../json/json-patch.ts';
+import { pointerPart, type JsonPatchOperation } from '../json/json-patch.ts';
 import { mayRelinkOwner } from '../api/owner-kinds.ts';
 import {
   encodeOwnerRecord,
@@ -128,23 +128,23 @@ function judgeOwner(
   return { result: 'AlreadyControlled', message: `${other.kind} "${other.name}" controls the object now` };
 }
 
-export type LinkOperation =
-  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
-  | { readonly op: 'remove'; readonly path: string };
+/** For a patch that fails if the object has changed since it was read. */
+export const unchanged = ({ metadata = {} }: KubeObject): readonly JsonPatchOperation[] => [
+  { op: 'test', path: '/metadata/uid', value: metadata.uid },
+  { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
+];
 
-/** Fails if the object has changed since the plan was made. */
 export function linkPatch(
-  { metadata = {} }: KubeObject,
+  object: KubeObject,
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,
-): readonly LinkOperation[] {
-  const { uid, resourceVersion, annotations, ownerReferences: before } = metadata;
-  const change = (path: string, present: unknown, value: unknown): readonly LinkOperation[] => {
+): readonly JsonPatchOperation[] {
+  const { annotations, ownerReferences: before } = object.metadata ?? {};
+  const change = (path: string, present: unknown, value: unknown): readonly JsonPatchOperation[] => {
     if (value !== undefined) return [{ op: 'add', path, value }];
     return present === undefined ? [] : [{ op: 'remove', path }];
   };
   return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
+    ...unchanged(object),
     ...change('/metadata/ownerReferences', before, ownerReferences.length > 0 ? ownerReferences : undefined),
     ...change(
       `/metadata/annotations${pointerPart(OWNER_RECORD_ANNOTATION)}`,
@@ -160,8 +160,8 @@ export const OWNERS_MANAGER = 'gatehouse-owners';
  * Removes two kinds of owners from managedFields: those that the object has lost, and those that Gatehouse linked.
  * Otherwise, the next apply of the real manager would conflict. Undefined: nothing to do.
  */
-export function disownPatch({ metadata = {} }: KubeObject): readonly LinkOperation[] | undefined {
-  const { uid, resourceVersion, ownerReferences = [], managedFields }: ManagedMeta = metadata;
+export function disownPatch(object: KubeObject): readonly JsonPatchOperation[] | undefined {
+  const { ownerReferences = [], managedFields }: ManagedMeta = object.metadata ?? {};
   if (ownerReferences.length === 0 || managedFields === undefined) return undefined;
   const present = new Set(ownerReferences.map((owner) => owner.uid));
   const cleaned = managedFields.flatMap((entry) => cleanEntry(entry, present) ?? []);
@@ -169,11 +169,7 @@ export function disownPatch({ metadata = {} }: KubeObject): readonly LinkOperati
     cleaned.length === managedFields.length && cleaned.every((one, n) => one === managedFields[n]);
   // An empty list would reset the ownership of all fields.
   if (isSame || cleaned.length === 0) return undefined;
-  return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
-    { op: 'add', path: '/metadata/managedFields', value: cleaned },
-  ];
+  return [...unchanged(object), { op: 'add', path: '/metadata/managedFields', value: cleaned }];
 }
 
 interface ManagedMeta extends NonNullable<KubeObject['metadata']> {

@@ -13,11 +13,6 @@ export interface CreationMetadata {
   readonly namespace?: string | undefined;
 }
 
-export interface AttributionLabel {
-  readonly key: string;
-  readonly value: string;
-}
-
 /** In milliseconds since 1970. */
 interface Span {
   readonly from: number;
@@ -38,11 +33,7 @@ export function restoringWindows(
   detectors: readonly RestoreDetector[],
   settleMs: number,
 ): (made: CreationMetadata, resource?: GroupResource) => readonly RestoreWindow[] {
-  const known = windows.map((window) => ({
-    window,
-    span: spanOf(window, settleMs),
-    label: labelOf(window, detectors),
-  }));
+  const known = windows.map((window) => knownOf(window, detectors, settleMs));
   return ({ creationTimestamp = '', labels = {}, namespace }, resource) => {
     const created = Date.parse(creationTimestamp);
     return known
@@ -55,6 +46,12 @@ export function restoringWindows(
       .map(({ window }) => window);
   };
 }
+
+export type Known = ReturnType<typeof knownOf>;
+
+export const knownOf = (window: RestoreWindow, detectors: readonly RestoreDetector[], settleMs: number) => ({
+  ...{ window, span: spanOf(window, settleMs), label: labelOf(window, detectors) },
+});
 
 export interface SweepMode {
   /** `Off`: it neither links nor reports them. */
@@ -86,10 +83,7 @@ export function spanOf({ metadata, spec: { source }, status }: RestoreWindow, se
 }
 
 /** Undefined without a detector, or if its tool sets no label. */
-export function labelOf(
-  { spec: { source } }: RestoreWindow,
-  detectors: readonly RestoreDetector[],
-): AttributionLabel | undefined {
+function labelOf({ spec: { source } }: RestoreWindow, detectors: readonly RestoreDetector[]) {
   // A user may write any name into a Manual window.
   if (source?.type !== 'Detector') return undefined;
   const detector = detectors.find(({ metadata }) => metadata.name === source.detector);

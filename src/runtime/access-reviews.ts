@@ -8,6 +8,7 @@ import {
   type PathQuestion,
 } from '../kube/access.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { createFairQueue } from '../kube/fair-queue.ts';
 import { orAborted } from '../json/abort.ts';
 import type { AccessAnswers } from '../admission/policy/world.ts';
 import type { UserInfo } from '../admission/review/request.ts';
@@ -41,23 +42,13 @@ function inTurn<Question, Answer>(
   send: AccessReviews<Question, Answer>,
   limit: number = MAX_CONCURRENT,
 ): AccessReviews<Question, Answer> {
-  const waiting = new Map<string, Map<string, Waiting<Answer>>>();
+  const waiting = createFairQueue<Waiting<Answer>>();
   let running = 0;
 
-  const drop = (user: string, key: string): void => {
-    const own = waiting.get(user);
-    own?.delete(key);
-    if (own?.size === 0) waiting.delete(user);
-  };
   const sendNext = (): void => {
-    const [first] = waiting;
-    if (running >= limit || first === undefined) return;
-    const [user, own] = first;
-    const [next] = own;
+    const next = running < limit ? waiting.next() : undefined;
     if (next === undefined) return;
-    const [key, { ask, answer, abandoned }] = next;
-    drop(user, key);
-    if (waiting.delete(user)) waiting.set(user, own); // behind the other users
+    const [, { ask, answer, abandoned }] = next;
     running++;
     const end = (): void => {
       running--;
@@ -70,15 +61,14 @@ function inTurn<Question, Answer>(
     signal.throwIfAborted();
     const { username } = subject;
     const key = JSON.stringify([subject, question]);
-    const own = waiting.get(username) ?? new Map<string, Waiting<Answer>>();
-    const entry = own.get(key) ?? {
+    const entry = waiting.get(username, key) ?? {
       ask: (abandoned) => send(subject, question, abandoned),
       answer: Promise.withResolvers<Answer>(),
       abandoned: new AbortController(),
       callers: 0,
     };
     entry.callers++;
-    waiting.set(username, own.set(key, entry));
+    waiting.set(username, key, entry);
     sendNext();
     try {
       return await orAborted(entry.answer.promise, signal);
@@ -86,7 +76,7 @@ function inTurn<Question, Answer>(
       entry.callers--;
       if (entry.callers === 0) {
         entry.abandoned.abort();
-        if (waiting.get(username)?.get(key) === entry) drop(username, key);
+        if (waiting.get(username, key) === entry) waiting.delete(username, key);
       }
     }
   };

@@ -112,7 +112,7 @@ async function startProcess(url: string, log: ReturnType<typeof createLog>) {
     new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve());
     });
-  const led = createElection(lease).run({ onStart }, ended.signal);
+  const led = createElection(lease).run(onStart, ended.signal);
   onTestFinished(async () => {
     ended.abort(new Error('the test is over'));
     await Promise.allSettled([led, reading.stopped]);

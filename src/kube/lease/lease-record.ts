@@ -51,13 +51,11 @@ export function createLeaseRecord(
   { client, namespace, name, identity, labels = {}, notes = NO_NOTES }: LeaseSettings,
   durationMs: number,
   clock: Clock,
-  onHolder: (identity: string) => void,
 ) {
   let last: Observed | undefined;
   let everSeen = false;
   /** The spec, and when this process first saw it. */
   let sign: { readonly spec: string; readonly seenAt: number } | undefined;
-  let holder: string | undefined;
   /** The `acquireTime` that this process wrote: an earlier process with the same identity wrote another one. */
   let acquiredAt: string | undefined;
 
@@ -66,9 +64,6 @@ export function createLeaseRecord(
     everSeen ||= lease !== undefined;
     const spec = JSON.stringify(lease?.spec);
     if (sign?.spec !== spec) sign = { spec, seenAt: clock.monotonic() };
-    const now = lease?.spec?.holderIdentity ?? '';
-    if (now !== '' && now !== holder) onHolder(now);
-    holder = now;
     return last;
   };
 

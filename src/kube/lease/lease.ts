@@ -15,11 +15,8 @@ export interface ElectionOptions extends LeaseSettings {
   readonly log: Log;
 }
 
-export interface ElectionCallbacks {
-  /** It has `durationMs` to return after the abort of `signal`. If it returns before, the election ends. */
-  readonly onStart: (signal: AbortSignal) => Promise<void>;
-  readonly onNewLeader?: (identity: string) => void;
-}
+/** It has `durationMs` to return after the abort of `signal`. If it returns before, the election ends. */
+type OnStart = (signal: AbortSignal) => Promise<void>;
 
 export type Election = ReturnType<typeof createElection>;
 
@@ -44,8 +41,7 @@ export function createElection(options: ElectionOptions) {
   if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs))
     throw new Error('leader election needs retryMs < renewDeadlineMs < durationMs');
   const fields = { lease: `${options.namespace}/${options.name}`, identity };
-  let onNewLeader: (leader: string) => void = () => undefined;
-  const record = createLeaseRecord(options, durationMs, clock, (leader) => onNewLeader(leader));
+  const record = createLeaseRecord(options, durationMs, clock);
 
   /** When the request that last renewed our lease was sent; undefined while another replica leads. */
   let renewedAt: Instant | undefined;
@@ -116,7 +112,7 @@ export function createElection(options: ElectionOptions) {
     }
   };
 
-  const lead = async ({ onStart }: ElectionCallbacks, parent: AbortSignal): Promise<'lost' | 'finished'> => {
+  const lead = async (onStart: OnStart, parent: AbortSignal): Promise<'lost' | 'finished'> => {
     log.info(fields, 'leading');
     const term = linkedController(parent);
     const lose = (): void => {
@@ -161,14 +157,13 @@ export function createElection(options: ElectionOptions) {
     /** Computed from the current time, so it is correct even after the process was suspended. */
     isLeader,
     /** Runs until `signal` aborts. @throws if `onStart` fails, or outlives the abort: then end the process */
-    run: async (callbacks: ElectionCallbacks, signal: AbortSignal): Promise<void> => {
+    run: async (onStart: OnStart, signal: AbortSignal): Promise<void> => {
       const stopped = (): boolean => signal.aborted;
-      onNewLeader = callbacks.onNewLeader ?? (() => undefined);
       try {
         while (!stopped()) {
           await acquire(signal);
           signal.throwIfAborted();
-          if ((await lead(callbacks, signal)) === 'finished') return;
+          if ((await lead(onStart, signal)) === 'finished') return;
           if (!stopped()) log[isOfOutage(failure) ? 'info' : 'warn'](fields, 'lost the lease');
         }
       } catch (error) {

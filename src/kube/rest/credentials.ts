@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
-import type { ConnectionOptions } from 'node:tls';
+import { pick } from '../../json/json.ts';
 import type { Clock } from '../clock.ts';
 
 export interface ClusterAccess {
@@ -12,10 +12,8 @@ export interface ClusterAccess {
   readonly requestOptions: () => Promise<RequestOptions>;
 }
 
-export type TlsMaterial = Pick<
-  ConnectionOptions,
-  'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'rejectUnauthorized' | 'servername'
->;
+const TLS_FIELDS = ['ca', 'cert', 'key', 'pfx', 'passphrase', 'rejectUnauthorized', 'servername'] as const;
+export type TlsMaterial = Pick<RequestOptions, (typeof TLS_FIELDS)[number]>;
 
 export interface Credentials {
   readonly headers: Headers;
@@ -57,13 +55,7 @@ export async function readCredentials(
     headers.Authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
   if (tokenFile !== undefined) headers.Authorization = `Bearer ${await tokenFile()}`;
   if (impersonation !== undefined) Object.assign(headers, impersonationHeaders(impersonation));
-  return { headers, tls: tlsOf(options) };
-}
-
-function tlsOf(options: RequestOptions): TlsMaterial {
-  const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername } = options;
-  const given = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return { headers, tls: pick(options, ...TLS_FIELDS) };
 }
 
 export interface Impersonation {

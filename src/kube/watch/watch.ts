@@ -1,5 +1,5 @@
 import { isGone } from '../api-error.ts';
-import { METADATA_ACCEPT } from '../client.ts';
+import { METADATA_ACCEPT, type CallOptions, type ListOptions } from '../client.ts';
 import { linkedController, type Clock } from '../clock.ts';
 import { type Resource, resourcePath } from '../object.ts';
 import type { Rest } from '../rest.ts';
@@ -14,12 +14,8 @@ export interface WatchTiming {
   readonly silenceMs: number;
 }
 
-export interface WatchScope {
+export interface WatchScope extends Omit<ListOptions, 'limit' | 'continue' | keyof CallOptions> {
   readonly resource: Resource;
-  readonly namespace?: string | undefined;
-  readonly labelSelector?: string | undefined;
-  readonly fieldSelector?: string | undefined;
-  readonly metadataOnly?: boolean | undefined;
 }
 
 export class LostTrackError extends Error {

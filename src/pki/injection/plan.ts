@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import type { BundleState } from './source.ts';
 import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
@@ -104,20 +105,15 @@ function ownsTooMuch(kind: TargetKind, own: readonly OwnEntry[], owned: readonly
   return !(own.length === 1 && intended !== undefined && isDeepStrictEqual(own[0]?.fields, intended));
 }
 
-/** Of a JSON patch. They fit only the version of the object that was read. */
-export type HandBackOperation =
-  | { readonly op: 'remove'; readonly path: string }
-  | { readonly op: 'replace'; readonly path: string; readonly value: unknown };
-
-/** Changes only managedFields. Removes the last entries first, because each removal shifts the entries after it. */
+/** For the version of the object that was read. Changes only managedFields. Removes the last entries first, because each removal shifts the entries after it. */
 export function handBackOperations(
   kind: TargetKind,
   { own }: Pick<InjectionTarget, 'own'>,
   keep: readonly string[],
-): readonly HandBackOperation[] {
+): readonly JsonPatchOperation[] {
   const intended = ownership(kind, keep);
   return own
-    .map(({ index }, position): HandBackOperation => {
+    .map(({ index }, position): JsonPatchOperation => {
       const path = `/metadata/managedFields/${index}`;
       return intended !== undefined && position === 0
         ? { op: 'replace', path: `${path}/fieldsV1`, value: intended }

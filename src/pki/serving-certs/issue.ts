@@ -37,15 +37,8 @@ export interface ServingCertOrder {
   readonly lifetimeMs: number;
 }
 
-export interface ServingCert {
-  /** The leaf, its intermediate CAs and its bridges. Never a root: many clients reject a chain with an unknown one. */
-  readonly chain: CertificatePem;
-  readonly notBefore: Date;
-  readonly notAfter: Date;
-}
-
 /** @throws TrustTooShort, OutsideConstraints, or Error if the active generation is not valid yet or ends too soon */
-export async function issueServingCert(order: ServingCertOrder): Promise<ServingCert> {
+export async function issueServingCert(order: ServingCertOrder) {
   const { authority, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
@@ -74,6 +67,7 @@ export async function issueServingCert(order: ServingCertOrder): Promise<Serving
   const names = { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) };
   const term = { serial, notBefore, notAfter };
   const leaf = await signServingCert(names, keyPair.publicKey, term, issuerOf(signer), purpose);
+  // Never a root: many clients reject a chain with an unknown one.
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
 }
@@ -139,16 +133,10 @@ export interface SessionCertOrder {
   readonly now: Date;
 }
 
-export interface SessionCert {
-  readonly authority: CertificatePem;
-  readonly chain: CertificatePem;
-  readonly notAfter: Date;
-}
-
 const SESSION_LIFETIME = 7 * DAY;
 
 /** From a CA that signs only this cert: the caller must discard its key. */
-export async function issueSessionCert(order: SessionCertOrder): Promise<SessionCert> {
+export async function issueSessionCert(order: SessionCertOrder) {
   const { host, authorityKeys, servingKeys, serials, now } = order;
   const validity = { notBefore: after(now, -CLOCK_TOLERANCE), notAfter: after(now, SESSION_LIFETIME) };
   const { publicKey, privateKey } = authorityKeys;

@@ -24,21 +24,17 @@ export class UnusableBackup extends Error {
 
 export const BACKUP_LIMITS = { files: 1_000_000, fileBytes: 16 * 2 ** 20, bytes: 2 * 2 ** 30 } as const;
 
-export interface BackupCollector {
-  /** Call it once per file. @throws UnusableBackup for a path that leaves the backup, or that occurs twice */
-  readonly wants: (path: string) => boolean;
-  readonly add: (path: string, content: string) => void;
-  readonly finish: () => Backup;
-}
+export type BackupCollector = ReturnType<typeof createBackupCollector>;
 
 const VERSION_FILE = 'metadata/version';
 
-export function createBackupCollector(): BackupCollector {
+export function createBackupCollector() {
   const found = new Map<string, { readonly rank: number; readonly item: BackupItem }>();
   const seen = new Set<string>();
   let format: string | undefined;
   return {
-    wants: (path) => {
+    /** Call it once per file. @throws UnusableBackup for a path that leaves the backup, or that occurs twice */
+    wants: (path: string): boolean => {
       const clean = cleanPath(path);
       if (seen.has(clean)) throw new UnusableBackup(`${printable(clean)}: occurs twice in the backup`);
       seen.add(clean);
@@ -46,7 +42,7 @@ export function createBackupCollector(): BackupCollector {
       const parsed = parseBackupPath(clean);
       return parsed !== undefined && isBetter(parsed, found.get(identityOf(parsed)));
     },
-    add: (path, content) => {
+    add: (path: string, content: string): void => {
       const clean = cleanPath(path);
       if (clean === VERSION_FILE) {
         format = content.trim();
@@ -57,7 +53,7 @@ export function createBackupCollector(): BackupCollector {
       const { rank, ...ref } = parsed;
       found.set(identityOf(parsed), { rank, item: { ...ref, object: objectAt(clean, parsed, content) } });
     },
-    finish: () => {
+    finish: (): Backup => {
       if (format === undefined)
         throw new UnusableBackup(`not a Velero backup: the file ${VERSION_FILE} is missing`);
       if (!/^1(\.|$)/.test(format))
@@ -98,10 +94,7 @@ function objectAt(path: string, { namespace, name }: BackupPath, content: string
   return object;
 }
 
-interface BackupPath {
-  readonly resource: GroupResource;
-  readonly namespace: string | undefined;
-  readonly name: string;
+interface BackupPath extends Omit<BackupItem, 'object'> {
   /** Most objects are there twice, without a version and in the preferred one. Velero restores the lowest rank. */
   readonly rank: number;
 }

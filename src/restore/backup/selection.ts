@@ -117,17 +117,13 @@ const LAST: readonly string[] = [
   'clusterresourcesets.addons.cluster.x-k8s.io',
 ];
 
-interface Ordered {
-  readonly resource: GroupResource;
-  readonly namespace: string | undefined;
-  readonly name: string;
-}
-
 /**
  * First the kinds that others need, then the alphabet. Velero takes namespaces in random order; here they are sorted.
  * @see https://velero.io/docs/v1.18/restore-reference/#restore-order
  */
-export function restoreOrder<Item extends Ordered>(items: readonly Item[]): readonly Item[] {
+export function restoreOrder<Item extends Omit<BackupItem, 'object'>>(
+  items: readonly Item[],
+): readonly Item[] {
   const keyed = items.map((item) => ({ item, kind: groupResourceName(item.resource) }));
   return keyed
     .toSorted(

@@ -1,21 +1,14 @@
 /** Plans the next write to an object that a window pauses, or that an earlier one has paused. */
 import { tryParsePath, valueAt, type ConcretePath } from '../../json/field-path.ts';
-import { pointerOf, pointerPart } from '../../json/json-patch.ts';
-import {
-  isEqual,
-  isJsonObject,
-  ownValue,
-  parseJson,
-  stringifyJson,
-  type JsonValue,
-} from '../../json/json.ts';
+import { pointerOf, pointerPart, type JsonPatchOperation } from '../../json/json-patch.ts';
+import { isEqual, isJsonObject, ownValue, jsonIn, stringifyJson, type JsonValue } from '../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
-import type { LinkOperation } from '../owner-links.ts';
+import { unchanged } from '../owner-links.ts';
 import type { ActiveRule } from './rules.ts';
 
 export type QuiescePlan =
   | { readonly kind: 'none'; readonly state: 'untouched' | 'paused' | 'overridden' | 'foreign' }
-  | { readonly kind: 'pause' | 'undo'; readonly operations: readonly LinkOperation[] };
+  | { readonly kind: 'pause' | 'undo'; readonly operations: readonly JsonPatchOperation[] };
 
 /** After this many pauses of one object, the other writer wins. */
 const MAX_TIMES = 3;
@@ -50,7 +43,7 @@ export function planQuiesce(
     return pauseIt(kind, object, rule, { was: current, times: record.times + 1 }, sign);
   }
   const restored = isPaused ? write(keys, current, record.was) : [];
-  return { kind: 'undo', operations: [...guard(object), ...restored, ...withoutMarks(object)] };
+  return { kind: 'undo', operations: [...unchanged(object), ...restored, ...withoutMarks(object)] };
 }
 
 function pauseIt(
@@ -63,7 +56,7 @@ function pauseIt(
   const { annotations, labels } = object.metadata ?? {};
   const text = encodeRecord(kind, object, { path, set, was, times }, sign);
   const operations = [
-    ...guard(object),
+    ...unchanged(object), // otherwise the record could contain a wrong previous value
     ...parents(object, keys),
     ...write(keys, was, set),
     ...mark('annotations', annotations, QUIESCE_ANNOTATION, text),
@@ -72,13 +65,7 @@ function pauseIt(
   return { kind: 'pause', operations };
 }
 
-/** Otherwise the record could contain a wrong previous value. */
-const guard = ({ metadata = {} }: KubeObject): readonly LinkOperation[] => [
-  { op: 'test', path: '/metadata/uid', value: metadata.uid },
-  { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
-];
-
-function parents(object: KubeObject, keys: ConcretePath): readonly LinkOperation[] {
+function parents(object: KubeObject, keys: ConcretePath): readonly JsonPatchOperation[] {
   return keys.slice(0, -1).flatMap((_key, depth) => {
     const above = keys.slice(0, depth + 1);
     return isJsonObject(valueAt(object, above))
@@ -91,7 +78,7 @@ function write(
   keys: ConcretePath,
   before: JsonValue | undefined,
   after: JsonValue | undefined,
-): readonly LinkOperation[] {
+): readonly JsonPatchOperation[] {
   if (after !== undefined) return [{ op: 'add', path: pointerOf(keys), value: after }];
   return before === undefined ? [] : [{ op: 'remove', path: pointerOf(keys) }];
 }
@@ -101,13 +88,13 @@ function mark(
   present: Readonly<Record<string, string>> | undefined,
   key: string,
   value: string,
-): readonly LinkOperation[] {
+): readonly JsonPatchOperation[] {
   return present === undefined
     ? [{ op: 'add', path: `/metadata/${map}`, value: { [key]: value } }]
     : [{ op: 'add', path: `/metadata/${map}${pointerPart(key)}`, value }];
 }
 
-function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): readonly LinkOperation[] {
+function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): readonly JsonPatchOperation[] {
   const remove = (map: string, present: Readonly<Record<string, string>> | undefined, key: string) =>
     present?.[key] === undefined
       ? []
@@ -165,19 +152,11 @@ function readRecord(
 ): QuiesceRecord | 'foreign' | undefined {
   const text: unknown = object.metadata?.annotations?.[QUIESCE_ANNOTATION];
   if (text === undefined) return undefined;
-  const value = typeof text === 'string' && text.length <= MAX_LENGTH ? parsed(text) : undefined;
+  const value = typeof text === 'string' && text.length <= MAX_LENGTH ? jsonIn(text) : undefined;
   if (!isJsonObject(value)) return 'foreign';
   const { path, set = null, times } = value;
   if (typeof path !== 'string' || typeof times !== 'number') return 'foreign';
   const was = ownValue(value, 'was') as JsonValue | undefined; // JSON
   const record = { path, set, was, times };
   return value.mac === sign(signedText(kind, object, record)) ? record : 'foreign';
-}
-
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -5,24 +5,14 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-con
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Resource } from '../../kube/object.ts';
-import {
-  configMaps,
-  mutatingWebhookConfigurations,
-  validatingWebhookConfigurations,
-} from '../../kube/well-known.ts';
+import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Log } from '../../log.ts';
 import type { Context } from '../context.ts';
-import {
-  AWAIT_CHANGE,
-  requeueIn,
-  startController,
-  type Reconcile,
-  type RunningController,
-} from '../controller.ts';
+import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
 import type { Listeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
+import { readConfigurations, WEBHOOK_CONFIGURATIONS } from '../webhooks/installed-webhooks.ts';
 
 /** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
 export const ownStateLabels: Readonly<Record<string, string>> = {
@@ -51,7 +41,7 @@ export function startCaBundle(
   options: Pick<CaBundleContext, 'bundle' | 'onPublished'>,
   onAuthority: Listeners<[]>['add'],
   signal: AbortSignal,
-): RunningController {
+) {
   const { client, config, serverClock, log } = context;
   const { namespace } = config;
   const { now } = serverClock;
@@ -102,26 +92,22 @@ export async function readPublishedBundles(
 ): Promise<readonly PublishedBundle[]> {
   const found = await client.get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }, { signal });
   const target = `ConfigMap ${CABUNDLE_CONFIGMAP}`;
+  const configurations = await Promise.all(readConfigurations(client, signal));
+  const kinds = Object.values(WEBHOOK_CONFIGURATIONS).map(({ kind }) => kind);
   return [
     // An emptied ConfigMap also proves that there has been a bundle.
     ...(found === undefined ? [] : [{ target, bundle: found.data?.[CA_BUNDLE_KEY] ?? '' }]),
-    ...(await readConfiguration(client, mutatingWebhookConfigurations, signal)),
-    ...(await readConfiguration(client, validatingWebhookConfigurations, signal)),
+    ...configurations.flatMap((one, index) => bundlesIn(one, kinds[index] ?? '')),
   ];
 }
 
-async function readConfiguration(
-  client: Pick<KubeClient, 'get'>,
-  resource: Resource,
-  signal: AbortSignal,
-): Promise<readonly PublishedBundle[]> {
-  const ref = { name: WEBHOOK_CONFIGURATION_NAME };
-  const { webhooks = [] } = (await client.get<LiveWebhookConfiguration>(resource, ref, { signal })) ?? {};
+function bundlesIn(live: LiveWebhookConfiguration | undefined, kind: string): readonly PublishedBundle[] {
+  const { webhooks = [] } = live ?? {};
   // A webhook with a URL leads to a developer's machine and holds the root of that machine.
   const served = webhooks.filter(({ clientConfig }) => clientConfig.url === undefined);
   const bundles = new Set(served.map(({ clientConfig }) => clientConfig.caBundle));
   return [...bundles].map((base64) => ({
-    target: `${resource.kind} ${WEBHOOK_CONFIGURATION_NAME}`,
+    target: `${kind} ${WEBHOOK_CONFIGURATION_NAME}`,
     bundle: base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString(),
   }));
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kube/clock.ts';
+import { createFairQueue } from '../../kube/fair-queue.ts';
 
 interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
   readonly perSecond: number;
@@ -10,7 +11,7 @@ export type IssuePacer = ReturnType<typeof createIssuePacer>;
 
 /** Thousands of certs can become due together: admits a burst, then a fixed rate. Missing or damaged certs do not wait. */
 export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
-  const queue = createFairQueue();
+  const queue = createLanes();
   const released = new Set<string>();
   const bucket = createTokenBucket(rate);
   let cancel: (() => void) | undefined;
@@ -53,56 +54,40 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
 }
 
 /** Three lanes take turns, so that no tenant delays others: edited keys, the cert that ends first, and all namespaces in turn. */
-function createFairQueue() {
-  /** Each key with the end of its cert, in milliseconds. The namespace whose latest turn is longest ago is first. */
-  const namespaces = new Map<string, Map<string, number>>();
+function createLanes() {
+  /** Each key with the end of its cert, in milliseconds. */
+  const waiting = createFairQueue<number>();
   const hurried = new Set<string>();
   let turn = 0;
 
-  const remove = (key: string): void => {
-    const namespace = namespaceOf(key);
-    const keys = namespaces.get(namespace);
-    if (keys?.delete(key) === true && keys.size === 0) namespaces.delete(namespace);
-  };
+  const namespaces = () => [...waiting.groups().values()];
   const firstEdited = (): string | undefined => {
     if (hurried.size === 0) return undefined;
-    for (const keys of namespaces.values()) for (const key of keys.keys()) if (hurried.has(key)) return key;
+    for (const keys of namespaces()) for (const key of keys.keys()) if (hurried.has(key)) return key;
     return undefined;
   };
-  const firstOfNamespace = (): string | undefined => {
-    const [keys] = namespaces.values();
-    return keys && firstToEnd([keys]);
-  };
-  const lanes = [firstEdited, () => firstToEnd(namespaces.values()), firstOfNamespace];
+  const firstOfNamespace = (): string | undefined => firstToEnd(namespaces().slice(0, 1));
+  const lanes = [firstEdited, () => firstToEnd(namespaces()), firstOfNamespace];
 
   return {
-    add: (key: string, endsAt: number): void => {
-      const namespace = namespaceOf(key);
-      const keys = namespaces.get(namespace) ?? new Map<string, number>();
-      namespaces.set(namespace, keys.set(key, endsAt));
-    },
+    add: (key: string, endsAt: number): void => waiting.set(namespaceOf(key), key, endsAt),
     hurry: (key: string): void => void hurried.add(key),
     next: (): string | undefined => {
       const inTurn = lanes.map((_, index) => lanes[(turn + index) % lanes.length]);
       turn++;
       const key = inTurn.reduce<string | undefined>((found, lane) => found ?? lane?.(), undefined);
       if (key === undefined) return undefined;
-      remove(key);
+      waiting.take(namespaceOf(key), key);
       hurried.delete(key);
-      const rest = namespaces.get(namespaceOf(key));
-      if (rest !== undefined) {
-        namespaces.delete(namespaceOf(key));
-        namespaces.set(namespaceOf(key), rest);
-      }
       return key;
     },
     forget: (key: string): void => {
-      remove(key);
+      waiting.delete(namespaceOf(key), key);
       hurried.delete(key);
     },
-    size: (): number => [...namespaces.values()].reduce((sum, { size }) => sum + size, 0),
+    size: waiting.size,
     clear: (): void => {
-      namespaces.clear();
+      waiting.clear();
       hurried.clear();
     },
   };

@@ -1,6 +1,6 @@
 /** Brings one Secret to its desired state. Decides on a live read, and writes at most once. */
 import { isDeepStrictEqual } from 'node:util';
-import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
+import { ApiError, insteadOf, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import { textOf } from '../../pki/secret-data.ts';
@@ -169,23 +169,21 @@ async function issue(existing: Secret | undefined, task: ServingCertTask) {
 
 async function createMissing(task: ServingCertTask): Promise<RepairResult | undefined> {
   const made = await issue(undefined, task);
-  const created = await refusable(CLUSTER_ROLE, async () => {
-    try {
-      return await task.client.create(secrets, made.secret, { signal: task.signal });
-    } catch (error) {
-      if (isAlreadyExists(error)) return 'exists';
-      // 403 with this cause while the namespace is being deleted, 404 once it is gone.
-      const isEnding =
-        isNotFound(error) ||
-        (error instanceof ApiError && error.causes.some((cause) => cause.reason === 'NamespaceTerminating'));
-      if (isEnding) return 'namespace-ends';
-      throw error;
-    }
-  });
+  const created = await refusable(CLUSTER_ROLE, () =>
+    task.client
+      .create(secrets, made.secret, { signal: task.signal })
+      .catch(insteadOf(isAlreadyExists, 'exists'))
+      .catch(insteadOf(isOfEndingNamespace, 'namespace-ends')),
+  );
   if (created === 'exists') return undefined;
   if (created === 'namespace-ends') return refused({ kind: created });
   return issued('Missing', made, created, task);
 }
+
+/** 403 with this cause while the namespace is being deleted, 404 once it is gone. */
+const isOfEndingNamespace = (error: unknown): boolean =>
+  isNotFound(error) ||
+  (error instanceof ApiError && error.causes.some(({ reason }) => reason === 'NamespaceTerminating'));
 
 /** `before`: the Secret whose outputs still fit the cert. They stay if their password cannot be read now. */
 async function complete(

@@ -41,12 +41,7 @@ import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pk
 import { windowState } from '../../restore/window.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
-import {
-  type AuthorityEvent,
-  rotationRefused,
-  rotationStepped,
-  rotationWaiting,
-} from './authority-events.ts';
+import { rotationRefused, rotationStepped, rotationWaiting } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
 import { domainsOfNewCa, trialScope } from './serving-cert-stores.ts';
 
@@ -210,10 +205,7 @@ export async function makeGeneration(
   return await createGeneration({ keyPair, serial, now, lifetimeMs, domains, previous });
 }
 
-function waitingEvent(
-  { authority, targetsWithout }: RotationState,
-  phase: RotationPhase,
-): AuthorityEvent | undefined {
+function waitingEvent({ authority, targetsWithout }: RotationState, phase: RotationPhase) {
   if (phase !== 'publishing' && phase !== 'propagating') return undefined;
   const pending = authority.generations.find(({ state }) => state === 'pending');
   const lagging = pending && targetsWithout(pending.id);

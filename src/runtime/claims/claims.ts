@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Claims, ClaimStore, Intents, ObjectReads } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';
+import { insteadOf, isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';
 import { type KubeClient, createClient } from '../../kube/client.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../resources.ts';
@@ -26,34 +26,20 @@ export function createClaims(
   return {
     settleMs,
     read: (name, signal) => client.get<UniqueClaim>(UNIQUE_CLAIMS, { name }, { signal }),
-    create: async (claim, signal) => {
-      try {
-        return await client.create(UNIQUE_CLAIMS, claim, { signal });
-      } catch (error) {
-        if (isAlreadyExists(error)) return 'taken';
-        throw error;
-      }
-    },
-    replace: async (claim, signal) => {
-      try {
-        return await client.replace(UNIQUE_CLAIMS, claim, { signal });
-      } catch (error) {
-        if (isConflict(error) || isNotFound(error)) return 'changed';
-        throw error;
-      }
-    },
+    create: (claim, signal) =>
+      client.create(UNIQUE_CLAIMS, claim, { signal }).catch(insteadOf(isAlreadyExists, 'taken')),
+    replace: (claim, signal) =>
+      client.replace(UNIQUE_CLAIMS, claim, { signal }).catch(insteadOf(isOutdated, 'changed')),
     remove: async ({ metadata: { name = '', uid, resourceVersion } }, signal) => {
-      try {
-        const preconditions = { uid, resourceVersion };
-        const outcome = await client.delete(UNIQUE_CLAIMS, { name }, { preconditions, signal });
-        return outcome === 'deleted' ? 'removed' : 'changed';
-      } catch (error) {
-        if (isConflict(error)) return 'changed';
-        throw error;
-      }
+      const preconditions = { uid, resourceVersion };
+      const deleting = client.delete(UNIQUE_CLAIMS, { name }, { preconditions, signal });
+      const outcome = await deleting.catch(insteadOf(isConflict, 'changed'));
+      return outcome === 'deleted' ? 'removed' : 'changed';
     },
   };
 }
+
+const isOutdated = (error: unknown): boolean => isConflict(error) || isNotFound(error);
 
 /** A namespace still counts as existing this long after a read has found it, in milliseconds. */
 const NAMESPACE_MS = 60_000;

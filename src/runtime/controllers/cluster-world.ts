@@ -16,7 +16,7 @@ import {
 } from '../../json/kube-object.ts';
 import { deepFreeze, isEqual, objectIn } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
-import { isConflict, isNotFound } from '../../kube/api-error.ts';
+import { insteadOf, isConflict, isNotFound } from '../../kube/api-error.ts';
 import { type Change, dropManagedFields } from '../../kube/watch/change.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -148,12 +148,7 @@ export function createClusterWorld(
         const body = { metadata: { ...precondition, finalizers } };
         return client.patchMerge<KubeObject>(kind, placeOf(object), body, { signal });
       };
-      try {
-        return await writeOver(kind, object, write, signal);
-      } catch (error) {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      }
+      return await writeOver(kind, object, write, signal).catch(insteadOf(isNotFound, undefined));
     },
     patchStatus: async (kind, object, status, signal) => {
       const write = (metadata: ObjectMeta) =>

@@ -45,8 +45,7 @@ async function run(
     await stores.whenSynced(signal);
     const world = createClusterWorld(own, controller, kinds, stores, writes);
     const [kind] = kinds;
-    const { watched, timeoutMs } = controller;
-    const { concurrency, name } = controller;
+    const { concurrency, name, timeoutMs, watched } = controller;
     const metrics = context.metrics.userController(name, concurrency);
     const reconcile: Reconcile = async (key, pass) => {
       const ended = metrics.pass();

@@ -1,6 +1,6 @@
 /** The results of handshakes: a ConfigMap for `gatehouse status`, with the restart in progress, and Events on Services. */
 import { isDeepStrictEqual } from 'node:util';
-import { listIn, parseJson, textIn, valueIn } from '../../json/json.ts';
+import { jsonIn, listIn, textIn, valueIn } from '../../json/json.ts';
 import { toTimestamp } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventNote } from '../../kube/events.ts';
@@ -61,7 +61,7 @@ function rowOf(stale: StaleService, sinceOf: (at: number) => Date): StaleRow {
 }
 
 export function parseReport({ data }: ConfigMap): ServedCertsReport | undefined {
-  const report = valueOf(data?.[KEY] ?? '');
+  const report = jsonIn(data?.[KEY] ?? '');
   const checkedAt = textIn(report, 'checkedAt');
   if (Number.isNaN(Date.parse(checkedAt))) return undefined;
   const count = (...path: readonly string[]): number => Number(valueIn(report, ...path)) || 0;
@@ -83,14 +83,6 @@ export function parseReport({ data }: ConfigMap): ServedCertsReport | undefined 
       notAfter: textIn(row, 'notAfter'),
     })),
   };
-}
-
-function valueOf(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined; // an edit by a user
-  }
 }
 
 export function createReportReconciler(
@@ -228,7 +220,7 @@ export function createRestartRecord(
 }
 
 function running(text: string, now: Date): string | undefined {
-  const record = valueOf(text);
+  const record = jsonIn(text);
   const age = Math.abs(now.getTime() - Date.parse(textIn(record, 'at')));
   return age < ROLLOUT_MS ? textIn(record, 'workload') : undefined;
 }

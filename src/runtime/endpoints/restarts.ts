@@ -1,7 +1,7 @@
 /** On the leader: restarts workloads whose pods present an earlier certificate, one at a time and once per certificate. */
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
-import { isConflict, isForbidden, isRefused } from '../../kube/api-error.ts';
+import { insteadOf, isConflict, isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { sleep, type Clock } from '../../kube/clock.ts';
 import { withKind, type Resource } from '../../kube/object.ts';
@@ -93,7 +93,8 @@ async function restartNext(key: string, stale: StaleService, running: Running): 
   const createdBefore = after(serverClock.now(), -config.endpointProbes.reloadMs);
   const seen = new Set<string>();
   for (const server of serversOfTurn(key, stale, running)) {
-    const found = await workloadOf(service, server, createdBefore, running).catch(withoutPermission);
+    const finding = workloadOf(service, server, createdBefore, running);
+    const found = await finding.catch(insteadOf(isForbidden, undefined));
     const id = found?.workload.metadata?.uid;
     if (found === undefined || id === undefined || seen.has(id)) continue;
     seen.add(id);
@@ -108,11 +109,6 @@ function serversOfTurn(key: string, { servers }: StaleService, { positions }: Ru
   if (next < servers.length) positions.set(key, next);
   else positions.delete(key);
   return from < servers.length ? servers.slice(from, next) : servers.slice(0, PODS_PER_TURN);
-}
-
-function withoutPermission(error: unknown): undefined {
-  if (isForbidden(error)) return undefined;
-  throw error;
 }
 
 async function restart(found: FoundWorkload, stale: StaleService, running: Running): Promise<boolean> {

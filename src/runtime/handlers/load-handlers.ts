@@ -3,13 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isSea } from 'node:sea';
-import {
-  registerHooks,
-  stripTypeScriptTypes,
-  type LoadFnOutput,
-  type ResolveFnOutput,
-  type ResolveHookContext,
-} from 'node:module';
+import { registerHooks, stripTypeScriptTypes, type ResolveFnOutput } from 'node:module';
 
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
 import { isName } from '../../api/definition.ts';
@@ -216,13 +210,13 @@ function hook(): void {
   if (hooked) return;
   hooked = true;
   registerHooks({
-    resolve: (specifier, context, next): ResolveFnOutput => {
+    resolve: (specifier, context, next) => {
       if (specifier === OWN_NAME) return { url: SDK, shortCircuit: true };
       if (!specifier.startsWith(FROM_ELSEWHERE)) return versioned(next(specifier, context));
       const [name, parentURL] = JSON.parse(specifier.slice(FROM_ELSEWHERE.length)) as [string, string]; // written above
-      return next(name, { ...context, parentURL } satisfies ResolveHookContext);
+      return next(name, { ...context, parentURL });
     },
-    load: (url, context, next): LoadFnOutput => {
+    load: (url, context, next) => {
       // Node strips no types below node_modules, where the examples of an installed package are.
       if (!/\/node_modules\/.*\.m?ts(\?|$)/.test(url) || !isOfHandlers(url)) return next(url, context);
       const source = stripTypeScriptTypes(readFileSync(fileURLToPath(url.replace(/\?.*/, '')), 'utf8'));

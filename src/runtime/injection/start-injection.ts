@@ -5,12 +5,7 @@ import { TRUST_BUNDLE, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import type { LaggingTargets, UnreadableKind } from '../../pki/authority/bundle.ts';
-import {
-  sourcesOf,
-  type BundleSource,
-  type SourceRef,
-  type TargetKindName,
-} from '../../pki/injection/request.ts';
+import { sourcesOf, type BundleSource, type TargetKindName } from '../../pki/injection/request.ts';
 import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import { startController, type LeaderContext, type RunningController } from '../controller.ts';
@@ -106,7 +101,7 @@ function oncePerTick(pass: () => void): () => void {
   };
 }
 
-const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] => sourcesOf(request);
+const refsOf = ({ request }: InjectionTarget) => sourcesOf(request);
 
 const demandsOf = (target: InjectionTarget): readonly SourceDemand[] =>
   refsOf(target).map((ref) => ({ namespace: target.metadata?.namespace, ref }));

@@ -2,7 +2,7 @@ import { INSTALLED_SELECTOR, isAsWanted, isInstalledByUs } from '../../admission
 import { isMutating } from '../../admission/native/native-policy.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { isConflict, isNotFound } from '../../kube/api-error.ts';
+import { insteadOf, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -65,12 +65,8 @@ export async function readStored(
     const isServed = ({ version, resource }: Resource) =>
       served.some((one) => one.version === version && one.resource === resource);
     if (!isServed(kinds.policy) || !isServed(kinds.binding)) return undefined;
-    try {
-      return await listInstalled(kinds, options, signal);
-    } catch (error) {
-      if (isNotFound(error)) return undefined; // discovery is cached
-      throw error;
-    }
+    // Discovery is cached.
+    return await listInstalled(kinds, options, signal).catch(insteadOf(isNotFound, undefined));
   };
   const validating = await read(VALIDATING);
   if (validating === undefined) return UNSERVED;

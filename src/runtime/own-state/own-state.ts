@@ -7,19 +7,9 @@ import type { AccessSubject } from '../../kube/access.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
 import { orAborted } from '../../json/abort.ts';
 import type { Context } from '../context.ts';
-import {
-  createReadRecords,
-  followReadRecords,
-  type FollowedRecords,
-  READS_SECRET,
-} from '../policies/read-records.ts';
-import {
-  createAcceptedPaths,
-  followPathTokens,
-  type AcceptedPaths,
-  PATH_SECRET,
-} from '../webhooks/path-tokens.ts';
-import { isJsonObject, valueIn, type JsonValue } from '../../json/json.ts';
+import { createReadRecords, followReadRecords, READS_SECRET } from '../policies/read-records.ts';
+import { createAcceptedPaths, followPathTokens, PATH_SECRET } from '../webhooks/path-tokens.ts';
+import { isJsonObject, jsonIn, valueIn, type JsonValue } from '../../json/json.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { SERVING_SECRET, SHARED_STATE_KEY } from '../../pki/annotations.ts';
 import { base64, textOf, type SecretData } from '../../pki/secret-data.ts';
@@ -31,8 +21,8 @@ import type { Log } from '../../log.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 
 export interface OwnState {
-  readonly paths: AcceptedPaths;
-  readonly records: FollowedRecords;
+  readonly paths: ReturnType<typeof followPathTokens>;
+  readonly records: ReturnType<typeof followReadRecords>;
 }
 
 export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnState => ({
@@ -127,18 +117,10 @@ interface SharedState {
 }
 
 export function stateIn(secret: Secret | undefined): SharedState | undefined {
-  const state = parsed(textOf(secret?.data, SHARED_STATE_KEY) ?? '');
+  const state = jsonIn(textOf(secret?.data, SHARED_STATE_KEY) ?? '');
   const [paths, reads, user] = ['paths', 'reads', 'user'].map((key) => valueIn(state, key));
   if (!isSecretData(paths) || !isSecretData(reads)) return undefined;
   return { paths, reads, ...(typeof user === 'string' ? { user } : {}) };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const isSecretData = (value: JsonValue | undefined): value is Readonly<Record<string, string>> =>

@@ -2,11 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
-import {
-  compilePolicy,
-  type CompiledPolicy,
-  type CompileEnvironment,
-} from '../../admission/policy/compile.ts';
+import { compilePolicy, type CompileEnvironment } from '../../admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { pick } from '../../json/json.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';

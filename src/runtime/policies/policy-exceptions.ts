@@ -20,13 +20,7 @@ import { keyOf } from '../../json/kube-object.ts';
 import { setReady, type NotReady } from '../../json/conditions.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
-import {
-  AWAIT_CHANGE,
-  GONE,
-  startController,
-  type Reconcile,
-  type RunningController,
-} from '../controller.ts';
+import { AWAIT_CHANGE, GONE, startController, type Reconcile } from '../controller.ts';
 
 export function watchPolicyExceptions(context: WatchContext, signal: AbortSignal) {
   const indexes = { grant: (exception: PolicyException) => [grantKey(exception)] };
@@ -110,7 +104,7 @@ export function startExceptionStatus(
   exceptions: Watched<PolicyException>,
   onChange: (policy: string) => void,
   signal: AbortSignal,
-): RunningController {
+) {
   const { client, serverClock } = context;
   const { store } = exceptions;
   const reconcile = createExceptionStatusReconciler(client, store, registry, serverClock.now, onChange);

@@ -1,9 +1,6 @@
 /** The kinds that a policy governs and reads, and its compilation with what the API server serves now. */
-import {
-  type CompiledPolicy,
-  type CompileEnvironment,
-  compilePolicy,
-} from '../../admission/policy/compile.ts';
+import { compilePolicy, type CompileEnvironment } from '../../admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { unservedKinds, type UnservedKinds } from '../../admission/policy/match/unserved-kinds.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
@@ -14,7 +11,7 @@ import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
 import type { Targets } from './world.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
-import { ApiError } from '../../kube/api-error.ts';
+import { insteadOf, isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../json/abort.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
@@ -153,11 +150,9 @@ export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => nu
   );
   return async (resource, versions, signal) => {
     if (!resource.group.includes('.')) return undefined;
-    const reading = definitions.read(groupResourceName(resource)).catch((error: unknown) => {
-      if (error instanceof ApiError && error.code === 403) return undefined; // expressions compile without types too
-      throw error;
-    });
-    const definition = await orAborted(reading, signal);
+    const reading = definitions.read(groupResourceName(resource));
+    // Expressions compile without types too.
+    const definition = await orAborted(reading.catch(insteadOf(isForbidden, undefined)), signal);
     if (definition === undefined) return undefined;
     const schemas = (definition.spec?.versions ?? [])
       .filter(

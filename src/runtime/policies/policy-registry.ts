@@ -1,11 +1,8 @@
 /** The policies that this replica enforces, and the problems of those that it cannot enforce. */
 import { isDeepStrictEqual } from 'node:util';
 
-import {
-  type CompiledPolicy,
-  type CompileEnvironment,
-  compilePolicy,
-} from '../../admission/policy/compile.ts';
+import { compilePolicy, type CompileEnvironment } from '../../admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/validate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';

@@ -3,7 +3,7 @@ import { isSecret } from '../../admission/policy/object-ref.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { canI, mayUser, type AccessQuestion, type AccessSubject } from '../../kube/access.ts';
-import { ApiError } from '../../kube/api-error.ts';
+import { insteadOf, isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../json/abort.ts';
 import type { Discovery } from '../../kube/discovery.ts';
@@ -77,10 +77,7 @@ interface ClusterRole extends KubeObject {
 export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: AbortSignal): Promise<boolean> {
   const role = await client
     .get<ClusterRole>(clusterRoles, { name: AGGREGATED_ROLE }, { signal })
-    .catch((error: unknown) => {
-      if (error instanceof ApiError && error.code === 403) return undefined;
-      throw error;
-    });
+    .catch(insteadOf(isForbidden, undefined));
   return (role?.rules ?? []).some(
     ({ apiGroups = [], resources = [], resourceNames = [], verbs = [] }) =>
       apiGroups.includes('') &&

@@ -1,6 +1,6 @@
 /** A JSON Patch that tests the version of the object. */
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
-import type { LinkOperation } from '../../restore/owner-links.ts';
+import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
@@ -8,7 +8,7 @@ import { served } from '../policies/world.ts';
 
 export type PatchGuarded = (
   ref: ObjectRef,
-  operations: readonly LinkOperation[],
+  operations: readonly JsonPatchOperation[],
   signal: AbortSignal,
 ) => Promise<PatchOutcome>;
 

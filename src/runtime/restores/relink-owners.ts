@@ -38,8 +38,6 @@ interface Task {
   readonly signal: AbortSignal;
 }
 
-/** The outcome of a patch. If the outcome is unknown, the patch throws. */
-
 export interface RelinkOptions {
   readonly mode: 'Link' | 'Report';
   readonly heldBy?: string | undefined;

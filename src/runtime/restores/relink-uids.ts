@@ -1,7 +1,7 @@
 /** Uids in the fields of restored objects (`uidPath`): replaced if the target has another uid now. */
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
-import type { LinkOperation } from '../../restore/owner-links.ts';
+import { unchanged } from '../../restore/owner-links.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -109,18 +109,10 @@ async function judgeUid(
   }
 }
 
-function uidPatch({ metadata = {} }: KubeObject, stale: readonly Verdict[]): readonly LinkOperation[] {
-  const { uid, resourceVersion } = metadata;
-  return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
-    ...stale.map(({ place: { keys }, now }) => ({
-      op: 'replace' as const,
-      path: pointerOf(keys),
-      value: now,
-    })),
-  ];
-}
+const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
+  ...unchanged(object),
+  ...stale.map(({ place: { keys }, now }) => ({ op: 'replace', path: pointerOf(keys), value: now }) as const),
+];
 
 function toUidItem(object: KubeObject, { place, result, message, apiVersion }: Verdict): RelinkItem {
   const { target, reference, field } = place;

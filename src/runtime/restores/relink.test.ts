@@ -5,7 +5,7 @@ import { applyPatch, type PatchOperation } from '../../json/json-patch.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { type KubeObject, type OwnerReference, groupResourceName } from '../../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
-import type { LinkOperation } from '../../restore/owner-links.ts';
+import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import { containing } from '../../../test/support/runtime/fixtures.ts';
 import type { PatchOutcome } from './guarded-patch.ts';
 import { relinkStored } from './relink.ts';
@@ -46,7 +46,7 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
 /** An API server that stores one object. */
 function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('new')]])) {
   let now: KubeObject | undefined = stored;
-  const patches: (readonly LinkOperation[])[] = [];
+  const patches: (readonly JsonPatchOperation[])[] = [];
   const state = {
     patches,
     stored: () => now,
@@ -70,7 +70,7 @@ function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('n
       return Promise.resolve(outcome);
     },
   );
-  const apply = (operations: readonly LinkOperation[]): PatchOutcome => {
+  const apply = (operations: readonly JsonPatchOperation[]): PatchOutcome => {
     const { uid, resourceVersion } = now?.metadata ?? {};
     const tested = operations.flatMap((one) => (one.op === 'test' ? [one.value] : []));
     if (now === undefined || tested[0] !== uid || tested[1] !== resourceVersion)
@@ -268,7 +268,7 @@ interface Scene {
 async function run({ targets, outcomes = [], options = {} }: Scene) {
   let reads = 0;
   let stored = server('old');
-  const patches: (readonly LinkOperation[])[] = [];
+  const patches: (readonly JsonPatchOperation[])[] = [];
   const relink = createUidRelinker(
     {
       read: ({ resource }) => {

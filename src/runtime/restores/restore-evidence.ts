@@ -1,10 +1,5 @@
 /** Evidence that a requester restores: known windows, new windows, and restores without a window. */
-import type {
-  RestoreEvidence,
-  RestoreQuery,
-  RequestWorld,
-  RestoringWindow,
-} from '../../admission/policy/world.ts';
+import type { RestoreQuery, RequestWorld, RestoringWindow } from '../../admission/policy/world.ts';
 import { isPrincipal, type Requester } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -17,7 +12,7 @@ import {
   windowsOfSources,
 } from '../../restore/evidence.ts';
 import { windowState, type WriteTarget } from '../../restore/window.ts';
-import { isAlreadyExists, isForbidden } from '../../kube/api-error.ts';
+import { insteadOf, isAlreadyExists, isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
@@ -101,22 +96,14 @@ const NO_RESTORES = {
   restoreEvidence: () => Promise.resolve(undefined),
 };
 
-const toEvidence = (windows: readonly RestoringWindow[]): RestoreEvidence | undefined =>
-  windows.length === 0 ? undefined : { windows };
+const toEvidence = (windows: readonly RestoringWindow[]) => (windows.length === 0 ? undefined : { windows });
 
-export async function createIfAbsent(
+export const createIfAbsent = (
   client: Pick<KubeClient, 'create'>,
   window: RestoreWindow,
   signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await client.create(RESTORE_WINDOWS, window, { signal });
-    return true;
-  } catch (error) {
-    if (isAlreadyExists(error)) return false;
-    throw error;
-  }
-}
+): Promise<boolean> =>
+  client.create(RESTORE_WINDOWS, window, { signal }).then(() => true, insteadOf(isAlreadyExists, false));
 
 /** In milliseconds. The leader needs moments; without a leader, waiting requests would take the places of all others. */
 const MAX_WAIT_MS = 2_000;

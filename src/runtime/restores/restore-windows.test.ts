@@ -78,7 +78,7 @@ function leader(change: Partial<RestoreWindowsOptions> = {}) {
 }
 
 const clusterSweep = (interim: boolean): ClusterSweep => ({
-  ...{ interim, startedAt: now, finishedAt: now, objectsScanned: 3, unreadable: found.unreadable },
+  ...{ interim, startedAt: now, finishedAt: now, objectsScanned: 3, unreadable: [...found.unreadable] },
   violations: found.violations.map((one) => ({
     violation: one,
     resource: { group: 'infra.example.com', resource: 'servers' },

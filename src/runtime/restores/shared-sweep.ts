@@ -8,9 +8,6 @@ const REST = 4;
 const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
-type SweepOutcome =
-  { readonly kind: 'swept'; readonly result: ClusterSweep } | { readonly kind: 'later'; readonly at: Date };
-
 /** Frequent restores must not cause continuous reads. A sweep that began before `notBefore` does not count. */
 export function createSharedSweep(sweep: Sweep, now: () => Date) {
   let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
@@ -19,19 +16,19 @@ export function createSharedSweep(sweep: Sweep, now: () => Date) {
     notBefore: Date,
     signal: AbortSignal,
     onProgress?: OnSweepProgress,
-  ): Promise<SweepOutcome> => {
+  ) => {
     if (last !== undefined) {
       const { result } = last;
       if (result.startedAt >= notBefore && covers(last.options, options))
-        return { kind: 'swept', result: { ...result, interim: options.interim } };
+        return { kind: 'swept', result: { ...result, interim: options.interim } } as const;
       const took = result.finishedAt.getTime() - result.startedAt.getTime();
       const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
       const at = new Date(result.finishedAt.getTime() + rest);
-      if (now() < at) return { kind: 'later', at };
+      if (now() < at) return { kind: 'later', at } as const;
     }
     const result = await sweep(options, signal, onProgress);
     last = { options, result };
-    return { kind: 'swept', result };
+    return { kind: 'swept', result } as const;
   };
 }
 

@@ -6,7 +6,6 @@ import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
-import type { SweepResult } from '../../restore/report.ts';
 import { type StoredObjects, eachPage, byKind } from '../policies/stored-objects.ts';
 import {
   CONCURRENT_READS,
@@ -45,21 +44,14 @@ export interface SweepProgress {
 export type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
 
 /** With the violations of the whole cluster. Each window reports only its own. */
-export type ClusterSweep = Omit<SweepResult, 'violations'> & {
-  readonly violations: readonly SweptViolation[];
-};
-
-export type Sweep = (
-  options: SweepOptions,
-  signal: AbortSignal,
-  onProgress?: OnSweepProgress,
-) => Promise<ClusterSweep>;
+export type ClusterSweep = Awaited<ReturnType<Sweep>>;
+export type Sweep = ReturnType<typeof createSweep>;
 
 /** After this many failed reads of a kind, the sweep skips the rest of the kind. */
 const FAILED_READS = 20;
 
-export function createSweep(sources: SweepSources): Sweep {
-  return async (options, signal, onProgress) => {
+export function createSweep(sources: SweepSources) {
+  return async (options: SweepOptions, signal: AbortSignal, onProgress?: OnSweepProgress) => {
     const { interim } = options;
     const startedAt = sources.now();
     const all = sources.policies();

@@ -8,7 +8,7 @@ import {
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
 import { shorten } from '../../json/printable.ts';
-import { ApiError } from '../../kube/api-error.ts';
+import { ApiError, insteadOf, isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { WEBHOOK_CONFIGURATIONS } from './installed-webhooks.ts';
 
@@ -54,10 +54,7 @@ export const createDryRun =
       const metadata = { generateName: `${WEBHOOK_CONFIGURATION_NAME}-` };
       const write = () => client.create(kind, { ...configuration, metadata }, { dryRun: true, signal });
       if (configuration.webhooks.length === 0) continue;
-      const objection = await objectionTo(write).catch((error: unknown) => {
-        if (error instanceof ApiError && error.code === 403) return undefined;
-        throw error;
-      });
+      const objection = await objectionTo(write).catch(insteadOf(isForbidden, undefined));
       if (objection !== undefined) return objection;
     }
     return undefined;

@@ -18,13 +18,7 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { PathVerdict } from '../../server/admission-routes.ts';
 import { ownStateLabels } from '../certificates/ca-bundle.ts';
 import type { Context } from '../context.ts';
-import {
-  requeueIn,
-  startController,
-  type Reconcile,
-  type ReconcileResult,
-  type RunningController,
-} from '../controller.ts';
+import { requeueIn, startController, type Reconcile } from '../controller.ts';
 import { createListeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
 import { readConfigurations } from './installed-webhooks.ts';
@@ -110,7 +104,7 @@ export async function readTokensInUse(
 }
 
 const RECHECK_MS = 60_000;
-const again = (ms: number): ReconcileResult => requeueIn(ms, new Date());
+const again = (ms: number) => requeueIn(ms, new Date());
 
 interface PathRotation {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
@@ -166,7 +160,7 @@ export function startPathRotation(
   context: Context,
   paths: Pick<AcceptedPaths, 'onChange'>,
   signal: AbortSignal,
-): RunningController {
+) {
   const { client, config, log } = context;
   const reconcile = createPathTokensReconciler({
     ...{ client, namespace: config.namespace, overlapMs: config.caPropagationWaitMs, log },

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createHash, randomBytes } from 'node:crypto';
+import { jsonIn } from '../../json/json.ts';
 
 const COOKIE = 'gatehouse-status';
 
@@ -34,17 +35,9 @@ export const STATUS_AUDIENCE = 'gatehouse-status';
 /** The token is not verified at this point: its content selects the question, not the answer. */
 export function audienceOf(token: string): string | undefined {
   const [, payload = ''] = token.split('.');
-  const claims = parsed(Buffer.from(payload, 'base64url').toString());
+  const claims = jsonIn(Buffer.from(payload, 'base64url').toString());
   if (typeof claims !== 'object' || claims === null || !('aud' in claims)) return undefined;
   return [claims.aud].flat().includes(STATUS_AUDIENCE) ? STATUS_AUDIENCE : undefined;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The lifetime after sign-in, in milliseconds: the default lifetime of tokens from `kubectl create token`. */

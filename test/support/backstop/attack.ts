@@ -2,7 +2,8 @@
 import { rootCertificates } from 'node:tls';
 
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import type { JsonPatchOperation, KubeClient } from '../../../src/kube/client.ts';
+import type { JsonPatchOperation } from '../../../src/json/json-patch.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
 import type { Resource } from '../../../src/kube/object.ts';
 
 export interface Attack {

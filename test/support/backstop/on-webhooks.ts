@@ -1,4 +1,4 @@
-import type { JsonPatchOperation } from '../../../src/kube/client.ts';
+import type { JsonPatchOperation } from '../../../src/json/json-patch.ts';
 import type { Resource } from '../../../src/kube/object.ts';
 import {
   mutatingWebhookConfigurations,

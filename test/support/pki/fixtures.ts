@@ -15,7 +15,7 @@ import {
   type KeyPair,
 } from '../../../src/pki/x509/keys.ts';
 import type { RotationState } from '../../../src/pki/authority/rotation-plan.ts';
-import { issueServingCert, type ServingCert } from '../../../src/pki/serving-certs/issue.ts';
+import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { firstCertificate, toCertificatePem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 
 /** Recorded as trusted until its root ends, so that it may sign a cert of any length. */
@@ -60,7 +60,7 @@ export function withUnreadableEnd(chain: CertificatePem): string {
   return toCertificatePem([{ raw: der }]);
 }
 
-export interface Server extends ServingCert {
+export interface Server extends Awaited<ReturnType<typeof issueServingCert>> {
   readonly keyPair: KeyPair;
 }
 

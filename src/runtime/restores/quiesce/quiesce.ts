@@ -2,12 +2,7 @@
 import { createHmac } from 'node:crypto';
 
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import {
-  type KubeObject,
-  groupResourceName,
-  type GroupResource,
-  objectKey,
-} from '../../../json/kube-object.ts';
+import { groupResourceName, keyOf, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
 import { secrets } from '../../../kube/well-known.ts';
 import { type Sign, planQuiesce, QUIESCE_LABEL, type QuiescePlan } from '../../../restore/quiesce/plan.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
@@ -162,9 +157,6 @@ export interface QuiesceWorld {
   readonly permissionsFor: (kinds: readonly GroupResource[]) => string;
 }
 
-/** `open`: a window pauses. `failed`: something is left to do. */
-export type PassResult = 'idle' | 'open' | 'failed';
-
 const AT_ONCE = 16;
 
 interface Outcome {
@@ -182,8 +174,8 @@ interface Pass {
   readonly signal: AbortSignal;
 }
 
-/** @throws the first failed write of a status, after all windows */
-export async function quiescePass(world: QuiesceWorld, signal: AbortSignal): Promise<PassResult> {
+/** `open`: a window pauses. `failed`: something is left. @throws the first failed write of a status, after all windows */
+export async function quiescePass(world: QuiesceWorld, signal: AbortSignal) {
   const windows = world.windows();
   const active = windows.flatMap((window) => activeRules(window, world.now(), world.settleMs(window)));
   if (world.rules().length === 0 && windows.every(({ spec }) => spec.quiesce === undefined)) return 'idle';
@@ -272,7 +264,7 @@ function note(
   object: KubeObject,
   outcome: Outcome,
 ): void {
-  const name = objectKey(object.metadata ?? {});
+  const name = keyOf(object);
   if (state === 'paused') outcome.paused += 1;
   else if (state === 'overridden') outcome.overridden.push(name);
   else if (state === 'foreign') outcome.foreign.push(name);
@@ -311,7 +303,7 @@ async function apply(
   { world, signal }: Pass,
 ): Promise<boolean> {
   const { namespace, name = '' } = object.metadata ?? {};
-  const self = `${groupResourceName(kind)} ${objectKey({ namespace, name })}`;
+  const self = `${groupResourceName(kind)} ${keyOf(object)}`;
   try {
     const written = await world.patch({ ...kind, namespace, name }, operations, signal);
     if (written.kind === 'patched') return true;
