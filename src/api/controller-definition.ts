@@ -1,12 +1,10 @@
 /** The schema of the argument of `defineController`. Each `problem` says what a field has to be. */
 import Type from 'typebox';
 
-import { aFunction, action, fieldProblems, label, name, optional, readable } from './definition.ts';
+import { aFunction, action, fieldProblems, label, name, optional, readable, texts } from './definition.ts';
 
 const one = (item: ReturnType<typeof Type.String>, wanted: string) =>
   Type.Array(item, { minItems: 1, maxItems: 1, problem: `: write a list with one ${wanted}` });
-const several = (item: ReturnType<typeof Type.String>, wanted: string) =>
-  Type.Array(item, { minItems: 1, problem: `: write a list of ${wanted}` });
 const group = Type.String({ pattern: '^[-a-z0-9.]*$' });
 
 /** Server-side apply and reads need one version, so that an object has the same fields everywhere. */
@@ -23,7 +21,7 @@ const owned = Type.Object(
   {
     apiGroups: one(group, 'API group, "" for the core group'),
     apiVersions: one(label, 'API version such as v1'),
-    resources: several(label, 'plurals such as namespaces'),
+    resources: texts('plurals such as namespaces', label),
   },
   { additionalProperties: false },
 );

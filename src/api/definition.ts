@@ -8,8 +8,8 @@ import { quote } from '../json/printable.ts';
 const LABEL = '[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?';
 export const ONE_LABEL = { pattern: `^${LABEL}$` };
 export const label = Type.String(ONE_LABEL);
-export const texts = (wanted: string) =>
-  Type.Array(Type.String(), { minItems: 1, problem: `: write a list of ${wanted}` });
+export const texts = (wanted: string, item = Type.String()) =>
+  Type.Array(item, { minItems: 1, problem: `: write a list of ${wanted}` });
 export const oneOf = (...values: readonly string[]) =>
   Type.Unsafe<string>({ type: 'string', enum: [...values] });
 export const optional = Type.Optional;

@@ -50,21 +50,18 @@ export const unescapePart = (part: string): string => part.replaceAll('~1', '/')
 
 export type Edit = { readonly op: 'add' | 'replace'; readonly value: JsonValue } | { readonly op: 'remove' };
 
-export interface EditedDocument {
-  readonly document: JsonObject;
-  /** @returns why the edit does not apply; undefined if it did */
-  readonly apply: (keys: readonly string[], edit: Edit) => string | undefined;
-}
+export type EditedDocument = ReturnType<typeof editDocument>;
 
 type Draft = JsonValue[] | Record<string, JsonValue>;
 
 /** Edits a copy of the document. A container is copied before its first change, and only once. */
-export function editDocument(document: JsonObject): EditedDocument {
+export function editDocument(document: JsonObject) {
   const drafts = new Set<object>(); // copies made here, which may be changed in place
   const root = copyOf(document, drafts);
   return {
     document: root as JsonObject, // it is a copy of an object
-    apply: (keys, edit) => {
+    /** @returns why the edit does not apply; undefined if it did */
+    apply: (keys: readonly string[], edit: Edit): string | undefined => {
       const last = keys.at(-1);
       if (last === undefined) return 'the document itself is not replaced';
       let container: Draft = root;

@@ -86,27 +86,25 @@ function parseExact(text: string): unknown {
 
   let at = 0;
   while (at < text.length) {
+    let end = at + 1;
     switch (text.charAt(at)) {
       case '{':
         enter({});
-        at += 1;
         break;
       case '[':
         enter([]);
-        at += 1;
         break;
       case '}':
       case ']':
         open.pop();
-        at += 1;
         break;
       case '"': {
-        const end = endOfString(text, at) + 1;
-        const value = stringOf(text.slice(at, end));
+        end = endOfString(text, at) + 1;
+        const quoted = text.slice(at, end);
+        const value = quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
         const container = open.at(-1);
         if (container === undefined || Array.isArray(container) || key !== undefined) add(value);
         else key = value;
-        at = end;
         break;
       }
       case 't':
@@ -114,7 +112,7 @@ function parseExact(text: string): unknown {
       case 'n': {
         const [literal = ''] = /[a-z]+/.exec(text.slice(at, at + 'false'.length)) ?? [];
         add(JSON.parse(literal));
-        at += literal.length;
+        end = at + literal.length;
         break;
       }
       case ',':
@@ -123,20 +121,16 @@ function parseExact(text: string): unknown {
       case '\t':
       case '\n':
       case '\r':
-        at += 1;
         break;
       default: {
         const token = numberAt(text, at);
         add(numberOf(token));
-        at += token.length;
+        end = at + token.length;
       }
     }
+    at = end;
   }
   return root;
-}
-
-function stringOf(quoted: string): string {
-  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
 function numberAt(text: string, at: number): string {

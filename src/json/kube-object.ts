@@ -123,7 +123,7 @@ export function isLabelValue(value: string): boolean {
 
 /** Call this before a name becomes part of a URL: a hostile name must not lead to another object. */
 export function isObjectName(target: GroupResource, name: string): boolean {
-  return allowsOtherNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
+  return allowsOtherNames(target) ? PATH_SEGMENT.test(name) : isDnsSubdomain(name);
 }
 
 function allowsOtherNames({ group, resource }: GroupResource): boolean {
@@ -134,9 +134,5 @@ function allowsOtherNames({ group, resource }: GroupResource): boolean {
   );
 }
 
-/** All printable ASCII except `/`, `%` and delimiters of a URL. */
-const PATH_SEGMENT = /^[A-Za-z0-9:._~!$&'()*+,;=@-]{1,253}$/;
-
-function isPathSegment(name: string): boolean {
-  return name !== '.' && name !== '..' && PATH_SEGMENT.test(name);
-}
+/** All printable ASCII except `/`, `%` and delimiters of a URL; not `.` and `..`. */
+const PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9:._~!$&'()*+,;=@-]{1,253}$/;

@@ -23,19 +23,12 @@ import {
 import { ANYTHING } from './schema/schema.ts';
 import type { Storage } from './storage/stored.ts';
 
-interface Index {
-  readonly all: readonly ResourceType[];
-  readonly byResource: ReadonlyMap<string, ResourceType>;
-  readonly byKind: ReadonlyMap<string, ResourceType>;
-  readonly stored: ReadonlyMap<string, ResourceType>;
-}
-
 /** API names contain no spaces, so joined keys are unambiguous. */
 const joined = (...parts: readonly string[]) => parts.join(' ');
 
 /** All served types: built-in kinds, and the kinds of the definitions currently in `storage`. */
 export function createRegistry(builtIns: readonly ResourceType[], storage: Storage): ResourceRegistry {
-  let known: Index | undefined;
+  let known: ReturnType<typeof indexOf> | undefined;
   const index = () => (known ??= indexOf(builtIns, storage.list(DEFINITIONS).items));
   storage.watch(DEFINITIONS, storage.revision(), () => {
     known = undefined;
@@ -48,7 +41,7 @@ export function createRegistry(builtIns: readonly ResourceType[], storage: Stora
   };
 }
 
-function indexOf(builtIns: readonly ResourceType[], definitions: readonly ApiObject[]): Index {
+function indexOf(builtIns: readonly ResourceType[], definitions: readonly ApiObject[]) {
   const defined = definitions.map(typesOf);
   const custom = defined.flatMap(({ served }) => served);
   // The last type of a key wins: a built-in kind takes precedence over a definition of the same resource.

@@ -1,32 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { GroupResource } from '../../json/kube-object.ts';
-import { isJsonObject, listIn, textIn, valueIn, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, listIn, textIn, valueIn } from '../../json/json.ts';
 
-export interface Definition extends GroupResource {
-  readonly kind: string;
-  readonly versions: readonly {
-    readonly name: string;
-    readonly served: boolean;
-    /** Whether objects are stored, or may be stored, in this version. */
-    readonly stored: boolean;
-    /** The structural schema. Undefined if the API server keeps all fields. */
-    readonly schema: JsonObject | undefined;
-  }[];
-  readonly conversion: {
-    readonly strategy: string;
-    /** Undefined if the webhook is given by URL, or missing. */
-    readonly service:
-      | { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number }
-      | undefined;
-    readonly url: string | undefined;
-    readonly hasCaBundle: boolean;
-    readonly reviewVersions: readonly string[];
-  };
-}
+export type Definition = NonNullable<ReturnType<typeof readDefinition>>;
 
 /** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1. Returns undefined for anything else. */
-export function readDefinition(crd: unknown): Definition | undefined {
+export function readDefinition(crd: unknown) {
   const spec = valueIn(crd, 'spec');
   const group = textIn(spec, 'group');
   const [resource = '', kind = ''] = ['plural', 'kind'].map((key) => textIn(spec, 'names', key));
@@ -39,20 +18,23 @@ export function readDefinition(crd: unknown): Definition | undefined {
     return {
       name,
       served: valueIn(version, 'served') === true,
+      /** Whether objects are stored, or may be stored, in this version. */
       stored: valueIn(version, 'storage') === true || storedVersions.includes(name),
+      /** The structural schema. Undefined if the API server keeps all fields. */
       schema: isJsonObject(schema) ? schema : undefined,
     };
   });
   return { group, resource, kind, versions, conversion: conversionOf(valueIn(spec, 'conversion')) };
 }
 
-function conversionOf(conversion: unknown): Definition['conversion'] {
+function conversionOf(conversion: unknown) {
   const webhook = valueIn(conversion, 'webhook');
   const client = valueIn(webhook, 'clientConfig');
   const service = valueIn(client, 'service');
   const port = valueIn(service, 'port');
   return {
     strategy: textIn(conversion, 'strategy') || 'None',
+    /** Undefined if the webhook is given by URL, or missing. */
     service: isJsonObject(service)
       ? {
           namespace: textIn(service, 'namespace'),

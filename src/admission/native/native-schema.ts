@@ -3,12 +3,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { explainErrors } from '../policy/schema/explain.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
-import { generatedName, inWebhook, inWords, type NativeCheck, type NativeVariable } from './native-check.ts';
-
-interface NativeSchema {
-  readonly checks: readonly NativeCheck[];
-  readonly variables: readonly NativeVariable[];
-}
+import { generatedName, inWebhook, inWords, type NativeVariable } from './native-check.ts';
 
 interface Place {
   /** The variable that contains the value in a list, or an empty list. */
@@ -20,7 +15,7 @@ export function compileNativeSchema(
   policy: CompiledPolicy,
   { guard }: NativeExceptions,
   problem: string | undefined,
-): NativeSchema {
+) {
   const schema = policy.spec.validate?.schema as JsonValue | undefined; // JSON of the API server
   if (policy.schema === undefined || schema === undefined) return { checks: [], variables: [] };
   if (problem !== undefined) return { checks: [inWebhook('schema', problem)], variables: [] };

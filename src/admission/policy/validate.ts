@@ -270,12 +270,6 @@ export interface PolicySet {
   ) => Selection;
 }
 
-interface ByPattern {
-  readonly lists: ReadonlyMap<string, readonly CompiledPolicy[]>;
-  /** Without wildcards, one lookup is enough. */
-  readonly hasWildcards: boolean;
-}
-
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   const rows = [...policies].sort(byName).flatMap(rowsOf);
   // Nested, because a combined key would allocate a string for each request.
@@ -323,8 +317,11 @@ function grouped<Value>(
   return new Map([...Map.groupBy(rows, (row) => row[key])].map(([name, some]) => [name, make(some)]));
 }
 
-const toByPattern = (rows: readonly Row[]): ByPattern => ({
+type ByPattern = ReturnType<typeof toByPattern>;
+
+const toByPattern = (rows: readonly Row[]) => ({
   lists: grouped(rows, 'pattern', (some) => some.map(({ policy }) => policy)),
+  /** Without wildcards, one lookup is enough. */
   hasWildcards: rows.some(({ pattern }) => hasWildcard(pattern)),
 });
 

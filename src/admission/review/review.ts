@@ -1,4 +1,5 @@
 import { type AuditAnnotations, type Cause, type Decision, FORBIDDEN, TRY_AGAIN } from './decision.ts';
+import { messageOf } from '../../json/error-message.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/kube-object.ts';
 import {
@@ -105,10 +106,9 @@ function identity({ name, kind }: Answered): Pick<Status['details'], 'name' | 'g
   };
 }
 
-function notices(decision: {
-  readonly warnings: readonly string[];
-  readonly auditAnnotations: AuditAnnotations;
-}): Pick<AdmissionResponse, 'warnings' | 'auditAnnotations'> {
+type Notices = Pick<AdmissionResponse, 'warnings' | 'auditAnnotations'>;
+
+function notices(decision: Required<Notices>): Notices {
   const warnings = sanitiseWarnings(decision.warnings);
   const keys = Object.keys(decision.auditAnnotations);
   const wrong = keys.find((key) => !isSimpleName(key));
@@ -193,9 +193,7 @@ function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
   try {
     return parseJson(text, bytes);
   } catch (error) {
-    throw new InvalidReview(
-      `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw new InvalidReview(`the body is not JSON: ${messageOf(error)}`);
   }
 }
 

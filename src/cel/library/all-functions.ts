@@ -11,7 +11,7 @@ import {
   unsupported,
 } from '../values/comparison.ts';
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { CEL_TYPE, charge, isList, isMap, isOpaque, isTagged, mapHas } from '../values/values.ts';
+import { CEL_TYPE, charge, isList, isMap, isOpaque, isTagged, mapGet } from '../values/values.ts';
 import { ANY_VALUE, type CelFunction, declare, type Run } from './define.ts';
 import { authorizer, selectors } from './authorizer.ts';
 import { basics, conversions } from './conversions.ts';
@@ -56,7 +56,7 @@ const isIn: Run = (frame, key, container) => {
     return container.some((item) => isEqual(item, key, frame));
   }
   charge(frame, 1);
-  if (isMap(container)) return mapHas(container, key);
+  if (isMap(container)) return mapGet(container, key) !== undefined;
   throw unsupported('@in', container);
 };
 

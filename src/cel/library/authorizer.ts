@@ -58,12 +58,15 @@ const asking = (type: string, ask: CelAuthorize, question: CelQuestion): Asking 
   question,
 });
 
-export const celAuthorizer = (ask: CelAuthorize): object => asking('Authorizer', ask, EMPTY);
-
-export const celResourceCheck = (
+/** The variables of a request for this resource. */
+export const authorizerValues = (
   ask: CelAuthorize,
-  question: Omit<CelResourceQuestion, 'kind' | 'verb'>,
-): object => asking('ResourceCheck', ask, { ...EMPTY, ...question });
+  { group, resource }: Pick<CelResourceQuestion, 'group' | 'resource'>,
+  place: Pick<CelResourceQuestion, 'subresource' | 'namespace' | 'name'>,
+): Readonly<Record<string, object>> => ({
+  authorizer: asking('Authorizer', ask, EMPTY),
+  'authorizer.requestResource': asking('ResourceCheck', ask, { ...EMPTY, group, resource, ...place }),
+});
 
 type Text = Exclude<keyof CelResourceQuestion, 'kind' | 'serviceAccount'>;
 

@@ -19,12 +19,11 @@ const ZEROS = { int: 0n, uint: uint(0n), double: 0, duration: duration(0n) };
 
 const forEach = (
   types: readonly string[],
-  name: string,
-  result: (type: string) => string,
+  declarationOf: (type: string) => string,
   run: (frame: Frame, list: CelList) => unknown,
 ): readonly CelFunction[] =>
   types.map((type) =>
-    defineWithFrame(`<list<${type}>>.${name}(): ${result(type)}`, (frame, list) => {
+    defineWithFrame(`<list<${type}>>.${declarationOf(type)}`, (frame, list) => {
       charge(frame, 1);
       return run(frame, list);
     }),
@@ -57,9 +56,8 @@ function comparedWith(left: unknown, right: unknown): number | 'none' | undefine
   }
 }
 
-function sum(frame: Frame, list: CelList, zero: unknown): unknown {
-  return list.length === 0 ? zero : list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
-}
+const sum = (zero: unknown) => (frame: Frame, list: CelList) =>
+  list.length === 0 ? zero : list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
 
 function zeroLike(item: unknown): unknown {
   if (typeof item === 'number') return ZEROS.double;
@@ -68,11 +66,11 @@ function zeroLike(item: unknown): unknown {
 }
 
 /** The first one if several are equal. `preferred`: the comparison result when the second operand is better. */
-function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
+const extreme = (name: string, preferred: number) => (frame: Frame, list: CelList) => {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
   if (!list.every(hasOrder)) throw noSuchOverload(`${name}(list)`);
   return list.reduce((best, item) => (orderOf(frame, best, item) === preferred ? item : best));
-}
+};
 
 function slice(list: CelList, start: bigint, end: bigint): CelList {
   const asked = `cannot slice(${start}, ${end})`;
@@ -105,6 +103,8 @@ export function sortByKeys(frame: Frame, list: CelList, keys: CelList): CelList 
   return order.map((index) => list[index]);
 }
 
+const sort = (frame: Frame, list: CelList): CelList => sortByKeys(frame, list, list);
+
 function distinct(frame: Frame, list: CelList): CelList {
   const keys = new Set<unknown>();
   const others: unknown[] = [];
@@ -132,22 +132,10 @@ function rangeOf(frame: Frame, size: bigint): CelList {
 const length = (list: CelList) => 1 + list.length;
 
 export const lists: readonly CelFunction[] = [
-  ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
-  ...Object.entries(ZEROS).flatMap(([type, zero]) =>
-    forEach(
-      [type],
-      'sum',
-      () => type,
-      (frame, list) => sum(frame, list, zero),
-    ),
-  ),
+  ...forEach(COMPARABLE, () => 'isSorted(): bool', isSorted),
+  ...Object.entries(ZEROS).flatMap(([type, zero]) => forEach([type], () => `sum(): ${type}`, sum(zero))),
   ...Object.entries({ min: 1, max: -1 }).flatMap(([name, preferred]) =>
-    forEach(
-      COMPARABLE,
-      name,
-      (type) => type,
-      (frame, list) => extreme(frame, name, preferred, list),
-    ),
+    forEach(COMPARABLE, (type) => `${name}(): ${type}`, extreme(name, preferred)),
   ),
   defineWithFrame('<list<A>>.indexOf(A): int', (frame, list, item) => {
     charge(frame, list.length);
@@ -166,12 +154,7 @@ export const extendedLists: readonly CelFunction[] = [
   define('<list<T>>.slice(int, int): list<T>', slice, length),
   ofAnyList(defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n))),
   defineWithFrame('<list<dyn>>.flatten(int): list<dyn>', flatten),
-  ...forEach(
-    COMPARABLE,
-    'sort',
-    (type) => `list<${type}>`,
-    (frame, list) => sortByKeys(frame, list, list),
-  ).map(ofAnyList),
+  ...forEach(COMPARABLE, (type) => `sort(): list<${type}>`, sort).map(ofAnyList),
   define('<list<T>>.reverse(): list<T>', (list) => list.toReversed(), length),
   defineWithFrame('<list<T>>.distinct(): list<T>', distinct),
 ];

@@ -138,20 +138,16 @@ function findAll(frame: Frame, text: string, pattern: string, limit = -1n): read
   return found;
 }
 
-const finds = [
+const matchesOrFail = (text: string, pattern: string): boolean => ofPattern(() => matches(text, pattern), '');
+
+/** Patterns are RE2: time is linear in the length of the text. `matches` finds the pattern anywhere in the text. */
+export const regex = [
   defineWithFrame(
     '<string>.find(string): string',
     (frame, text, pattern) => findAll(frame, text, pattern, 1n)[0] ?? '',
   ),
   defineWithFrame('<string>.findAll(string): list<string>', findAll),
   defineWithFrame('<string>.findAll(string, int): list<string>', findAll),
-];
-
-const matchesOrFail = (text: string, pattern: string): boolean => ofPattern(() => matches(text, pattern), '');
-
-/** Patterns are RE2: time is linear in the length of the text. `matches` finds the pattern anywhere in the text. */
-export const regex = [
-  ...finds,
   define('matches(string, string): bool', matchesOrFail, matching),
   define('<string>.matches(string): bool', matchesOrFail, matching),
 ];

@@ -21,15 +21,8 @@ import {
 } from './parser.ts';
 import { expandMacro } from './macros.ts';
 
-export interface Parsed {
-  readonly expression: Expression;
-  readonly names: ReadonlySet<string>;
-  /** The text of a part that is complete: the whole, an item, an entry, an argument, or a part of a conditional. */
-  readonly textOf: (part: Expression) => string | undefined;
-}
-
 /** Like cel-go, gives all comparisons one precedence. @throws CelError */
-export function parseExpression(source: string): Parsed {
+export function parseExpression(source: string) {
   refuseTooLong(source);
   const parser: Parser = {
     source,
@@ -47,7 +40,8 @@ export function parseExpression(source: string): Parsed {
   return {
     expression,
     names: new Set(Array.from(parser.identifiers, ({ name }) => name)),
-    textOf: (part) => textIn(parser, part),
+    /** The text of a part that is complete: the whole, an item, an entry, an argument, or a part of a conditional. */
+    textOf: (part: Expression) => textIn(parser, part),
   };
 }
 

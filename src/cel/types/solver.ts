@@ -1,20 +1,13 @@
 import { type CelType, DYN, type ObjectType, parameter } from './type.ts';
 
-export interface Solver {
-  readonly fresh: () => CelType;
-  /** Replaces the declared type variables (`A`, `K`, …) by fresh ones, the same one for the same name. */
-  readonly instantiate: (types: readonly CelType[]) => readonly CelType[];
-  /** Whether the given types are assignable to the wanted ones. If so, binds variables accordingly. */
-  readonly assign: (wanted: readonly CelType[], given: readonly CelType[]) => boolean;
-  readonly resolve: (type: CelType) => CelType;
-}
+export type Solver = ReturnType<typeof createSolver>;
 
 interface Bindings {
   readonly get: (variable: string) => CelType | undefined;
   readonly set: (variable: string, type: CelType) => void;
 }
 
-export function createSolver(): Solver {
+export function createSolver() {
   const bound = new Map<string, CelType>();
   const before = new Map<string, CelType | undefined>();
   const bindings: Bindings = {
@@ -28,7 +21,8 @@ export function createSolver(): Solver {
   const fresh = (): CelType => ({ kind: 'variable', name: `_${(variables += 1)}` });
   return {
     fresh,
-    instantiate: (types) => {
+    /** Replaces the declared type variables (`A`, `K`, …) by fresh ones, the same one for the same name. */
+    instantiate: (types: readonly CelType[]): readonly CelType[] => {
       const own = new Map<string, CelType>();
       return types.map((type) =>
         replaceVariables(type, (name) => {
@@ -38,7 +32,8 @@ export function createSolver(): Solver {
         }),
       );
     },
-    assign: (wanted, given) => {
+    /** Whether the given types are assignable to the wanted ones. If so, binds variables accordingly. */
+    assign: (wanted: readonly CelType[], given: readonly CelType[]): boolean => {
       before.clear();
       const fits =
         wanted.length === given.length &&
@@ -50,7 +45,7 @@ export function createSolver(): Solver {
       }
       return false;
     },
-    resolve: (type) => resolve(bindings, type),
+    resolve: (type: CelType): CelType => resolve(bindings, type),
   };
 }
 

@@ -9,22 +9,12 @@ import {
   isTypeValue,
 } from '../values/values.ts';
 
-export type CelType = NamedType | ParameterisedType | TypeVariable | ObjectType | { readonly kind: 'dyn' };
-
-export interface NamedType {
-  readonly kind: 'named';
-  readonly name: string;
-}
-
-export interface ParameterisedType {
-  readonly kind: 'list' | 'map' | 'optional' | 'type';
-  readonly parameters: readonly CelType[];
-}
-
-export interface TypeVariable {
-  readonly kind: 'variable';
-  readonly name: string;
-}
+export type CelType =
+  | { readonly kind: 'dyn' }
+  | { readonly kind: 'named'; readonly name: string }
+  | { readonly kind: 'list' | 'map' | 'optional' | 'type'; readonly parameters: readonly CelType[] }
+  | { readonly kind: 'variable'; readonly name: string }
+  | ObjectType;
 
 /** An object with known fields, from a schema. During evaluation it is an ordinary map. */
 export interface ObjectType {

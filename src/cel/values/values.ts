@@ -129,10 +129,6 @@ export function mapGet(map: CelMap, key: unknown): unknown {
   return typeof key === 'string' ? celValue(ownValue(map, key)) : undefined;
 }
 
-export function mapHas(map: CelMap, key: unknown): boolean {
-  return mapGet(map, key) !== undefined;
-}
-
 /** Values are computed on first access, which throws the error of the computation. JSON objects are maps already. */
 export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
   const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));

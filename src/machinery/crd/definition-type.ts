@@ -2,18 +2,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 import { withMeta, type ApiObject } from '../api-object.ts';
 import { record, text } from '../fields.ts';
 import { builtInKind, CREATED_AT } from '../kinds/built-in-kind.ts';
-import {
-  BOOLEAN,
-  INT32,
-  INT64,
-  listOf,
-  object,
-  openObject,
-  STRING,
-  STRINGS,
-  TIME,
-  withDefault,
-} from '../kinds/schema-builders.ts';
+import * as s from '../kinds/schema-builders.ts';
 import { CLIENT_CONFIG } from '../kinds/webhooks/webhook-configuration.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { checkedFormat } from '../schema/formats.ts';
@@ -30,45 +19,49 @@ import { validateDefinition } from './validate-definition.ts';
 
 // `required` and `enum` are not used: like the API server, validateDefinition reports these problems.
 
-const NAMES = object({
-  plural: STRING,
-  singular: STRING,
-  shortNames: STRINGS,
-  kind: STRING,
-  listKind: STRING,
-  categories: STRINGS,
+const NAMES = s.object({
+  plural: s.STRING,
+  singular: s.STRING,
+  shortNames: s.STRINGS,
+  kind: s.STRING,
+  listKind: s.STRING,
+  categories: s.STRINGS,
 });
 
-const COLUMN = object({
-  name: STRING,
-  type: STRING,
-  format: STRING,
-  description: STRING,
-  priority: INT32,
-  jsonPath: STRING,
+const COLUMN = s.object({
+  name: s.STRING,
+  type: s.STRING,
+  format: s.STRING,
+  description: s.STRING,
+  priority: s.INT32,
+  jsonPath: s.STRING,
 });
 
-const SCALE = object({ specReplicasPath: STRING, statusReplicasPath: STRING, labelSelectorPath: STRING });
-
-const VERSION = object({
-  name: STRING,
-  served: withDefault(BOOLEAN, false),
-  storage: withDefault(BOOLEAN, false),
-  deprecated: BOOLEAN,
-  deprecationWarning: STRING,
-  schema: object({ openAPIV3Schema: openObject({}) }),
-  subresources: object({ status: openObject({}), scale: SCALE }),
-  additionalPrinterColumns: listOf(COLUMN),
-  selectableFields: listOf(object({ jsonPath: STRING })),
+const SCALE = s.object({
+  specReplicasPath: s.STRING,
+  statusReplicasPath: s.STRING,
+  labelSelectorPath: s.STRING,
 });
 
-const CONDITION = object({
-  type: STRING,
-  status: STRING,
-  lastTransitionTime: TIME,
-  reason: STRING,
-  message: STRING,
-  observedGeneration: INT64,
+const VERSION = s.object({
+  name: s.STRING,
+  served: s.withDefault(s.BOOLEAN, false),
+  storage: s.withDefault(s.BOOLEAN, false),
+  deprecated: s.BOOLEAN,
+  deprecationWarning: s.STRING,
+  schema: s.object({ openAPIV3Schema: s.openObject({}) }),
+  subresources: s.object({ status: s.openObject({}), scale: SCALE }),
+  additionalPrinterColumns: s.listOf(COLUMN),
+  selectableFields: s.listOf(s.object({ jsonPath: s.STRING })),
+});
+
+const CONDITION = s.object({
+  type: s.STRING,
+  status: s.STRING,
+  lastTransitionTime: s.TIME,
+  reason: s.STRING,
+  message: s.STRING,
+  observedGeneration: s.INT64,
 });
 
 /** apiextensions.k8s.io/v1 CustomResourceDefinition (pkg/registry/customresourcedefinition of apiextensions-apiserver). */
@@ -81,26 +74,26 @@ export const definitionType: ResourceType = builtInKind({
   description:
     'Makes the API server serve a resource of your own. Its name is the plural and the group, joined by a dot.',
   fields: {
-    spec: object({
-      group: STRING,
-      scope: STRING,
+    spec: s.object({
+      group: s.STRING,
+      scope: s.STRING,
       names: NAMES,
-      versions: listOf(VERSION),
-      conversion: object({
-        strategy: STRING,
-        webhook: object({ clientConfig: CLIENT_CONFIG, conversionReviewVersions: STRINGS }),
+      versions: s.listOf(VERSION),
+      conversion: s.object({
+        strategy: s.STRING,
+        webhook: s.object({ clientConfig: CLIENT_CONFIG, conversionReviewVersions: s.STRINGS }),
       }),
-      preserveUnknownFields: BOOLEAN,
+      preserveUnknownFields: s.BOOLEAN,
     }),
-    status: object({
+    status: s.object({
       conditions: {
-        ...listOf(CONDITION),
+        ...s.listOf(CONDITION),
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['type'],
       },
       acceptedNames: NAMES,
-      storedVersions: STRINGS,
-      observedGeneration: INT64,
+      storedVersions: s.STRINGS,
+      observedGeneration: s.INT64,
     }),
   },
   columns: [CREATED_AT],

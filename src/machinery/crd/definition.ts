@@ -22,65 +22,32 @@ export type DefinitionNames = Pick<
 > & { readonly plural: string };
 
 /** An entry of `additionalPrinterColumns`; absent fields are empty. */
-export interface DefinitionColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly format: string;
-  readonly description: string;
-  readonly priority: number;
-  readonly jsonPath: string;
-}
+export type DefinitionColumn = ReturnType<typeof toColumn>;
 
 export type DefinitionScale = NonNullable<ResourceType['scale']>;
 
-export interface DefinitionVersion {
-  readonly name: string;
-  readonly served: boolean;
-  readonly storage: boolean;
-  readonly deprecated: boolean;
-  readonly deprecationWarning?: string;
-  readonly schema?: Schema;
-  readonly hasStatus: boolean;
-  readonly scale?: DefinitionScale;
-  readonly columns: readonly DefinitionColumn[];
-  /** JSONPaths with dots: `.spec.color`. */
-  readonly selectableFields: readonly string[];
-}
+export type DefinitionVersion = ReturnType<typeof toVersion>;
 
-export interface Conversion {
-  /** `None` or `Webhook` if the definition is valid. */
-  readonly strategy: string;
-  readonly webhook?: {
-    readonly clientConfig?: JsonObject;
-    readonly reviewVersions: readonly string[];
-  };
-}
+export type Conversion = ReturnType<typeof toConversion>;
 
 /** The spec of a CustomResourceDefinition. Absent fields are empty, like after decoding in Go. */
-export interface Definition {
-  readonly group: string;
-  /** `Cluster` or `Namespaced` if the definition is valid. */
-  readonly scope: string;
-  readonly names: DefinitionNames;
-  readonly versions: readonly DefinitionVersion[];
-  readonly conversion?: Conversion;
-  readonly preserveUnknownFields: boolean;
-}
+export type Definition = ReturnType<typeof readDefinition>;
 
 export const DEFINITIONS = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' } as const;
 
 /** Keeps a definition that is being deleted until its objects are deleted. */
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
-export function readDefinition(crd: ApiObject): Definition {
+export function readDefinition(crd: ApiObject) {
   const given = spec(crd);
   const conversion = record(given, 'conversion');
   return {
     group: text(given, 'group'),
+    /** `Cluster` or `Namespaced` if the definition is valid. */
     scope: text(given, 'scope'),
     names: toNames(section(given, 'names')),
     versions: records(given, 'versions').map(toVersion),
-    ...(conversion === undefined ? {} : { conversion: toConversion(conversion) }),
+    conversion: conversion && toConversion(conversion),
     preserveUnknownFields: flag(given, 'preserveUnknownFields'),
   };
 }
@@ -125,21 +92,21 @@ const toNames = (names: JsonObject): DefinitionNames => ({
   categories: texts(names, 'categories'),
 });
 
-function toVersion(version: JsonObject): DefinitionVersion {
+function toVersion(version: JsonObject) {
   const schema = record(section(version, 'schema'), 'openAPIV3Schema');
   const subresources = section(version, 'subresources');
   const scale = record(subresources, 'scale');
-  const deprecationWarning = optionalText(version, 'deprecationWarning');
   return {
     name: text(version, 'name'),
     served: flag(version, 'served'),
     storage: flag(version, 'storage'),
     deprecated: flag(version, 'deprecated'),
-    ...(deprecationWarning === undefined ? {} : { deprecationWarning }),
-    ...(schema === undefined ? {} : { schema: toSchema(schema) }),
+    deprecationWarning: optionalText(version, 'deprecationWarning'),
+    schema: schema && toSchema(schema),
     hasStatus: record(subresources, 'status') !== undefined,
-    ...(scale === undefined ? {} : { scale: toScale(scale) }),
+    scale: scale && toScale(scale),
     columns: records(version, 'additionalPrinterColumns').map(toColumn),
+    /** JSONPaths with dots: `.spec.color`. */
     selectableFields: records(version, 'selectableFields').map((entry) => text(entry, 'jsonPath')),
   };
 }
@@ -156,7 +123,7 @@ function toScale(scale: JsonObject): DefinitionScale {
   };
 }
 
-function toColumn(column: JsonObject): DefinitionColumn {
+function toColumn(column: JsonObject) {
   return {
     name: text(column, 'name'),
     type: text(column, 'type'),
@@ -167,13 +134,16 @@ function toColumn(column: JsonObject): DefinitionColumn {
   };
 }
 
-function toConversion(conversion: JsonObject): Conversion {
+function toConversion(conversion: JsonObject) {
   const webhook = record(conversion, 'webhook');
-  const strategy = text(conversion, 'strategy');
-  if (webhook === undefined) return { strategy };
-  const clientConfig = record(webhook, 'clientConfig');
-  const reviewVersions = texts(webhook, 'conversionReviewVersions');
-  return { strategy, webhook: { ...(clientConfig === undefined ? {} : { clientConfig }), reviewVersions } };
+  return {
+    /** `None` or `Webhook` if the definition is valid. */
+    strategy: text(conversion, 'strategy'),
+    webhook: webhook && {
+      clientConfig: record(webhook, 'clientConfig'),
+      reviewVersions: texts(webhook, 'conversionReviewVersions'),
+    },
+  };
 }
 
 const ANNOTATION = 'api-approved.kubernetes.io';

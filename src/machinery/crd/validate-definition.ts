@@ -358,7 +358,7 @@ function schemaAt(root: Schema | undefined, path: string): Schema | undefined {
 }
 
 function deprecationProblems(
-  { deprecated, deprecationWarning }: { readonly deprecated: boolean; readonly deprecationWarning?: string },
+  { deprecated, deprecationWarning }: DefinitionVersion,
   path: string,
 ): readonly Cause[] {
   if (deprecationWarning === undefined) return [];

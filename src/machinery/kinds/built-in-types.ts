@@ -4,22 +4,28 @@ import { AGE, builtInKind, column } from './built-in-kind.ts';
 import { NAMESPACE, NODE } from './core/cluster-kinds.ts';
 import { CONFIG_MAP, SECRET } from './core/data-kinds.ts';
 import { CORE_EVENT, EVENT } from './core/event.ts';
-import { reviewKinds, SERVICE_ACCOUNT, type ReviewAnswers } from './rbac/access-reviews.ts';
-import { CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING } from './rbac/rbac.ts';
+import {
+  reviewKinds,
+  SERVICE_ACCOUNT,
+  type ReviewAnswers,
+  CLUSTER_ROLE,
+  CLUSTER_ROLE_BINDING,
+  ROLE,
+  ROLE_BINDING,
+} from './rbac/rbac.ts';
 import { INT32, listOf, mapOf, object, STRING, STRINGS, TIME, withDefault } from './schema-builders.ts';
-import { ENDPOINT_SLICE, ENDPOINTS, INGRESS, NETWORK_POLICY } from './services/network-kinds.ts';
+import { ENDPOINT_SLICE, ENDPOINTS, INGRESS, NETWORK_POLICY, serviceKind } from './services/service.ts';
 import type { ServiceAllocators } from './services/service-allocation.ts';
-import { serviceKind } from './services/service.ts';
 import { API_SERVICE, CLUSTER_TRUST_BUNDLE } from './trust-kinds.ts';
 import {
   MUTATING_POLICY,
   MUTATING_POLICY_BINDING,
   VALIDATING_POLICY,
   VALIDATING_POLICY_BINDING,
-} from './webhooks/admission-policy.ts';
-import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from './webhooks/webhook-configuration.ts';
-import { POD } from './workloads/pod.ts';
-import { DEPLOYMENT, POD_DISRUPTION_BUDGET, REPLICA_SET } from './workloads/workloads.ts';
+  MUTATING_WEBHOOKS,
+  VALIDATING_WEBHOOKS,
+} from './webhooks/webhook-configuration.ts';
+import { POD, DEPLOYMENT, POD_DISRUPTION_BUDGET, REPLICA_SET } from './workloads/workloads.ts';
 
 const SCOPES = object({
   matchExpressions: listOf(object({ scopeName: STRING, operator: STRING, values: STRINGS })),

@@ -6,7 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
-import { goTypeOf } from '../patch/go-types.ts';
+import { goTypeOf } from '../patch/json-patch.ts';
 import { ANYTHING, property, type Schema } from '../schema/schema.ts';
 import { fieldElement, keyElement, showElement, valueElement, type PathElement } from './field-set.ts';
 

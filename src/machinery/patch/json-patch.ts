@@ -9,7 +9,7 @@ import {
   type JsonValue,
 } from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
-import { cannotDecode } from './go-types.ts';
+import { mergeInto } from '../../json/merge-patch.ts';
 
 const MAX_OPERATIONS = 10_000;
 /** Bytes that all `copy` operations of a patch may add: a short patch could double an object again and again. */
@@ -102,16 +102,8 @@ function edit(patched: Patched, path: string, change: Edit): void {
   if (patched.edited.apply([...parents, last], change) !== undefined) throw doesNotApply();
 }
 
-interface Location {
-  readonly container: JsonObject | readonly JsonValue[];
-  /** The last part of the path, unescaped. */
-  readonly key: string;
-  /** The keys that lead to the container, with indexes from 0. */
-  readonly parents: readonly string[];
-}
-
-/** Where a path leads. The API server ignores what precedes the first `/`. */
-function locate({ edited }: Patched, path: string): Location {
+/** The container, the last key, and the keys before it, with indexes from 0. The API server ignores what precedes the first `/`. */
+function locate({ edited }: Patched, path: string) {
   const [, ...keys] = path.split('/').map(unescapePart);
   const last = keys.pop();
   if (last === undefined) throw doesNotApply();
@@ -160,4 +152,67 @@ function readOperations(patch: JsonValue): readonly Operation[] {
     const value = Object.hasOwn(operation, 'value') ? (operation.value ?? null) : null;
     return { op: text('op') ?? '', path: text('path'), from: text('from'), value };
   });
+}
+
+// Some messages of the API server print values and types in Go syntax, and clients show them.
+
+/** A value as `%v` prints it: `map[name:a value:1]`, `[a b]`, `<nil>`. */
+export function showGo(value: JsonValue | undefined): string {
+  if (value === null || value === undefined) return '<nil>';
+  if (isJsonArray(value)) return `[${value.map(showGo).join(' ')}]`;
+  if (!isJsonObject(value)) return String(value);
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `map[${entries.map(([key, item]) => `${key}:${showGo(item)}`).join(' ')}]`;
+}
+
+/** The Go type of a decoded JSON value: `map[string]interface {}`, `int64`. */
+export function goTypeOf(value: JsonValue): string {
+  if (value === null) return '%!s(<nil>)';
+  if (isJsonArray(value)) return '[]interface {}';
+  if (isJsonObject(value)) return 'map[string]interface {}';
+  if (typeof value === 'string') return 'string';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value === 'bigint' || Number.isInteger(value) ? 'int64' : 'float64';
+}
+
+function jsonTypeOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (isJsonArray(value)) return 'array';
+  if (isJsonObject(value)) return 'object';
+  if (typeof value === 'string') return 'string';
+  return typeof value === 'boolean' ? 'bool' : 'number';
+}
+
+export const cannotDecode = (value: JsonValue, into: string) =>
+  `json: cannot unmarshal ${jsonTypeOf(value)} into Go ${into}`;
+
+/** JSON merge patch (RFC 7386). Like the API server, drops null fields even within lists. */
+export function applyMergePatch(object: JsonObject, patch: JsonValue): JsonObject {
+  if (patch === null) throw badRequest('Invalid JSON Patch');
+  if (!isJsonObject(patch)) {
+    throw badRequest(`error decoding patch: ${cannotDecode(patch, 'value of type map[string]interface {}')}`);
+  }
+  return mergeInto(object, withoutNullsInLists(patch, object));
+}
+
+function withoutNullsInLists(patch: JsonObject, live: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(patch).map(([key, value]): readonly [string, JsonValue] => {
+      const before = Object.hasOwn(live, key) ? live[key] : undefined;
+      if (isJsonObject(value)) return [key, withoutNullsInLists(value, isJsonObject(before) ? before : {})];
+      // The API server keeps nulls in a list that replaces an object.
+      return [key, isJsonArray(value) && !isJsonObject(before) ? value.map(withoutNulls) : value];
+    }),
+  );
+}
+
+/** Without null fields at any depth. Null items of lists stay. */
+export function withoutNulls(value: JsonValue): JsonValue {
+  if (isJsonArray(value)) return value.map(withoutNulls);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, item]) => item !== null)
+      .map(([key, item]) => [key, withoutNulls(item)]),
+  );
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { applyMergePatch } from './merge-patch.ts';
+import { applyMergePatch } from './json-patch.ts';
 
 test('null fields within list items are dropped, and the items remain', () => {
   expect(applyMergePatch({ a: [1] }, parseJson('{"a":[null,{"b":null,"c":[{"d":null}]}]}'))).toEqual({

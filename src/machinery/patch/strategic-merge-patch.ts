@@ -1,8 +1,7 @@
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import { childSchema, type Schema } from '../schema/schema.ts';
-import { cannotDecode, goTypeOf, showGo } from './go-types.ts';
-import { withoutNulls } from './merge-patch.ts';
+import { cannotDecode, goTypeOf, showGo, withoutNulls } from './json-patch.ts';
 
 const DIRECTIVE = '$patch';
 const RETAIN_KEYS = '$retainKeys';

@@ -24,27 +24,16 @@ export interface Validation {
   readonly reason: string;
 }
 
-export interface AuditAnnotation {
-  readonly key: string;
-  readonly expression: Expression;
-}
-
 export interface Mutation {
   readonly patchType: 'ApplyConfiguration' | 'JSONPatch';
   readonly expression: Expression;
 }
 
-export interface PolicyExpressions {
-  readonly conditions: readonly Expression[];
-  readonly variables: readonly Variable[];
-  readonly validations: readonly Validation[];
-  readonly auditAnnotations: readonly AuditAnnotation[];
-  readonly mutations: readonly Mutation[];
-}
+export type PolicyExpressions = ReturnType<typeof compilePolicy>;
 
 type Variables = Readonly<Record<string, CelVariableType>>;
 
-export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
+export function compilePolicy(spec: JsonObject, types: Variables = {}) {
   // Without a paramKind there is no such variable.
   const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
   const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: NAMESPACE_OBJECT, ...types };

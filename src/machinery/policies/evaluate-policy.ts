@@ -1,5 +1,5 @@
 import { CelCostError } from '../../cel/cel-error.ts';
-import { type CelAuthorize, celAuthorizer, celResourceCheck } from '../../cel/library/authorizer.ts';
+import { authorizerValues, type CelAuthorize } from '../../cel/library/authorizer.ts';
 import { CelError } from '../../cel/cel.ts';
 import { CEL_COST_LIMIT, celValue, createCelBudget, lazyCelMap } from '../../cel/values/values.ts';
 import { type ApiObject, toJson } from '../api-object.ts';
@@ -111,13 +111,14 @@ export function evaluationOf(
   params: ApiObject | undefined,
   left = POLICY_COST_LIMIT,
 ): Evaluation {
+  const { type, subresource, namespace, name } = question.attributes;
   const values: Record<string, unknown> = {
     object: jsonOf(question.object),
     oldObject: jsonOf(question.oldObject),
     request: admissionRequest(question),
     namespaceObject: jsonOf(namespaceObject),
     params: jsonOf(params),
-    ...(authorize === undefined ? {} : authorizerValues(authorize, question)),
+    ...(authorize === undefined ? {} : authorizerValues(authorize, type, { subresource, namespace, name })),
   };
   const evaluation = { values, cost: { left } };
   const evaluated =
@@ -132,16 +133,6 @@ export function evaluationOf(
     };
   values.variables = lazyCelMap(new Map(variables.map((variable) => [variable.name, evaluated(variable)])));
   return evaluation;
-}
-
-function authorizerValues(authorize: CelAuthorize, { attributes }: Question): Evaluation['values'] {
-  const { type, subresource, namespace, name } = attributes;
-  return {
-    authorizer: celAuthorizer(authorize),
-    'authorizer.requestResource': celResourceCheck(authorize, {
-      ...{ group: type.group, resource: type.resource, subresource, namespace, name },
-    }),
-  };
 }
 
 const jsonOf = (object: ApiObject | undefined): unknown =>

@@ -141,17 +141,11 @@ async function invocationsIn(
   }));
 }
 
-interface Invoked {
-  readonly object: ApiObject | undefined;
-  readonly failures: readonly Denial[];
-  readonly evaluated: boolean;
-}
-
 /** Each mutation sees the changes of earlier ones, even if one of them failed. */
 async function invoke(
   { policy, binding, params, seen }: Invocation,
   { api, attributes, complete, notes }: Request,
-): Promise<Invoked> {
+) {
   const compiled = compiledPolicy(policy);
   const failures: Denial[] = [];
   const fail = (message: string): void => {

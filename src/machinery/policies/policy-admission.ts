@@ -12,7 +12,7 @@ import { placeOf, type Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { type AdmissionWorld, questionIn } from '../webhooks/call-hook.ts';
 import { type Rule, rulesOf } from '../webhooks/hook.ts';
-import { type Criteria, matchingType, REVIEWS, typeInRules } from '../webhooks/match.ts';
+import { type Criteria, matchingType, POLICY_RESOURCES, REVIEWS, typeInRules } from '../webhooks/match.ts';
 import { compilePolicy } from './compile-policy.ts';
 import { type Evaluated, evaluatePolicy, type Failure } from './evaluate-policy.ts';
 
@@ -184,12 +184,7 @@ export const compiledPolicy = memoizeWeak((policy: ApiObject) => ({
 
 /** The kinds of admission policies, and reviews: otherwise a policy could prevent its own repair. */
 const EXEMPT: Readonly<Record<string, readonly string[]>> = {
-  'admissionregistration.k8s.io': [
-    'validatingadmissionpolicies',
-    'validatingadmissionpolicybindings',
-    'mutatingadmissionpolicies',
-    'mutatingadmissionpolicybindings',
-  ],
+  [GROUP]: POLICY_RESOURCES,
   ...REVIEWS,
 };
 
@@ -197,7 +192,7 @@ export const isExemptFromPolicies = ({ group, resource }: ResourceType): boolean
   EXEMPT[group]?.includes(resource) === true;
 
 interface PolicyCriteria extends Criteria {
-  readonly excluded: readonly Rule[];
+  readonly excluded: Criteria['rules'];
 }
 
 /** The version in which the policy sees the object; undefined if the policy or its binding does not match. */

@@ -17,8 +17,11 @@ const cause = (reason: string, field: string, message: string): Cause => ({
 
 const withDetail = (text: string, detail: string) => (detail === '' ? text : `${text}: ${detail}`);
 
-const withValue = (text: string, value: Shown) =>
-  value === OMITTED ? text : `${text}: ${shownValue(value)}`;
+function withValue(text: string, value: Shown): string {
+  if (value === OMITTED) return text;
+  const isFloat = typeof value === 'number' && !Number.isInteger(value);
+  return `${text}: ${isFloat ? goFloat(value) : canonicalJson(value)}`;
+}
 
 export const requiredValue = (field: string, detail = '') =>
   cause('FieldValueRequired', field, withDetail('Required value', detail));
@@ -74,10 +77,6 @@ export const tooMany = (field: string, found: number, most: number) =>
 
 const quotedValue = (value: JsonValue) =>
   JSON.stringify(typeof value === 'string' ? value : canonicalJson(value));
-
-function shownValue(value: JsonValue): string {
-  return typeof value === 'number' && !Number.isInteger(value) ? goFloat(value) : canonicalJson(value);
-}
 
 /** Like Go's `%v`: with an exponent of at least two digits for 1e6 and more or less than 1e-4. */
 export function goFloat(value: number): string {

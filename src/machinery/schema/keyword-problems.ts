@@ -15,12 +15,10 @@ interface Within {
   readonly noDefaults: string | undefined;
 }
 
-/** Keywords that CRDs must not use (or not in this form) anywhere in the schema. */
-export function keywordProblems(schema: Schema, path: string): readonly Cause[] {
-  return problems(schema, path, { root: true, metadata: false, noDefaults: undefined });
-}
+const ROOT: Within = { root: true, metadata: false, noDefaults: undefined };
 
-function problems(schema: Schema, path: string, within: Within): readonly Cause[] {
+/** Keywords that CRDs must not use (or not in this form) anywhere in the schema. */
+export function keywordProblems(schema: Schema, path: string, within: Within = ROOT): readonly Cause[] {
   return [
     ...standardProblems(schema, path, within),
     ...mapProblems(schema, path),
@@ -90,12 +88,12 @@ function childProblems(schema: Schema, path: string, within: Within): readonly C
     ? { ...below, noDefaults: 'inside additionalProperties applying to object metadata' }
     : below;
   return [
-    ...(typeof further === 'object' ? problems(further, `${path}.additionalProperties`, ofMap) : []),
+    ...(typeof further === 'object' ? keywordProblems(further, `${path}.additionalProperties`, ofMap) : []),
     ...Object.entries(properties).flatMap(([name, child]) =>
-      problems(child, `${path}.properties[${name}]`, withinProperty(schema, name, within)),
+      keywordProblems(child, `${path}.properties[${name}]`, withinProperty(schema, name, within)),
     ),
-    ...branchesOf(schema).flatMap(([branch, place]) => problems(branch, `${path}.${place}`, below)),
-    ...(items === undefined || Array.isArray(items) ? [] : problems(items, `${path}.items`, below)),
+    ...branchesOf(schema).flatMap(([branch, place]) => keywordProblems(branch, `${path}.${place}`, below)),
+    ...(items === undefined || Array.isArray(items) ? [] : keywordProblems(items, `${path}.items`, below)),
   ];
 }
 

@@ -4,8 +4,8 @@ import { keyOf, keyRangeOf, type ListOptions, type Page, type StoredEvent } from
 import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 
 export interface Shelf {
-  readonly objects: SortedMap<ApiObject>;
-  readonly history: History;
+  readonly objects: ReturnType<typeof createSortedMap<ApiObject>>;
+  readonly history: ReturnType<typeof createHistory>;
 }
 
 /** A page of a list. @throws ApiFailure 410 or 400, see {@link ListOptions} */
@@ -48,14 +48,8 @@ function revisionOf(next: Continuation | undefined, wanted: number | undefined, 
   return next.revision === LATEST ? now : next.revision;
 }
 
-interface State {
-  /** Sorted. */
-  readonly keys: readonly string[];
-  readonly objectAt: (key: string) => ApiObject | undefined;
-}
-
-/** The objects in a key range as of a revision: the current objects with all later events undone. */
-function stateAt({ objects, history }: Shelf, revision: number, from: string, to: string | undefined): State {
+/** The objects in a key range as of a revision, sorted: the current objects with all later events undone. */
+function stateAt({ objects, history }: Shelf, revision: number, from: string, to: string | undefined) {
   const before = new Map<string, ApiObject | undefined>();
   for (const { object, previous } of history.after(revision)) {
     const key = keyOf(object.metadata);
@@ -70,29 +64,21 @@ function stateAt({ objects, history }: Shelf, revision: number, from: string, to
 }
 
 /** A map with sorted keys for up to about 100,000 entries: an insertion shifts all keys behind it. */
-interface SortedMap<Value> {
-  readonly size: () => number;
-  readonly get: (key: string) => Value | undefined;
-  readonly set: (key: string, value: Value) => void;
-  readonly delete: (key: string) => void;
-  /** The keys from `from` until before `to`, in the order of their UTF-16 code units (for ASCII: bytes). */
-  readonly keys: (from: string, to?: string) => readonly string[];
-}
-
-export function createSortedMap<Value>(): SortedMap<Value> {
+export function createSortedMap<Value>() {
   const values = new Map<string, Value>();
   const sorted: string[] = [];
   return {
     size: () => sorted.length,
-    get: (key) => values.get(key),
-    set: (key, value) => {
+    get: (key: string) => values.get(key),
+    set: (key: string, value: Value) => {
       if (!values.has(key)) sorted.splice(firstAtOrAfter(sorted, key), 0, key);
       values.set(key, value);
     },
-    delete: (key) => {
+    delete: (key: string) => {
       if (values.delete(key)) sorted.splice(firstAtOrAfter(sorted, key), 1);
     },
-    keys: (from, to) =>
+    /** From `from` until before `to`, in the order of their UTF-16 code units (for ASCII: bytes). */
+    keys: (from: string, to?: string): readonly string[] =>
       sorted.slice(firstAtOrAfter(sorted, from), to === undefined ? undefined : firstAtOrAfter(sorted, to)),
   };
 }
@@ -109,27 +95,20 @@ function firstAtOrAfter(sorted: readonly string[], key: string): number {
   return low;
 }
 
-interface History {
-  readonly push: (event: StoredEvent) => void;
-  /** The revision of the last dropped event; events after any revision that is not below it are known. */
-  readonly forgotten: () => number;
-  /** The events after `revision`, which must not be before `forgotten()`. */
-  readonly after: (revision: number) => readonly StoredEvent[];
-}
-
 /** Keeps at least `limit` events and at most a quarter more, so that dropping is cheap per event. */
-export function createHistory(limit: number, firstRevision: number): History {
+export function createHistory(limit: number, firstRevision: number) {
   const events: StoredEvent[] = [];
   let forgotten = firstRevision;
   return {
-    push: (event) => {
+    push: (event: StoredEvent) => {
       events.push(event);
       if (events.length <= limit * 1.25) return;
       const dropped = events.splice(0, events.length - limit);
       forgotten = dropped.at(-1)?.revision ?? forgotten;
     },
+    /** The revision of the last dropped event; events after any revision that is not below it are known. */
     forgotten: () => forgotten,
-    after: (revision) => {
+    after: (revision: number): readonly StoredEvent[] => {
       // Search from the end, because clients mostly ask for recent events.
       const last = events.findLastIndex((event) => event.revision <= revision);
       return events.slice(last + 1);

@@ -85,23 +85,15 @@ export function admissionRequest({ attributes, seen }: Question): JsonObject {
 const shown = (object: ApiObject | undefined, seen: ResourceType): JsonValue =>
   object === undefined ? null : { ...toJson(object), apiVersion: apiVersionOf(seen), kind: seen.kind };
 
-export interface Verdict {
-  readonly allowed: boolean;
-  /** The text of a JSON Patch; empty if there is none. */
-  readonly patch: string;
-  /** Empty if there is none. */
-  readonly patchType: string;
-  readonly warnings: readonly string[];
-  readonly auditAnnotations: readonly (readonly [string, string])[];
-  readonly status: JsonObject | undefined;
-}
+/** `patch` is the text of a JSON Patch. It and `patchType` are empty if there is none. */
+export type Verdict = ReturnType<typeof verdictOf>;
 
 /** Parses an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request). */
 export function verdictOf(
   answer: JsonValue,
   { version, uid }: Pick<Question, 'version' | 'uid'>,
   mutating: boolean,
-): Verdict {
+) {
   const response = isJsonObject(answer) ? record(answer, 'response') : undefined;
   if (response === undefined) throw new Error('webhook response was absent');
   if (version === 'v1') {

@@ -97,22 +97,14 @@ interface MutatingContext {
   readonly notes: Notes;
 }
 
-interface Round {
-  readonly object: ApiObject | undefined;
-  /** Webhooks to call again because a later webhook changed the object. */
-  readonly again: ReadonlySet<Hook>;
-  /** Webhooks to call again if a policy changes the object then. */
-  readonly all: ReadonlySet<Hook>;
-}
-
-/** Calls webhooks in sequence, each with the changes of earlier ones. */
+/** Calls webhooks in sequence, each with the changes of earlier ones. `all`: those to call again if a policy changes the object. */
 async function mutatingRound(
   { api, hooks, complete, notes }: MutatingContext,
   attributes: AdmissionAttributes,
   only: ReadonlySet<Hook> | undefined,
-): Promise<Round> {
+) {
   let { object } = attributes;
-  const again = new Set<Hook>();
+  const again = new Set<Hook>(); // a later webhook changed the object
   const asked = new Set<Hook>();
   for (const [index, hook] of hooks.entries()) {
     const question = await questionFor(api, hook, withObject(attributes, object));

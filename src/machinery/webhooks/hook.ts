@@ -1,7 +1,6 @@
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
-import { normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
-import type { CelProgram } from '../../cel/cel.ts';
+import { normaliseSelector } from '../../json/label-selector.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';
 import type { ApiObject } from '../api-object.ts';
 import { number, optionalText, record, records, text, texts } from '../fields.ts';
@@ -26,39 +25,16 @@ export type CallWebhook = (
   userAgent: string,
 ) => Promise<JsonValue>;
 
-export interface Rule {
-  readonly operations: readonly string[];
-  readonly apiGroups: readonly string[];
-  readonly apiVersions: readonly string[];
-  readonly resources: readonly string[];
-  readonly scope: string;
-  /** Only in admission policies; empty: all names. */
-  readonly names: readonly string[];
-}
+export type Rule = ReturnType<typeof rulesOf>[number];
 
-export interface Hook {
-  readonly configuration: string;
-  readonly name: string;
-  readonly client: ClientConfig;
-  readonly rules: readonly Rule[];
-  readonly namespaceSelector: NormalSelector;
-  readonly objectSelector: NormalSelector;
-  /** The compiled expressions of its matchConditions. */
-  readonly conditions: readonly CelProgram[];
-  readonly ignoresFailures: boolean;
-  readonly exact: boolean;
-  readonly timeoutSeconds: number;
-  readonly reviewVersions: readonly string[];
-  readonly sideEffects: string;
-  readonly reinvokes: boolean;
-}
+export type Hook = ReturnType<typeof hookOf>;
 
 /** The webhooks of a stored configuration in order: it is validated and defaulted. */
 export const hooksOf = memoizeWeak((configuration: ApiObject): readonly Hook[] =>
   records(configuration, 'webhooks').map((webhook) => hookOf(webhook, configuration)),
 );
 
-function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
+function hookOf(webhook: JsonObject, { metadata }: ApiObject) {
   return {
     configuration: metadata.name ?? '',
     name: text(webhook, 'name'),
@@ -78,14 +54,14 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
   };
 }
 
-export const rulesOf = (rules: readonly JsonObject[]): readonly Rule[] =>
+export const rulesOf = (rules: readonly JsonObject[]) =>
   rules.map((rule) => ({
     operations: texts(rule, 'operations'),
     apiGroups: texts(rule, 'apiGroups'),
     apiVersions: texts(rule, 'apiVersions'),
     resources: texts(rule, 'resources'),
     scope: text(rule, 'scope') || '*',
-    names: texts(rule, 'resourceNames'),
+    names: texts(rule, 'resourceNames'), // only in admission policies; empty: all names
   }));
 
 /** For admission webhooks and conversion webhooks, which use the same format. */

@@ -9,18 +9,16 @@ import { admissionRequest, type AdmissionAttributes, type Question } from './adm
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
 
-/** A webhook that denies changes to its own configuration could not be repaired. Reviews never reach admission here. */
-const EXEMPT = new Set([
-  'mutatingwebhookconfigurations',
-  'validatingwebhookconfigurations',
-  'validatingadmissionpolicies',
-  'validatingadmissionpolicybindings',
-  'mutatingadmissionpolicies',
-  'mutatingadmissionpolicybindings',
+export const POLICY_RESOURCES = ['validating', 'mutating'].flatMap((manner) => [
+  `${manner}admissionpolicies`,
+  `${manner}admissionpolicybindings`,
 ]);
 
+/** A webhook that denies changes to its own configuration could not be repaired. Reviews never reach admission here. */
+const EXEMPT = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations', ...POLICY_RESOURCES];
+
 export const isExempt = ({ group, resource }: ResourceType): boolean =>
-  group === 'admissionregistration.k8s.io' && EXEMPT.has(resource);
+  group === 'admissionregistration.k8s.io' && EXEMPT.includes(resource);
 
 /** The reviews, by group: neither webhooks nor policies see them, so that a cluster can always authenticate. */
 export const REVIEWS: Readonly<Record<string, readonly string[]>> = {

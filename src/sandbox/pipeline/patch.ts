@@ -4,9 +4,7 @@ import { ofJson, toJson, withMeta, type ApiObject } from '../../machinery/api-ob
 import { mediaTypeIn, parseBody, unknownFormat } from '../http/content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../../machinery/failure.ts';
 import { applyConfiguration } from '../../machinery/managed-fields/apply.ts';
-import { showGo } from '../../machinery/patch/go-types.ts';
-import { applyJsonPatch } from '../../machinery/patch/json-patch.ts';
-import { applyMergePatch } from '../../machinery/patch/merge-patch.ts';
+import { showGo, applyJsonPatch, applyMergePatch } from '../../machinery/patch/json-patch.ts';
 import { applyStrategicPatch } from '../../machinery/patch/strategic-merge-patch.ts';
 import { text } from '../../machinery/fields.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';

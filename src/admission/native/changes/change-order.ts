@@ -11,19 +11,6 @@ import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { isOfCustomKinds } from './built-in-fields.ts';
 import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, type Path } from './paths.ts';
 
-interface Footprint {
-  /** What only the webhook writes, after all changes. The API server then applies its policies again. */
-  readonly corrects: readonly Path[];
-  readonly writes: readonly Path[];
-  readonly changes: readonly Path[];
-  /** Parents that a merge replaces if they are not maps. */
-  readonly replaces: readonly Path[];
-  /** What defaults fill only if the parents are maps. */
-  readonly fills: readonly Path[];
-  readonly reads: readonly Path[];
-  readonly scope: readonly Path[];
-}
-
 /** Why the webhook must apply the policy's changes; undefined: nothing depends on their order. */
 export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPolicy[]): string | undefined {
   const own = footprintOf(policy);
@@ -53,7 +40,7 @@ export const changesObjects = (policy: CompiledPolicy): boolean =>
   policy.preservesOwners ||
   policy.references.some(({ uidPath }) => uidPath !== undefined);
 
-const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
+const footprintOf = memoizeWeak((policy: CompiledPolicy) => {
   const { defaults, mutations, references, match } = policy;
   const computed = [
     ...defaults.flatMap((one) => (one.kind === 'expression' ? [one.expression] : [])),
@@ -65,13 +52,15 @@ const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
   const fills = defaults.map(({ path }) => path.segments);
   const merged = mutations.filter(({ type }) => type === 'Merge').flatMap(pathsWritten);
   const changes = [...fills, ...mutations.flatMap(pathsWritten)];
-  const corrects = [
+  // What only the webhook writes, after all changes. The API server then applies its policies again.
+  const corrects: readonly Path[] = [
     ...references.flatMap(({ uidPath }) => (uidPath === undefined ? [] : [uidPath.segments])),
     ...(policy.preservesOwners ? OWNERS : []),
   ];
   return {
     ...{ corrects, changes, writes: [...changes, ...corrects] },
-    fills,
+    fills, // only if the parents are maps
+    /** Parents that a merge replaces if they are not maps. */
     replaces: match.apiGroups.some(hasCustomKinds) ? merged.flatMap(parentOf) : [],
     reads: [
       ...computed.flatMap(({ program }) => existenceRead(policy, program)),

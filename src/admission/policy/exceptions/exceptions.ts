@@ -5,7 +5,7 @@ import { matchesSelector, normaliseSelector } from '../../../json/label-selector
 import { type Report, trySelector } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { isJsonObject } from '../../../json/json.ts';
+import { isJsonObject, memoizeWeak } from '../../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../object-ref.ts';
 import type { AdmissionContext, AuditContext } from '../world.ts';
@@ -156,21 +156,16 @@ function compileGrant({ metadata, spec }: PolicyException): CompiledException | 
   };
 }
 
-const subjectOf = (policy: string, namespace: string) => `${namespace}/${policy}`;
-
 // PolicyExceptions: exceptions as objects, in the namespace of the objects that they exempt.
+
+const subjectOf = (policy: string, namespace: string) => `${namespace}/${policy}`;
 
 export const grantKey = ({ metadata, spec }: PolicyException): string =>
   subjectOf(spec.policy, metadata.namespace ?? '');
 
 /** @param find the PolicyExceptions with this {@link grantKey} */
 export function createGrants(find: (key: string) => readonly PolicyException[]): Grants {
-  const compiled = new WeakMap<PolicyException, { readonly grant: CompiledException | undefined }>();
-  const grantOf = (exception: PolicyException): CompiledException | undefined => {
-    const known = compiled.get(exception) ?? { grant: compileGrant(exception) };
-    compiled.set(exception, known);
-    return known.grant;
-  };
+  const grantOf = memoizeWeak(compileGrant);
   return (policy, namespace) => find(subjectOf(policy, namespace)).flatMap((one) => grantOf(one) ?? []);
 }
 

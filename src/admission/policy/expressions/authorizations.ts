@@ -1,27 +1,15 @@
 /** Expressions cannot wait for the authorizer of the API server, so they are evaluated again with its answers. */
 import { CelCostError, CelUnansweredError } from '../../../cel/cel-error.ts';
-import type { CelAuthorize, CelDecision, CelQuestion } from '../../../cel/library/authorizer.ts';
+import type { CelDecision, CelQuestion } from '../../../cel/library/authorizer.ts';
 import type { UserInfo } from '../../review/request.ts';
 import type { AccessAnswers } from '../world.ts';
 
-export interface Authorizations {
-  /** @param from `store`: answers of the last seconds count; `api`: only those that this request has asked for */
-  readonly begin: (from: 'store' | 'api') => Asking;
-}
-
-export interface Asking {
-  /** @throws CelUnansweredError */
-  readonly authorize: CelAuthorize;
-  readonly isWaiting: () => boolean;
-  readonly fromCache: () => boolean;
-  /** @throws if the API server gives no answer */
-  readonly answer: (signal: AbortSignal) => Promise<void>;
-}
+export type Authorizations = ReturnType<typeof createAuthorizations>;
 
 /** The different questions that the expressions of one request may ask. */
 export const MOST_QUESTIONS = 20;
 
-export function createAuthorizations(user: UserInfo, access: AccessAnswers): Authorizations {
+export function createAuthorizations(user: UserInfo, access: AccessAnswers) {
   const answers = new Map<string, CelDecision>();
   const asked = new Map<string, Promise<CelDecision>>();
 
@@ -32,11 +20,13 @@ export function createAuthorizations(user: UserInfo, access: AccessAnswers): Aut
   };
 
   return {
-    begin: (from) => {
+    /** @param from `store`: answers of the last seconds count; `api`: only those that this request has asked for */
+    begin: (from: 'store' | 'api') => {
       const waiting = new Map<string, CelQuestion>();
       let fromCache = false;
       return {
-        authorize: (question) => {
+        /** @throws CelUnansweredError */
+        authorize: (question: CelQuestion): CelDecision => {
           const key = JSON.stringify(question);
           const answer = answers.get(key);
           if (answer !== undefined) return answer;
@@ -54,7 +44,8 @@ export function createAuthorizations(user: UserInfo, access: AccessAnswers): Aut
         },
         isWaiting: () => waiting.size > 0,
         fromCache: () => fromCache,
-        answer: async (signal) => {
+        /** @throws if the API server gives no answer */
+        answer: async (signal: AbortSignal): Promise<void> => {
           const questions = [...waiting];
           waiting.clear();
           await Promise.all(questions.map(([key, question]) => ask(key, question, signal)));

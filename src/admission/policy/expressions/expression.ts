@@ -1,12 +1,7 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import { CEL_COST_LIMIT, type CelBudget, celValue, lazyCelMap } from '../../../cel/values/values.ts';
-import {
-  type CelAuthorize,
-  celAuthorizer,
-  celResourceCheck,
-  CHECK_COST,
-} from '../../../cel/library/authorizer.ts';
+import { type CelAuthorize, authorizerValues, CHECK_COST } from '../../../cel/library/authorizer.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
 export interface Reads {
@@ -77,11 +72,17 @@ export function createEvaluate(
     budget.remaining += CHECK_COST; // the API server limits each expression, and this budget is that of a request
     return (inputs.authorize ?? noAuthorizer)(question);
   };
+  // An error in a variable affects only the expressions that use it.
+  const lazyVariables = () =>
+    lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
   const evaluate: Evaluate = ({ program }) => {
-    if (program.names.has('authorizer')) Object.assign(values, authorizerValues(inputs.request, authorize));
+    if (program.names.has('authorizer')) {
+      const { resource, subResource: subresource, namespace = '', name = '' } = inputs.request;
+      Object.assign(values, authorizerValues(authorize, resource, { subresource, namespace, name }));
+    }
     for (const name of program.names) {
       if (Object.hasOwn(values, name)) continue;
-      const value = name === 'variables' ? lazyVariables(variables, evaluate) : valueOf(name, inputs);
+      const value = name === 'variables' ? lazyVariables() : valueOf(name, inputs);
       if (value !== undefined) values[name] = value;
     }
     const outer = checks;
@@ -109,19 +110,6 @@ const MOST_CHECKS = 2;
 const noAuthorizer: CelAuthorize = () => {
   throw new CelError('there is no API server to ask');
 };
-
-function authorizerValues(
-  { resource, subResource, namespace = '', name = '' }: AdmissionRequest,
-  authorize: CelAuthorize,
-): Readonly<Record<string, object>> {
-  const { group, resource: plural } = resource;
-  return {
-    authorizer: celAuthorizer(authorize),
-    'authorizer.requestResource': celResourceCheck(authorize, {
-      ...{ group, resource: plural, subresource: subResource, namespace, name },
-    }),
-  };
-}
 
 const overBudget = (left: number): string =>
   `it costs more than ${left}; all expressions for one request may cost ${CEL_COST_LIMIT}, and those before it used ` +
@@ -154,11 +142,6 @@ function refsValue({ refs = {}, unknownRefs }: Inputs): unknown {
     return [name, fail] as const;
   });
   return lazyCelMap(new Map([...known, ...unknown]));
-}
-
-/** An error in a variable affects only the expressions that use it. */
-function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluate): object {
-  return lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
 }
 
 /** The AdmissionRequest without its objects, the way ValidatingAdmissionPolicy shows it: empty fields are absent. */

@@ -18,7 +18,7 @@ import { describeRef, requestedObject, targetKey } from '../object-ref.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 import { admittedRequest, busyMs, isHeldBy, renewed } from '../unique/claim-state.ts';
 import type { Violation } from '../violation.ts';
-import type { AdmissionContext, Claims, Holding } from '../world.ts';
+import type { AdmissionContext, Holding } from '../world.ts';
 import {
   deletionIntentName,
   missingTarget,
@@ -46,7 +46,7 @@ export async function guardReferences(
   restoring: RestoreLookup,
 ): Promise<Findings> {
   const { world } = context;
-  const { claims, intents } = world;
+  const { intents } = world;
   const isKnown = defers(knownRestore(request, world), request.operation, 'references');
   const guarded = found.filter(
     ({ policy }) => !isInitiallyDeferred(policy, request) && !(isKnown && mayDefer(policy, 'references')),
@@ -58,10 +58,10 @@ export async function guardReferences(
   const targets = uniqueBy(strictLast, ({ target }) => targetKey(target));
   if (targets.length > MOST_TARGETS) return violating(tooMany(first));
   if (request.dryRun) {
-    const obstacles = await obstaclesOf(targets, context, claims);
+    const obstacles = await obstaclesOf(targets, context);
     return await findingsOf(obstacles, request, restoring);
   }
-  const guard: Guard = { first, targets, request, context, restoring, claims };
+  const guard: Guard = { first, targets, request, context, restoring };
   const holding = intents.hold?.(targets);
   return holding === undefined ? await guardByOwnIntent(guard) : await guardByHeldIntents(guard, holding);
 }
@@ -74,14 +74,14 @@ interface Guard {
   readonly request: AdmissionRequest;
   readonly context: AdmissionContext;
   readonly restoring: RestoreLookup;
-  readonly claims: Claims;
 }
 
 /** Doesn't call the API server if the intents of all targets are held already. */
 async function guardByHeldIntents(
-  { first, targets, request, context, restoring, claims }: Guard,
+  { first, targets, request, context, restoring }: Guard,
   holding: Holding,
 ): Promise<Findings> {
+  const { claims } = context.world;
   const self = requestedObject(request);
   const key = { policy: first.policy, claim: holding.name, self };
   const { refused, written } = claims.reserve([key], request.userInfo.username);
@@ -90,7 +90,7 @@ async function guardByHeldIntents(
     if (refused.length > 0) return violating(tooManyUnsettled(first, request.userInfo.username));
     await holding.stored();
     const unclear = targets.filter(({ target }) => !holding.isClear(target));
-    const obstacles = await obstaclesOf(unclear, context, claims);
+    const obstacles = await obstaclesOf(unclear, context);
     const obstructed = new Set(obstacles.map(({ reference }) => reference));
     for (const reference of unclear) holding.report(reference.target, !obstructed.has(reference));
     const findings = await findingsOf(obstacles, request, restoring);
@@ -108,16 +108,17 @@ async function guardByHeldIntents(
 }
 
 async function guardByOwnIntent(guard: Guard): Promise<Findings> {
-  const { first, targets, request, context, restoring, claims } = guard;
+  const { first, targets, request, context, restoring } = guard;
+  const { claims } = context.world;
   const name = referenceIntentName(request);
   const key = { policy: first.policy, claim: name, self: requestedObject(request) };
   const { refused, written } = claims.reserve([key], request.userInfo.username);
   if (refused.length > 0) return violating(tooManyUnsettled(first, request.userInfo.username));
   let remaining = [name];
   try {
-    const intent = await storeIntent(name, first, targets, request, context, claims);
+    const intent = await storeIntent(name, guard);
     // After the intent is stored: a deletion that does not see the intent is visible to these reads.
-    const obstacles = await obstaclesOf(targets, context, claims);
+    const obstacles = await obstaclesOf(targets, context);
     const findings = await findingsOf(obstacles, request, restoring);
     // Best effort: the intent expires.
     if (
@@ -142,12 +143,9 @@ const specOf = ({ policy, reference }: UnresolvedReference) => ({
 
 async function storeIntent(
   name: string,
-  first: UnresolvedReference,
-  targets: readonly UnresolvedReference[],
-  request: AdmissionRequest,
-  { signal, now }: AdmissionContext,
-  claims: Claims,
+  { first, targets, request, context: { signal, now, world } }: Guard,
 ): Promise<UniqueClaim> {
+  const { claims } = world;
   const self = requestedObject(request);
   const admitted = admittedRequest(request, now);
   const labels = targets.map(({ target }) => targetLabel(target));
@@ -165,11 +163,10 @@ async function storeIntent(
 const obstaclesOf = async (
   targets: readonly UnresolvedReference[],
   context: AdmissionContext,
-  claims: Claims,
 ): Promise<readonly Obstacle[]> =>
   (
     await mapConcurrent(targets, AT_ONCE, async (reference) =>
-      obstacleOf(reference, context, claims).catch((cause: unknown): Obstacle => ({
+      obstacleOf(reference, context).catch((cause: unknown): Obstacle => ({
         kind: 'unknown',
         reference,
         cause,
@@ -180,9 +177,9 @@ const obstaclesOf = async (
 async function obstacleOf(
   reference: UnresolvedReference,
   { world, signal, now }: AdmissionContext,
-  claims: Claims,
 ): Promise<Obstacle | undefined> {
   const { target } = reference;
+  const { claims } = world;
   // The intent first: if it is gone by now, the deletion is over, and the read of the target shows its result.
   const deletion = await claims.read(deletionIntentName(target), signal);
   const live = await world.confirm(target, signal);

@@ -19,21 +19,9 @@ import { label1035Problem } from '../../name-problems.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
 import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
-import {
-  atomic,
-  BOOLEAN,
-  CONDITIONS,
-  INT32,
-  INT_OR_STRING,
-  keyedList,
-  listOf,
-  object,
-  STRING,
-  STRINGS,
-  STRINGS_BY_KEY,
-  withDefault,
-} from '../schema-builders.ts';
+import * as s from '../schema-builders.ts';
 import { carryOver, withAllocations, type ServiceAllocators } from './service-allocation.ts';
+import type { Schema } from '../../schema/schema.ts';
 
 function shownLabels(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
@@ -61,47 +49,47 @@ function externalAddress(service: ApiObject): string {
   }
 }
 
-const PORT = object({
-  name: STRING,
-  protocol: withDefault(STRING, 'TCP'),
-  appProtocol: STRING,
-  port: INT32,
-  targetPort: INT_OR_STRING,
-  nodePort: INT32,
+const PORT = s.object({
+  name: s.STRING,
+  protocol: s.withDefault(s.STRING, 'TCP'),
+  appProtocol: s.STRING,
+  port: s.INT32,
+  targetPort: s.INT_OR_STRING,
+  nodePort: s.INT32,
 });
 
-const SERVICE_SPEC = object({
-  ports: keyedList(PORT, ['port', 'protocol']),
-  selector: atomic(STRINGS_BY_KEY),
-  clusterIP: STRING,
-  clusterIPs: STRINGS,
-  type: withDefault(STRING, 'ClusterIP'),
-  externalIPs: STRINGS,
-  sessionAffinity: withDefault(STRING, 'None'),
-  sessionAffinityConfig: object({ clientIP: object({ timeoutSeconds: INT32 }) }),
-  loadBalancerIP: STRING,
-  loadBalancerSourceRanges: STRINGS,
-  loadBalancerClass: STRING,
-  allocateLoadBalancerNodePorts: BOOLEAN,
-  externalName: STRING,
-  externalTrafficPolicy: STRING,
-  internalTrafficPolicy: STRING,
-  trafficDistribution: STRING,
-  healthCheckNodePort: INT32,
-  publishNotReadyAddresses: BOOLEAN,
-  ipFamilies: STRINGS,
-  ipFamilyPolicy: STRING,
+const SERVICE_SPEC = s.object({
+  ports: s.keyedList(PORT, ['port', 'protocol']),
+  selector: s.atomic(s.STRINGS_BY_KEY),
+  clusterIP: s.STRING,
+  clusterIPs: s.STRINGS,
+  type: s.withDefault(s.STRING, 'ClusterIP'),
+  externalIPs: s.STRINGS,
+  sessionAffinity: s.withDefault(s.STRING, 'None'),
+  sessionAffinityConfig: s.object({ clientIP: s.object({ timeoutSeconds: s.INT32 }) }),
+  loadBalancerIP: s.STRING,
+  loadBalancerSourceRanges: s.STRINGS,
+  loadBalancerClass: s.STRING,
+  allocateLoadBalancerNodePorts: s.BOOLEAN,
+  externalName: s.STRING,
+  externalTrafficPolicy: s.STRING,
+  internalTrafficPolicy: s.STRING,
+  trafficDistribution: s.STRING,
+  healthCheckNodePort: s.INT32,
+  publishNotReadyAddresses: s.BOOLEAN,
+  ipFamilies: s.STRINGS,
+  ipFamilyPolicy: s.STRING,
 });
 
-const SERVICE_STATUS = object({
-  conditions: CONDITIONS,
-  loadBalancer: object({
-    ingress: listOf(
-      object({
-        ip: STRING,
-        hostname: STRING,
-        ipMode: STRING,
-        ports: listOf(object({ port: INT32, protocol: STRING, error: STRING })),
+const SERVICE_STATUS = s.object({
+  conditions: s.CONDITIONS,
+  loadBalancer: s.object({
+    ingress: s.listOf(
+      s.object({
+        ip: s.STRING,
+        hostname: s.STRING,
+        ipMode: s.STRING,
+        ports: s.listOf(s.object({ port: s.INT32, protocol: s.STRING, error: s.STRING })),
       }),
     ),
   }),
@@ -119,7 +107,7 @@ export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
     shortNames: ['svc'],
     categories: ['all'],
     description: 'A name and an address for a set of pods.',
-    fields: { spec: withDefault(SERVICE_SPEC, {}), status: SERVICE_STATUS },
+    fields: { spec: s.withDefault(SERVICE_SPEC, {}), status: SERVICE_STATUS },
     // As in pkg/printers/internalversion/printers.go.
     columns: [
       column('Type', 'How the Service is exposed.', typeOf),
@@ -197,4 +185,134 @@ function addressChangeProblems(service: ApiObject, old: ApiObject): readonly Cau
       invalidValue(`spec.clusterIPs[${index}]`, now, 'may not change once set'),
     ),
   );
+}
+
+// The sandbox stores these kinds. It does not compute endpoints, route requests or enforce policies.
+
+const ADDRESSES = s.listOf(
+  s.atomic(s.object({ ip: s.STRING, hostname: s.STRING, nodeName: s.STRING, targetRef: s.OBJECT_REFERENCE })),
+);
+
+export const ENDPOINTS: ResourceType = builtInKind({
+  apiVersion: 'v1',
+  kind: 'Endpoints',
+  resource: 'endpoints',
+  namespaced: true,
+  shortNames: ['ep'],
+  description: 'The addresses behind a Service.',
+  deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
+  fields: {
+    subsets: s.listOf(
+      s.object({
+        addresses: ADDRESSES,
+        notReadyAddresses: ADDRESSES,
+        ports: s.listOf(
+          s.atomic(
+            s.object({
+              name: s.STRING,
+              port: s.INT32,
+              protocol: s.withDefault(s.STRING, 'TCP'),
+              appProtocol: s.STRING,
+            }),
+          ),
+        ),
+      }),
+    ),
+  },
+});
+
+const SET_OF_STRINGS: Schema = {
+  ...s.STRINGS,
+  'x-kubernetes-list-type': 'set',
+  'x-kubernetes-patch-strategy': 'replace',
+};
+const CONDITION_OF_ENDPOINT = s.object({ ready: s.BOOLEAN, serving: s.BOOLEAN, terminating: s.BOOLEAN });
+
+export const ENDPOINT_SLICE: ResourceType = builtInKind({
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  resource: 'endpointslices',
+  namespaced: true,
+  description: 'Some of the addresses behind a Service.',
+  fields: {
+    addressType: s.STRING,
+    endpoints: s.listOf(
+      s.object({
+        addresses: SET_OF_STRINGS,
+        conditions: CONDITION_OF_ENDPOINT,
+        hostname: s.STRING,
+        targetRef: s.OBJECT_REFERENCE,
+        deprecatedTopology: s.STRINGS_BY_KEY,
+        nodeName: s.STRING,
+        zone: s.STRING,
+        hints: s.object({
+          forZones: s.listOf(s.object({ name: s.STRING })),
+          forNodes: s.listOf(s.object({ name: s.STRING })),
+        }),
+      }),
+    ),
+    ports: s.listOf(
+      s.atomic(
+        s.object({
+          name: s.withDefault(s.STRING, ''),
+          protocol: s.withDefault(s.STRING, 'TCP'),
+          port: s.INT32,
+          appProtocol: s.STRING,
+        }),
+      ),
+    ),
+  },
+  strategy: { countsGenerations: true },
+});
+
+export const INGRESS: ResourceType = builtInKind({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'Ingress',
+  resource: 'ingresses',
+  namespaced: true,
+  shortNames: ['ing'],
+  description: 'Which requests from outside reach which Services.',
+  fields: { spec: s.openObject({}), status: s.openObject({}) },
+  hasStatus: true,
+  strategy: { countsGenerations: true },
+});
+
+const POLICY_PORTS = s.listOf(
+  s.object({ protocol: s.withDefault(s.STRING, 'TCP'), port: s.INT_OR_STRING, endPort: s.INT32 }),
+);
+const PEERS = s.listOf(
+  s.object({
+    podSelector: s.LABEL_SELECTOR,
+    namespaceSelector: s.LABEL_SELECTOR,
+    ipBlock: s.object({ cidr: s.STRING, except: s.STRINGS }),
+  }),
+);
+
+export const NETWORK_POLICY: ResourceType = builtInKind({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  resource: 'networkpolicies',
+  namespaced: true,
+  shortNames: ['netpol'],
+  description: 'Who may talk to some pods, and to whom they may talk.',
+  fields: {
+    spec: s.withDefault(
+      s.object({
+        podSelector: s.withDefault(s.LABEL_SELECTOR, {}),
+        ingress: s.listOf(s.object({ ports: POLICY_PORTS, from: PEERS })),
+        egress: s.listOf(s.object({ ports: POLICY_PORTS, to: PEERS })),
+        policyTypes: s.STRINGS,
+      }),
+      {},
+    ),
+  },
+  strategy: { countsGenerations: true, completeDefaults: withPolicyTypes },
+});
+
+/** Every policy covers ingress; it covers egress only if it has egress rules. */
+function withPolicyTypes(policy: ApiObject): ApiObject {
+  const given = spec(policy);
+  if (items(given, 'policyTypes').length > 0) return policy;
+  const policyTypes = has(given, 'egress') ? ['Ingress', 'Egress'] : ['Ingress'];
+  return withFields(policy, { spec: changed(given, { policyTypes }) });
 }

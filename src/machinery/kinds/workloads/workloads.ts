@@ -1,23 +1,189 @@
 import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
-import { records, text, changed, has, number, section, spec, status, withFields } from '../../fields.ts';
-import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
-import { POD_TEMPLATE, withPullPolicies } from './pod.ts';
 import {
-  BOOLEAN,
-  CONDITIONS,
-  INT32,
-  INT_OR_STRING,
-  LABEL_SELECTOR,
-  object,
-  openObject,
-  STRING,
-  withDefault,
-} from '../schema-builders.ts';
+  flag,
+  records,
+  text,
+  number,
+  section,
+  spec,
+  status,
+  withFields,
+  changed,
+  has,
+} from '../../fields.ts';
+import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
+import type { Schema } from '../../schema/schema.ts';
+import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
+import * as s from '../schema-builders.ts';
 import { shownSelector } from '../../selectors/label-selector.ts';
 import type { Cause } from '../../failure.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
+
+// The sandbox does not run pods. The schema has only lists that merge by key, atomic lists, and defaults that every pod shows.
+
+const open = s.openObject({});
+
+const PROBE = s.openObject({ exec: s.openObject({ command: s.STRINGS }) });
+
+const CONTAINER = s.openObject({
+  name: s.STRING,
+  image: s.STRING,
+  command: s.STRINGS,
+  args: s.STRINGS,
+  env: s.keyedList(s.openObject({ name: s.STRING, value: s.STRING }), ['name']),
+  ports: s.keyedList(
+    s.openObject({ name: s.STRING, containerPort: s.INT32, protocol: s.withDefault(s.STRING, 'TCP') }),
+    ['containerPort', 'protocol'],
+  ),
+  resources: s.withDefault(open, {}),
+  volumeMounts: s.keyedList(s.openObject({ name: s.STRING, mountPath: s.STRING }), ['mountPath']),
+  ...{ livenessProbe: PROBE, readinessProbe: PROBE, startupProbe: PROBE },
+  volumeDevices: s.keyedList(s.openObject({ name: s.STRING, devicePath: s.STRING }), ['devicePath']),
+  terminationMessagePath: s.withDefault(s.STRING, '/dev/termination-log'),
+  terminationMessagePolicy: s.withDefault(s.STRING, 'File'),
+  imagePullPolicy: s.STRING,
+});
+
+const byName = (items: Schema) => s.keyedList(items, ['name']);
+const NAMED = s.openObject({ name: s.STRING });
+
+const POD_SPEC: Schema = s.openObject({
+  containers: byName(CONTAINER),
+  initContainers: byName(CONTAINER),
+  ephemeralContainers: byName(CONTAINER),
+  volumes: { ...byName(NAMED), 'x-kubernetes-patch-strategy': 'merge,retainKeys' },
+  imagePullSecrets: byName(NAMED),
+  resourceClaims: byName(NAMED),
+  hostAliases: s.keyedList(s.openObject({ ip: s.STRING }), ['ip']),
+  topologySpreadConstraints: s.keyedList(
+    s.openObject({ topologyKey: s.STRING, whenUnsatisfiable: s.STRING }),
+    ['topologyKey', 'whenUnsatisfiable'],
+  ),
+  nodeName: s.STRING,
+  nodeSelector: s.atomic(s.STRINGS_BY_KEY),
+  tolerations: s.listOf(open),
+  serviceAccountName: s.STRING,
+  serviceAccount: s.STRING,
+  restartPolicy: s.withDefault(s.STRING, 'Always'),
+  terminationGracePeriodSeconds: s.withDefault(s.INT64, 30),
+  dnsPolicy: s.withDefault(s.STRING, 'ClusterFirst'),
+  securityContext: s.withDefault(open, {}),
+  schedulerName: s.withDefault(s.STRING, 'default-scheduler'),
+});
+
+const POD_TEMPLATE: Schema = s.object({
+  metadata: s.openObject({ labels: s.STRINGS_BY_KEY, annotations: s.STRINGS_BY_KEY }),
+  spec: POD_SPEC,
+});
+
+function withContainers(podSpec: JsonObject, change: (container: JsonObject) => JsonObject): JsonObject {
+  const lists = ['containers', 'initContainers'].filter((name) => Array.isArray(podSpec[name]));
+  return {
+    ...podSpec,
+    ...Object.fromEntries(lists.map((name) => [name, records(podSpec, name).map(change)])),
+  };
+}
+
+/** A limit without a request is also the request. */
+function withRequests(container: JsonObject): JsonObject {
+  const limits = section(container, 'resources', 'limits');
+  if (Object.keys(limits).length === 0) return container;
+  const requests = { ...limits, ...section(container, 'resources', 'requests') };
+  return { ...container, resources: { ...section(container, 'resources'), requests } };
+}
+
+const COUNTED = ['cpu', 'memory'];
+
+/** Follows ComputePodQOS of k8s.io/kubernetes/pkg/apis/core/helper/qos. */
+function qosClassOf(podSpec: JsonObject): 'BestEffort' | 'Burstable' | 'Guaranteed' {
+  const all = ['containers', 'initContainers'].flatMap((name) => records(podSpec, name));
+  const counted = (container: JsonObject, field: string): JsonObject =>
+    Object.fromEntries(
+      Object.entries(section(container, 'resources', field)).filter(
+        ([name, amount]) => COUNTED.includes(name) && amount !== '0' && amount !== 0,
+      ),
+    );
+  const resources = all.map((one) => ({
+    limits: counted(one, 'limits'),
+    requests: counted(one, 'requests'),
+  }));
+  const isEmpty = (amounts: JsonObject) => Object.keys(amounts).length === 0;
+  if (resources.every(({ limits, requests }) => isEmpty(limits) && isEmpty(requests))) return 'BestEffort';
+  const isFixed = resources.every(
+    ({ limits, requests }) =>
+      COUNTED.every((name) => Object.hasOwn(limits, name)) && isEqual(limits, requests),
+  );
+  return isFixed ? 'Guaranteed' : 'Burstable';
+}
+
+const POD_COLUMNS: readonly PrinterColumn[] = [
+  column('Ready', 'How many containers are ready, of how many.', shownReady),
+  column('Status', 'What it is doing.', shownStatus),
+  column('Restarts', 'How often its containers were started again.', (pod) =>
+    String(containerStates(pod).reduce((sum, state) => sum + (number(state, 'restartCount') ?? 0), 0)),
+  ),
+  AGE,
+  wideColumn('IP', 'Its address.', (pod) => text(status(pod), 'podIP') || '<none>'),
+  wideColumn('Node', 'Where it runs.', (pod) => text(spec(pod), 'nodeName') || '<none>'),
+];
+
+/** v1 Pod: stored but not run. */
+export const POD: ResourceType = builtInKind({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  resource: 'pods',
+  namespaced: true,
+  shortNames: ['po'],
+  categories: ['all'],
+  description: 'Containers that run together on one node.',
+  fields: { spec: POD_SPEC, status: s.openObject({ phase: s.STRING, conditions: s.CONDITIONS }) },
+  columns: POD_COLUMNS,
+  hasStatus: true,
+  selectableFields: {
+    'spec.nodeName': (pod) => text(spec(pod), 'nodeName'),
+    'spec.restartPolicy': (pod) => text(spec(pod), 'restartPolicy'),
+    'spec.schedulerName': (pod) => text(spec(pod), 'schedulerName'),
+    'spec.serviceAccountName': (pod) => text(spec(pod), 'serviceAccountName'),
+    'spec.hostNetwork': (pod) => String(flag(spec(pod), 'hostNetwork')),
+    'status.phase': (pod) => text(status(pod), 'phase'),
+    'status.podIP': (pod) => text(status(pod), 'podIP'),
+    'status.nominatedNodeName': (pod) => text(status(pod), 'nominatedNodeName'),
+  },
+  strategy: {
+    countsGenerations: true,
+    completeDefaults: (pod) =>
+      withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
+    prepareForCreate: (pod) =>
+      withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
+  },
+});
+
+/** imagePullPolicy defaults to Always for an image without a fixed tag, because such an image may change. */
+const withPullPolicies = (podSpec: JsonObject): JsonObject =>
+  withContainers(podSpec, (container) => {
+    const image = text(container, 'image');
+    if (image === '' || text(container, 'imagePullPolicy') !== '') return container;
+    const path = image.slice(image.lastIndexOf('/') + 1);
+    const floating = !path.includes('@') && (!path.includes(':') || path.endsWith(':latest'));
+    return { ...container, imagePullPolicy: floating ? 'Always' : 'IfNotPresent' };
+  });
+
+const containerStates = (pod: ApiObject) => records(status(pod), 'containerStatuses');
+
+function shownReady(pod: ApiObject): string {
+  const ready = containerStates(pod).filter((state) => flag(state, 'ready')).length;
+  return `${ready}/${records(spec(pod), 'containers').length}`;
+}
+
+function shownStatus(pod: ApiObject): string {
+  if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating';
+  const reasons = containerStates(pod).flatMap((found) =>
+    ['waiting', 'terminated'].map((state) => text(section(found, 'state', state), 'reason')),
+  );
+  const said = [...reasons, text(status(pod), 'reason'), text(status(pod), 'phase')];
+  return said.find((word) => word !== '') ?? '';
+}
 
 /** The selector is immutable, because a new selector would orphan the existing pods. */
 function workloadUpdateProblems(workload: ApiObject, old: ApiObject): readonly Cause[] {
@@ -65,24 +231,24 @@ export const DEPLOYMENT: ResourceType = builtInKind({
   categories: ['all'],
   description: 'Pods of one template, and how a new template takes the place of an old one.',
   fields: {
-    spec: object({
-      replicas: withDefault(INT32, 1),
-      selector: LABEL_SELECTOR,
+    spec: s.object({
+      replicas: s.withDefault(s.INT32, 1),
+      selector: s.LABEL_SELECTOR,
       template: POD_TEMPLATE,
       strategy: {
-        ...object({
-          type: STRING,
-          rollingUpdate: object({ maxUnavailable: INT_OR_STRING, maxSurge: INT_OR_STRING }),
+        ...s.object({
+          type: s.STRING,
+          rollingUpdate: s.object({ maxUnavailable: s.INT_OR_STRING, maxSurge: s.INT_OR_STRING }),
         }),
         'x-kubernetes-patch-strategy': 'retainKeys',
         default: {},
       },
-      minReadySeconds: INT32,
-      revisionHistoryLimit: withDefault(INT32, 10),
-      paused: BOOLEAN,
-      progressDeadlineSeconds: withDefault(INT32, 600),
+      minReadySeconds: s.INT32,
+      revisionHistoryLimit: s.withDefault(s.INT32, 10),
+      paused: s.BOOLEAN,
+      progressDeadlineSeconds: s.withDefault(s.INT32, 600),
     }),
-    status: openObject({ conditions: CONDITIONS }),
+    status: s.openObject({ conditions: s.CONDITIONS }),
   },
   columns: [
     column(
@@ -123,13 +289,13 @@ export const REPLICA_SET: ResourceType = builtInKind({
   categories: ['all'],
   description: 'A number of pods of one template.',
   fields: {
-    spec: object({
-      replicas: withDefault(INT32, 1),
-      minReadySeconds: INT32,
-      selector: LABEL_SELECTOR,
+    spec: s.object({
+      replicas: s.withDefault(s.INT32, 1),
+      minReadySeconds: s.INT32,
+      selector: s.LABEL_SELECTOR,
       template: POD_TEMPLATE,
     }),
-    status: openObject({ conditions: CONDITIONS }),
+    status: s.openObject({ conditions: s.CONDITIONS }),
   },
   columns: [
     column('Desired', 'How many pods there should be.', wantedReplicas, { type: 'integer' }),
@@ -175,11 +341,11 @@ export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({
   shortNames: ['pdb'],
   description: 'How many of some pods may be away at a time.',
   fields: {
-    spec: withDefault(
-      openObject({ selector: { ...LABEL_SELECTOR, 'x-kubernetes-patch-strategy': 'replace' } }),
+    spec: s.withDefault(
+      s.openObject({ selector: { ...s.LABEL_SELECTOR, 'x-kubernetes-patch-strategy': 'replace' } }),
       {},
     ),
-    status: openObject({ conditions: CONDITIONS }),
+    status: s.openObject({ conditions: s.CONDITIONS }),
   },
   hasStatus: true,
   strategy: {

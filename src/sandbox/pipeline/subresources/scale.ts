@@ -6,8 +6,7 @@ import { builtInKind } from '../../../machinery/kinds/built-in-kind.ts';
 import { record, section, spec, value } from '../../../machinery/fields.ts';
 import { INT32, object, STRING } from '../../../machinery/kinds/schema-builders.ts';
 import { shownSelector } from '../../../machinery/selectors/label-selector.ts';
-import { applyJsonPatch } from '../../../machinery/patch/json-patch.ts';
-import { applyMergePatch } from '../../../machinery/patch/merge-patch.ts';
+import { applyJsonPatch, applyMergePatch } from '../../../machinery/patch/json-patch.ts';
 import type { ResourceType } from '../../../machinery/resource-type.ts';
 import { invalidValue } from '../../../machinery/schema/causes.ts';
 import {
