@@ -32,13 +32,8 @@ function copyWith({ changes }: Mutant): string {
   return folder;
 }
 
-interface Found {
-  readonly report: string | undefined;
-  readonly output: string;
-}
-
 /** Runs the search in the folder. No report: it finds nothing. */
-function searchIn(folder: string): Found {
+function searchIn(folder: string) {
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
   const args = [vitest, 'run', '--project', flags.project, 'test/e2e/bypass.test.ts'];
   const { stdout, stderr } = spawnSync(process.execPath, args, {

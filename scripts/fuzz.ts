@@ -24,16 +24,8 @@ const BATCH = 500;
 const SHORT_BATCH = 50;
 const SHORT_MS = 30_000;
 
-interface Row {
-  readonly name: string;
-  /** The share of all inputs, from 0 to 1. */
-  readonly share: number;
-  readonly inputs: number;
-  /** CPU time, so that other load on the machine does not count. */
-  readonly milliseconds: number;
-  readonly longest: number;
-  readonly failure: (FuzzFailure & { readonly seed: number; readonly inputs: number }) | undefined;
-}
+type Row = Awaited<ReturnType<typeof fuzz>>;
+type Failure = FuzzFailure & { readonly seed: number; readonly inputs: number };
 
 const targets = ALL_TARGETS.filter(({ name }) => name.includes(flags.target));
 if (targets.length === 0) throw new Error(`--target ${flags.target}: not found`);
@@ -57,13 +49,14 @@ for (const target of targets) {
 print(rows);
 if (rows.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 
-async function fuzz({ name, share, run }: FuzzTarget): Promise<Row> {
+/** `share` is of all inputs, from 0 to 1; `milliseconds` are CPU time, so that other load does not count. */
+async function fuzz({ name, share, run }: FuzzTarget) {
   const inputsOfTarget = Math.ceil((Number(flags.inputs) * share) / shares);
   const deadline = performance.now() + (flags.short ? SHORT_MS / targets.length : Infinity);
   const batch = flags.short ? SHORT_BATCH : BATCH;
   const started = process.cpuUsage();
   let [inputs, longest, seed] = [0, 0, Number(flags.seed)];
-  let failure: Row['failure'];
+  let failure: Failure | undefined;
   while (inputs < inputsOfTarget && performance.now() < deadline && failure === undefined) {
     await setImmediate(); // lets signal handlers run: synchronous checks never yield to the event loop
     if (stop.signal.aborted) break;
@@ -102,7 +95,7 @@ function print(all: readonly Row[]): void {
   for (const row of all) if (row.failure !== undefined) printFailure(row.name, row.failure);
 }
 
-function printFailure(name: string, { input, json, error, seed, inputs }: NonNullable<Row['failure']>): void {
+function printFailure(name: string, { input, json, error, seed, inputs }: Failure): void {
   console.error(`\n${name}: a failing input:\n${input.slice(0, 20_000)}`);
   console.error(error);
   console.error(`Again: npm run fuzz -- --target '${name}' --seed ${seed} --inputs ${inputs}`);

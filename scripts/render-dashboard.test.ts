@@ -12,8 +12,8 @@ test('deploy/monitoring/dashboard.json is up to date with the panels; otherwise 
 });
 
 test('every query selects only the chosen job, and its legend names the labels of its lines', () => {
-  const queries = ROWS.flatMap(({ panels }) => panels).flatMap((panel) => panel.queries);
-  for (const { expr, legend } of queries) {
+  const queries = ROWS.flatMap(({ panels }) => panels).flatMap((panel) => Object.entries(panel.queries));
+  for (const [legend, expr] of queries) {
     expect(expr).toContain('job=~"$job"');
     for (const [, label = ''] of legend.matchAll(/\{\{(\w+)\}\}/g))
       expect(expr, legend).toMatch(new RegExp(`by \\([^)]*\\b${label}\\b`));

@@ -73,7 +73,7 @@ const timeSeries = ({ title, description, unit, queries }: Panel, id: number, gr
   gridPos,
   fieldConfig: { defaults: { unit, min: unit === 's' ? undefined : 0 }, overrides: [] },
   options: { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi', sort: 'desc' } },
-  targets: queries.map(({ expr, legend }, index) => ({
+  targets: Object.entries(queries).map(([legend, expr], index) => ({
     refId: String.fromCharCode('A'.charCodeAt(0) + index),
     datasource: DATASOURCE,
     expr,

@@ -16,33 +16,12 @@ export interface Scenario {
   readonly size: Size;
 }
 
-export interface Turn {
-  /** Per second. */
-  readonly requests: number;
-  /** In milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-  /** CPU time of the server per request, in milliseconds. */
-  readonly cpu: number;
-  /** In bytes. */
-  readonly rss: number;
-  /** The share of its core that the client used. */
-  readonly clientShare: number;
-}
-
-export interface Subject {
-  readonly pinned: boolean;
-  readonly turn: (scenario: Scenario, span: Span) => Promise<Turn>;
-  readonly stop: () => Promise<void>;
-}
-
-export interface Stage {
-  readonly start: (server: 'floor' | 'gatehouse', contents: Contents) => Promise<Subject>;
-  readonly stop: () => Promise<void>;
-}
+export type Stage = Awaited<ReturnType<typeof startStage>>;
+export type Subject = Awaited<ReturnType<Stage['start']>>;
+export type Turn = Awaited<ReturnType<Subject['turn']>>;
 
 /** @param datacenters that the reviews name; each server must know at least this number */
-export async function startStage(datacenters: number): Promise<Stage> {
+export async function startStage(datacenters: number) {
   const now = new Date();
   const authority = await firstAuthority(now);
   const { chain, keyPair } = await serverOf(authority, now);
@@ -50,7 +29,7 @@ export async function startStage(datacenters: number): Promise<Stage> {
   await client.ask({ kind: 'prepare', core: CLIENT_CORE, datacenters }, 'prepared');
   const ca = caBundle(authority, now);
   return {
-    start: async (server, contents) => {
+    start: async (server: 'floor' | 'gatehouse', contents: Contents) => {
       const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', {
         stdout: 'ignore',
         execArgv: CONTAINER_HEAP,
@@ -63,7 +42,7 @@ export async function startStage(datacenters: number): Promise<Stage> {
       return {
         pinned,
         stop: child.stop,
-        turn: async ({ webhook, connections, size }, span) => {
+        turn: async ({ webhook, connections, size }: Scenario, span: Span) => {
           const before = await child.ask({ kind: 'usage' }, 'usage');
           const ran = await client.ask(
             {
@@ -76,11 +55,15 @@ export async function startStage(datacenters: number): Promise<Stage> {
           );
           const after = await child.ask({ kind: 'usage' }, 'usage');
           return {
+            /** Per second. */
             requests: (ran.requests / ran.milliseconds) * 1_000,
+            /** In milliseconds. */
             p50: ran.p50,
             p99: ran.p99,
+            /** CPU time of the server per request, in milliseconds. */
             cpu: (after.cpu - before.cpu) / ran.requests,
             rss: after.rss,
+            /** The share of its core that the client used. */
             clientShare: ran.cpu / ran.milliseconds,
           };
         },

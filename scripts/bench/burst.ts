@@ -9,13 +9,6 @@ import { SERVING_CERT_LABEL, SERVING_CERT_SECRET_NAME, TLS_CERT_KEY } from '../.
 import type { ClusterProcess } from './cluster-process.ts';
 import { namespaceOf, namespaces } from './objects.ts';
 
-export interface Burst {
-  /** Milliseconds from the start of the burst until each Secret exists. */
-  readonly ready: readonly number[];
-  /** Milliseconds from the API server's response to each create until the Secret exists. */
-  readonly waited: readonly number[];
-}
-
 interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
@@ -36,11 +29,7 @@ export async function createNamespaces({ client }: ClusterProcess): Promise<void
 }
 
 /** Resolves when the last Secret exists. @throws Error when a Secret is missing after `withinMs` */
-export async function createServices(
-  { client, rest }: ClusterProcess,
-  count: number,
-  withinMs: number,
-): Promise<Burst> {
+export async function createServices({ client, rest }: ClusterProcess, count: number, withinMs: number) {
   const stopping = new AbortController();
   const issuedAt = new Map<string, number>();
   const watched = watch<SecretObject>(
@@ -77,7 +66,9 @@ export async function createServices(
 
   const readyAt = createdAt.map((_, index) => issuedAt.get(keyOf(index)) ?? 0);
   return {
+    /** Milliseconds from the start of the burst until each Secret exists. */
     ready: readyAt.map((at) => at - started),
+    /** Milliseconds from the API server's response to each create until the Secret exists. */
     waited: readyAt.map((at, index) => Math.max(0, at - (createdAt[index] ?? 0))),
   };
 }

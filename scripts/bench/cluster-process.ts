@@ -1,27 +1,12 @@
-import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
-import { createRest, type Rest } from '../../src/kube/rest.ts';
-import type { AuditEvent } from '../../test/support/control-plane.ts';
-import { startReplica, type Replica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
+import { createRest } from '../../src/kube/rest.ts';
+import { startReplica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
 import { freePort } from '../../test/support/processes.ts';
 import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
 
-export interface ClusterProcess {
-  readonly version: string;
-  readonly client: KubeClient;
-  readonly rest: Rest;
-  /** The data that a backup tool needs to connect and authenticate as an administrator. */
-  readonly endpoint: { readonly server: string; readonly ca: string; readonly token: string };
-  readonly startReplica: (
-    name: string,
-    nodeArgs?: readonly string[],
-    settings?: ReplicaOptions['settings'],
-  ) => Promise<Replica>;
-  /** The requests of Gatehouse so far, oldest first. */
-  readonly audit: () => Promise<readonly AuditEvent[]>;
-  readonly stop: () => Promise<void>;
-}
+export type ClusterProcess = Awaited<ReturnType<typeof startClusterProcess>>;
 
 /** GATEHOUSE_ARRANGEMENT=split measures the leader of two processes. */
 const arrangement = process.env.GATEHOUSE_ARRANGEMENT === undefined ? 'single' : 'both';
@@ -29,10 +14,7 @@ const arrangement = process.env.GATEHOUSE_ARRANGEMENT === undefined ? 'single' :
 export type ClusterKind = 'sandbox' | 'kube-apiserver';
 
 /** With the CRDs and RBAC of Gatehouse. @throws Error that says what to install when kube-apiserver is missing */
-export async function startClusterProcess(
-  kind: ClusterKind,
-  execArgv: readonly string[] = [],
-): Promise<ClusterProcess> {
+export async function startClusterProcess(kind: ClusterKind, execArgv: readonly string[] = []) {
   const port = await freePort();
   const child = startChild<Question, Answer>('cluster-server.ts', {
     env: { GATEHOUSE_TEST_API: kind === 'sandbox' ? 'sandbox' : '' },
@@ -46,12 +28,18 @@ export async function startClusterProcess(
       version,
       client: createClient(rest),
       rest,
+      /** The data that a backup tool needs to connect and authenticate as an administrator. */
       endpoint,
-      startReplica: (name, nodeArgs = [], settings = {}) =>
+      startReplica: (
+        name: string,
+        nodeArgs: readonly string[] = [],
+        settings: ReplicaOptions['settings'] = {},
+      ) =>
         startReplica(
           { folder, kubeconfig: (user) => kubeconfigs[user] },
           { name, port, nodeArgs, arrangement, settings },
         ),
+      /** The requests of Gatehouse so far, oldest first. */
       audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,
       stop: async () => {
         await connection.close();

@@ -11,12 +11,9 @@ export function sampleOf(metrics: string, series: string): number | undefined {
 }
 
 /** In bytes. */
-export interface Use {
-  readonly rss: number;
-  readonly heap: number;
-}
+export type Use = Awaited<ReturnType<typeof useOf>>;
 
-export async function useOf(replica: Replica): Promise<Use> {
+export async function useOf(replica: Replica) {
   const metrics = await replica.metrics();
   return {
     rss: sampleOf(metrics, 'process_resident_memory_bytes') ?? 0,

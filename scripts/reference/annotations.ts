@@ -21,6 +21,9 @@ import { cell, code, table, type File } from './page.ts';
 
 type Entry = readonly [key: string, on: string, meaning: string];
 
+const on = (object: string, meanings: Readonly<Record<string, string>>): readonly Entry[] =>
+  Object.entries(meanings).map(([key, meaning]) => [key, object, meaning]);
+
 const SERVICE = 'Service';
 const TLS_SECRET = 'Secret with a serving cert';
 const TARGET = 'webhook configuration, CustomResourceDefinition, APIService, ConfigMap';
@@ -29,243 +32,184 @@ const LEASE = 'Lease of the leader';
 const CONFIGURATIONS = 'webhook configurations `gatehouse`';
 
 const ASKED: readonly Entry[] = [
-  [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Requests a serving cert in the Secret of this name.'],
-  [
-    pki.CLIENT_CERT_SECRET_NAME,
-    SERVICE,
-    'Requests a [client certificate](../certificates.md#client-certificates) in the Secret of this name. The annotations below with `serving-cert-` in their name exist for it with `client-cert-`, except `ports` and `adopt`.',
-  ],
-  [
-    pki.SERVING_CERT_KEY_ALGORITHM,
-    SERVICE,
-    'The key algorithm: see [serving certificates](../certificates.md).',
-  ],
-  [
-    pki.SERVING_CERT_PORTS,
-    SERVICE,
-    'Names or numbers of the ports that present the serving cert, separated by commas, or `none`. The leader checks [whether servers have reloaded](../certificates.md#servers-that-do-not-reload). Default: each TCP port that answers with TLS.',
-  ],
-  [pki.SERVING_CERT_DURATION, SERVICE, 'Lifetime of the serving cert, e.g. `90d` or `36h`.'],
-  [
-    pki.SERVING_CERT_RENEW_AFTER,
-    `${SERVICE}; ${TLS_SECRET}`,
-    'How much of its lifetime the serving cert has passed when it is renewed, `20%` to `90%`. Default: `--serving-cert-renew-after`. On the Secret: the same, unless it is `66%`.',
-  ],
-  [
-    pki.SERVING_CERT_DNS_NAMES,
-    SERVICE,
-    'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` and `--serving-cert-namespace-suffixes` allow.',
-  ],
-  [
-    pki.SERVING_CERT_CLUSTER_IPS,
-    SERVICE,
-    '`true`: add the cluster IPs of the Service, if the operator allows them (`--serving-cert-cluster-ips`).',
-  ],
-  [
-    pki.SERVING_CERT_POD_NAMES,
-    SERVICE,
-    'For a headless Service: its pods, `db:3` for db-0 to db-2, or `db-0,db-7`, instead of the wildcard.',
-  ],
-  [
-    pki.SERVING_CERT_WILDCARD,
-    SERVICE,
-    '`true` or `false`: a wildcard for the pods. Default: `true` for headless Services without the annotation for pod names.',
-  ],
-  [
-    pki.SERVING_CERT_SHORT_NAMES,
-    SERVICE,
-    '`true`: add the names without `svc` (`db`, `db.prod`), which mean another Service in other namespaces. Default: `--serving-cert-short-names`.',
-  ],
-  [
-    pki.SERVING_CERT_OUTPUTS,
-    `${SERVICE}; ${TLS_SECRET}`,
-    'Additional formats besides the PEM files, separated by commas. On the Secret: the files that Gatehouse owns.',
-  ],
-  [
-    pki.SERVING_CERT_KEYSTORE_PASSWORD,
-    SERVICE,
-    'The Secret with the password of the key stores, `name` or `name/key`; the key is `password` if absent.',
-  ],
-  [
-    pki.SERVING_CERT_REPLACE_SECRET,
-    SERVICE,
-    '`true`: Gatehouse may delete and recreate a Secret of the Service that it cannot write (wrong type, immutable).',
-  ],
-  [
-    pki.RESTART_ON_RENEWAL,
-    'Deployment, StatefulSet, DaemonSet',
-    '`true`: restart the workload if its pods [do not load a renewed certificate](../certificates.md#restart-servers-automatically).',
-  ],
-  [
-    pki.SERVING_CERT_ADOPT,
-    'Secret',
-    'The name of the Service for which Gatehouse may take over this existing Secret.',
-  ],
-  [
-    pki.INJECT_CABUNDLE,
-    TARGET,
-    'Injects the CA bundle: `true`, or the names of webhooks, separated by commas.',
-  ],
-  [
-    pki.INJECT_CABUNDLE_FROM,
-    TARGET,
-    'The CA bundle of a Secret (`namespace/name`) or a ConfigMap (`configmap/namespace/name`) instead of Gatehouse’s.',
-  ],
-  [pki.INJECT_CABUNDLE_KEY, 'ConfigMap', 'The key that holds the CA bundle, if not `ca.crt`.'],
-  [
-    pki.ALLOW_DIRECT_INJECTION,
-    'Secret, ConfigMap',
-    '`true`: its owner allows the use of its certificates as a CA bundle in any object.',
-  ],
-  [
-    pki.DISTRIBUTE_TO,
-    "ConfigMap in Gatehouse's namespace",
-    'Copies its [CA bundle](../certificates.md#one-bundle-in-many-namespaces) into the namespaces that this label selector selects; empty: all.',
-  ],
-  [
-    pki.BUNDLE_SOURCES,
-    'such a ConfigMap',
-    'What its bundle contains besides its own certificates: `authority` (default), `public`, both separated by a comma, or nothing.',
-  ],
-  [pki.ROTATE, AUTHORITY, 'Requests a rotation, once for each value. The value is the reason.'],
-  [pki.DISTRUST, AUTHORITY, 'Generations that clients must stop trusting, separated by commas.'],
-  [
-    pki.NEW_AUTHORITY,
-    AUTHORITY,
-    'Allows a new authority if the old one is lost. The value is the reason. Gatehouse then removes the annotation.',
-  ],
+  ...on(SERVICE, {
+    [pki.SERVING_CERT_SECRET_NAME]: 'Requests a serving cert in the Secret of this name.',
+    [pki.CLIENT_CERT_SECRET_NAME]:
+      'Requests a [client certificate](../certificates.md#client-certificates) in the Secret of this name. The annotations below with `serving-cert-` in their name exist for it with `client-cert-`, except `ports` and `adopt`.',
+    [pki.SERVING_CERT_KEY_ALGORITHM]: 'The key algorithm: see [serving certificates](../certificates.md).',
+    [pki.SERVING_CERT_PORTS]:
+      'Names or numbers of the ports that present the serving cert, separated by commas, or `none`. The leader checks [whether servers have reloaded](../certificates.md#servers-that-do-not-reload). Default: each TCP port that answers with TLS.',
+    [pki.SERVING_CERT_DURATION]: 'Lifetime of the serving cert, e.g. `90d` or `36h`.',
+  }),
+  ...on(`${SERVICE}; ${TLS_SECRET}`, {
+    [pki.SERVING_CERT_RENEW_AFTER]:
+      'How much of its lifetime the serving cert has passed when it is renewed, `20%` to `90%`. Default: `--serving-cert-renew-after`. On the Secret: the same, unless it is `66%`.',
+  }),
+  ...on(SERVICE, {
+    [pki.SERVING_CERT_DNS_NAMES]:
+      'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` and `--serving-cert-namespace-suffixes` allow.',
+    [pki.SERVING_CERT_CLUSTER_IPS]:
+      '`true`: add the cluster IPs of the Service, if the operator allows them (`--serving-cert-cluster-ips`).',
+    [pki.SERVING_CERT_POD_NAMES]:
+      'For a headless Service: its pods, `db:3` for db-0 to db-2, or `db-0,db-7`, instead of the wildcard.',
+    [pki.SERVING_CERT_WILDCARD]:
+      '`true` or `false`: a wildcard for the pods. Default: `true` for headless Services without the annotation for pod names.',
+    [pki.SERVING_CERT_SHORT_NAMES]:
+      '`true`: add the names without `svc` (`db`, `db.prod`), which mean another Service in other namespaces. Default: `--serving-cert-short-names`.',
+  }),
+  ...on(`${SERVICE}; ${TLS_SECRET}`, {
+    [pki.SERVING_CERT_OUTPUTS]:
+      'Additional formats besides the PEM files, separated by commas. On the Secret: the files that Gatehouse owns.',
+  }),
+  ...on(SERVICE, {
+    [pki.SERVING_CERT_KEYSTORE_PASSWORD]:
+      'The Secret with the password of the key stores, `name` or `name/key`; the key is `password` if absent.',
+    [pki.SERVING_CERT_REPLACE_SECRET]:
+      '`true`: Gatehouse may delete and recreate a Secret of the Service that it cannot write (wrong type, immutable).',
+  }),
+  ...on('Deployment, StatefulSet, DaemonSet', {
+    [pki.RESTART_ON_RENEWAL]:
+      '`true`: restart the workload if its pods [do not load a renewed certificate](../certificates.md#restart-servers-automatically).',
+  }),
+  ...on('Secret', {
+    [pki.SERVING_CERT_ADOPT]:
+      'The name of the Service for which Gatehouse may take over this existing Secret.',
+  }),
+  ...on(TARGET, {
+    [pki.INJECT_CABUNDLE]: 'Injects the CA bundle: `true`, or the names of webhooks, separated by commas.',
+    [pki.INJECT_CABUNDLE_FROM]:
+      'The CA bundle of a Secret (`namespace/name`) or a ConfigMap (`configmap/namespace/name`) instead of Gatehouse’s.',
+  }),
+  ...on('ConfigMap', {
+    [pki.INJECT_CABUNDLE_KEY]: 'The key that holds the CA bundle, if not `ca.crt`.',
+  }),
+  ...on('Secret, ConfigMap', {
+    [pki.ALLOW_DIRECT_INJECTION]:
+      '`true`: its owner allows the use of its certificates as a CA bundle in any object.',
+  }),
+  ...on("ConfigMap in Gatehouse's namespace", {
+    [pki.DISTRIBUTE_TO]:
+      'Copies its [CA bundle](../certificates.md#one-bundle-in-many-namespaces) into the namespaces that this label selector selects; empty: all.',
+  }),
+  ...on('such a ConfigMap', {
+    [pki.BUNDLE_SOURCES]:
+      'What its bundle contains besides its own certificates: `authority` (default), `public`, both separated by a comma, or nothing.',
+  }),
+  ...on(AUTHORITY, {
+    [pki.ROTATE]: 'Requests a rotation, once for each value. The value is the reason.',
+    [pki.DISTRUST]: 'Generations that clients must stop trusting, separated by commas.',
+    [pki.NEW_AUTHORITY]:
+      'Allows a new authority if the old one is lost. The value is the reason. Gatehouse then removes the annotation.',
+  }),
 ];
 
 const WRITTEN: readonly Entry[] = [
-  [
-    'gatehouse.dev/chart-replicas',
-    'Deployments of the Helm chart',
-    'The number of replicas in the values when the chart last set it; see [scaling](../operating.md#scale).',
-  ],
-  [
-    QUIESCE_ANNOTATION,
-    'paused objects',
-    'The previous value of the field that a [restore window](../restore.md) has set, signed by Gatehouse.',
-  ],
-  [APPLIED, 'what a [controller](../controllers.md) applies', 'Fingerprint of what was applied last.'],
-  [
-    pki.SERVING_CERT_SERVICE,
-    TLS_SECRET,
-    'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
-  ],
-  [pki.SERVING_CERT_SERVICE_UID, TLS_SECRET, 'The uid of that Service when the Secret was last written.'],
-  [
-    pki.RESTARTED_FOR,
-    'Deployment, StatefulSet, DaemonSet',
-    'The certificates for which Gatehouse restarted the workload, the latest first. The pod template has the same annotation.',
-  ],
-  [
-    OWNER_RECORD_ANNOTATION,
-    'objects of policies with `spec.owners.preserve`',
-    'Their owner references, which a restore brings back: see [owner references](../restore-windows.md#owner-references).',
-  ],
-  [
-    'conversion.gatehouse.dev/<version>',
-    'objects that a ConversionPolicy converts',
-    'Values that the requested version cannot represent: see [conversion](../conversion.md).',
-  ],
-  [DEV_URL_ANNOTATION, CONFIGURATIONS, 'The replica with `--dev-url` that answers for them, and until when.'],
-  [
-    READS_REVIEWED,
-    'AdmissionPolicy',
-    'Proof that its author was permitted to read what it reads: see [security](../security.md#authors-of-policies).',
-  ],
-  [PROOF_ANNOTATION, 'UniqueClaim', 'Proof that Gatehouse wrote this record of a deleted target.'],
-  [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
-  [
-    OPENER_SCOPE,
-    'RestoreWindow',
-    '`Cluster` if this user may open windows for the whole cluster, set by the webhook. Absent: only in the namespaces of the window.',
-  ],
-  [
-    SWEEP_DUE,
-    LEASE,
-    'The window that a leader must still create, so that a crash before that loses nothing.',
-  ],
-  [EPOCH, LEASE, 'Increased with each write of the Lease, to detect a rollback of the cluster.'],
-  [ROLLBACK, LEASE, 'A rollback that replicas have detected: each lists and checks everything again.'],
-  [WITHOUT, LEASE, 'The [parts](../installing.md#leave-out-parts) that the leader does not run.'],
-  [
-    NAMESPACES,
-    LEASE,
-    'The [namespaces](../installing.md#restrict-gatehouse-to-namespaces) to which the leader is restricted.',
-  ],
-  [
-    PROPAGATION_WAIT,
-    LEASE,
-    'The setting `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. `gatehouse status` reads it.',
-  ],
+  ...on('Deployments of the Helm chart', {
+    'gatehouse.dev/chart-replicas':
+      'The number of replicas in the values when the chart last set it; see [scaling](../operating.md#scale).',
+  }),
+  ...on('paused objects', {
+    [QUIESCE_ANNOTATION]:
+      'The previous value of the field that a [restore window](../restore.md) has set, signed by Gatehouse.',
+  }),
+  ...on('what a [controller](../controllers.md) applies', {
+    [APPLIED]: 'Fingerprint of what was applied last.',
+  }),
+  ...on(TLS_SECRET, {
+    [pki.SERVING_CERT_SERVICE]:
+      'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
+    [pki.SERVING_CERT_SERVICE_UID]: 'The uid of that Service when the Secret was last written.',
+  }),
+  ...on('Deployment, StatefulSet, DaemonSet', {
+    [pki.RESTARTED_FOR]:
+      'The certificates for which Gatehouse restarted the workload, the latest first. The pod template has the same annotation.',
+  }),
+  ...on('objects of policies with `spec.owners.preserve`', {
+    [OWNER_RECORD_ANNOTATION]:
+      'Their owner references, which a restore brings back: see [owner references](../restore-windows.md#owner-references).',
+  }),
+  ...on('objects that a ConversionPolicy converts', {
+    'conversion.gatehouse.dev/<version>':
+      'Values that the requested version cannot represent: see [conversion](../conversion.md).',
+  }),
+  ...on(CONFIGURATIONS, {
+    [DEV_URL_ANNOTATION]: 'The replica with `--dev-url` that answers for them, and until when.',
+  }),
+  ...on('AdmissionPolicy', {
+    [READS_REVIEWED]:
+      'Proof that its author was permitted to read what it reads: see [security](../security.md#authors-of-policies).',
+  }),
+  ...on('UniqueClaim', {
+    [PROOF_ANNOTATION]: 'Proof that Gatehouse wrote this record of a deleted target.',
+  }),
+  ...on('RestoreWindow', {
+    [OPENED_BY]: 'The name of the user who opened it, set by the webhook.',
+    [OPENER_SCOPE]:
+      '`Cluster` if this user may open windows for the whole cluster, set by the webhook. Absent: only in the namespaces of the window.',
+  }),
+  ...on(LEASE, {
+    [SWEEP_DUE]: 'The window that a leader must still create, so that a crash before that loses nothing.',
+    [EPOCH]: 'Increased with each write of the Lease, to detect a rollback of the cluster.',
+    [ROLLBACK]: 'A rollback that replicas have detected: each lists and checks everything again.',
+    [WITHOUT]: 'The [parts](../installing.md#leave-out-parts) that the leader does not run.',
+    [NAMESPACES]:
+      'The [namespaces](../installing.md#restrict-gatehouse-to-namespaces) to which the leader is restricted.',
+    [PROPAGATION_WAIT]:
+      'The setting `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. `gatehouse status` reads it.',
+  }),
 ];
 
 const LABELS: readonly Entry[] = [
-  [CONTROLLER_LABEL, 'what a [controller](../controllers.md) applies', 'The name of the controller.'],
-  [
-    OWNER_LABEL,
-    'what a [controller](../controllers.md) applies',
-    'The object that it is applied for: the start of a SHA-256 hash of its kind and name.',
-  ],
-  [
-    AGGREGATION_LABEL,
-    'ClusterRole',
-    '`"true"`: Gatehouse gets the permissions of this role. For kinds that policies govern or refer to; set by users.',
-  ],
-  [
-    ACTIONS_LABEL,
-    'ClusterRole',
-    '`"true"`: the leader gets the permissions of this role. For kinds that `onTargetDelete` deletes or changes; set by users.',
-  ],
-  [
-    pki.SERVING_CERT_LABEL.name,
-    TLS_SECRET,
-    `\`${pki.SERVING_CERT_LABEL.value}\`: a watch selects only these Secrets.`,
-  ],
-  [
-    pki.DISTRIBUTED,
-    'copy of a distributed CA bundle',
-    '`"true"`: a watch selects only these ConfigMaps. As an annotation: `namespace/name` of the copy, which shows that Gatehouse made it.',
-  ],
-  [
-    INSTALLED_LABEL,
-    'ValidatingAdmissionPolicy, its binding',
-    'The controllers have [installed it](../api-server-policies.md#let-gatehouse-install-them) and remove it.',
-  ],
-  [QUIESCE_LABEL, 'paused objects', '`"true"`: the leader finds them, to restore their previous value.'],
-  [
-    PART_LABEL,
-    'roles in `deploy/`',
-    'The only [part](../installing.md#leave-out-parts) that needs the role.',
-  ],
-  [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
-  [
-    DELETION_LABEL,
-    'UniqueClaim',
-    'Empty: it records that a target is being deleted; see [foreign keys](../foreign-keys.md#actions).',
-  ],
-  [
-    DELETION_INTENT_LABEL,
-    'UniqueClaim',
-    'Empty: it is the intent of a deletion; see [foreign keys](../foreign-keys.md#what-serializable-guarantees).',
-  ],
-  [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],
-  ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow of the report.'],
-  [
-    EXCLUDE_FROM_BACKUP_LABEL,
-    'UniqueClaim, RestoreWindow, RestoreReport',
-    '`"true"`: Velero excludes it from backups.',
-  ],
+  ...on('what a [controller](../controllers.md) applies', {
+    [CONTROLLER_LABEL]: 'The name of the controller.',
+    [OWNER_LABEL]: 'The object that it is applied for: the start of a SHA-256 hash of its kind and name.',
+  }),
+  ...on('ClusterRole', {
+    [AGGREGATION_LABEL]:
+      '`"true"`: Gatehouse gets the permissions of this role. For kinds that policies govern or refer to; set by users.',
+    [ACTIONS_LABEL]:
+      '`"true"`: the leader gets the permissions of this role. For kinds that `onTargetDelete` deletes or changes; set by users.',
+  }),
+  ...on(TLS_SECRET, {
+    [pki.SERVING_CERT_LABEL.name]: `\`${pki.SERVING_CERT_LABEL.value}\`: a watch selects only these Secrets.`,
+  }),
+  ...on('copy of a distributed CA bundle', {
+    [pki.DISTRIBUTED]:
+      '`"true"`: a watch selects only these ConfigMaps. As an annotation: `namespace/name` of the copy, which shows that Gatehouse made it.',
+  }),
+  ...on('ValidatingAdmissionPolicy, its binding', {
+    [INSTALLED_LABEL]:
+      'The controllers have [installed it](../api-server-policies.md#let-gatehouse-install-them) and remove it.',
+  }),
+  ...on('paused objects', {
+    [QUIESCE_LABEL]: '`"true"`: the leader finds them, to restore their previous value.',
+  }),
+  ...on('roles in `deploy/`', {
+    [PART_LABEL]: 'The only [part](../installing.md#leave-out-parts) that needs the role.',
+  }),
+  ...on('UniqueClaim', {
+    [CLAIM_POLICY_LABEL]: 'The AdmissionPolicy whose rule it belongs to.',
+    [DELETION_LABEL]:
+      'Empty: it records that a target is being deleted; see [foreign keys](../foreign-keys.md#actions).',
+    [DELETION_INTENT_LABEL]:
+      'Empty: it is the intent of a deletion; see [foreign keys](../foreign-keys.md#what-serializable-guarantees).',
+  }),
+  ...on('RestoreWindow', {
+    [SOURCE_LABEL]: 'The RestoreDetector that opened it.',
+  }),
+  ...on('RestoreReport', {
+    'gatehouse.dev/restore-window': 'The RestoreWindow of the report.',
+  }),
+  ...on('UniqueClaim, RestoreWindow, RestoreReport', {
+    [EXCLUDE_FROM_BACKUP_LABEL]: '`"true"`: Velero excludes it from backups.',
+  }),
 ];
 
 const FINALIZERS: readonly Entry[] = [
-  [
-    SWEEP_FINALIZER,
-    'RestoreWindow',
-    'Until the final sweep. A window that you delete while no replica runs is not removed: see [remove Gatehouse](../installing.md#remove-gatehouse).',
-  ],
+  ...on('RestoreWindow', {
+    [SWEEP_FINALIZER]:
+      'Until the final sweep. A window that you delete while no replica runs is not removed: see [remove Gatehouse](../installing.md#remove-gatehouse).',
+  }),
 ];
 
 export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS, ...FINALIZERS].map(

@@ -1,19 +1,13 @@
 /** The URL at which a cluster reaches `gatehouse serve` on the machine of a developer. */
 import { isIP } from 'node:net';
 
-export interface DevUrl {
-  /** `https://host:port`, without a path. */
-  readonly origin: string;
-  /** A DNS name or an IP address, without brackets. */
-  readonly host: string;
-  readonly port: number;
-}
+export type DevUrl = ReturnType<typeof parseDevUrl>;
 
 const FORM = 'write https://host:port, at which the API server can reach this machine';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
 
 /** A URL that the API server allows as `clientConfig.url`. @throws an error whose message is a full sentence */
-export function parseDevUrl(text: string): DevUrl {
+export function parseDevUrl(text: string) {
   const url = URL.parse(text.trim());
   if (url === null) throw new Error(`"${text}" is not a URL; ${FORM}`);
   if (url.username !== '' || url.password !== '')

@@ -50,20 +50,8 @@ export interface SandboxOptions {
   readonly onError: (error: unknown) => void;
 }
 
-export interface Sandbox {
-  readonly port: number;
-  /** Closes all connections. */
-  readonly stop: () => Promise<void>;
-}
-
 /** Starts an in-memory Kubernetes API on loopback. @throws Error if the port is taken */
-export async function startSandbox({
-  port = 0,
-  tls,
-  users,
-  audit,
-  onError,
-}: SandboxOptions): Promise<Sandbox> {
+export async function startSandbox({ port = 0, tls, users, audit, onError }: SandboxOptions) {
   const storage = createStorage({ onWatcherError: onError });
   const caller = createWebhookCaller(storage);
   const { api, authorizer, findUser } = assemble(storage, caller.call, users);

@@ -12,15 +12,7 @@ const SERVICES = { group: '', resource: 'services' };
 /** How long kube-apiserver keeps an idle connection, in milliseconds. */
 const IDLE_MS = 90_000;
 
-interface Target {
-  readonly host: string;
-  readonly port: number;
-  readonly path: string;
-  /** The name that the certificate must contain. */
-  readonly serverName: string;
-  /** The URL as errors print it. */
-  readonly shown: string;
-}
+type Target = ReturnType<typeof targetOf>;
 
 /** Calls webhooks like kube-apiserver: HTTP/1.1 over TLS, verified against the caBundle and the Service's name. */
 export function createWebhookCaller(storage: Storage): {
@@ -59,7 +51,7 @@ export const escapeHtml = (json: string): string =>
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 
-function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: number): Target {
+function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: number) {
   const query = `timeout=${Math.round(timeoutMs / 1_000)}s`;
   if (url !== undefined) {
     const { hostname: host, port: given, pathname, search } = new URL(url);

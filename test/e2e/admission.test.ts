@@ -17,7 +17,7 @@ import {
   type Cluster,
   untilGone,
 } from '../support/cluster.ts';
-import { definitionOf } from '../support/definitions.ts';
+import { definitionOf, resourceOf } from '../support/definitions.ts';
 import {
   enforceExamples,
   refusal,
@@ -221,13 +221,7 @@ test.each([
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
 });
 
-const USERS: Resource = {
-  group: 'people.example.com',
-  version: 'v1',
-  resource: 'users',
-  kind: 'User',
-  namespaced: false,
-};
+const USERS: Resource = resourceOf('people.example.com', 'users', 'User', false);
 
 test('deploy/examples/users: a Namespace needs the User that it names, and records the User that owns it', async () => {
   await cluster.applyFolder('examples/users', ({ kind }) => kind === 'CustomResourceDefinition');

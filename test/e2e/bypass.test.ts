@@ -3,7 +3,6 @@
  * The bypass search: sequences of writes of every kind, with an oracle that only looks at what is stored. See
  * docs/development/testing.md.
  */
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
@@ -12,19 +11,13 @@ import { folderOf, validObject } from '../bypass/objects.ts';
 import { REASONS, search, type Found } from '../bypass/search.ts';
 import { VIAS } from '../bypass/steps.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  createNamespace,
-  established,
-  RESTORE_WINDOWS,
-  startClusterFor,
-  type Cluster,
-} from '../support/cluster.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { createNamespace, established, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { seeConverting } from '../support/conversion-objects.ts';
-import { seeInForce } from '../support/gatehouse-cluster.ts';
+import { seeInForce, startBalanced } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { writeHandlers } from '../support/handler-folder.ts';
+import { handlerFolder } from '../support/handler-folder.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -43,11 +36,10 @@ let balancer: Balancer;
 let cluster: Cluster;
 let replicas: readonly Replica[] = [];
 let client: PlainClient;
-const handlers = writeHandlers(handlerModules);
+const handlers = handlerFolder(handlerModules);
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
+  ({ balancer, cluster } = await startBalanced());
   await addReplica('one');
   await cluster.apply(
     ...kindManifests(balancer.port),
@@ -67,8 +59,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.stop();
   await cluster.stop();
-  await balancer.stop();
-  rmSync(handlers, { recursive: true });
 });
 
 async function addReplica(name: string): Promise<void> {

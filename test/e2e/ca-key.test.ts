@@ -1,7 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** The private key of the CA is only where it is used: in the leader, and nowhere outside of its memory. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -11,12 +10,13 @@ import { startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/clus
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import type { SecretObject } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
+import { fileFolder } from '../support/folder.ts';
 
 const COMMANDS = ['webhook', 'controllers'] as const;
 type Command = (typeof COMMANDS)[number];
 
 let cluster: Cluster;
-let folder: string;
+const folder = fileFolder('heap');
 let processes: Record<Command, Replica>;
 /** The lines of each key in PEM, without those that all keys share. */
 let caKey: readonly string[];
@@ -25,7 +25,6 @@ let servingKey: readonly string[];
 beforeAll(async () => {
   const port = await freePort();
   cluster = await startClusterFor(port);
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-heap-'));
   for (const command of COMMANDS) mkdirSync(join(folder, command));
   const start = (only: Command) =>
     startReplica(cluster.plane, {
@@ -39,10 +38,7 @@ beforeAll(async () => {
   caKey = await keyLines(AUTHORITY_SECRET, (name) => name.endsWith('.key'));
   servingKey = await keyLines(SERVING_SECRET, (name) => name === 'tls.key');
 });
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => cluster.stop());
 
 async function keyLines(name: string, isKey: (name: string) => boolean): Promise<readonly string[]> {
   const secret = await cluster.admin.get<SecretObject>(secrets, { namespace: SYSTEM_NAMESPACE, name });

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import { startApiProxy } from '../support/api-proxy.ts';
 import type { Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startReplica } from '../support/gatehouse.ts';
 import { ownLease } from '../support/own-lease.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import {
@@ -30,11 +30,7 @@ const TOLERANCE_MS = 15_000;
 /** The notBefore of a leaf lies this long before its issuance. */
 const BACKDATE_MS = 60 * MINUTE;
 
-interface Leader {
-  readonly replica: Replica;
-  readonly proxy: ApiProxy;
-  readonly skewMs: number;
-}
+type Leader = Awaited<ReturnType<typeof lead>>;
 
 let cluster: Cluster;
 let history: TrustHistory;
@@ -61,7 +57,7 @@ afterAll(async () => {
 });
 
 /** The proxy delays the replica's writes, so that the state behind a decision may be stale when the write arrives. */
-async function lead(name: string, skewMs: number, servicePort: number): Promise<Leader> {
+async function lead(name: string, skewMs: number, servicePort: number) {
   const proxy = await startApiProxy(cluster.plane, name, ownLease());
   proxy.delayWrites(() => Math.random() * 60);
   proxy.onWrite(({ target, sender }) => {

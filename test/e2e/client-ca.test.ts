@@ -2,9 +2,8 @@
 /**
  * `--client-ca` with a real kube-apiserver: it presents a certificate if it is configured to, and only for admission.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { Agent } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -17,11 +16,12 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { post } from '../support/webhook-client.ts';
+import { fileFolder } from '../support/folder.ts';
 
 const HOST = 'gatehouse.gatehouse-system.svc';
 const API_SERVER = 'kube-apiserver';
 
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-client-ca-'));
+const folder = fileFolder('client-ca');
 const file = (name: string) => join(folder, name);
 const ours = createClientCa('webhook clients');
 const others = createClientCa('another operator');
@@ -77,10 +77,7 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents
     await enforceExamples(cluster);
   });
 
-  afterAll(async () => {
-    await cluster.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => cluster.stop());
 
   test('the API server is accepted with the certificate from its kubeconfig for webhooks', async () => {
     await create('good', 'fra1');

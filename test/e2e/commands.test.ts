@@ -1,7 +1,5 @@
 // suite: shared-plane, sandbox: long
 /** Commands the way users run them while a replica runs: `gatehouse refs`, `restore` and `restore rehearse --record`. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -29,13 +27,14 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events } from '../../src/kube/well-known.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { fileFolder } from '../support/folder.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
 const NAMES = ['web-1', 'web-2', 'web-3'];
 
 let cluster: Cluster;
 let replica: Replica;
-let folder: string;
+const folder = fileFolder('refs');
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse());
@@ -43,15 +42,11 @@ beforeAll(async () => {
   await createNamespace(cluster, 'refs');
   await cluster.admin.create(DATACENTERS, datacenter('hel1'));
   for (const name of NAMES) await cluster.admin.create(SERVERS, server('refs', name, 'hel1'));
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-refs-'));
   const objects = [datacenter('hel1'), ...NAMES.map((name) => server('refs', name, 'hel1'))];
   writeFiles(folder, Object.fromEntries(objects.map((one, index) => [`${index}.json`, JSON.stringify(one)])));
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => cluster.stop());
 
 const refsAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
   runGatehouse(['refs', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
@@ -241,19 +236,14 @@ describe('a scheduled rehearsal: with the permissions of its component, its resu
   const COMPONENT = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'restore-rehearsal');
   const RESULT = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-restore-rehearsal' };
 
-  let bucket: string;
-
   beforeAll(async () => {
     const manifests = readManifests(COMPONENT).filter(
       ({ kind }) => kind !== 'CronJob' && kind !== 'ServiceAccount',
     );
     await cluster.apply(...manifests.map((object) => ('subjects' in object ? boundToAlice(object) : object)));
-    bucket = mkdtempSync(join(tmpdir(), 'gatehouse-bucket-'));
   });
 
-  afterAll(() => {
-    rmSync(bucket, { recursive: true });
-  });
+  const bucket = fileFolder('bucket');
 
   const boundToAlice = (binding: KubeObject): KubeObject & { readonly subjects: readonly object[] } => ({
     ...binding,

@@ -1,5 +1,4 @@
 // suite: shared-plane, sandbox: long
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
@@ -21,10 +20,10 @@ import {
   storeIn,
   type CustomObject,
 } from '../support/conversion-objects.ts';
-import { definitionOf, versionOf } from '../support/definitions.ts';
+import { definitionOf, versionOf, resourceOf } from '../support/definitions.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startGatehouse, seeCondition } from '../support/gatehouse-cluster.ts';
-import { writeHandlers } from '../support/handler-folder.ts';
+import { handlerFolder } from '../support/handler-folder.ts';
 import { condition, isTrue, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -55,10 +54,9 @@ const HANDLERS = {
 
 let cluster: Cluster;
 let replica: Replica;
-let handlers: string;
+const handlers = handlerFolder(HANDLERS);
 
 beforeAll(async () => {
-  handlers = writeHandlers(HANDLERS);
   ({ cluster, replica } = await startGatehouse({ settings: { handlers } }));
   await convertExamples(cluster, replica.port);
   await createNamespace(cluster, 'shop');
@@ -70,10 +68,7 @@ beforeAll(async () => {
   });
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(handlers, { recursive: true, force: true });
-});
+afterAll(() => cluster.stop());
 
 function database(name: string, version: string, spec: object, more: object = {}): CustomObject {
   return {
@@ -257,13 +252,7 @@ describe('a policy', () => {
 });
 
 describe('validateObjectMetaMutation, validateUIDMutation', () => {
-  const widgets = (version: string) => ({
-    group: 'conv.example.com',
-    version,
-    resource: 'widgets',
-    kind: 'Widget',
-    namespaced: false,
-  });
+  const widgets = (version: string) => resourceOf('conv.example.com', 'widgets', 'Widget', false, version);
   const create = (name: string) => cluster.admin.create<CustomObject>(widgets('v1'), { metadata: { name } });
 
   beforeAll(async () => {

@@ -69,6 +69,7 @@ import {
   type Claim,
   type SecretObject,
   type LeaseObject,
+  inShop,
 } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
 import { base64 } from '../support/pki/fixtures.ts';
@@ -159,7 +160,6 @@ const FOLDERS = [
 const LATER = /^\w+ certificates\.k8s\.io\/\w+( named \S+)?$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
-const inShop = (name: string) => ({ namespace: 'shop', name });
 
 describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   let cluster: Cluster;

@@ -1,6 +1,5 @@
 // suite: shared-plane, sandbox: long
 /** `gatehouse serve --dev-url` in a cluster that contains only Gatehouse's CRDs. */
-import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
@@ -13,11 +12,11 @@ import {
 } from '../support/cluster.ts';
 import { untilServersChecked } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { forCase, handlerFolder } from '../support/handler-folder.ts';
 import { sendConfigMap, startLaptop, untilLaptopSays } from '../support/laptop.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
-const handlers = writeHandlers({
+const handlers = handlerFolder({
   'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop refuses'); },`),
 });
 
@@ -37,10 +36,7 @@ afterEach(async () => {
   for (const laptop of laptops.splice(0)) await laptop.program.stop(15_000);
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(handlers, { recursive: true, force: true });
-});
+afterAll(() => cluster.stop());
 
 const port = await freePort();
 

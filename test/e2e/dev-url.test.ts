@@ -3,7 +3,6 @@
  * `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and restores the original configuration at
  * its end.
  */
-import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { devSessionOf, type LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
@@ -25,17 +24,17 @@ import {
   untilServersChecked,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { forCase, handlerFolder } from '../support/handler-folder.ts';
 import { sendConfigMap, startLaptop, untilHandlerSays, untilLaptopSays } from '../support/laptop.ts';
 import { admissionPolicy } from '../support/objects.ts';
 import { eventually, freePort, tail } from '../support/processes.ts';
 import { runGatehouse } from '../support/review-command.ts';
 
-const ofCluster = writeHandlers({
+const ofCluster = handlerFolder({
   'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the cluster says no'); },`),
   'keeper.ts': forCase('keeper', `validate(object, { deny }) { deny('the cluster keeps it'); },`),
 });
-const ofLaptop = writeHandlers({
+const ofLaptop = handlerFolder({
   'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop refuses'); },`),
   'newcomer.ts': forCase('newcomer', `validate(object, { deny }) { deny('only the laptop knows'); },`),
 });
@@ -55,10 +54,7 @@ afterEach(async () => {
   for (const laptop of laptops.splice(0)) await laptop.program.stop(15_000);
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  for (const folder of [ofCluster, ofLaptop]) rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => cluster.stop());
 
 async function start(name: string, host?: string): Promise<Replica> {
   const laptop = await startLaptop(cluster, {

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, leases, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import type { Balancer } from '../support/balancer.ts';
 import { DATACENTERS, RESTORE_WINDOWS, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
@@ -21,14 +20,13 @@ import { handshake, presentedSerial } from '../support/tls.ts';
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
 
-let balancer: Balancer;
 let cluster: Cluster;
 let processes: ControlPlaneProcesses;
 let replicas: readonly Replica[] = [];
 
 describe('C4: etcd is restored from a snapshot', () => {
   beforeAll(async () => {
-    ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], {
+    ({ cluster, replicas } = await startReplicas(['one', 'two'], {
       settings: SETTINGS,
       own: true,
     }));
@@ -37,10 +35,7 @@ describe('C4: etcd is restored from a snapshot', () => {
     await enforceExamples(cluster);
   });
 
-  afterAll(async () => {
-    await cluster.stop();
-    await balancer.stop();
-  });
+  afterAll(() => cluster.stop());
 
   const rollbacks = async (replica: Replica) =>
     [...(await replica.metrics()).matchAll(/^gatehouse_rollbacks_detected_total\{.*\} (\d+)$/gm)].reduce(

@@ -1,6 +1,5 @@
 // suite: shared-plane, sandbox: long
 /** Handlers from a folder, in a separate process, called by a real API server (or the sandbox). */
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -19,7 +18,7 @@ import {
   webhooksOf,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { forCase, handlerFolder } from '../support/handler-folder.ts';
 import { datacenter, referencesRole, server, type Server, configMap } from '../support/objects.ts';
 import { eventually, tail } from '../support/processes.ts';
 
@@ -100,7 +99,7 @@ const HANDLERS = {
 
 let cluster: Cluster;
 let replica: Replica;
-const folder = writeHandlers(HANDLERS);
+const folder = handlerFolder(HANDLERS);
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
@@ -113,10 +112,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => cluster.stop());
 
 const sized = (name: string, units: number): Server => ({
   ...server('shop', name, 'small'),

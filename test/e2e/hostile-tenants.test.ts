@@ -19,7 +19,7 @@ import {
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent } from '../support/injection-objects.ts';
-import { server, text, type SecretObject } from '../support/objects.ts';
+import { server, text, type SecretObject, inShop } from '../support/objects.ts';
 
 const WISH = 'gatehouse.dev/serving-cert-secret-name';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
@@ -41,7 +41,6 @@ beforeAll(async () => {
 
 afterAll(() => cluster.stop());
 
-const inShop = (name: string) => ({ namespace: 'shop', name });
 const ask = (name: string, annotations: Record<string, string>) =>
   cluster.admin.create(services, localService('shop', name, 443, annotations));
 const namesOf = (secret: SecretObject) => new X509Certificate(text(secret, 'tls.crt')).subjectAltName ?? '';

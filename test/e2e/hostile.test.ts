@@ -30,6 +30,7 @@ import {
   referencesRole,
   type ConfigMap,
   type EventObject,
+  inShop,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
@@ -362,11 +363,9 @@ describe('issue 16: padding does not bypass a policy with `failurePolicy: Ignore
       },
       options,
     );
-  const patch = (name: string, change: object) =>
-    cluster.admin.patchMerge(deployments, { namespace: 'shop', name }, change);
+  const patch = (name: string, change: object) => cluster.admin.patchMerge(deployments, inShop(name), change);
   const verdictOf = async (name: string) =>
-    (await cluster.admin.get<Deployment>(deployments, { namespace: 'shop', name }))?.metadata?.labels
-      ?.verdict;
+    (await cluster.admin.get<Deployment>(deployments, inShop(name)))?.metadata?.labels?.verdict;
 
   test.each([
     ['lower', '<'.repeat(STORABLE)],

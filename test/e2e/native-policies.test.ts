@@ -7,11 +7,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { isLeftToWebhook } from '../../src/admission/native/release.ts';
-import { compileNative, type NativePair } from '../../src/admission/native/native-policy.ts';
+import { compileNative } from '../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { isEqual, parseJson, textIn, type JsonObject } from '../../src/json/json.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { mapConcurrent } from '../../src/json/map-concurrent.ts';
 import {
   mutatingAdmissionPolicies,
@@ -61,13 +60,7 @@ const USERS = ['ada', 'ada', 'mallory', 'mallory', 'root', RESTORER];
 const SOON = { timeoutMs: 60_000, everyMs: 200 };
 
 /** A policy in its place: a namespace, or the cluster-scoped objects with its label. */
-interface Placed {
-  readonly policy: CompiledPolicy;
-  readonly pairs: readonly NativePair[];
-  readonly namespace: KubeObject;
-  readonly params: KubeObject | undefined;
-  readonly requests: number;
-}
+type Placed = ReturnType<typeof placedIn>;
 
 let cluster: Cluster;
 let transport: Transport;
@@ -95,7 +88,7 @@ afterAll(async () => {
 
 const isNamespaced = ({ match }: CompiledPolicy): boolean => match.resources.includes('servers');
 
-function placedIn(name: string, policy: CompiledPolicy, chance: Seeded, requests: number): Placed {
+function placedIn(name: string, policy: CompiledPolicy, chance: Seeded, requests: number) {
   const { params } = policy;
   const shared = SHARED_PARAMS.find(
     (one) => one.kind === params?.kind && one.metadata?.namespace === params?.namespace,

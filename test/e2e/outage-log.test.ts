@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { services } from '../../src/kube/well-known.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import { startClusterFor, type Cluster, localService } from '../support/cluster.ts';
-import { enforceExamples, untilServersChecked } from '../support/gatehouse-cluster.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { type Cluster, localService } from '../support/cluster.ts';
+import { enforceExamples, untilServersChecked, startBalanced } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -30,8 +30,7 @@ describe('the API server', () => {
   let replicas: readonly Replica[] = [];
 
   beforeAll(async () => {
-    balancer = await startBalancer();
-    cluster = await startClusterFor(balancer.port, { own: true });
+    ({ balancer, cluster } = await startBalanced({ own: true }));
     const start = (name: string, only: 'webhook' | 'controllers') =>
       startReplica(cluster.plane, { name, only, servicePort: balancer.port });
     replicas = await Promise.all([
@@ -51,10 +50,7 @@ describe('the API server', () => {
       });
   });
 
-  afterAll(async () => {
-    await cluster.stop();
-    await balancer.stop();
-  });
+  afterAll(() => cluster.stop());
 
   const refused = () => untilServersChecked(cluster);
 

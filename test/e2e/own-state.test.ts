@@ -65,7 +65,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await admitter.stop();
   await cluster.stop();
-  await balancer.stop();
 });
 
 /** A restore with `existingResourcePolicy: update`: the content of the backup overwrites the existing object. */
@@ -117,16 +116,11 @@ async function generationIds(): Promise<string> {
   return generations.map(({ id }) => id).join();
 }
 
-interface Before {
-  readonly authority: Readonly<Record<string, string>>;
-  readonly serving: Readonly<Record<string, string>>;
-  readonly bundle: string;
-  readonly configurations: readonly WebhookConfigurationObject[];
-}
+type Before = Awaited<ReturnType<typeof snapshot>>;
 
 const CONFIGURATIONS = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
 
-async function snapshot(): Promise<Before> {
+async function snapshot() {
   const map = await read<SecretObject>(configMaps, BUNDLE);
   return {
     authority: await dataOf(AUTHORITY),

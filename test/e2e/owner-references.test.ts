@@ -12,7 +12,7 @@ import type { OwnerReference } from '../../src/json/kube-object.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { createNamespace, type Cluster, untilGone } from '../support/cluster.ts';
 import { seeInForce, startGatehouse, seePhase } from '../support/gatehouse-cluster.ts';
-import { condition, datacenter, server, restoreWindow } from '../support/objects.ts';
+import { condition, datacenter, server, restoreWindow, inShop } from '../support/objects.ts';
 import {
   backupOf,
   createOwnerScene,
@@ -302,7 +302,7 @@ describe('uids inside objects (`references[].uidPath`)', () => {
     await seeInForce(cluster, 'application-uids');
   });
 
-  const find = (name: string) => cluster.admin.get<Application>(APPLICATIONS, { namespace: 'shop', name });
+  const find = (name: string) => cluster.admin.get<Application>(APPLICATIONS, inShop(name));
   const uidIn = async (name: string) => (await find(name))?.spec.peer?.uid;
   const stale = (name: string, peer: string) =>
     application('shop', name, { peer: { namespace: 'store', name: peer, uid: 'of-the-backup' } });
@@ -327,11 +327,9 @@ describe('uids inside objects (`references[].uidPath`)', () => {
     const prompt = await tool.create<Application>(APPLICATIONS, stale('prompt', 'later'));
     expect(prompt.spec.peer?.uid).toBe(later.metadata?.uid);
     // With the policy `update`, Velero writes the fields of the backup over existing objects.
-    const again = await tool.patchMerge<Application>(
-      APPLICATIONS,
-      { namespace: 'shop', name: 'prompt' },
-      { spec: { peer: { uid: 'of-the-backup' } } },
-    );
+    const again = await tool.patchMerge<Application>(APPLICATIONS, inShop('prompt'), {
+      spec: { peer: { uid: 'of-the-backup' } },
+    });
     expect(again.spec.peer?.uid).toBe(later.metadata?.uid);
 
     const report = await close('uids');

@@ -25,7 +25,7 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { server, restoreWindow } from '../support/objects.ts';
+import { server, restoreWindow, inShop } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
 /** The roles in deploy/ that only one part needs: a component leaves them out. */
@@ -88,8 +88,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
     await askForCertificate(cluster, 'shop', 'front');
     const { configmap } = KINDS;
     await cluster.admin.create(configmap.resource, configmap.make('trust'));
-    if (part !== 'certificates')
-      await cluster.see('the cert', secrets, { namespace: 'shop', name: 'front-tls' });
+    if (part !== 'certificates') await cluster.see('the cert', secrets, inShop('front-tls'));
     if (part !== 'injection')
       await cluster.see<Carrier>('the bundle', configmap.resource, configmap.ref('trust'), ({ data }) =>
         (data?.['ca.crt'] ?? '').includes('BEGIN CERTIFICATE'),
@@ -102,7 +101,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
   test('what the part would do is not done, or refused', async () => {
     switch (part) {
       case 'certificates':
-        expect(await cluster.admin.get(secrets, { namespace: 'shop', name: 'front-tls' })).toBeUndefined();
+        expect(await cluster.admin.get(secrets, inShop('front-tls'))).toBeUndefined();
         return;
       case 'injection': {
         const { configmap } = KINDS;
@@ -121,7 +120,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
         expect(
           await failureOf(() =>
             cluster.admin.create(databases('v1'), {
-              metadata: { namespace: 'shop', name: 'orders' },
+              metadata: inShop('orders'),
               ...{ spec: { endpoint: 'db:5432' } },
             }),
           ),

@@ -3,14 +3,14 @@
  * Gatehouse under Node's permission model, with the flags of docs/security.md: it may read a few files, and nothing
  * else.
  */
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, untilRefused, untilServersChecked } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { writeHandlers } from '../support/handler-folder.ts';
+import { handlerFolder } from '../support/handler-folder.ts';
 import { MAIN } from '../support/main-module.ts';
 import { datacenter } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
@@ -54,12 +54,11 @@ const HANDLER = `
 
 let cluster: Cluster;
 let replica: Replica;
-let handlers: string;
+const handlers = handlerFolder({ 'attempts.js': HANDLER });
 
 beforeAll(async () => {
   const port = await freePort();
   cluster = await startClusterFor(port);
-  handlers = writeHandlers({ 'attempts.js': HANDLER });
   const here = flags.map((flag) =>
     flag
       .replace('=/gatehouse', `=${ROOT}`)
@@ -79,10 +78,7 @@ beforeAll(async () => {
   await enforceExamples(cluster);
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(handlers, { recursive: true });
-});
+afterAll(() => cluster.stop());
 
 test('a confined replica leads, enforces policies, and has process metrics', async () => {
   expect(flags).toContain('--permission');

@@ -18,7 +18,7 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
-import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { definitionOf, versionOf, withSpec, resourceOf } from '../support/definitions.ts';
 import {
   enforceExamples,
   refusal,
@@ -228,13 +228,7 @@ test('rules see a generated name, and mutations do not see it yet', async () => 
 });
 
 describe('a mistake of the policy author (issue 19)', () => {
-  const WIDGETS: Resource = {
-    group: 'shapes.example.com',
-    version: 'v1',
-    resource: 'widgets',
-    kind: 'Widget',
-    namespaced: true,
-  };
+  const WIDGETS: Resource = resourceOf('shapes.example.com', 'widgets', 'Widget');
   const versions = (...fields: readonly string[]) => [
     versionOf('v1', withSpec(Object.fromEntries(fields.map((name) => [name, { type: 'string' }])))),
   ];

@@ -1,7 +1,5 @@
 // suite: shared-plane, sandbox: yes
 /** `gatehouse restore rehearse` and `gatehouse review --cluster`: commands that work without a replica. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -18,12 +16,12 @@ import { configMaps } from '../../src/kube/well-known.ts';
 import { untilRefused } from '../support/gatehouse-cluster.ts';
 import { datacenter, server, grant } from '../support/objects.ts';
 import { runGatehouse, writeFiles, type Ran, runReview } from '../support/review-command.ts';
+import { fileFolder } from '../support/folder.ts';
 
 let cluster: Cluster;
-let folder: string;
+const folder = fileFolder('rehearse');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-rehearse-'));
   cluster = await startCluster();
   await cluster.applyFolder('base/crds');
   await established(cluster, 'admissionpolicies.gatehouse.dev');
@@ -34,10 +32,7 @@ beforeAll(async () => {
   await cluster.admin.create(SERVERS, server('shop', 'lost', 'gone'));
 });
 
-afterAll(async () => {
-  rmSync(folder, { recursive: true });
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 interface Printed {
   readonly summary: { readonly restored: number; readonly lost: number };

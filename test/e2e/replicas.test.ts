@@ -9,7 +9,7 @@ import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { startReplicas } from '../support/gatehouse-cluster.ts';
 import { LEASE } from '../support/own-objects.ts';
-import { type LeaseObject } from '../support/objects.ts';
+import { type LeaseObject, inShop } from '../support/objects.ts';
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -22,7 +22,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster.stop();
-  await balancer.stop();
 });
 
 async function leaderAmong(candidates: readonly Replica[]): Promise<Replica | undefined> {
@@ -34,13 +33,7 @@ async function leaderAmong(candidates: readonly Replica[]): Promise<Replica | un
 const askForCert = (name: string) => askForCertificate(cluster, 'shop', name);
 
 const issued = (name: string, timeoutMs?: number) =>
-  cluster.see(
-    `the certificate of ${name}`,
-    secrets,
-    { namespace: 'shop', name: `${name}-tls` },
-    undefined,
-    timeoutMs,
-  );
+  cluster.see(`the certificate of ${name}`, secrets, inShop(`${name}-tls`), undefined, timeoutMs);
 
 test('cert-manager TestDynamicSource_Bootstrap: both replicas become ready, and one of them leads', async () => {
   expect(await leaderAmong(replicas)).toBeDefined();

@@ -5,14 +5,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import type { KubeClient } from '../../src/kube/client.ts';
 import { startApiProxy, type OwnAnswer } from '../support/api-proxy.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  createNamespace,
-  RESTORE_WINDOWS,
-  startClusterFor,
-  type Cluster,
-  untilGone,
-} from '../support/cluster.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { createNamespace, RESTORE_WINDOWS, type Cluster, untilGone } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { condition } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -36,6 +30,7 @@ import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 import { createToolClient, VELERO } from '../support/velero-client.ts';
 import { RESTORES } from '../support/velero-crd.ts';
 import type { BackupObject } from '../support/velero-objects.ts';
+import { startBalanced } from '../support/gatehouse-cluster.ts';
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -44,8 +39,7 @@ let restorer: KubeClient;
 const replicas = new Map<string, Replica>();
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
+  ({ balancer, cluster } = await startBalanced());
   await installKinds(cluster);
   await installVelero(cluster);
   await Promise.all(['prod', 'other'].map((name) => createNamespace(cluster, name)));
@@ -60,7 +54,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await velero.stop();
   await cluster.stop();
-  await balancer.stop();
 });
 
 /** A sweep covers the whole cluster: dangling references of one test would be in every later report. */

@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-window.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { resourcePath } from '../../src/kube/object.ts';
@@ -25,7 +24,7 @@ import {
   RESTORE_WINDOWS,
   type Cluster,
 } from '../support/cluster.ts';
-import { startGatehouse, seePhase } from '../support/gatehouse-cluster.ts';
+import { startGatehouse, seePhase, outcomeOf } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { grant, restoreWindow, type EventObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -115,17 +114,6 @@ const detector = (name: string): RestoreDetector => ({
 const letBob = (name: string, verbs: readonly string[], namespace?: string) =>
   grant(name, ['bob'], [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }], namespace);
 
-/** `allowed`, or the denial by an admission webhook or RBAC. */
-async function attempt(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return 'allowed';
-  } catch (error) {
-    if (error instanceof ApiError) return error.message;
-    throw error;
-  }
-}
-
 test('S1: a Restore in an untrusted namespace does not open a window, and gets an Event', async () => {
   // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
   await untilDetectorCounts(cluster);
@@ -149,7 +137,7 @@ test('S1: a Restore in an untrusted namespace does not open a window, and gets a
 
 describe('S2: opening a window', () => {
   test('requires the verb open in addition to create', async () => {
-    expect(await attempt(bob.create(RESTORE_WINDOWS, window('s2')))).toContain('the verb "open"');
+    expect(await outcomeOf(bob.create(RESTORE_WINDOWS, window('s2')))).toContain('the verb "open"');
     await cluster.apply(...letBob('bob-opens', ['open']));
     await eventually('the grant is in force', async () => (await dryRunOf(window('s2'))) === 'allowed');
     await bob.create(RESTORE_WINDOWS, window('s2'));
@@ -170,15 +158,15 @@ describe('S2: opening a window', () => {
     );
     await bob.create(RESTORE_WINDOWS, only('s2-a', 'team-a'));
     for (const refused of [only('s2-ab', 'team-a', 'team-b'), only('s2-b', 'team-b'), window('s2-all')])
-      expect(await attempt(bob.create(RESTORE_WINDOWS, refused))).toContain('the verb "open"');
+      expect(await outcomeOf(bob.create(RESTORE_WINDOWS, refused))).toContain('the verb "open"');
   });
 });
 
 /** The outcome of opening a window as the administrator. */
 const opening = (...wanted: Parameters<typeof window>) =>
-  attempt(cluster.admin.create(RESTORE_WINDOWS, window(...wanted)));
+  outcomeOf(cluster.admin.create(RESTORE_WINDOWS, window(...wanted)));
 
-const dryRunOf = (opened: RestoreWindow) => attempt(bob.create(RESTORE_WINDOWS, opened, { dryRun: true }));
+const dryRunOf = (opened: RestoreWindow) => outcomeOf(bob.create(RESTORE_WINDOWS, opened, { dryRun: true }));
 
 describe('S3: a restorer', () => {
   test('cannot create, change or delete windows, detectors and policies, although RBAC allows it everything', async () => {
@@ -198,14 +186,14 @@ describe('S3: a restorer', () => {
       restorer.patchMerge(ADMISSION_POLICIES, { name: 'applications' }, { spec: { validate: {} } }),
       restorer.delete(ADMISSION_POLICIES, { name: 'applications' }),
     ];
-    for (const said of await Promise.all(writes.map(attempt)))
+    for (const said of await Promise.all(writes.map(outcomeOf)))
       expect(said).toContain('a restorer may not write');
     const statuses: readonly Promise<unknown>[] = [
       restorer.patchStatus(RESTORE_WINDOWS, { name: 's3' }, { status: SWEPT }),
       restorer.patchStatus(RESTORE_DETECTORS, { name: 'velero' }, { status: { conditions: [] } }),
       restorer.patchStatus(ADMISSION_POLICIES, { name: 'applications' }, { status: { inForce: null } }),
     ];
-    for (const said of await Promise.all(statuses.map(attempt)))
+    for (const said of await Promise.all(statuses.map(outcomeOf)))
       expect(said).toMatch(/only Gatehouse writes|a restorer may not write/); // the policy of the API server comes first
     const live = await cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name: 's3' });
     expect(live?.spec).toMatchObject({ reason: 'drill' });
@@ -215,7 +203,7 @@ describe('S3: a restorer', () => {
   test('can close its own window', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('s3-mine', { principals: [{ user: VELERO.user }] }));
     expect(
-      await attempt(restorer.patchMerge(RESTORE_WINDOWS, { name: 's3-mine' }, { spec: { close: true } })),
+      await outcomeOf(restorer.patchMerge(RESTORE_WINDOWS, { name: 's3-mine' }, { spec: { close: true } })),
     ).toBe('allowed');
   });
 
@@ -233,11 +221,11 @@ describe('S3: a restorer', () => {
     const former = cluster.impersonate(FORMER);
     for (const client of [former, cluster.admin]) {
       const swept = client.patchStatus(RESTORE_WINDOWS, { name: 's3-former' }, { status: SWEPT });
-      expect(await attempt(swept)).toContain('only Gatehouse writes restorewindows/status: ');
+      expect(await outcomeOf(swept)).toContain('only Gatehouse writes restorewindows/status: ');
     }
     const unheld = { metadata: { finalizers: [] } };
     expect(
-      await attempt(former.patchMerge(RESTORE_WINDOWS, { name: 's3-former' }, unheld, { dryRun: true })),
+      await outcomeOf(former.patchMerge(RESTORE_WINDOWS, { name: 's3-former' }, unheld, { dryRun: true })),
     ).toContain('metadata.finalizers');
   });
 });
@@ -251,7 +239,7 @@ describe('S4: a window from a backup', () => {
     const verdict = (name: string) => verdictOf(restorer, child('team-a', name), { dryRun: true });
     await eventually('the window is open', async () => (await verdict('s4')) === 'allowed');
     expect(
-      await attempt(cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's4' }, { metadata: restored })),
+      await outcomeOf(cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's4' }, { metadata: restored })),
     ).toContain('a window that comes from a backup stays closed');
     await cluster.impersonate(OURS).patchMerge(RESTORE_WINDOWS, { name: 's4' }, { metadata: restored });
     await eventually('the forged window is not open', async () =>
@@ -282,7 +270,7 @@ describe('S4: a window from a backup', () => {
 
 describe('S5: an open window', () => {
   const patch = (spec: object) =>
-    attempt(cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's5' }, { spec }));
+    outcomeOf(cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's5' }, { spec }));
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 
   test('can only be shortened and closed', async () => {
@@ -469,12 +457,12 @@ test('S3: the API server itself refuses a restorer while no replica answers', as
   await replica.program.stop(15_000);
   const change = { metadata: { labels: { restored: 'yes' } } };
   await eventually('the restorer is refused', async () =>
-    (await attempt(restorer.patchMerge(ADMISSION_POLICIES, { name: 'applications' }, change))).includes(
+    (await outcomeOf(restorer.patchMerge(ADMISSION_POLICIES, { name: 'applications' }, change))).includes(
       'ValidatingAdmissionPolicy',
     ),
   );
   const inForce = { status: { inForce: null } };
   expect(
-    await attempt(restorer.patchStatus(ADMISSION_POLICIES, { name: 'applications' }, inForce)),
+    await outcomeOf(restorer.patchStatus(ADMISSION_POLICIES, { name: 'applications' }, inForce)),
   ).toContain('ValidatingAdmissionPolicy');
 });

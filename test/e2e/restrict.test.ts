@@ -16,7 +16,7 @@ import {
 } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { datacenter, referencesRole, server, serversPolicy } from '../support/objects.ts';
+import { datacenter, referencesRole, server, serversPolicy, inShop } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -98,13 +98,12 @@ test('a target that objects refer to cannot be deleted, and the refusal names fi
 });
 
 test('a target can be deleted once no object refers to it', async () => {
-  for (const n of [1, 2, 3, 4, 5, 6])
-    await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `s${n}` });
+  for (const n of [1, 2, 3, 4, 5, 6]) await cluster.admin.delete(SERVERS, inShop(`s${n}`));
   expect((await refusal(removeDc('fra1'))).message).toContain('"s7"');
   await dc('fra2');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // the policy makes spec.datacenter immutable
   await eventually('a Server can move', () =>
-    cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name: 's7' }, { spec: { datacenter: 'fra2' } }),
+    cluster.admin.patchMerge(SERVERS, inShop('s7'), { spec: { datacenter: 'fra2' } }),
   );
   await removeDc('fra1');
   await untilHeld(DATACENTERS, { name: 'fra2' }, '"s7"');
@@ -114,13 +113,9 @@ test('an object that is being deleted does not protect its target', async () => 
   await dc('left');
   await put('leaving', 'left', { finalizers: ['example.com/hold'] });
   await untilHeld(DATACENTERS, { name: 'left' });
-  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'leaving' });
+  await cluster.admin.delete(SERVERS, inShop('leaving'));
   await removeDc('left');
-  await cluster.admin.patchMerge(
-    SERVERS,
-    { namespace: 'shop', name: 'leaving' },
-    { metadata: { finalizers: null } },
-  );
+  await cluster.admin.patchMerge(SERVERS, inShop('leaving'), { metadata: { finalizers: null } });
 });
 
 test('each object of a collection is checked separately', async () => {
@@ -140,7 +135,7 @@ test('each object of a collection is checked separately', async () => {
   await untilHeld(DATACENTERS, { name: 'c2' });
   expect((await refusal(all())).message).toContain('"c2" is still referenced by');
   expect(await cluster.admin.get(DATACENTERS, { name: 'c2' })).toBeDefined();
-  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'in-c2' });
+  await cluster.admin.delete(SERVERS, inShop('in-c2'));
   await eventually('all are deleted', async () => {
     await all();
     return (await cluster.admin.listAll(DATACENTERS, { labelSelector: 'collection=c' })).items.length === 0;
@@ -181,24 +176,24 @@ test('an object does not protect the target that owns it, unless it is to be orp
     removeDc('owner', { dryRun: true, propagationPolicy: 'Orphan' }),
   );
   await removeDc('owner', { propagationPolicy: 'Foreground' });
-  await absent('what it owned', SERVERS, { namespace: 'shop', name: 'owned' });
+  await absent('what it owned', SERVERS, inShop('owned'));
   await absent('the owner', DATACENTERS, { name: 'owner' });
 });
 
 test('the garbage collector waits until no object refers to the collected object', async () => {
-  await cluster.admin.create(configMaps, { metadata: { namespace: 'shop', name: 'app' } });
-  const app = await cluster.admin.get(configMaps, { namespace: 'shop', name: 'app' });
+  await cluster.admin.create(configMaps, { metadata: inShop('app') });
+  const app = await cluster.admin.get(configMaps, inShop('app'));
   const ownerReferences = [
     { apiVersion: 'v1', kind: 'ConfigMap', name: 'app', uid: app?.metadata?.uid ?? '' },
   ];
   await cluster.admin.create(configMaps, { metadata: { namespace: 'shop', name: 'part', ownerReferences } });
   await put('user', 'probe', { labels: { settings: 'part' } });
-  await untilHeld(configMaps, { namespace: 'shop', name: 'part' });
-  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'app' });
+  await untilHeld(configMaps, inShop('part'));
+  await cluster.admin.delete(configMaps, inShop('app'));
   await eventually('a refused attempt of the garbage collector', () => refusedDeletions('part') > 0);
-  expect(await cluster.admin.get(configMaps, { namespace: 'shop', name: 'part' })).toBeDefined();
-  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'user' });
-  await absent('the part', configMaps, { namespace: 'shop', name: 'part' });
+  expect(await cluster.admin.get(configMaps, inShop('part'))).toBeDefined();
+  await cluster.admin.delete(SERVERS, inShop('user'));
+  await absent('the part', configMaps, inShop('part'));
 });
 
 test('a policy with enforcement Warn warns, and the target can be deleted', async () => {
@@ -216,5 +211,5 @@ test('a policy with enforcement Warn warns, and the target can be deleted', asyn
     }),
   );
   await eventually('the target can be deleted', () => removeDc('probe'));
-  expect(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'probe' })).toBeDefined();
+  expect(await cluster.admin.get(SERVERS, inShop('probe'))).toBeDefined();
 });

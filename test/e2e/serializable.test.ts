@@ -6,16 +6,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { createNamespace, DATACENTERS, SERVERS, type Cluster } from '../support/cluster.ts';
 import {
-  applyExamples,
-  createNamespace,
-  DATACENTERS,
-  SERVERS,
-  startClusterFor,
-  type Cluster,
-} from '../support/cluster.ts';
-import { refusal, seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
+  refusal,
+  seeInForce,
+  untilRefused,
+  startBalanced,
+  installExamples,
+} from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -41,14 +40,11 @@ const start = (name: string): Promise<Replica> =>
   });
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
+  ({ balancer, cluster } = await startBalanced());
   replicas.push(...(await Promise.all(['one', 'two', 'three'].map(start))));
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));
-  await untilReviewed(cluster);
-  await applyExamples(cluster);
-  await seeInForce(cluster, 'servers');
+  await installExamples(cluster);
   await createNamespace(cluster, 'shop');
   const reference = {
     ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
@@ -65,7 +61,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster.stop();
-  await balancer.stop();
 });
 
 const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));

@@ -2,9 +2,8 @@
 /** Options of Services for their serving certs, and limits that operators set. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -18,13 +17,13 @@ import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent } from '../support/injection-objects.ts';
 import { text, type SecretObject } from '../support/objects.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
+import { fileFolder } from '../support/folder.ts';
 
 let cluster: Cluster;
 let replica: Replica;
-let folder: string;
+const folder = fileFolder('options');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-options-'));
   ({ cluster, replica } = await startGatehouse({
     prepare: async (started) => {
       await started.applyFolder('components/openshift-compat');
@@ -42,10 +41,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'shop');
 });
 
-afterAll(async () => {
-  await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => cluster.stop());
 
 const asked = (name: string, secretName: string, annotations: Record<string, string> = {}) =>
   localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': secretName, ...annotations });

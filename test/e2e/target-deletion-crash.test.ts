@@ -9,13 +9,12 @@ import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import type { Balancer } from '../support/balancer.ts';
 import {
   ADMISSION_POLICIES,
-  applyExamples,
   createNamespace,
   DATACENTERS,
   SERVERS,
   type Cluster,
 } from '../support/cluster.ts';
-import { seeInForce, startReplicas, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
+import { seeInForce, startReplicas, untilRefused, installExamples } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { actionsRole, datacenter, server, serversPolicy, type LeaseObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -33,9 +32,7 @@ let replicas: readonly Replica[] = [];
 beforeAll(async () => {
   const settings = { 'unique-settle': '5s' };
   ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { settings }));
-  await untilReviewed(cluster);
-  await applyExamples(cluster);
-  await seeInForce(cluster, 'servers');
+  await installExamples(cluster);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' });
   const reference = {
     ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
@@ -54,7 +51,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster.stop();
-  await balancer.stop();
 });
 
 const names = async () =>

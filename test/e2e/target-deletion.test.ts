@@ -26,6 +26,7 @@ import {
   restoreWindow,
   configMap,
   grant,
+  inShop,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { seeEvent } from '../support/injection-objects.ts';
@@ -70,7 +71,7 @@ beforeAll(async () => {
   await eventually('deletions of all targets are recorded', async () => {
     await Promise.all([
       cluster.admin.delete(DATACENTERS, { name: 'base' }, { dryRun: true }),
-      cluster.admin.delete(configMaps, { namespace: 'shop', name: 'probe' }, { dryRun: true }),
+      cluster.admin.delete(configMaps, inShop('probe'), { dryRun: true }),
     ]);
     return (await warningOfDeletion('base', true)).includes('Gatehouse will delete');
   });
@@ -90,7 +91,7 @@ const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name))
 const put = (name: string, datacenterName: string, labels: object = {}) =>
   cluster.admin.create(SERVERS, server('shop', name, datacenterName, { labels }));
 const settings = (name: string) => cluster.admin.create(configMaps, configMap(name));
-const find = (name: string) => cluster.admin.get<KubeObject>(SERVERS, { namespace: 'shop', name });
+const find = (name: string) => cluster.admin.get<KubeObject>(SERVERS, inShop(name));
 const removeDc = (name: string) => cluster.admin.delete(DATACENTERS, { name });
 const gone = (...all: readonly string[]) =>
   eventually(`${all.join(', ')} are gone`, async () =>
@@ -131,8 +132,8 @@ test('Cascade deletes the objects that name the target, and no others; the answe
 test('SetNull removes the name, and SetDefault writes another one', async () => {
   for (const name of ['s1', 'z1', 'zone-default']) await settings(name);
   await put('labelled', 'base', { settings: 's1', zone: 'z1', other: 'x' });
-  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 's1' });
-  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'z1' });
+  await cluster.admin.delete(configMaps, inShop('s1'));
+  await cluster.admin.delete(configMaps, inShop('z1'));
   await eventually('both labels are changed', async () => {
     const labels = (await find('labelled'))?.metadata?.labels;
     return labels?.settings === undefined && labels?.zone === 'zone-default' && labels.other === 'x';
@@ -144,11 +145,7 @@ test('a cascade follows references of the deleted objects, even in a cycle', asy
   await put('c1', 'fra2');
   await put('c2', 'base', { peer: 'c1' });
   await put('c3', 'base', { peer: 'c2' });
-  await cluster.admin.patchMerge(
-    SERVERS,
-    { namespace: 'shop', name: 'c1' },
-    { metadata: { labels: { peer: 'c3' } } },
-  );
+  await cluster.admin.patchMerge(SERVERS, inShop('c1'), { metadata: { labels: { peer: 'c3' } } });
   await removeDc('fra2');
   await gone('c1', 'c2', 'c3');
 });
@@ -158,7 +155,7 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
   await put('p1', 'fra3');
   await put('child', 'base', { parent: 'p1' });
   await untilRefused('deleting p1', 'still referenced by', () =>
-    cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'p1' }, { dryRun: true }),
+    cluster.admin.delete(SERVERS, inShop('p1'), { dryRun: true }),
   );
   await removeDc('fra3');
   const policy = await cluster.see<Conditioned>(
@@ -172,7 +169,7 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
   expect(condition?.message).toContain('"child"');
   await seeEvent(cluster, 'shop', 'p1', 'ReferrerKept');
   expect(await find('p1')).toBeDefined();
-  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'child' });
+  await cluster.admin.delete(SERVERS, inShop('child'));
   await eventually('p1 is gone', async () => (await find('p1')) === undefined);
 });
 

@@ -5,10 +5,8 @@ import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { events } from '../../src/kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
-import type { Balancer } from '../support/balancer.ts';
 import {
   ADMISSION_POLICIES,
-  applyExamples,
   createNamespace,
   DATACENTERS,
   RESTORE_WINDOWS,
@@ -20,7 +18,7 @@ import {
   seeInForce,
   startReplicas,
   untilRefused,
-  untilReviewed,
+  installExamples,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import {
@@ -30,22 +28,20 @@ import {
   type Claim,
   restoreWindow,
   type EventObject,
+  inShop,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for a write in flight, short enough for a test to wait. */
 const SETTLE_MS = 6_000;
 
-let balancer: Balancer;
 let cluster: Cluster;
 let replicas: readonly Replica[] = [];
 
 beforeAll(async () => {
   const settings = { 'unique-settle': `${SETTLE_MS}ms` };
-  ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { settings }));
-  await untilReviewed(cluster);
-  await applyExamples(cluster);
-  await seeInForce(cluster, 'servers');
+  ({ cluster, replicas } = await startReplicas(['one', 'two'], { settings }));
+  await installExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await createNamespace(cluster, 'shop');
   await createNamespace(cluster, 'lab');
@@ -59,7 +55,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster.stop();
-  await balancer.stop();
 });
 
 const create = (
@@ -80,9 +75,9 @@ const create = (
   );
 
 const patch = (name: string, serial: string | null) =>
-  cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name }, { spec: { serial } });
+  cluster.admin.patchMerge(SERVERS, inShop(name), { spec: { serial } });
 
-const remove = (name: string) => cluster.admin.delete(SERVERS, { namespace: 'shop', name });
+const remove = (name: string) => cluster.admin.delete(SERVERS, inShop(name));
 
 const claims = async () => (await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS)).items;
 const claimOf = async (serial: string) =>
@@ -161,11 +156,7 @@ test('a holder that waits for its finalizers keeps its value until it is gone', 
   await create('held-up', 'HELD', { metadata: { finalizers: ['example.com/hold'] } });
   await remove('held-up');
   expect((await refusal(create('impatient', 'HELD'))).message).toContain('is being deleted');
-  await cluster.admin.patchMerge(
-    SERVERS,
-    { namespace: 'shop', name: 'held-up' },
-    { metadata: { finalizers: null } },
-  );
+  await cluster.admin.patchMerge(SERVERS, inShop('held-up'), { metadata: { finalizers: null } });
   await create('impatient', 'HELD');
 });
 
@@ -240,5 +231,7 @@ test('in a restore, a duplicate value is admitted and reported', async () => {
       ({ reason }) => reason === 'ValueNotUnique',
     ),
   );
-  expect(told.message).toContain('"NAMED" is also held by servers.infra.example.com "first"');
+  expect(told.message).toContain(
+    '"NAMED" is also held by servers.infra.example.com "first" in namespace "shop": change or delete one of them',
+  );
 });

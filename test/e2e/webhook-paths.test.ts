@@ -10,9 +10,9 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { startBalancer, type Balancer } from '../support/balancer.ts';
-import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
-import { endpointOf, enforceExamples, refusal } from '../support/gatehouse-cluster.ts';
+import { type Balancer } from '../support/balancer.ts';
+import { SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { endpointOf, enforceExamples, refusal, startBalanced } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startLoad } from '../support/load.ts';
 import { server, type SecretObject, restoreWindow } from '../support/objects.ts';
@@ -47,8 +47,7 @@ async function remove(replica: Replica): Promise<void> {
 }
 
 beforeAll(async () => {
-  balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port);
+  ({ balancer, cluster } = await startBalanced());
   await another('one');
   await enforceExamples(cluster);
   await another('two');
@@ -56,7 +55,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster.stop();
-  await balancer.stop();
 });
 
 const configurations = () =>

@@ -20,14 +20,7 @@ import {
 } from './api-proxy-exchange.ts';
 import { perUser, writeKubeconfigs, type User } from './control-plane-users.ts';
 import type { ControlPlane } from './control-plane.ts';
-import {
-  createInterception,
-  harm,
-  type Fault,
-  type Forward,
-  type Interception,
-  type Pending,
-} from './faults/request-faults.ts';
+import { createInterception, harm, type Fault, type Forward, type Pending } from './faults/request-faults.ts';
 import { listen } from './tls.ts';
 
 export type { Fault, Interception } from './faults/request-faults.ts';
@@ -36,20 +29,7 @@ export type { Fault, Interception } from './faults/request-faults.ts';
 type Own = { readonly code: number; readonly body: object } | undefined;
 export type OwnAnswer = (method: string, path: string, body: unknown) => Own | Promise<Own>;
 
-export interface ApiProxy {
-  readonly kubeconfig: (user: User) => string;
-  /** The next write that `matches` meets the fault, once. */
-  readonly intercept: (matches: (write: Write) => boolean, fault: Fault) => Interception;
-  /** Calls the listener for each write, before any fault applies. Returns a function that unsubscribes. */
-  readonly onWrite: (listener: (write: Write) => void) => () => void;
-  /** Delay of each write before the proxy forwards it, in milliseconds. Default: 0. */
-  readonly delayWrites: (ms: () => number) => void;
-  /** Chooses a fault for each later request other than a watch. Replaces the previous choice. */
-  readonly disturb: (choose: ((asked: Asked) => Fault | undefined) | undefined) => void;
-  /** Breaks the connections of the open watches whose path matches. */
-  readonly breakWatches: (matches: (path: string) => boolean) => void;
-  readonly stop: () => Promise<void>;
-}
+export type ApiProxy = Awaited<ReturnType<typeof startApiProxy>>;
 
 interface Asked {
   readonly method: string;
@@ -61,11 +41,7 @@ interface Asked {
 type Endpoint = Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
 
 /** @param name the subfolder for its kubeconfigs, inside the folder of the control plane */
-export async function startApiProxy(
-  plane: Endpoint,
-  name: string,
-  ownAnswer: OwnAnswer = () => undefined,
-): Promise<ApiProxy> {
+export async function startApiProxy(plane: Endpoint, name: string, ownAnswer: OwnAnswer = () => undefined) {
   const agent = new Agent({ keepAlive: true, ca: plane.ca });
   const forward: Forward = (exchange) => ask(plane.server, agent, exchange);
   const requests = createRequests(forward);
@@ -90,7 +66,8 @@ export async function startApiProxy(
   return {
     ...requests.faults,
     kubeconfig: kubeconfigsThrough(endpoint, name),
-    breakWatches: (matches) => {
+    /** Breaks the connections of the open watches whose path matches. */
+    breakWatches: (matches: (path: string) => boolean) => {
       for (const [response, path] of watches) if (matches(path)) response.socket?.destroy();
     },
     stop: async () => {
@@ -112,18 +89,22 @@ function createRequests(forward: Forward) {
   const pending = new Set<Pending>();
   let delay = (): number => 0;
   let choose: ((asked: Asked) => Fault | undefined) | undefined;
-  const faults: Pick<ApiProxy, 'intercept' | 'onWrite' | 'delayWrites' | 'disturb'> = {
-    intercept: (matches, fault) => {
+  const faults = {
+    /** The next write that `matches` meets the fault, once. */
+    intercept: (matches: (write: Write) => boolean, fault: Fault) => {
       const { interception, mine } = createInterception(matches, fault);
       pending.add(mine);
       return interception;
     },
-    onWrite: (listener) => {
+    /** Calls the listener for each write, before any fault applies. Returns a function that unsubscribes. */
+    onWrite: (listener: (write: Write) => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    delayWrites: (ms) => void (delay = ms),
-    disturb: (chosen) => void (choose = chosen),
+    /** Delay of each write before the proxy forwards it, in milliseconds. Default: 0. */
+    delayWrites: (ms: () => number) => void (delay = ms),
+    /** Chooses a fault for each later request other than a watch. Replaces the previous choice. */
+    disturb: (chosen: typeof choose) => void (choose = chosen),
   };
   const handle = async (asked: Asked, exchange: Exchange): Promise<void> => {
     const { write } = asked;

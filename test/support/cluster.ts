@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { applyManifests, readManifests, withSingleAccount } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
 import { mayUser } from '../../src/kube/access.ts';
-import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
@@ -45,33 +45,13 @@ export const ROLE_BINDINGS: Resource = {
 /** How long a test waits for one answer or state: the API server's own limit. */
 const PATIENCE_MS = 60_000;
 
-export interface Cluster {
-  readonly plane: ControlPlane;
-  readonly admin: KubeClient;
-  readonly adminRest: Rest;
-  readonly as: (user: User) => Promise<KubeClient>;
-  readonly impersonate: (who: Impersonation) => KubeClient;
-  /** Server-side apply. Resolves when the API server authorizes by the roles and bindings among them. */
-  readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
-  /** Applies every YAML file in a folder of `deploy/`. Bindings also apply to the account of `gatehouse serve`. */
-  readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
-  /** Reads until `accept` returns true for the result. */
-  readonly see: <T extends KubeObject>(
-    what: string,
-    resource: Resource,
-    ref: NamedRef,
-    accept?: (object: T) => boolean,
-    timeoutMs?: number,
-  ) => Promise<T>;
-  /** Also stops the replicas of Gatehouse. */
-  readonly stop: () => Promise<void>;
-}
+export type Cluster = Awaited<ReturnType<typeof connectCluster>>;
 
 export async function startCluster(options: ControlPlaneOptions = {}): Promise<Cluster> {
   return await connectCluster(await startControlPlane(options));
 }
 
-export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
+export async function connectCluster(plane: ControlPlane) {
   const connections: Connection[] = [];
   const restFor = async (user: User): Promise<Rest> => {
     const connection = await loadConnection({ kubeconfig: plane.kubeconfig(user) });
@@ -82,6 +62,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   const admin = createClient(adminRest);
   const discovery = createDiscovery(adminRest, systemClock);
 
+  /** Server-side apply. Resolves when the API server authorizes by the roles and bindings among them. */
   const apply = async (...manifests: readonly KubeObject[]) => {
     const write = (...objects: readonly KubeObject[]) =>
       applyManifests({ client: admin, discovery, namespace: SYSTEM_NAMESPACE }, objects);
@@ -93,12 +74,14 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
     plane,
     admin,
     adminRest,
-    as: async (user) => createClient(await restFor(user)),
-    impersonate: (who) => createClient(adminRest.impersonate(who)),
+    as: async (user: User) => createClient(await restFor(user)),
+    impersonate: (who: Impersonation) => createClient(adminRest.impersonate(who)),
     apply,
-    applyFolder: async (folder, only = () => true) => {
+    /** Applies every YAML file in a folder of `deploy/`. Bindings also apply to the account of `gatehouse serve`. */
+    applyFolder: async (folder: string, only: (manifest: KubeObject) => boolean = () => true) => {
       await apply(...withSingleAccount(readManifests(join(DEPLOY, folder))).filter(only));
     },
+    /** Reads until `accept` returns true for the result. */
     see: async <T extends KubeObject>(
       what: string,
       resource: Resource,
@@ -118,6 +101,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
         throw new Error(`${what}: not seen; last: ${JSON.stringify(last, undefined, 1)}`, { cause: error });
       });
     },
+    /** Also stops the replicas of Gatehouse. */
     stop: async () => {
       await stopReplicas(plane);
       await Promise.all(connections.map((connection) => connection.close()));

@@ -2,15 +2,13 @@
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 
-export interface KubeVersion {
-  readonly major: number;
-  readonly minor: number;
-  readonly gitVersion: string;
-}
+export type KubeVersion = Awaited<ReturnType<typeof readVersion>>;
 
-export async function readVersion(server: string, ca: string, token: string): Promise<KubeVersion> {
+export async function readVersion(server: string, ca: string, token: string) {
   const { body } = await get(`${server}/version`, ca, token);
-  const { major, minor, gitVersion } = JSON.parse(body) as Readonly<Record<keyof KubeVersion, string>>;
+  const { major, minor, gitVersion } = JSON.parse(body) as Readonly<
+    Record<'major' | 'minor' | 'gitVersion', string>
+  >;
   return { major: Number.parseInt(major, 10), minor: Number.parseInt(minor, 10), gitVersion };
 }
 

@@ -40,10 +40,7 @@ export const AUDIT_POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
-export interface Plane {
-  readonly site: Site;
-  readonly servers: Servers;
-}
+export type Plane = Awaited<ReturnType<typeof launchPlane>>;
 
 export interface PlaneFlags {
   readonly admissionPlugins?: readonly string[];
@@ -53,7 +50,7 @@ export interface PlaneFlags {
   readonly onlyControllers?: readonly string[];
 }
 
-export async function launchPlane(assets: string, flags: PlaneFlags = {}): Promise<Plane> {
+export async function launchPlane(assets: string, flags: PlaneFlags = {}) {
   const site = await createSite();
   const servers = serversOf(site, assets, flags);
   try {
@@ -79,12 +76,7 @@ export async function stopPlane({ site, servers }: Plane): Promise<void> {
 const GOGC = '400';
 
 /** A server of the control plane, with the same arguments after each restart. */
-export interface Launchable {
-  readonly launch: () => void;
-  readonly whenReady: () => Promise<void>;
-  readonly isRunning: () => boolean;
-  readonly stop: () => Promise<void>;
-}
+export type Launchable = ReturnType<typeof launchable>;
 
 function launchable(
   name: string,
@@ -92,7 +84,7 @@ function launchable(
   args: readonly string[],
   logFile: string,
   probe: () => Promise<boolean>,
-): Launchable {
+) {
   let program: Program | undefined;
   return {
     launch: () => {
@@ -108,13 +100,9 @@ function launchable(
   };
 }
 
-export interface Servers {
-  readonly etcd: Launchable & { readonly url: string };
-  readonly apiServer: Launchable & { readonly server: string };
-  readonly controllerManager: Launchable;
-}
+export type Servers = ReturnType<typeof serversOf>;
 
-function serversOf(site: Site, assets: string, flags: PlaneFlags): Servers {
+function serversOf(site: Site, assets: string, flags: PlaneFlags) {
   const { admissionPlugins = [], apiServerFlags = [] } = flags;
   const { withoutControllers = [], onlyControllers = ['*'] } = flags;
   const etcd = etcdOf(site, assets);
@@ -126,7 +114,7 @@ function serversOf(site: Site, assets: string, flags: PlaneFlags): Servers {
   return { etcd, apiServer, controllerManager };
 }
 
-function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
+function etcdOf({ folder, ports }: Site, assets: string) {
   const url = `http://127.0.0.1:${ports.etcd}`;
   const etcd = launchable(
     'etcd',
@@ -146,12 +134,7 @@ function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
   return { ...etcd, url };
 }
 
-function apiServerOf(
-  { folder, ports }: Site,
-  assets: string,
-  etcd: string,
-  flags: readonly string[],
-): Servers['apiServer'] {
+function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flags: readonly string[]) {
   const serviceAccountKey = serviceAccountKeyOf(folder);
   const server = `https://127.0.0.1:${ports.apiServer}`;
   const apiServer = launchable(

@@ -34,17 +34,7 @@ export interface ControlPlane {
   readonly stop: () => Promise<void>;
 }
 
-export interface ControlPlaneProcesses {
-  readonly stop: () => Promise<void>;
-  readonly stopApiServer: () => Promise<void>;
-  /** Starts every stopped server. Resolves when the API server is ready. */
-  readonly start: () => Promise<void>;
-  /** Like `start`, without waiting: the API server serves requests before its startup hooks have finished. */
-  readonly launch: () => void;
-  /** Starts only etcd, while the API server is stopped. Returns its client URL. */
-  readonly startEtcd: () => Promise<string>;
-  readonly dataFolder: string;
-}
+export type ControlPlaneProcesses = ReturnType<typeof processesOf>;
 
 /** The fields of an audit.k8s.io/v1 Event that tests read. */
 export interface AuditEvent {
@@ -144,10 +134,7 @@ function runningOn(plane: Plane): Running {
   };
 }
 
-function processesOf(
-  { folder }: Site,
-  { etcd, apiServer, controllerManager }: Servers,
-): ControlPlaneProcesses {
+function processesOf({ folder }: Site, { etcd, apiServer, controllerManager }: Servers) {
   const all = [etcd, apiServer, controllerManager];
   return {
     stop: async () => {
@@ -156,6 +143,7 @@ function processesOf(
       await etcd.stop();
     },
     stopApiServer: apiServer.stop,
+    /** Starts every stopped server. Resolves when the API server is ready. */
     start: async () => {
       for (const one of all) {
         if (one.isRunning()) continue;
@@ -163,9 +151,11 @@ function processesOf(
         await one.whenReady();
       }
     },
+    /** Like `start`, without waiting: the API server serves requests before its startup hooks have finished. */
     launch: () => {
       for (const one of all) if (!one.isRunning()) one.launch();
     },
+    /** Starts only etcd, while the API server is stopped. Returns its client URL. */
     startEtcd: async () => {
       etcd.launch();
       await etcd.whenReady();

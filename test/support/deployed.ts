@@ -7,11 +7,7 @@ import { localService, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import type { Kubectl } from './kubectl.ts';
 import { withKustomization } from './kustomization.ts';
 
-export interface Deployed {
-  readonly manifests: () => readonly KubeObject[];
-  /** `kubectl apply -k` of a folder of deploy/. The Service leads to `port`; bindings include `gatehouse serve`. */
-  readonly apply: (folder: string, changes?: Changes) => Promise<void>;
-}
+export type Deployed = ReturnType<typeof createDeployed>;
 
 interface Changes {
   /** Of deploy/components: they also patch the policies of the backstop. */
@@ -19,11 +15,12 @@ interface Changes {
   readonly namespace?: string;
 }
 
-export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number): Deployed {
+export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number) {
   const applied: KubeObject[] = [];
   return {
-    manifests: () => applied,
-    apply: async (folder, changes = {}) => {
+    manifests: (): readonly KubeObject[] => applied,
+    /** `kubectl apply -k` of a folder of deploy/. The Service leads to `port`; bindings include `gatehouse serve`. */
+    apply: async (folder: string, changes: Changes = {}) => {
       const printed = await withKustomization(folder, changes, (own) => kubectl.says(`kustomize ${own}`));
       const rendered = parseAllDocuments(printed)
         .map((document) => document.toJS() as KubeObject) // our own manifests

@@ -37,10 +37,7 @@ export type Action =
   | { readonly kind: 'complain'; readonly line: number; readonly complaint: string }
   | { readonly kind: 'skip'; readonly line: number; readonly block: Block; readonly reason: string };
 
-export interface Script {
-  readonly sandbox: readonly string[];
-  readonly actions: readonly Action[];
-}
+export type Script = ReturnType<typeof scriptOf>;
 
 const OTHER_PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'];
 
@@ -55,7 +52,7 @@ export function pages(): readonly Page[] {
   }));
 }
 
-export function scriptOf({ markdown }: Page): Script {
+export function scriptOf({ markdown }: Page) {
   let sandbox: readonly string[] = ['--no-tour'];
   let skipping: string | undefined;
   const actions: Action[] = [];

@@ -59,6 +59,17 @@ export async function startGatehouse(given: GatehouseOptions = {}) {
   return { cluster, replica };
 }
 
+/** A cluster whose Service of Gatehouse leads to a balancer, which stops with the cluster. */
+export async function startBalanced({ own = false }: Pick<GatehouseOptions, 'own'> = {}) {
+  const balancer = await startBalancer();
+  const cluster = await startClusterFor(balancer.port, { own });
+  const stop = async () => {
+    await cluster.stop();
+    await balancer.stop();
+  };
+  return { balancer, cluster: { ...cluster, stop } };
+}
+
 /** Replicas behind a balancer, like behind the Service of Gatehouse. Resolves when all are ready. */
 export async function startReplicas(
   names: readonly string[],
@@ -68,8 +79,7 @@ export async function startReplicas(
     arrangement,
   }: Pick<GatehouseOptions, 'settings' | 'own' | 'arrangement'> = {},
 ) {
-  const balancer = await startBalancer();
-  const cluster = await startClusterFor(balancer.port, { own });
+  const { balancer, cluster } = await startBalanced({ own });
   const replicas = await Promise.all(
     names.map((name) =>
       startReplica(cluster.plane, { name, servicePort: balancer.port, settings, arrangement }),
@@ -93,11 +103,16 @@ export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<
   });
 }
 
-/** Applies the examples, with `fra1` and the namespace `shop`. Resolves when the API server calls the webhook. */
-export async function enforceExamples(cluster: Cluster): Promise<void> {
+/** Applies the examples. Resolves when Gatehouse has installed their policy. */
+export async function installExamples(cluster: Cluster): Promise<void> {
   await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
+}
+
+/** Installs the examples, with `fra1` and the namespace `shop`. Resolves when the API server calls the webhook. */
+export async function enforceExamples(cluster: Cluster): Promise<void> {
+  await installExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await createNamespace(cluster, 'shop');
   await untilServersChecked(cluster);
@@ -192,6 +207,16 @@ export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
   }
   throw new Error('it was not refused');
 }
+
+/** `allowed`, or the refusal by admission or RBAC. */
+export const outcomeOf = (attempt: Promise<unknown>): Promise<string> =>
+  attempt.then(
+    () => 'allowed',
+    (error: unknown) => {
+      if (error instanceof ApiError) return error.message;
+      throw error;
+    },
+  );
 
 /** Waits until the API server enforces every policy written so far: it takes all of them over once a second. */
 export async function untilPoliciesEnforced({

@@ -7,18 +7,7 @@ import { testsSandbox, type ControlPlane } from './control-plane.ts';
 import { MAIN } from './main-module.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
-export interface Replica {
-  readonly name: string;
-  /** All processes of the replica, as one. They share a log file. */
-  readonly program: Program;
-  readonly port: number;
-  readonly operationsPort: number;
-  readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
-  /** Of all processes. The process that can lead comes first. */
-  readonly metrics: () => Promise<string>;
-  /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
-  readonly whenReady: (timeoutMs?: number) => Promise<void>;
-}
+export type Replica = ReturnType<typeof combine>;
 
 /** `split`: `gatehouse webhook` and `gatehouse controllers`, each with its account. `single`: `gatehouse serve`. */
 export type Arrangement = 'split' | 'single';
@@ -73,16 +62,13 @@ export function arrangementOf(arrangement: ReplicaOptions['arrangement'] = 'sing
   return wanted;
 }
 
-interface Process {
-  readonly program: Program;
-  readonly operationsPort: number;
-}
+type Process = Awaited<ReturnType<typeof startProcess>>;
 
 async function startProcess(
   plane: Plane,
   { name, port, servicePort, settings = {}, main = MAIN, nodeArgs = [], env = {} }: ReplicaOptions,
   command: keyof typeof PROCESSES,
-): Promise<Process> {
+) {
   const operationsPort = await freePort();
   const all: Partial<Record<SettingName, string>> = {
     kubeconfig: plane.kubeconfig(PROCESSES[command]),
@@ -106,7 +92,7 @@ async function startProcess(
   return { program, operationsPort };
 }
 
-function combine(name: string, port: number, processes: readonly Process[]): Replica {
+function combine(name: string, port: number, processes: readonly Process[]) {
   const program = together(processes.map((one) => one.program));
   const get = async (path: string) => {
     const responses = await Promise.all(
@@ -117,11 +103,14 @@ function combine(name: string, port: number, processes: readonly Process[]): Rep
   };
   return {
     name,
+    /** All processes of the replica, as one. They share a log file. */
     program,
     port,
     operationsPort: processes[0]?.operationsPort ?? 0,
     readyz: () => get('/readyz?verbose'),
+    /** Of all processes. The process that can lead comes first. */
     metrics: async () => (await get('/metrics')).text,
+    /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
     whenReady: async (timeoutMs = 60_000) => {
       await eventually(
         `${name} is ready`,

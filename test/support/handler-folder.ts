@@ -1,7 +1,15 @@
 /** Creates folders with handlers. As in a user's project, the handlers import the package by its name. */
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { afterAll } from 'vitest';
+
+/** A folder with handlers for this test file. */
+export function handlerFolder(modules: Readonly<Record<string, string>>): string {
+  const folder = writeHandlers(modules);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 /** @param modules source by file name; `defineHandler` is already imported in each */
 export function writeHandlers(modules: Readonly<Record<string, string>>): string {

@@ -31,24 +31,12 @@ export interface Told {
 }
 
 /** A kubectl that talks to one API server. A command is the text after `kubectl`, with single quotes as in a shell. */
-export interface Kubectl {
-  /** The complete output of a command, warnings included. @throws Error if the command fails */
-  readonly says: (command: string, told?: Told) => Promise<string>;
-  /** The complete output of a command that must fail. @throws Error if it succeeds */
-  readonly refuses: (command: string, told?: Told) => Promise<string>;
-  readonly watches: (command: string, told?: Told) => Watching;
-  readonly stop: () => void;
-}
-
-export interface Watching {
-  /** The first `count` lines of its output, once they have arrived. @throws Error if they do not arrive */
-  readonly lines: (count: number) => Promise<string>;
-}
+export type Kubectl = ReturnType<typeof createKubectl>;
 
 const PATIENCE_MS = 60_000;
 
 /** kubectl gets a separate home folder, without other configuration or a discovery cache. */
-export function createKubectl(plane: ControlPlane): Kubectl {
+export function createKubectl(plane: ControlPlane) {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-kubectl-'));
   for (const folder of ['editors', 'tmp']) mkdirSync(join(home, folder));
   const stopping = new AbortController();
@@ -86,17 +74,19 @@ export function createKubectl(plane: ControlPlane): Kubectl {
   };
 
   return {
-    says: async (command, told) => {
+    /** The complete output of a command, warnings included. @throws Error if the command fails */
+    says: async (command: string, told?: Told) => {
       const { failed, said } = await run(command, told);
       if (failed) throw new Error(`kubectl ${command} failed: ${said}`);
       return said;
     },
-    refuses: async (command, told) => {
+    /** The complete output of a command that must fail. @throws Error if it succeeds */
+    refuses: async (command: string, told?: Told) => {
       const { failed, said } = await run(command, told);
       if (!failed) throw new Error(`kubectl ${command} did not fail: ${said}`);
       return said;
     },
-    watches: (command, told = {}) =>
+    watches: (command: string, told: Told = {}) =>
       watching(argumentsOf(command, told), environmentOf(told), stopping.signal),
     stop: () => {
       stopping.abort();
@@ -105,14 +95,15 @@ export function createKubectl(plane: ControlPlane): Kubectl {
   };
 }
 
-function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: AbortSignal): Watching {
+function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: AbortSignal) {
   const child = spawn('kubectl', command, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   stopped.addEventListener('abort', () => child.kill());
   let printed = '';
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
   const complete = () => printed.split('\n').slice(0, -1);
   return {
-    lines: async (count) => {
+    /** The first `count` lines of its output, once they have arrived. @throws Error if they do not arrive */
+    lines: async (count: number) => {
       const signal = AbortSignal.timeout(PATIENCE_MS);
       while (complete().length < count) {
         if (signal.aborted) throw new Error(`kubectl ${command.join(' ')} printed only: ${printed}`);

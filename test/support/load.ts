@@ -6,12 +6,7 @@ import { resourcePath } from '../../src/kube/object.ts';
 import { SERVERS, type Cluster } from './cluster.ts';
 import { server } from './objects.ts';
 
-export interface Load {
-  readonly sent: () => number;
-  /** Pauses new requests, and runs `work` when none is in flight. */
-  readonly between: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly stop: () => Promise<LoadResult>;
-}
+export type Load = ReturnType<typeof startLoad>;
 
 export interface LoadResult {
   readonly sent: number;
@@ -29,7 +24,7 @@ export interface LoadOptions {
 /** After a pause, the load catches up on requests of at most this many seconds; it drops the rest. */
 const BURST_SECONDS = 1;
 
-export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request }: LoadOptions): Load {
+export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request }: LoadOptions) {
   const failures: Error[] = [];
   const pending = new Set<Promise<void>>();
   const stopping = new AbortController();
@@ -60,7 +55,8 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
   const running = loop();
   return {
     sent: () => sent,
-    between: async (work) => {
+    /** Pauses new requests, and runs `work` when none is in flight. */
+    between: async <T>(work: () => Promise<T>) => {
       paused = true;
       try {
         await Promise.all(pending);

@@ -81,6 +81,8 @@ export const serversPolicy = (name: string, spec: object): Policy =>
     ...spec,
   });
 
+export const inShop = (name: string) => ({ namespace: 'shop', name });
+
 /** In the namespace `shop`, unless `metadata` says otherwise. */
 export const configMap = (name: string, data: ConfigMap['data'] = {}, metadata: object = {}) => ({
   apiVersion: 'v1',

@@ -19,14 +19,9 @@ export interface CollectedSpan {
   readonly resource: Readonly<Record<string, AttributeValue>>;
 }
 
-export interface Collector {
-  readonly endpoint: string;
-  readonly spans: () => readonly CollectedSpan[];
-  readonly contentTypes: () => ReadonlySet<string | undefined>;
-  readonly close: () => Promise<void>;
-}
+export type Collector = Awaited<ReturnType<typeof startCollector>>;
 
-export async function startCollector(): Promise<Collector> {
+export async function startCollector() {
   const spans: CollectedSpan[] = [];
   const contentTypes = new Set<string | undefined>();
   const server = createServer((request, response) => {

@@ -12,15 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const tether = (target: '$$' | '-- -$$') =>
   `(exec 3<&0; cat <&3 >/dev/null; kill -KILL ${target} 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null`;
 
-export interface Program {
-  readonly pid: number;
-  readonly logFile: string;
-  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
-  readonly isRunning: () => boolean;
-  readonly kill: (signal: NodeJS.Signals) => void;
-  /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has ended. */
-  readonly stop: (graceMs?: number) => Promise<void>;
-}
+export type Program = ReturnType<typeof startProgram>;
 
 export interface ProgramOptions {
   readonly logFile: string;
@@ -30,7 +22,7 @@ export interface ProgramOptions {
   readonly withChildren?: boolean;
 }
 
-export function startProgram(command: string, args: readonly string[], options: ProgramOptions): Program {
+export function startProgram(command: string, args: readonly string[], options: ProgramOptions) {
   const log = openSync(options.logFile, 'a');
   const { withChildren = false } = options;
   const child = spawn('bash', ['-c', tether(withChildren ? '-- -$$' : '$$'), command, command, ...args], {
@@ -56,6 +48,7 @@ export function startProgram(command: string, args: readonly string[], options: 
     exited,
     isRunning,
     kill,
+    /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has ended. */
     stop: async (graceMs = 5_000) => {
       if (isRunning()) kill('SIGTERM');
       const force = setTimeout(() => {
@@ -67,7 +60,12 @@ export function startProgram(command: string, args: readonly string[], options: 
   };
 }
 
-function waitForExit(child: ChildProcess): Program['exited'] {
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
       resolve({ code, signal });

@@ -22,21 +22,11 @@ export const SCALE: QuiesceRule = {
 
 type Stored = KubeObject & { readonly spec?: JsonObject };
 
-export interface QuiesceCluster {
-  readonly world: QuiesceWorld;
-  readonly windows: Map<string, RestoreWindow>;
-  readonly put: (kind: GroupResource, metadata: ObjectMeta, spec: JsonObject) => void;
-  readonly get: (kind: GroupResource, name: string, namespace?: string) => Stored | undefined;
-  readonly set: (kind: GroupResource, name: string, field: string, value: JsonValue) => void;
-  /** Names of the objects in the order of their writes, with the operation. */
-  readonly writes: string[];
-  rules: readonly QuiesceRule[];
-  time: Date;
-}
+export type QuiesceCluster = ReturnType<typeof createQuiesceCluster>;
 
 export const sign = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
 
-export function createQuiesceCluster(): QuiesceCluster {
+export function createQuiesceCluster() {
   const objects = new Map<string, { readonly kind: GroupResource; readonly object: Stored }>();
   const windows = new Map<string, RestoreWindow>();
   let version = 0;
@@ -48,7 +38,7 @@ export function createQuiesceCluster(): QuiesceCluster {
     objects.set(keyOf(kind, metadata), { kind, object });
     return object;
   };
-  const get: QuiesceCluster['get'] = (kind, name, namespace = 'ops') =>
+  const get = (kind: GroupResource, name: string, namespace = 'ops') =>
     objects.get(keyOf(kind, { namespace, name }))?.object;
   const world: QuiesceWorld = {
     windows: () => [...windows.values()],
@@ -91,20 +81,21 @@ export function createQuiesceCluster(): QuiesceCluster {
     now: () => cluster.time,
     permissionsFor: (kinds) => `grant ${kinds.map(groupResourceName).join(', ')}`,
   };
-  const cluster: QuiesceCluster = {
+  const cluster = {
     world,
     windows,
-    writes: [],
-    put: (kind, metadata, spec) => {
+    /** Names of the objects in the order of their writes, with the operation. */
+    writes: [] as string[],
+    put: (kind: GroupResource, metadata: ObjectMeta, spec: JsonObject) => {
       version += 1;
       store(kind, { metadata: { namespace: 'ops', uid: `uid-${version}`, ...metadata }, spec });
     },
     get,
-    set: (kind, name, field, value) => {
+    set: (kind: GroupResource, name: string, field: string, value: JsonValue) => {
       const object = get(kind, name);
       if (object !== undefined) store(kind, { ...object, spec: { ...object.spec, [field]: value } });
     },
-    rules: [],
+    rules: [] as readonly QuiesceRule[],
     time: new Date('2026-11-21T12:00:00Z'),
   };
   return cluster;

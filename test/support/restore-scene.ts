@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
-import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { toTimestamp, type KubeObject } from '../../src/json/kube-object.ts';
 import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, RESTORE_WINDOWS, type Cluster, createNamespace } from './cluster.ts';
-import { seeInForce, untilRefused } from './gatehouse-cluster.ts';
+import { outcomeOf, seeInForce, untilRefused } from './gatehouse-cluster.ts';
 import { eventually } from './processes.ts';
 import {
   application,
@@ -84,19 +83,11 @@ export function asReturned(object: KubeObject & { readonly status?: object }): B
 }
 
 /** The outcome of creating an Application: `allowed`, or the refusal. */
-export async function verdictOf(
+export const verdictOf = (
   client: KubeClient,
   object: Application,
   options: { readonly dryRun?: boolean } = {},
-): Promise<string> {
-  try {
-    await client.create(APPLICATIONS, object, options);
-    return 'allowed';
-  } catch (error) {
-    if (error instanceof ApiError) return error.message;
-    throw error;
-  }
-}
+): Promise<string> => outcomeOf(client.create(APPLICATIONS, object, options));
 
 /** The name of the window that Gatehouse creates for a Restore; users can derive it from the Restore. */
 export async function windowNameOf(cluster: Cluster, restore: string, namespace = 'velero'): Promise<string> {

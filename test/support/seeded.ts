@@ -1,12 +1,5 @@
 /** Reproducible random numbers: the seed that a test prints gives the same numbers again. */
-export interface Seeded {
-  readonly next: () => number;
-  /** An integer from 0 to `end` - 1. */
-  readonly below: (end: number) => number;
-  readonly chance: (share: number) => boolean;
-  readonly pick: <T>(items: readonly T[]) => T;
-  readonly shuffle: <T>(items: readonly T[]) => readonly T[];
-}
+export type Seeded = ReturnType<typeof createSeeded>;
 
 const SEED_VARIABLE = 'GATEHOUSE_FAULT_SEED';
 
@@ -20,7 +13,7 @@ export function faultSeed(environment: NodeJS.ProcessEnv = process.env): number 
 }
 
 /** The mulberry32 generator. */
-export function createSeeded(seed: number): Seeded {
+export function createSeeded(seed: number) {
   let state = seed >>> 0;
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -31,14 +24,15 @@ export function createSeeded(seed: number): Seeded {
   const below = (end: number) => Math.floor(next() * end);
   return {
     next,
+    /** An integer from 0 to `end` - 1. */
     below,
-    chance: (share) => next() < share,
-    pick: (items) => {
+    chance: (share: number) => next() < share,
+    pick: <T>(items: readonly T[]) => {
       const item = items[below(items.length)];
       if (item === undefined) throw new Error('the list of choices is empty');
       return item;
     },
-    shuffle: (items) =>
+    shuffle: <T>(items: readonly T[]) =>
       items
         .map((item) => ({ item, rank: next() }))
         .toSorted((a, b) => a.rank - b.rank)

@@ -29,14 +29,7 @@ export type TrustEvent =
       readonly host: string;
     };
 
-export interface TrustHistory {
-  /** Ordered by resourceVersion. Only changes: an unchanged bundle in the same place adds no event. */
-  readonly events: () => readonly TrustEvent[];
-  /** Drops events that a later event in the same place has replaced. */
-  readonly forgetPast: () => void;
-  /** Throws if a watch broke, because the history may then be incomplete. */
-  readonly stop: () => Promise<void>;
-}
+export type TrustHistory = Awaited<ReturnType<typeof recordTrust>>;
 
 interface WatchLine {
   readonly type: string;
@@ -55,7 +48,7 @@ const RESOURCES: readonly Resource[] = [
 ];
 
 /** Records the state and every change from now on, read from the API server as an administrator. */
-export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustHistory> {
+export async function recordTrust({ admin, adminRest }: Cluster) {
   const stopped = new AbortController();
   let events: readonly TrustEvent[] = [];
   const last = new Map<string, { readonly what: string; readonly event: TrustEvent }>();
@@ -90,11 +83,14 @@ export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustH
   const all = Promise.all(watches);
   all.catch(() => undefined); // `stop` reports the error
   return {
+    /** Ordered by resourceVersion. Only changes: an unchanged bundle in the same place adds no event. */
     events: () => events,
+    /** Drops events that a later event in the same place has replaced. */
     forgetPast: () => {
       const standing = new Set([...last.values()].map(({ event }) => event));
       events = events.filter((event) => standing.has(event));
     },
+    /** Throws if a watch broke, because the history may then be incomplete. */
     stop: async () => {
       stopped.abort(new Error('the test is over'));
       await all;

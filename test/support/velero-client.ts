@@ -31,11 +31,7 @@ export interface Sent {
   readonly milliseconds: number;
 }
 
-export interface ToolClient {
-  readonly send: (method: Method, path: string, body?: object) => Promise<Answer>;
-  readonly sent: () => readonly Sent[];
-  readonly stop: () => Promise<void>;
-}
+export type ToolClient = ReturnType<typeof createToolClient>;
 
 /** client-go gives up after this many repeats, even if the server asks for more. */
 const MOST_REPEATS = 10;
@@ -44,7 +40,7 @@ const MOST_REPEATS = 10;
 export function createToolClient(
   plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
   { user, groups, userAgent }: Identity = VELERO,
-): ToolClient {
+) {
   // The self-signed certificates name the machine, not always the address that we dial.
   const connect = { ca: plane.ca, checkServerIdentity: () => undefined };
   // Over HTTP/2, undici joins repeated group headers with commas, which produces a single group with a wrong name.
@@ -77,7 +73,7 @@ export function createToolClient(
     };
   };
   return {
-    send: async (method, path, body) => {
+    send: async (method: Method, path: string, body?: object) => {
       for (let repeats = 0; ; repeats++) {
         const answer = await once(method, path, body);
         const { code, retryAfterSeconds } = answer;

@@ -25,21 +25,7 @@ export interface RestoreResult {
   readonly errors: readonly string[];
 }
 
-export interface RestoreRun {
-  /** Writes all objects and the progress, while the phase is InProgress. */
-  readonly write: () => Promise<void>;
-  readonly finish: () => Promise<RestoreResult>;
-  /** Sets the phase Failed, as Velero does after a restart. */
-  readonly fail: () => Promise<void>;
-}
-
-export interface Velero {
-  /** Creates a Restore that is InProgress; no object is written yet. */
-  readonly begin: (options: RestoreOptions) => Promise<RestoreRun>;
-  readonly restore: (options: RestoreOptions) => Promise<RestoreResult>;
-  readonly client: ToolClient;
-  readonly stop: () => Promise<void>;
-}
+export type Velero = ReturnType<typeof createVelero>;
 
 const BACKUP = 'b1';
 const NAMESPACE = 'velero';
@@ -58,12 +44,13 @@ export async function installVelero(cluster: Cluster): Promise<void> {
   await established(cluster, 'restores.velero.io');
 }
 
-export function createVelero(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>): Velero {
+export function createVelero(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>) {
   const client = createToolClient(plane);
   const begin = (options: RestoreOptions) => beginRestore(client, options);
   return {
+    /** Creates a Restore that is InProgress; no object is written yet. */
     begin,
-    restore: async (options) => {
+    restore: async (options: RestoreOptions) => {
       const run = await begin(options);
       await run.write();
       return await run.finish();
@@ -73,10 +60,7 @@ export function createVelero(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'
   };
 }
 
-async function beginRestore(
-  client: ToolClient,
-  { name, backup, beforeItem }: RestoreOptions,
-): Promise<RestoreRun> {
+async function beginRestore(client: ToolClient, { name, backup, beforeItem }: RestoreOptions) {
   const path = resourcePath(RESTORES, { namespace: NAMESPACE, name });
   const patch = async (change: object) => {
     const answer = await client.send('PATCH', path, change);
@@ -102,6 +86,7 @@ async function beginRestore(
     await patch({ metadata: { finalizers: null } });
   };
   return {
+    /** Writes all objects and the progress, while the phase is InProgress. */
     write: async () => {
       await sleep(Math.max(0, mayWrite - performance.now()));
       const items = await inOrder(client, backup.map(backupObject));
@@ -125,6 +110,7 @@ async function beginRestore(
       await end(phase);
       return { phase, errors };
     },
+    /** Sets the phase Failed, as Velero does after a restart. */
     fail: () => end('Failed'),
   };
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
-import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { connect, type ConnectionOptions } from 'node:tls';
 import { onTestFinished } from 'vitest';
 
 import { ENTRY, SERVER_NAME, type Endpoint } from './webhook-server.ts';
@@ -77,16 +77,9 @@ async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<
   sent.end();
 }
 
-export interface RawConnection {
-  readonly socket: TLSSocket;
-  /** All bytes received, once the server has closed or the bytes match `until`. */
-  readonly received: (until?: RegExp) => Promise<string>;
-}
+export type RawConnection = Awaited<ReturnType<typeof openRaw>>;
 
-export async function openRaw(
-  { port, ca }: Endpoint,
-  options: ConnectionOptions = {},
-): Promise<RawConnection> {
+export async function openRaw({ port, ca }: Endpoint, options: ConnectionOptions = {}) {
   const socket = connect({ host: '127.0.0.1', port, ca, servername: SERVER_NAME, ...options });
   let text = '';
   let closed = false;
@@ -98,8 +91,9 @@ export async function openRaw(
   socket.removeAllListeners('error').on('error', () => undefined); // the `close` event that follows reports a reset
   return {
     socket,
-    received: (until) =>
-      new Promise((resolve) => {
+    /** All bytes received, once the server has closed or the bytes match `until`. */
+    received: (until?: RegExp) =>
+      new Promise<string>((resolve) => {
         const look = () => {
           if (closed || until?.test(text) === true) resolve(text);
         };

@@ -8,22 +8,18 @@ export interface Progress {
   readonly total?: number | undefined;
 }
 
-export interface ProgressLine {
-  /** If false, callers can skip work for the line. */
-  readonly isShown: boolean;
-  readonly show: (progress: Progress) => void;
-  readonly clear: () => void;
-}
+export type ProgressLine = ReturnType<typeof createProgressLine>;
 
 const INTERVAL_MS = 100;
 const BAR_WIDTH = 24;
 const DEFAULT_COLUMNS = 80;
 
-function createProgressLine(screen: typeof process.stderr): ProgressLine {
+function createProgressLine(screen: typeof process.stderr) {
   let shownAt: number | undefined;
   return {
+    /** If false, callers can skip work for the line. */
     isShown: screen.isTTY,
-    show: (progress) => {
+    show: (progress: Progress) => {
       const now = performance.now();
       if (!screen.isTTY || (shownAt !== undefined && now - shownAt < INTERVAL_MS)) return;
       shownAt = now;

@@ -56,12 +56,6 @@ export function accountOf(username: string): AccountName | undefined {
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-interface ServiceAccountTokens {
-  /** A token valid for this many seconds, as long as the account with this uid exists. */
-  readonly issue: (namespace: string, name: string, uid: string, seconds: number) => string;
-  readonly lookup: FindUser;
-}
-
 /** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
@@ -69,10 +63,11 @@ export function createServiceAccountTokens(
   now: () => Date,
   random: () => string,
   uidOf: (namespace: string, name: string) => string | undefined,
-): ServiceAccountTokens {
+) {
   const tokens = new Map<string, { readonly user: UserInfo; readonly isValid: () => boolean }>();
   return {
-    issue: (namespace, name, uid, seconds) => {
+    /** A token valid for this many seconds, as long as the account with this uid exists. */
+    issue: (namespace: string, name: string, uid: string, seconds: number) => {
       for (const [token, { isValid }] of tokens) if (!isValid()) tokens.delete(token);
       const token = random();
       const expiresAt = now().getTime() + seconds * 1_000;
@@ -83,7 +78,7 @@ export function createServiceAccountTokens(
       tokens.set(token, { user: { username, uid, groups: accountGroups(namespace), extra }, isValid });
       return token;
     },
-    lookup: (token) => {
+    lookup: (token: string) => {
       const issued = tokens.get(token);
       return issued?.isValid() === true ? issued.user : undefined;
     },

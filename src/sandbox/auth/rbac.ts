@@ -45,15 +45,9 @@ const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** A PolicyRule of rbac.authorization.k8s.io/v1; absent lists are empty. */
-export interface PolicyRule {
-  readonly verbs: readonly string[];
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly resourceNames: readonly string[];
-  readonly nonResourceURLs: readonly string[];
-}
+export type PolicyRule = ReturnType<typeof rulesOf>[number];
 
-export const rulesOf = memoizeWeak((role: ApiObject): readonly PolicyRule[] =>
+export const rulesOf = memoizeWeak((role: ApiObject) =>
   records(role, 'rules').map((rule) => ({
     verbs: texts(rule, 'verbs'),
     apiGroups: texts(rule, 'apiGroups'),
@@ -93,20 +87,7 @@ export interface RoleRef {
   readonly name: string;
 }
 
-export interface Authorizer {
-  /** The reason is the binding that allows the request, or the errors in the user's bindings; it may be empty. */
-  readonly authorize: (
-    user: UserInfo,
-    attributes: Attributes,
-  ) => { readonly allowed: boolean; readonly reason: string };
-  /** The rules that bindings grant in a namespace (cluster-wide if empty), and roles in bindings that do not exist. */
-  readonly rulesFor: (
-    user: UserInfo,
-    namespace: string,
-  ) => { readonly rules: readonly PolicyRule[]; readonly missing: readonly RoleRef[] };
-  /** @throws ApiFailure 404 if the role does not exist */
-  readonly roleRules: (ref: RoleRef, namespace: string) => readonly PolicyRule[];
-}
+export type Authorizer = ReturnType<typeof createAuthorizer>;
 
 /** What one binding grants a user. Without rules: its role does not exist. */
 interface Grant {
@@ -116,7 +97,7 @@ interface Grant {
 }
 
 /** RBAC with the stored roles and bindings. `system:masters` can do everything. */
-export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchAll'>): Authorizer {
+export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchAll'>) {
   const bindingsIn = bindingCache(storage);
 
   const findRules = ({ kind, name }: RoleRef, namespace: string) => {
@@ -138,19 +119,22 @@ export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchA
   }
 
   return {
-    roleRules: (roleRef, namespace) => {
+    /** @throws ApiFailure 404 if the role does not exist */
+    roleRules: (roleRef: RoleRef, namespace: string) => {
       const rules = findRules(roleRef, namespace);
       if (rules === undefined) throw notFound(placeOf(`${roleRef.kind.toLowerCase()}s`), roleRef.name);
       return rules;
     },
-    rulesFor: (user, namespace) => {
+    /** The rules that bindings grant in a namespace (cluster-wide if empty), and roles in bindings that do not exist. */
+    rulesFor: (user: UserInfo, namespace: string) => {
       const grants = [...grantsFor(user, namespace)];
       return {
         rules: grants.flatMap(({ rules = [] }) => rules),
         missing: grants.flatMap(({ binding, rules }) => (rules === undefined ? [binding.roleRef] : [])),
       };
     },
-    authorize: (user, attributes) => {
+    /** The reason is the binding that allows the request, or the errors in the user's bindings; it may be empty. */
+    authorize: (user: UserInfo, attributes: Attributes) => {
       if (user.groups.includes(MASTERS)) return { allowed: true, reason: '' };
       const missing: RoleRef[] = [];
       const scope = attributes.kind === 'path' ? '' : attributes.namespace;
@@ -175,20 +159,9 @@ export function missingRoles(missing: readonly RoleRef[], plural = ''): string {
 
 const placeOf = (resource: string): Place => ({ group: RBAC_GROUP, resource });
 
-interface Subject {
-  readonly kind: string;
-  readonly name: string;
-  /** The namespace of a ServiceAccount subject. Default: the binding's namespace. */
-  readonly namespace: string;
-}
-
 /** A RoleBinding, or a ClusterRoleBinding if the namespace is empty. */
-interface Binding {
-  readonly name: string;
-  readonly namespace: string;
-  readonly roleRef: RoleRef;
-  readonly subjects: readonly Subject[];
-}
+type Binding = ReturnType<typeof bindingOf>;
+type Subject = Binding['subjects'][number];
 
 /** Caches the bindings of each namespace ('' for cluster-wide) until one of them changes. */
 function bindingCache({ list, watchAll }: Pick<Storage, 'list' | 'watchAll'>) {
@@ -209,7 +182,7 @@ function bindingCache({ list, watchAll }: Pick<Storage, 'list' | 'watchAll'>) {
   };
 }
 
-function bindingOf(object: ApiObject): Binding {
+function bindingOf(object: ApiObject) {
   const { name = '', namespace = '' } = object.metadata;
   const roleRef = record(object, 'roleRef') ?? {};
   return {
@@ -222,6 +195,7 @@ function bindingOf(object: ApiObject): Binding {
       return {
         kind,
         name: text(subject, 'name'),
+        /** The namespace of a ServiceAccount subject. Default: the binding's namespace. */
         namespace: kind === 'ServiceAccount' && own === '' ? namespace : own,
       };
     }),

@@ -52,14 +52,8 @@ function documentOf({ types }: ServedVersion): JsonObject {
   };
 }
 
-interface Part {
-  readonly paths: JsonObject;
-  readonly schemas: JsonObject;
-  readonly hash: string;
-}
-
 /** Memoised by type, because types are immutable: a change to one CRD must not rebuild the others. */
-const partOf = memoizeWeak((type: ResourceType): Part => {
+const partOf = memoizeWeak((type: ResourceType) => {
   const described = { paths: pathsOf(type), schemas: schemasOf(type) };
   return { ...described, hash: sha256(stringifyJson(described)) };
 });

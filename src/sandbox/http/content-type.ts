@@ -82,11 +82,7 @@ function refuse(mediaTypes: readonly string[]): never {
   throw notAcceptable(`only the following media types are accepted: ${mediaTypes.join(', ')}`);
 }
 
-interface Clause {
-  readonly mediaType: string;
-  readonly quality: number;
-  readonly parameters: ReadonlyMap<string, string>;
-}
+type Clause = ReturnType<typeof parseClause>;
 
 /** The clauses of an Accept header by preference; clauses that are not `type/subtype` are skipped. */
 function parseAccept(header: string): readonly Clause[] {
@@ -97,7 +93,7 @@ function parseAccept(header: string): readonly Clause[] {
     .toSorted((left, right) => right.quality - left.quality || wildcards(left) - wildcards(right));
 }
 
-function parseClause(text: string): Clause {
+function parseClause(text: string) {
   const [mediaType = '', ...rest] = text.split(';').map((part) => part.trim());
   const parameters = new Map(
     rest.map((part) => {

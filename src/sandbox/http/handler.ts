@@ -24,30 +24,7 @@ export interface HandlerOptions {
 }
 
 /** The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata, after each request. */
-export interface AuditEvent {
-  readonly kind: 'Event';
-  readonly apiVersion: 'audit.k8s.io/v1';
-  readonly level: 'Metadata';
-  readonly stage: 'ResponseComplete';
-  readonly auditID: string;
-  readonly verb: string;
-  readonly requestURI: string;
-  readonly requestReceivedTimestamp: string;
-  readonly stageTimestamp: string;
-  readonly user: UserInfo;
-  readonly impersonatedUser?: UserInfo;
-  readonly userAgent: string;
-  readonly objectRef?: {
-    readonly apiGroup?: string;
-    readonly apiVersion: string;
-    readonly resource: string;
-    readonly subresource?: string;
-    readonly namespace?: string;
-    readonly name?: string;
-  };
-  readonly responseStatus: { readonly code: number };
-  readonly annotations: Readonly<Record<string, string>>;
-}
+export type AuditEvent = ReturnType<typeof auditEventOf>;
 
 interface Exchange {
   readonly options: HandlerOptions;
@@ -181,7 +158,7 @@ function refuse(exchange: Exchange, error: unknown): void {
   send(response, renderStatus(status, request.headers.accept));
 }
 
-function auditEventOf(exchange: Exchange, auditID: string): AuditEvent {
+function auditEventOf(exchange: Exchange, auditID: string) {
   const { options, request, response, info, user, impersonated, annotations } = exchange;
   return {
     kind: 'Event',
@@ -202,7 +179,7 @@ function auditEventOf(exchange: Exchange, auditID: string): AuditEvent {
   };
 }
 
-function objectRefOf(info: ResourceRequest, createdName: string): NonNullable<AuditEvent['objectRef']> {
+function objectRefOf(info: ResourceRequest, createdName: string) {
   const name = info.name === '' ? createdName : info.name;
   return {
     ...(info.group === '' ? {} : { apiGroup: info.group }),

@@ -14,13 +14,7 @@ import type { ApiRequest } from './context.ts';
 
 const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
 
-export interface WriteOptions {
-  readonly dryRun: boolean;
-  readonly fieldManager: string;
-  readonly fieldValidation: FieldValidation;
-  /** Apply only: take over fields from other managers. */
-  readonly force: boolean;
-}
+export type WriteOptions = ReturnType<typeof writeOptionsOf>;
 
 const GROUP = 'meta.k8s.io';
 
@@ -31,7 +25,7 @@ export function writeOptionsOf(
   query: URLSearchParams,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
   isApply = false,
-): WriteOptions {
+) {
   const causes: Cause[] = [...dryRunProblems(query.getAll('dryRun'))];
   const fieldManager = query.get('fieldManager') ?? '';
   if (fieldManager.length > 128) causes.push(tooLong('fieldManager', 128));
@@ -48,6 +42,7 @@ export function writeOptionsOf(
     dryRun: query.has('dryRun'),
     fieldManager,
     fieldValidation: fieldValidation ?? '',
+    /** Apply only: take over fields from other managers. */
     force,
   };
 }

@@ -91,10 +91,7 @@ function planOf(query: URLSearchParams) {
   return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
 }
 
-interface Delivery {
-  readonly object: (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject) => void;
-  readonly now: (event: WatchEvent) => void;
-}
+type Delivery = ReturnType<typeof inOrder>;
 
 /** An object that starts or stops matching the selector is ADDED or DELETED for this watcher. */
 function forward(
@@ -116,7 +113,7 @@ function forward(
 }
 
 /** Conversion may call a webhook; events keep their order. */
-function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void): Delivery {
+function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void) {
   let waiting: Promise<void> | undefined;
   const later = (task: () => Promise<void> | void) => {
     const mine = (waiting ?? Promise.resolve()).then(task).catch((error: unknown) => {
@@ -136,7 +133,7 @@ function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void
   };
   return {
     now,
-    object: (kind, object) => {
+    object: (kind: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject) => {
       if (object.apiVersion === apiVersionOf(type)) {
         now({ type: kind, object });
         return;

@@ -20,6 +20,7 @@ const hooks = (name: string, annotations: Strings = ASKS): readonly [Resource, J
   validatingWebhookConfigurations,
   configuration(name, annotations, entry('one', theirs), entry('two', theirs)),
 ];
+const THIEF = entry('x', { url: 'https://thief.example' });
 const BUNDLE_OF_FIRST: JsonPatchOperation = {
   op: 'add',
   path: '/webhooks/0/clientConfig/caBundle',
@@ -39,24 +40,18 @@ const hookAttack = (
 export const ON_WEBHOOKS: readonly Attempt[] = [
   {
     name: 'a new mutating webhook',
-    write: creates(
-      mutatingWebhookConfigurations,
-      configuration('thief', {}, entry('x', { url: 'https://thief.example' })),
-    ),
+    write: creates(mutatingWebhookConfigurations, configuration('thief', {}, THIEF)),
   },
   {
     name: 'a mutating webhook with a generated name',
     write: creates(mutatingWebhookConfigurations, {
       metadata: { generateName: 'gatehouse-' },
-      webhooks: [entry('x', { url: 'https://thief.example' })],
+      webhooks: [THIEF],
     }),
   },
   {
     name: 'an own webhook that leads elsewhere by URL',
-    write: creates(
-      mutatingWebhookConfigurations,
-      configuration('gatehouse', {}, entry('x', { url: 'https://thief.example' })),
-    ),
+    write: creates(mutatingWebhookConfigurations, configuration('gatehouse', {}, THIEF)),
   },
   {
     name: 'an own webhook that leads to the Service of a tenant',

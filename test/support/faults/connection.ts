@@ -12,15 +12,7 @@ export interface Mood {
   readonly frozen: (to: Side) => Promise<unknown> | undefined;
 }
 
-export interface Link {
-  /** Ends the connection with a FIN on both sides. */
-  readonly destroy: () => void;
-  /** Ends the connection with a RST on both sides. */
-  readonly reset: () => void;
-  /** Ends one direction: this side receives a FIN, and can still send. */
-  readonly halfClose: (to: Side) => void;
-  readonly closed: Promise<unknown>;
-}
+export type Link = ReturnType<typeof createLink>;
 
 /** Above this number of bytes in flight in one direction, the proxy stops reading from the sender. */
 const UNDER_WAY = 1024 * 1024;
@@ -30,7 +22,7 @@ export function createLink(
   client: Socket,
   target: { readonly host: string; readonly port: number },
   mood: Mood,
-): Link {
+) {
   const sockets: Socket[] = [client];
   const destroy = () => {
     for (const socket of sockets) socket.destroy();
@@ -56,11 +48,14 @@ export function createLink(
     await Promise.all(ended);
   };
   return {
+    /** Ends the connection with a FIN on both sides. */
     destroy,
+    /** Ends the connection with a RST on both sides. */
     reset: () => {
       for (const socket of sockets) socket.resetAndDestroy();
     },
-    halfClose: (to) => sending.get(to)?.end(),
+    /** Ends one direction: this side receives a FIN, and can still send. */
+    halfClose: (to: Side) => sending.get(to)?.end(),
     closed: Promise.all([dial(), ...ended]),
   };
 }

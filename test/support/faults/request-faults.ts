@@ -20,42 +20,32 @@ export type Fault =
   /** The proxy replaces the response's body, for example with another resourceVersion. */
   | { readonly kind: 'rewrite'; readonly change: (body: string) => string };
 
-export interface Interception {
-  /** The intercepted write. Resolves after the API server has carried it out, if the fault lets it. */
-  readonly met: Promise<Write>;
-  readonly isMet: () => boolean;
-  readonly release: () => void;
-  readonly upstreamCode: () => number | undefined;
-}
-
-export interface Pending {
-  readonly matches: (write: Write) => boolean;
-  readonly fault: Fault;
-  readonly onMet: (write: Write) => void;
-  readonly released: Promise<unknown>;
-  readonly onUpstream: (code: number | undefined) => void;
-}
+export type Interception = ReturnType<typeof createInterception>['interception'];
+export type Pending = ReturnType<typeof createInterception>['mine'];
 
 export type Forward = (exchange: Exchange) => Promise<IncomingMessage>;
 
-export function createInterception(matches: Pending['matches'], fault: Fault) {
+export function createInterception(matches: (write: Write) => boolean, fault: Fault) {
   const met = Promise.withResolvers<Write>();
   const released = Promise.withResolvers<undefined>();
   let isMet = false;
   let code: number | undefined;
-  const interception: Interception = {
-    ...{ met: met.promise, isMet: () => isMet, upstreamCode: () => code },
+  const interception = {
+    /** The intercepted write. Resolves after the API server has carried it out, if the fault lets it. */
+    met: met.promise,
+    isMet: () => isMet,
+    upstreamCode: () => code,
     release: () => released.resolve(undefined),
   };
-  const mine: Pending = {
+  const mine = {
     matches,
     fault,
-    onMet: (write) => {
+    onMet: (write: Write) => {
       isMet = true;
       met.resolve(write);
     },
     released: released.promise,
-    onUpstream: (said) => {
+    onUpstream: (said: number | undefined) => {
       code = said;
     },
   };

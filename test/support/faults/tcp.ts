@@ -12,30 +12,12 @@ interface Delay {
   readonly max: number;
 }
 
-export interface TcpFaults {
-  readonly port: number;
-  /** Ends all connections (FIN), and immediately ends each new one, until `repair`. */
-  readonly cut: () => void;
-  /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `repair`. */
-  readonly freeze: (to?: Side) => void;
-  /** Delays each chunk and keeps the order, until `repair`. */
-  readonly delay: (range: Delay) => void;
-  /** Ends all connections now, with a RST to both sides. */
-  readonly reset: () => void;
-  /** Sends this side a FIN on all connections; the proxy still forwards what this side sends. */
-  readonly halfClose: (to: Side) => void;
-  /** Ends every fault. Frozen bytes continue, and none are lost. */
-  readonly repair: () => void;
-  readonly stop: () => Promise<void>;
-}
+export type TcpFaults = Awaited<ReturnType<typeof startTcpFaults>>;
 
 const SIDES: readonly Side[] = ['target', 'client'];
 const NONE: Delay = { min: 0, max: 0 };
 
-export async function startTcpFaults(target: {
-  readonly host: string;
-  readonly port: number;
-}): Promise<TcpFaults> {
+export async function startTcpFaults(target: { readonly host: string; readonly port: number }) {
   const seeded = createSeeded(1);
   const links = new Set<Link>();
   let delay = NONE;
@@ -67,20 +49,26 @@ export async function startTcpFaults(target: {
   });
   return {
     port: await listen(server),
+    /** Ends all connections (FIN), and immediately ends each new one, until `repair`. */
     cut,
-    freeze: (to) => {
+    /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `repair`. */
+    freeze: (to?: Side) => {
       for (const side of to === undefined ? SIDES : [to])
         if (!gates.has(side)) gates.set(side, Promise.withResolvers());
     },
-    delay: (range) => {
+    /** Delays each chunk and keeps the order, until `repair`. */
+    delay: (range: Delay) => {
       delay = range;
     },
+    /** Ends all connections now, with a RST to both sides. */
     reset: () => {
       for (const link of links) link.reset();
     },
-    halfClose: (to) => {
+    /** Sends this side a FIN on all connections; the proxy still forwards what this side sends. */
+    halfClose: (to: Side) => {
       for (const link of links) link.halfClose(to);
     },
+    /** Ends every fault. Frozen bytes continue, and none are lost. */
     repair: () => {
       isCut = false;
       delay = NONE;

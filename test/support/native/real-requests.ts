@@ -21,11 +21,7 @@ export const PLACE_LABEL = 'place';
 
 export const SCALED = 'v2';
 
-export interface RealRequest {
-  readonly validating: Asked;
-  readonly mutating: Asked;
-  readonly steps: Steps;
-}
+export type RealRequest = ReturnType<typeof realRequest>;
 
 /** HTTP requests; those before and after the one in question make its old object, and remove what is left. */
 interface Steps {
@@ -44,7 +40,7 @@ interface Step {
  * The request in a separate place, with the objects that an API server would have and make of it.
  * @param namespace of the place; cluster-scoped objects have its name as a label
  */
-export function realRequest({ question }: Asked, namespace: KubeObject): RealRequest {
+export function realRequest({ question }: Asked, namespace: KubeObject) {
   const place = namespace.metadata?.name ?? '';
   const { attributes } = question;
   const type = attributes.subresource === 'scale' ? { ...attributes.type, version: SCALED } : attributes.type;
@@ -147,14 +143,11 @@ export interface RealAnswer {
   readonly auditId: string;
 }
 
-export interface RealClient {
-  readonly send: (step: Step, user: Asked['request']['userInfo'] | undefined) => Promise<RealAnswer>;
-  readonly ask: (request: RealRequest) => Promise<RealAnswer>;
-}
+export type RealClient = ReturnType<typeof realClient>;
 
 /** @param restorer whose requests the compiled policies ignore: it prepares objects */
-export function realClient({ call }: Transport, token: string, restorer: string): RealClient {
-  const send: RealClient['send'] = async ({ method, path, body }, user) => {
+export function realClient({ call }: Transport, token: string, restorer: string) {
+  const send = async ({ method, path, body }: Step, user: Asked['request']['userInfo'] | undefined) => {
     const who: Record<string, string> = user === undefined ? {} : { 'impersonate-user': user.username };
     const groups = (user?.groups ?? []).filter((group) => group !== EVERYBODY);
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
@@ -176,7 +169,7 @@ export function realClient({ call }: Transport, token: string, restorer: string)
   };
   return {
     send,
-    ask: async ({ validating, steps: { before, request, after } }) => {
+    ask: async ({ validating, steps: { before, request, after } }: RealRequest) => {
       let last: RawAnswer | undefined;
       for (const step of before) last = await prepare(step);
       const version = last === undefined ? '' : textIn(parseJson(last.text), 'metadata', 'resourceVersion');

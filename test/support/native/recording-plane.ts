@@ -15,16 +15,7 @@ export type Admission = 'validating' | 'mutating';
 
 export type Annotations = Readonly<Record<string, string>>;
 
-export interface RecordingPlane {
-  readonly send: Send;
-  /** Removes what a case has left. @param restarted the API server never resumes a stopped cache of built-in params */
-  readonly reset: (restarted: boolean) => Promise<void>;
-  /** Resolves when everything that was installed or removed before the call is in force. */
-  readonly seeEnforced: (kinds: readonly Admission[]) => Promise<void>;
-  readonly auditOf: (id: string) => Promise<Annotations>;
-  readonly revive: () => Promise<boolean>;
-  readonly stop: () => Promise<void>;
-}
+export type RecordingPlane = Awaited<ReturnType<typeof startRecordingPlane>>;
 
 /** Without the plugin and the controllers that add objects or fields. */
 const FLAGS = {
@@ -32,7 +23,7 @@ const FLAGS = {
   onlyControllers: ['validatingadmissionpolicy-status-controller'],
 };
 
-export async function startRecordingPlane(programs: string): Promise<RecordingPlane> {
+export async function startRecordingPlane(programs: string) {
   const plane = await launchPlane(programs, FLAGS);
   const { apiServer, etcd } = plane.servers;
   const transport = createTransport(apiServer.server, caOf(plane.site));
@@ -44,7 +35,8 @@ export async function startRecordingPlane(programs: string): Promise<RecordingPl
   const markers = markersOf(send);
   return {
     send,
-    reset: async (restarted) => {
+    /** Removes what a case has left. @param restarted the API server never resumes a stopped cache of built-in params */
+    reset: async (restarted: boolean) => {
       await eventually('a reset', async () => {
         const changed = await restoreEtcdSnapshot(etcd.url, snapshot);
         return changed.length === 0 && (await groupsOf(send)) === groups;
@@ -56,6 +48,7 @@ export async function startRecordingPlane(programs: string): Promise<RecordingPl
       }
       await markers.seeGone();
     },
+    /** Resolves when everything that was installed or removed before the call is in force. */
     seeEnforced: markers.seeEnforced,
     auditOf: auditReader(join(plane.site.folder, 'audit.log')),
     revive: async () => {
@@ -89,9 +82,7 @@ const PROBE = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', handler: 'no
  * The API server takes policies over in order: when it enforces the last one, it enforces all. The markers
  * judge other objects, and are the last ones of their kinds in etcd, where a reset removes them last.
  */
-function markersOf(
-  send: Send,
-): Pick<RecordingPlane, 'seeEnforced'> & { readonly seeGone: () => Promise<void> } {
+function markersOf(send: Send) {
   let count = 0;
   let installed: { readonly name: string; readonly kind: Admission }[] = [];
   const isInForce = async ({ name, kind }: (typeof installed)[number]): Promise<boolean> => {
@@ -104,7 +95,7 @@ function markersOf(
       : (headers.warning ?? []).some((line) => line.includes(`'${name}'`));
   };
   return {
-    seeEnforced: async (kinds) => {
+    seeEnforced: async (kinds: readonly Admission[]) => {
       const added = kinds.map((kind) => ({ name: `zz-marker-${(count += 1)}`, kind }));
       installed = [...installed, ...added];
       for (const { name, kind } of added)
@@ -154,9 +145,9 @@ function markerOf(name: string, kind: Admission): readonly (readonly [string, ob
 }
 
 /** The API server adds an event after it has answered. */
-function auditReader(path: string): RecordingPlane['auditOf'] {
+function auditReader(path: string) {
   let from = 0;
-  return async (id) => {
+  return async (id: string): Promise<Annotations> => {
     const event = await eventually(
       `the audit event ${id}`,
       () => {

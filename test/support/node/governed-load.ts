@@ -32,11 +32,7 @@ export interface Row {
 /** `either`: also the answer of a cluster in which no policy holds. */
 type Expected = 'verdicts' | 'either';
 
-export interface GovernedLoad {
-  readonly during: (event: string, work: () => Promise<unknown>, expected?: Expected) => Promise<Row>;
-  readonly print: () => void;
-  readonly stop: () => Promise<void>;
-}
+export type GovernedLoad = ReturnType<typeof startGovernedLoad>;
 
 const AFTER_MS = 3_000;
 const GAP_MS = 1_000;
@@ -45,7 +41,7 @@ const PER_SECOND = 40;
 /** The API server waits 5 s for a webhook that does not answer. */
 const LANES = 64;
 
-export function startGovernedLoad(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>): GovernedLoad {
+export function startGovernedLoad(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>) {
   const client = createPlainClient(plane, LANES);
   const rows: Row[] = [];
   let expected: Expected = 'verdicts';
@@ -66,7 +62,7 @@ export function startGovernedLoad(plane: Pick<ControlPlane, 'server' | 'ca' | 't
   });
 
   return {
-    during: async (event, work, judged = 'verdicts') => {
+    during: async (event: string, work: () => Promise<unknown>, judged: Expected = 'verdicts') => {
       [rightAt, wrong, failed, expected] = [[], [], [], judged];
       const from = performance.now();
       await work();

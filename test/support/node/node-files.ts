@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { AUDIT_POLICY } from '../control-plane-site.ts';
-import { writeKubeconfig, writeTokens, type PerUser } from '../control-plane-users.ts';
+import { writeKubeconfig, writeTokens } from '../control-plane-users.ts';
 
 export const NODE_NAME = 'node0';
 /** TEST-NET-1 (RFC 5737): nothing outside of the node's network has it. */
@@ -32,10 +32,7 @@ export interface NodeOptions {
   readonly enforcesNetworkPolicies?: boolean;
 }
 
-export interface NodeSite {
-  readonly folder: string;
-  readonly tokens: PerUser;
-}
+export type NodeSite = ReturnType<typeof createNodeSite>;
 
 /** Components log in with tokens, so the cluster needs only the certificates that its servers make. */
 const COMPONENTS = {
@@ -45,7 +42,7 @@ const COMPONENTS = {
   'network-policies': ['network-policies', 'system:masters'],
 } as const;
 
-export function createNodeSite(folder: string): NodeSite {
+export function createNodeSite(folder: string) {
   for (const name of ['certificates', 'cni', 'etcd', 'kubelet', 'containerd', 'pod-logs', 'logs'])
     mkdirSync(join(folder, name), { recursive: true });
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });

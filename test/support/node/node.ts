@@ -40,19 +40,7 @@ import {
 const run = promisify(execFile);
 const CGROUPS = '/sys/fs/cgroup';
 
-export interface NodeCluster extends ControlPlane {
-  readonly kill: (part: PartName) => Promise<void>;
-  readonly launch: (part: PartName) => void;
-  /** Sends a signal, such as SIGSTOP, to a process of a pod, by its id in the node. */
-  readonly signal: (pid: number, signal: NodeJS.Signals) => Promise<void>;
-  /** A power failure: all processes and pods end, and the disk remains. Resolves when the node is ready again. */
-  readonly reboot: () => Promise<void>;
-  /** Runs a command in the node: its network, its processes, its mounts. Returns what it prints. */
-  readonly inNode: (command: string, ...args: readonly string[]) => Promise<string>;
-  readonly load: (archive: string) => Promise<void>;
-  readonly kubectl: (...args: readonly string[]) => Promise<string>;
-  readonly apply: (objects: object | readonly object[], ...flags: readonly string[]) => Promise<void>;
-}
+export type NodeCluster = Awaited<ReturnType<typeof startNode>>;
 
 /** Starts a cluster in this empty folder. Resolves when its node is ready. @param images archives for its pods */
 export async function startNode(
@@ -60,7 +48,7 @@ export async function startNode(
   programs: NodePrograms,
   images: readonly string[],
   options: NodeOptions = {},
-): Promise<NodeCluster> {
+) {
   const site = createNodeSite(folder);
   const cgroup = `/gatehouse-node-${process.pid}-${Date.now().toString(36)}`;
   writeFileSync(join(folder, 'cgroup'), cgroup);
@@ -70,6 +58,7 @@ export async function startNode(
   const isReady = async () => (await get(`${server}/readyz`, caOfNode(folder))).status === 200;
   const { tokens } = site;
 
+  /** Runs a command in the node: its network, its processes, its mounts. Returns what it prints. */
   const inNode = async (command: string, ...args: readonly string[]) =>
     (await run('nsenter', [...machine.enter(), command, ...args], { maxBuffer: 64 * 2 ** 20 })).stdout;
   const load = async (archive: string) => {
@@ -131,21 +120,26 @@ export async function startNode(
   try {
     await boot(images);
     const ca = caOfNode(folder);
-    return {
-      ...{ server, ca, folder, contents: 'empty' as const, processes: undefined },
+    const plane: ControlPlane = {
+      ...{ server, ca, folder, contents: 'empty', processes: undefined, stop },
       version: await readVersion(server, ca, tokens.admin),
       token: (user) => tokens[user],
       kubeconfig: (user) => join(folder, `${user}.kubeconfig`),
       auditLog: () => readAuditLog(join(folder, 'audit.log')),
+    };
+    return {
+      ...plane,
       kill: machine.kill,
       launch: machine.launch,
+      /** Sends a signal, such as SIGSTOP, to a process of a pod, by its id in the node. */
       signal: machine.signal,
+      /** A power failure: all processes and pods end, and the disk remains. Resolves when the node is ready again. */
       reboot: async () => {
         await machine.powerOff();
         removeCgroups(cgroup); // the kubelet waits three seconds for each container that it finds in them
         await boot([]);
       },
-      ...{ inNode, load, kubectl, apply, stop },
+      ...{ inNode, load, kubectl, apply },
     };
   } catch (error) {
     await stop();

@@ -5,22 +5,14 @@ import { startReplica, type Replica } from '../gatehouse.ts';
 import { freePort } from '../processes.ts';
 import { applicationPolicy, ownersPolicy, relinkRole, uidsPolicy } from '../restore-kinds.ts';
 import { enforceApplications, installKinds } from '../restore-scene.ts';
-import { startVelero, type VeleroServer } from './server.ts';
+import { startVelero } from './server.ts';
 
 type Process = 'webhook' | 'controllers';
 
-export interface Stage {
-  readonly cluster: Cluster;
-  readonly velero: VeleroServer;
-  readonly kill: (process: Process) => Promise<void>;
-  readonly start: (process: Process) => Promise<void>;
-  readonly stop: () => Promise<void>;
-}
+export type Stage = Awaited<ReturnType<typeof startStage>>;
 
 /** @param prepare creates what Velero has to know when it starts: it looks for kinds only every five minutes */
-export async function startStage(
-  prepare: (cluster: Cluster) => Promise<void> = installKinds,
-): Promise<Stage> {
+export async function startStage(prepare: (cluster: Cluster) => Promise<void> = installKinds) {
   const port = await freePort();
   const cluster = await startClusterFor(port);
   await prepare(cluster);
@@ -34,7 +26,7 @@ export async function startStage(
   await untilReviewed(cluster);
   return {
     ...{ cluster, velero, start },
-    kill: async (process) => {
+    kill: async (process: Process) => {
       const program = replicas.get(process)?.program;
       program?.kill('SIGKILL');
       await program?.exited;

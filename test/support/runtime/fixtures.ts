@@ -109,16 +109,13 @@ export function createObjects<T extends KubeObject>(): Objects<T> {
 }
 
 /** An API server in memory. It serves every kind, without defaults, schemas or admission. */
-export interface Cluster {
-  readonly client: MemoryClient;
-  readonly objects: <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>) => Objects<T>;
-}
+export type Cluster = ReturnType<typeof createCluster>;
 
 type Reads = 'get' | 'getMetadata' | 'list' | 'listAll' | 'pages';
 type Writes = 'create' | 'replace' | 'replaceStatus' | 'patchMerge' | 'patchStatus' | 'delete';
 type MemoryClient = Pick<KubeClient, Reads | Writes>;
 
-export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
+export function createCluster(change: Partial<MemoryClient> = {}) {
   const kinds = new Map<string, Objects<KubeObject>>();
   const objects = <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
     const name = groupResourceName(kind);

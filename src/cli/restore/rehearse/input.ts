@@ -99,12 +99,7 @@ interface InputFlags {
   readonly existing?: readonly string[];
 }
 
-export interface RehearsalInput {
-  readonly objects: readonly BackedUpObject[];
-  readonly own: readonly PlacedObject[];
-  readonly existing: readonly PlacedObject[];
-  readonly notes: readonly string[];
-}
+export type RehearsalInput = ReturnType<typeof toInput>;
 
 export async function readBackedUp(path: string): Promise<ClusterObjects> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined)
@@ -125,7 +120,7 @@ const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'Res
 export function toInput(
   { objects, notes }: ClusterObjects,
   { policies, existing }: ReturnType<typeof readGiven>,
-): RehearsalInput {
+) {
   const backedUp = objects
     .filter(({ object }) => isOwn(object) && DECIDING.includes(textIn(object, 'kind')))
     .map(asCreated);
