@@ -12,14 +12,14 @@ export interface RoomSize {
 }
 
 /**
- * The most lines of each room, and the most files of src: today's sizes. Lower them when a concept goes; do not pack lines.
- * The goal is 88,000 lines in 640 files, and 95,000 lines of tests.
+ * The most lines of each room, and the most files of src. Lower them when a concept goes; do not pack lines.
+ * The goal of the tests is 95,000 lines.
  */
 export const LIMITS = {
-  product: { lines: 88_900, files: 595 },
+  product: { lines: 88_000, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 100_500 },
-  rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_610, sandbox: 6_500 },
+  tests: { lines: 99_850 },
+  rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_500, sandbox: 6_500 },
 } as const;
 
 /** The rooms whose folders are listed separately, too. */

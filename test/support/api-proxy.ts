@@ -23,7 +23,7 @@ import type { ControlPlane } from './control-plane.ts';
 import { createInterception, harm, type Fault, type Forward, type Pending } from './faults/request-faults.ts';
 import { listen } from './tls.ts';
 
-export type { Fault, Interception } from './faults/request-faults.ts';
+export type { Fault } from './faults/request-faults.ts';
 
 /** Answers or delays a request instead of forwarding it. Undefined: the proxy forwards it. */
 type Own = { readonly code: number; readonly body: object } | undefined;

@@ -20,7 +20,7 @@ export interface RestoreOptions {
   readonly beforeItem?: (written: number) => Promise<unknown>;
 }
 
-export interface RestoreResult {
+interface RestoreResult {
   readonly phase: 'Completed' | 'PartiallyFailed';
   readonly errors: readonly string[];
 }

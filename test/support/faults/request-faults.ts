@@ -20,7 +20,6 @@ export type Fault =
   /** The proxy replaces the response's body, for example with another resourceVersion. */
   | { readonly kind: 'rewrite'; readonly change: (body: string) => string };
 
-export type Interception = ReturnType<typeof createInterception>['interception'];
 export type Pending = ReturnType<typeof createInterception>['mine'];
 
 export type Forward = (exchange: Exchange) => Promise<IncomingMessage>;
