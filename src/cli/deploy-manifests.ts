@@ -15,7 +15,7 @@ export const DEPLOY = sea.isSea() ? 'deploy' : join(import.meta.dirname, '..', '
 
 /** As a user types it: `deploy/…` in a clone, `node_modules/…/deploy/…` where the package is installed. */
 export const shownPath = (...below: readonly string[]): string =>
-  sea.isSea() ? posix.join(DEPLOY, ...below) : relative(process.cwd(), join(DEPLOY, ...below));
+  sea.isSea() ? posix.join(DEPLOY, ...below) : relative(process.cwd(), join(DEPLOY, ...below)) || '.';
 
 export const APPLY_MANIFESTS = `kubectl apply -k ${shownPath()}`;
 

@@ -1,6 +1,5 @@
 // suite: shared-plane, sandbox: yes
 /** `gatehouse restore rehearse` and `gatehouse review --cluster`: commands that work without a replica. */
-import { join } from 'node:path';
 import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
 import {

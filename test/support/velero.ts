@@ -20,11 +20,6 @@ export interface RestoreOptions {
   readonly beforeItem?: (written: number) => Promise<unknown>;
 }
 
-interface RestoreResult {
-  readonly phase: 'Completed' | 'PartiallyFailed';
-  readonly errors: readonly string[];
-}
-
 export type Velero = ReturnType<typeof createVelero>;
 
 const BACKUP = 'b1';
