@@ -39,7 +39,11 @@ export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Prom
 }
 
 /** Call `release`: otherwise `parent` keeps a reference to the signal. */
-export function linkedController(parent: AbortSignal | undefined) {
+export function linkedController(parent: AbortSignal | undefined): {
+  readonly signal: AbortSignal;
+  readonly abort: (reason: Error) => void;
+  readonly release: () => void;
+} {
   const controller = new AbortController();
   const onAbort = (): void => {
     if (parent !== undefined) controller.abort(abortError(parent));
@@ -48,7 +52,7 @@ export function linkedController(parent: AbortSignal | undefined) {
   else parent?.addEventListener('abort', onAbort, { once: true });
   return {
     signal: controller.signal,
-    abort: (reason: Error) => controller.abort(reason),
+    abort: (reason) => controller.abort(reason),
     release: () => parent?.removeEventListener('abort', onAbort),
   };
 }
