@@ -196,6 +196,16 @@ describe('checks', () => {
     await seeCompiled(NAME, '2/3');
   });
 
+  test('a policy with compile: Never is not installed', async () => {
+    const compiled = () =>
+      cluster.admin.get(validatingAdmissionPolicies, { name: `${NAME}.policies.gatehouse.dev` });
+    await cluster.apply(passwords('password', { compile: 'Never' }));
+    await eventually('no compiled policy', async () => (await compiled()) === undefined);
+    await eventually('the reason', async () => (await enforcers())[0]?.reason === 'spec.compile is Never');
+    await cluster.apply(passwords('password'));
+    await eventually('the compiled policy', async () => (await compiled()) !== undefined);
+  });
+
   test('an object of the same name that Gatehouse has not installed stays', async () => {
     const name = 'foreign.policies.gatehouse.dev';
     const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] };
