@@ -50,7 +50,9 @@ export function restoringWindows(
 export type Known = ReturnType<typeof knownOf>;
 
 export const knownOf = (window: RestoreWindow, detectors: readonly RestoreDetector[], settleMs: number) => ({
-  ...{ window, span: spanOf(window, settleMs), label: labelOf(window, detectors) },
+  window,
+  span: spanOf(window, settleMs),
+  label: labelOf(window, detectors),
 });
 
 export interface SweepMode {

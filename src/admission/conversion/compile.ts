@@ -180,7 +180,8 @@ const isIn = ({ segments }: StepPath, { schema }: Side): boolean =>
   schemaAt(schema, segments).kind !== 'unknown';
 
 const unknownField = (where: string, { text }: StepPath, { name }: Side, why: string): ConversionProblem => ({
-  ...{ reason: 'UnknownField', where },
+  reason: 'UnknownField',
+  where,
   message: `${text} not found in the schema of version ${name}, so ${why}; fix the path, or add the field there`,
 });
 

@@ -70,7 +70,9 @@ const answer = (response: AdmissionResponse): AdmissionReview => ({
 });
 
 const failure = (uid: string, status: Omit<Status, 'status'>): AdmissionResponse => ({
-  ...{ uid, allowed: false, status: { status: 'Failure', ...status } },
+  uid,
+  allowed: false,
+  status: { status: 'Failure', ...status },
 });
 
 function retryOf(uid: string, message: string, object: object = {}): AdmissionResponse {

@@ -89,7 +89,9 @@ function governing(
   const { entryId, match } = policy;
   const left = release && leftCondition(policy, release.restorers);
   return {
-    ...{ entryId, match, operations: left === undefined ? own : all },
+    entryId,
+    match,
+    operations: left === undefined ? own : all,
     condition: own.length === 0 ? left : undefined,
     isDeferrable: (operation) => canDeferAll(policy, operation),
   };
@@ -132,7 +134,8 @@ function checkedOperations(checks: Checks): readonly Operation[] {
 }
 
 const configuration = (kind: string, entries: readonly Webhook[]): WebhookConfiguration => ({
-  ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind },
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind,
   metadata: { name: WEBHOOK_CONFIGURATION_NAME, labels: OWN_LABELS },
   webhooks: entries,
 });

@@ -115,7 +115,9 @@ function startServingCerts(
   const inventory = createCertInventory(stores, authority);
   const reconcile = createServingCertsReconciler({
     ...{ ...context, stores, requests, authority, extendTrust, inventory, contended, pacer },
-    ...{ generateKeyPair, randomSerial, observe: metrics.issue },
+    generateKeyPair,
+    randomSerial,
+    observe: metrics.issue,
     onRemoval: config.servingCerts.onRemoval,
     openshift: config.compat.includes('openshift'),
   });

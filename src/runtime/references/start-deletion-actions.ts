@@ -34,7 +34,11 @@ export function startDeletionActions(
   const world = createWorld(client, createClient(context.exact.rest), discovery, targets, admission);
   const progress = createDeletionProgress(record, now, log, onMessage);
   const reconcile = createDeletionActionsReconciler({
-    ...{ policies: registry.inForce, client, governed, now, log },
+    policies: registry.inForce,
+    client,
+    governed,
+    now,
+    log,
     claims: createClaims(client, config.uniqueSettleMs),
     prove: records.prove,
     world: withinReach(world, namespaces),

@@ -148,7 +148,10 @@ function compileGrant({ metadata, spec }: PolicyException): CompiledException | 
   if (namespace === undefined || problems.length > 0 || Number.isNaN(expiresAt)) return undefined;
   return {
     name: `${namespace}/${name}`,
-    ...{ expiresAt, users, groups, checks },
+    expiresAt,
+    users,
+    groups,
+    checks,
     namespaces: [namespace],
     names: objects.names,
     resources: objects.resources?.map(toGroupResource),
@@ -191,7 +194,8 @@ export function grantState(
   const { spec } = exception;
   const isVoid = (reason: Extract<GrantState, { kind: 'void' }>['reason'], message: string): GrantState => ({
     kind: 'void',
-    ...{ reason, message },
+    reason,
+    message,
   });
   const grant = compileGrant(exception);
   if (grant?.expiresAt === undefined)
