@@ -3,7 +3,7 @@ import {
   isJsonArray,
   isJsonObject,
   objectIn,
-  parseJson,
+  jsonIn,
   valueIn,
   isEqual,
   ownValue,
@@ -69,12 +69,7 @@ export const encodePreserved = (values: readonly PreservedValue[]): string =>
 
 /** Users who can write the object can write its annotations, so an unreadable annotation counts as absent. */
 export function parsePreserved(text: string): readonly PreservedValue[] {
-  let entries: unknown;
-  try {
-    entries = parseJson(text);
-  } catch {
-    return [];
-  }
+  const entries = jsonIn(text);
   return isJsonArray(entries) ? entries.flatMap(toPreservedValue) : [];
 }
 

@@ -5,7 +5,7 @@ import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { handlerOfEntry } from '../handlers/compile-handler.ts';
 import { isOwnEntry } from './protect-own-kinds.ts';
 import type { Webhook, WebhookConfiguration } from './webhook.ts';
-import { compareText, isJsonObject, listIn, textIn } from '../../json/json.ts';
+import { compareText, isJsonObject, jsonIn, listIn, textIn } from '../../json/json.ts';
 
 /** Records the session. Only valid on the two configurations named `gatehouse`. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
@@ -47,12 +47,7 @@ export function devSessionOf({ metadata }: KubeObject, now: Date): DevSessionSta
 }
 
 function parseSession(text: string): DevSession | undefined {
-  let note: unknown;
-  try {
-    note = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const note = jsonIn(text);
   if (!isJsonObject(note)) return undefined;
   const { session: id, holder, url, created } = note;
   if (typeof id !== 'string' || typeof holder !== 'string' || typeof url !== 'string') return undefined;
