@@ -82,7 +82,10 @@ describe.each([
 
   test('a process that hangs is gone within 15 s', () => {
     const { periodSeconds, timeoutSeconds, failureThreshold, terminationGracePeriodSeconds } = {
-      ...{ periodSeconds: 10, timeoutSeconds: 1, failureThreshold: 3, terminationGracePeriodSeconds: 30 },
+      periodSeconds: 10,
+      timeoutSeconds: 1,
+      failureThreshold: 3,
+      terminationGracePeriodSeconds: 30,
       ...pod.containers[0]?.livenessProbe,
     };
     const seconds = periodSeconds * failureThreshold + timeoutSeconds + terminationGracePeriodSeconds;

@@ -49,7 +49,8 @@ async function start(): Promise<void> {
   await programs();
   const log = openSync(LOG, 'w');
   const holder = spawn(process.execPath, [import.meta.filename, 'hold'], {
-    ...{ detached: true, stdio: ['ignore', log, log] },
+    detached: true,
+    stdio: ['ignore', log, log],
   });
   holder.unref();
   writeFileSync(HOLDER, String(holder.pid));

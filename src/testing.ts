@@ -113,7 +113,11 @@ async function runUntilQuiet(
   const client = createClient(rest);
   const passes = countPasses(context.metrics);
   const { record } = createEventRecorder({
-    ...{ client, log: context.log, component: 'gatehouse', instance: 'suite', signal: running.signal },
+    client,
+    log: context.log,
+    component: 'gatehouse',
+    instance: 'suite',
+    signal: running.signal,
   });
   const metrics = { ...context.metrics, userController: passes.userController };
   const { stopped } = startControllers(

@@ -47,7 +47,12 @@ export async function startStage(datacenters: number) {
           const ran = await client.ask(
             {
               kind: 'run',
-              ...{ port, ca, serverName: SERVER_NAME, size, connections, ...span },
+              port,
+              ca,
+              serverName: SERVER_NAME,
+              size,
+              connections,
+              ...span,
               path: `/${webhook}/${entry}`,
               expected: webhook === 'mutate' ? '"patchType":"JSONPatch"' : '"allowed":true',
             },

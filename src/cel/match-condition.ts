@@ -41,10 +41,18 @@ export const NAMESPACE_OBJECT: CelVariableType = {
   fields: {
     metadata: {
       fields: {
-        ...{ name: 'string', generateName: 'string', namespace: 'string', uid: 'string' },
-        ...{ labels: 'map<string, string>', annotations: 'map<string, string>', finalizers: 'list<string>' },
-        ...{ creationTimestamp: 'dyn', deletionTimestamp: 'dyn', resourceVersion: 'string' },
-        ...{ deletionGracePeriodSeconds: 'int', generation: 'int' },
+        name: 'string',
+        generateName: 'string',
+        namespace: 'string',
+        uid: 'string',
+        labels: 'map<string, string>',
+        annotations: 'map<string, string>',
+        finalizers: 'list<string>',
+        creationTimestamp: 'dyn',
+        deletionTimestamp: 'dyn',
+        resourceVersion: 'string',
+        deletionGracePeriodSeconds: 'int',
+        generation: 'int',
       },
     },
     spec: { fields: { finalizers: 'list<string>' } },

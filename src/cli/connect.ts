@@ -53,7 +53,10 @@ async function reach(connection: Connection, command: string, parse: RestOptions
         : new Error(`could not reach the API server ${server}`, { cause });
     });
   return {
-    ...{ server, client: createClient(rest), discovery, version },
+    server,
+    client: createClient(rest),
+    discovery,
+    version,
     /** By the clock of the API server, which decides when windows and certificates expire. */
     now: serverClock.now,
     /** How far the local clock is ahead of the API server, in milliseconds; undefined without dates in responses. */

@@ -77,7 +77,9 @@ export function controllerRoles(
 
 /** deploy/components/backstop requires it for writes of these kinds. */
 const mayOwn = (owns: CompiledController['owns']) => ({
-  ...{ apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], verbs: ['write'] },
+  apiGroups: ['gatehouse.dev'],
+  resources: ['ownedkinds'],
+  verbs: ['write'],
   resourceNames: owns.map(groupResourceName),
 });
 

@@ -12,7 +12,10 @@ test('the configuration has defaults', () => {
     lease: { durationMs: 12_000, renewDeadlineMs: 8_000, retryMs: 2_000 },
     clients: { ca: undefined, names: [], scope: 'admission' },
     servingCerts: { maxLifetimeMs: 90 * DAY, dnsSuffixes: [], namespaceSuffixes: new Map() },
-    ...{ statusPage: false, compat: [], without: [], namespaces: undefined },
+    statusPage: false,
+    compat: [],
+    without: [],
+    namespaces: undefined,
   });
 });
 
@@ -20,7 +23,9 @@ test('a flag takes precedence over the environment, and the environment over the
   const environment = { GATEHOUSE_PORT: '2', GATEHOUSE_SERVICE: 'from-environment' };
   const file = { port: '3', service: 'from-file', namespace: 'from-file' };
   expect(resolveConfig({ port: '1' }, environment, file)).toMatchObject({
-    ...{ port: 1, service: 'from-environment', namespace: 'from-file' },
+    port: 1,
+    service: 'from-environment',
+    namespace: 'from-file',
   });
 });
 

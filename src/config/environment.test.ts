@@ -61,7 +61,8 @@ test.each(['webhook', 'controllers', 'serve', 'manifests'] as const)(
 );
 
 const LINKS = serviceLinks({
-  ...{ name: 'gatehouse', ip: '10.96.0.9' },
+  name: 'gatehouse',
+  ip: '10.96.0.9',
   ports: [{ name: 'webhooks', port: 443, protocol: 'TCP' }],
 });
 

@@ -9,11 +9,15 @@ import { runController, type ControllerVerdict } from './run-controller.ts';
 
 const now = new Date('2026-01-02T03:04:05Z');
 const team = (metadata: object = {}) => ({
-  ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', uid: 'u1', ...metadata } },
+  apiVersion: 'example.com/v1',
+  kind: 'Team',
+  metadata: { name: 'blue', uid: 'u1', ...metadata },
 });
 const configMap = (name: string, parts: object = {}, metadata: object = {}) =>
   ({
-    ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'teams', ...metadata } },
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace: 'teams', ...metadata },
     ...parts,
   }) satisfies AppliedObject;
 
@@ -45,7 +49,7 @@ const again = (
 ) => run(controller, object, cluster);
 const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) => `${verb} ${target}`);
 const change = (verdict: ControllerVerdict, kind: string, edit: (object: never) => object) => ({
-  ...{ object: verdict.object },
+  object: verdict.object,
   cluster: {
     ...verdict.cluster,
     [kind]: (verdict.cluster[kind] ?? []).map((one) => edit(structuredClone(one) as never)),

@@ -143,7 +143,9 @@ export function createMemory(
     log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
   };
   return {
-    ...{ world, writes, events },
+    world,
+    writes,
+    events,
     /** A user replaces the reconciled object. */
     replace: (given: KubeObject) => put(watched, given),
     object: () => storeOf(watched).get(key),

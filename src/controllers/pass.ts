@@ -26,9 +26,19 @@ export async function runPass(pass: Pass, object: KubeObject | undefined): Promi
   const [kind] = kinds;
   if (kind === undefined) throw new Error('a controller watches a kind');
   const state: PassState = {
-    ...{ pass, kind, kinds, object, mark: ownerMark(controller, keyOf(object)) },
-    ...{ applied: new Map(), conditions: [], fields: {}, ending: [], isOver: false },
-    ...{ requeueAt: undefined, unready: undefined, isFinished: false },
+    pass,
+    kind,
+    kinds,
+    object,
+    mark: ownerMark(controller, keyOf(object)),
+    applied: new Map(),
+    conditions: [],
+    fields: {},
+    ending: [],
+    isOver: false,
+    requeueAt: undefined,
+    unready: undefined,
+    isFinished: false,
   };
   return isEnding ? await finish(state) : await reconcile(state);
 }

@@ -10,7 +10,9 @@ interface Team {
 
 const now = new Date('2026-01-02T03:04:05Z');
 const team = (members: readonly string[] = ['ann'], metadata: object = {}) => ({
-  ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', ...metadata } },
+  apiVersion: 'example.com/v1',
+  kind: 'Team',
+  metadata: { name: 'blue', ...metadata },
   spec: { members },
 });
 
@@ -120,7 +122,8 @@ test('conditions of an earlier pass disappear, and one that is not True makes th
 
 describe('an object that exists', () => {
   const existing = (metadata: object) => ({
-    ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
     metadata: { name: 'ann', namespace: 'teams', ...metadata },
   });
   const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u', controller: true };

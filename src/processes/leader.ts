@@ -85,7 +85,10 @@ async function lead(
 ): Promise<void> {
   const { client, identity, log } = following;
   const { record } = createEventRecorder({
-    ...{ client, log, component: 'gatehouse', instance: identity },
+    client,
+    log,
+    component: 'gatehouse',
+    instance: identity,
     signal, // drops queued Events: after a large rotation they would delay the end of the process for minutes
   });
   const context = { ...following, record };

@@ -93,8 +93,15 @@ export function startReplica(
   registry.leave(releases.of);
   const canRead = createReadAccess(patient, context, monotonic, webhookReplicas);
   const reconcile = createPoliciesReconciler({
-    ...{ policies: policies.store, targets, registry, records, now, log },
-    ...{ canRead, dryRun, ...compiling },
+    policies: policies.store,
+    targets,
+    registry,
+    records,
+    now,
+    log,
+    canRead,
+    dryRun,
+    ...compiling,
   });
   const on = [records.onChange];
   const options = { name: 'policies', objects: policies, on, concurrency: POLICY_WORKERS, reconcile };
@@ -145,8 +152,20 @@ export function startReplica(
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });
   return {
-    ...{ registry, releases, policies, exceptions, records, windows, detectors, webhooks },
-    ...{ targets, governed, held, handlers, paths, world },
+    registry,
+    releases,
+    policies,
+    exceptions,
+    records,
+    windows,
+    detectors,
+    webhooks,
+    targets,
+    governed,
+    held,
+    handlers,
+    paths,
+    world,
     admission: createAdmission(registry, world, handlers, serverNow, ownKinds, namespaces, releases.of),
     checks: {
       policies: untilPassed(() =>

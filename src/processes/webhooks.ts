@@ -55,7 +55,9 @@ export function startWebhooks(
     },
     clients: clients === undefined ? undefined : createClientAuthenticator(clients, metrics, log),
     loadShedding: createLoadShedding(limits, isFull, metrics, log),
-    ...{ metrics, tracing, log: withDebugIfEnabled(log) },
+    metrics,
+    tracing,
+    log: withDebugIfEnabled(log),
   });
   if (clients !== undefined) void followClientCa(context, clients, listener, shutdown);
   /** All of these pass before a development session redirects the webhooks. */

@@ -157,7 +157,10 @@ const entry = (
   owners: object | undefined,
   more: object = { 'f:spec': { 'f:tier': {} } },
 ) => ({
-  ...{ manager, operation: 'Update', time: '2026-11-21T12:00:00Z', fieldsType: 'FieldsV1' },
+  manager,
+  operation: 'Update',
+  time: '2026-11-21T12:00:00Z',
+  fieldsType: 'FieldsV1',
   fieldsV1: { ...(owners && { 'f:metadata': { 'f:ownerReferences': { '.': {}, ...owners } } }), ...more },
 });
 

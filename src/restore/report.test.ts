@@ -77,7 +77,8 @@ test.each([
 const item = (name: string, result: RelinkItem['result'], more: Partial<RelinkItem> = {}): RelinkItem => ({
   object: { apiVersion: 'v1', kind: 'Server', name },
   owner: { apiVersion: 'v1', kind: 'Rack', name: 'r1' },
-  ...{ result, ...more },
+  result,
+  ...more,
 });
 
 test('counts all lost owners, and lists those that were not linked', () => {

@@ -99,7 +99,10 @@ describe('a completed window is swept again', () => {
   const approved = { sweep: { approved: true } };
   const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => ({
     relink: {
-      ...{ found: 1, linked: 0, skipped: 1, failed: 0 },
+      found: 1,
+      linked: 0,
+      skipped: 1,
+      failed: 0,
       items: [{ object: { ...V1, kind: 'A', name: 'a' }, owner: { ...V1, kind: 'B', name: 'b' }, result }],
     },
   });

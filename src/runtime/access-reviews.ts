@@ -147,7 +147,12 @@ function attributesOf(question: CelQuestion): AccessQuestion | PathQuestion {
   if (question.kind === 'path') return { path: question.path, verb };
   const { group, resource, subresource, namespace, name, fieldSelector, labelSelector } = question;
   return {
-    ...{ verb, group, resource, subresource, namespace, name },
+    verb,
+    group,
+    resource,
+    subresource,
+    namespace,
+    name,
     ...(fieldSelector === undefined ? {} : { fieldSelector: { rawSelector: fieldSelector } }),
     ...(labelSelector === undefined ? {} : { labelSelector: { rawSelector: labelSelector } }),
   };

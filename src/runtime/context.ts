@@ -85,7 +85,12 @@ export async function connect<Settings extends SharedConfig>(
   };
   const context: Context<Settings> = {
     ...parts,
-    ...{ rest, client, exact, discovery, namespaces, serverClock },
+    rest,
+    client,
+    exact,
+    discovery,
+    namespaces,
+    serverClock,
     apiServerCa: connection.ca,
     userName: (waiting) => readOwnUser(client, waiting),
     rollbacks: createListeners(),

@@ -122,7 +122,9 @@ export function startController(
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
     {
-      ...{ ...options, queue, timeoutMs },
+      ...options,
+      queue,
+      timeoutMs,
       reconcile: (one, reconciling) => {
         const attributes = { 'gatehouse.controller': name, 'gatehouse.key': one };
         const work = () => reconcile(one, reconciling);

@@ -29,7 +29,8 @@ test('the data of a Secret is redacted, on the top level and one below', async (
     err,
     secret,
     more: { privateKey: 'S3CRET', authorization: 'S3CRET' },
-    ...{ patched: ['/data/a'], none: null },
+    patched: ['/data/a'],
+    none: null,
   });
   expect(text).not.toContain('S3CRET');
   const fields = { level: 'info', replica: 'one', msg: 'said' };

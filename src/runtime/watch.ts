@@ -88,7 +88,12 @@ export function watch<T extends KubeObject>(
   };
   const reflectors = places.map((namespace) =>
     createReflector<T>({
-      ...{ rest, log, ...scope, namespace, onChange: listeners.tell, onFailure },
+      rest,
+      log,
+      ...scope,
+      namespace,
+      onChange: listeners.tell,
+      onFailure,
       store: namespace === undefined ? store : inNamespace(store, namespace),
     }),
   );

@@ -93,7 +93,11 @@ function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string
     storage,
     convert,
     admission: createAdmission({
-      ...{ registry, storage, convert, call, newUid: randomUUID },
+      registry,
+      storage,
+      convert,
+      call,
+      newUid: randomUUID,
       authorizerOf: (user) => (question) => authorizer.authorize(subjectOf(question, user), question),
     }),
     now,

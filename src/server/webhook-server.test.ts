@@ -106,9 +106,18 @@ test('a denial is a response, a metric and a log line', async () => {
   expect(info.mock.calls).toMatchObject([
     [
       {
-        ...{ webhook: 'validate', entry: 'e', uid: 'a-uid', operation: 'CREATE', resource: 'servers' },
-        ...{ group: 'infra.example.com', namespace: 'store', name: 'a', user: 'jane', outcome: 'deny' },
-        ...{ reason: 'Forbidden', message: 'spec.rack: is taken' },
+        webhook: 'validate',
+        entry: 'e',
+        uid: 'a-uid',
+        operation: 'CREATE',
+        resource: 'servers',
+        group: 'infra.example.com',
+        namespace: 'store',
+        name: 'a',
+        user: 'jane',
+        outcome: 'deny',
+        reason: 'Forbidden',
+        message: 'spec.rack: is taken',
       },
       'admission',
     ],

@@ -32,8 +32,17 @@ const text = { type: 'string' };
 const integer = { type: 'integer' };
 
 const shared = {
-  ...{ bin: text, spare: text, home: text, serial: text, tier: text, owner: text, zone: text, note: text },
-  ...{ units: integer, replicas: integer, capacity: integer },
+  bin: text,
+  spare: text,
+  home: text,
+  serial: text,
+  tier: text,
+  owner: text,
+  zone: text,
+  note: text,
+  units: integer,
+  replicas: integer,
+  capacity: integer,
   pad: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
 };
 /** The fields of each version. v1beta1 has another name for one, and lacks one: a conversion preserves it. */

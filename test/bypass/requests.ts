@@ -57,7 +57,11 @@ function requestOf(write: Write, set: readonly Assignment[], namespace: string):
   const path = withDryRun(`${folder}/${write.name}`, write);
   const as = USERS[write.as];
   const patch = (type: string, body: unknown): PlainRequest => ({
-    ...{ method: 'PATCH', path, as, contentType: `application/${type}`, body },
+    method: 'PATCH',
+    path,
+    as,
+    contentType: `application/${type}`,
+    body,
   });
   switch (write.via) {
     case 'post':

@@ -82,9 +82,11 @@ beforeAll(async () => {
   await node.apply([
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE, labels: { trusts: 'gatehouse' } } },
     {
-      ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
       metadata: {
-        ...{ name: 'company-trust', namespace: SYSTEM },
+        name: 'company-trust',
+        namespace: SYSTEM,
         annotations: { 'gatehouse.dev/distribute-to': 'trusts=gatehouse' },
       },
     },
@@ -103,22 +105,27 @@ afterAll(async () => {
 const serving = (name: string): string => `${name}-tls`;
 
 const service = (name: string): object => ({
-  ...{ apiVersion: 'v1', kind: 'Service' },
+  apiVersion: 'v1',
+  kind: 'Service',
   metadata: {
-    ...{ name, namespace: NAMESPACE },
+    name,
+    namespace: NAMESPACE,
     annotations: { 'gatehouse.dev/serving-cert-secret-name': serving(name) },
   },
   spec: { selector: { server: name }, ports: [{ port: PORT }] },
 });
 
 const pod = (name: string, labels: object, script: string, reads: string, volume: object): object => ({
-  ...{ apiVersion: 'v1', kind: 'Pod' },
+  apiVersion: 'v1',
+  kind: 'Pod',
   metadata: { name, namespace: NAMESPACE, labels },
   spec: {
     terminationGracePeriodSeconds: 0,
     containers: [
       {
-        ...{ name: 'node', image: GATEHOUSE_IMAGE, command: ['/nodejs/bin/node', '-e', script] },
+        name: 'node',
+        image: GATEHOUSE_IMAGE,
+        command: ['/nodejs/bin/node', '-e', script],
         env: [{ name: 'READS', value: reads }],
         volumeMounts: [{ name: 'files', mountPath: role(labels) === 'server' ? '/tls' : '/trust' }],
       },

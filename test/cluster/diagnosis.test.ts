@@ -117,7 +117,9 @@ it('a bundle of another CA: the check of bundles, and no firewall', async () => 
     const name = `${kind}webhookconfiguration/gatehouse`;
     const live = JSON.parse(await node.kubectl('get', name, '-o', 'json')) as { webhooks: readonly object[] };
     const patch = live.webhooks.map((_one, index) => ({
-      ...{ op: 'replace', path: `/webhooks/${index}/clientConfig/caBundle`, value: caBundle },
+      op: 'replace',
+      path: `/webhooks/${index}/clientConfig/caBundle`,
+      value: caBundle,
     }));
     await node.kubectl('patch', name, '--type=json', '-p', JSON.stringify(patch));
   }
@@ -129,7 +131,9 @@ it('a bundle of another CA: the check of bundles, and no firewall', async () => 
 
 describe('policies on what Kubernetes itself writes', () => {
   const policyOn = (apiGroup: string, resource: string): object => ({
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'trial' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'trial' },
     spec: {
       match: { apiGroups: [apiGroup], apiVersions: ['v1'], resources: [resource] },
       validate: { rules: [{ expression: 'has(object.metadata.labels)' }] },
@@ -161,7 +165,9 @@ describe('policies on what Kubernetes itself writes', () => {
 
 it('status shows why an audit lacks permission to read, and counts nothing', async () => {
   await node.apply({
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'pods-owner' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'pods-owner' },
     spec: {
       match: { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] },
       ...{

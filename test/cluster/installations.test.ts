@@ -57,14 +57,17 @@ function admissionConfiguration(): string {
     return join(files, name);
   };
   const kubeConfigFile = write('webhook-kubeconfig.yaml', {
-    ...{ apiVersion: 'v1', kind: 'Config' },
+    apiVersion: 'v1',
+    kind: 'Config',
     users: [{ name: `gatehouse.${SYSTEM}.svc`, user }],
   });
   const kind = { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'WebhookAdmissionConfiguration' };
   return write('admission.yaml', {
-    ...{ apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AdmissionConfiguration' },
+    apiVersion: 'apiserver.config.k8s.io/v1',
+    kind: 'AdmissionConfiguration',
     plugins: ['ValidatingAdmissionWebhook', 'MutatingAdmissionWebhook'].map((name) => ({
-      ...{ name, configuration: { ...kind, kubeConfigFile } },
+      name,
+      configuration: { ...kind, kubeConfigFile },
     })),
   });
 }
@@ -159,7 +162,9 @@ describe('install.yaml and components', () => {
       await node.apply([
         { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } },
         {
-          ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: SYSTEM } },
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name, namespace: SYSTEM },
           data: { 'ca.crt': clientCa.cert },
         },
       ]);
@@ -220,7 +225,9 @@ describe('the NetworkPolicies of the default', () => {
 });
 
 const caller = (namespace: string): object => ({
-  ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'caller', namespace } },
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'caller', namespace },
   spec: {
     terminationGracePeriodSeconds: 0,
     containers: [{ name: 'caller', image: PAUSE_IMAGE, imagePullPolicy: 'Never' }],

@@ -48,7 +48,7 @@ async function makeAdministrator(namespace: string, account: string): Promise<vo
     kind: 'ClusterRoleBinding',
     metadata: { name: `thief-${namespace}-${account}` },
     ...{ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' } },
-    ...{ subjects: [{ kind: 'ServiceAccount', name: account, namespace }] },
+    subjects: [{ kind: 'ServiceAccount', name: account, namespace }],
   });
 }
 

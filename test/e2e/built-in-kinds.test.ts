@@ -101,8 +101,13 @@ test('a kind that two API groups serve is checked by the policies for both, whic
       {
         metadata: { namespace: 'shop', generateName: 'e-' },
         regarding: { kind: 'Pod', namespace: 'shop', name: 'a' },
-        ...{ note, eventTime: '2026-11-21T12:00:00.000000Z', type: 'Normal', action: 'Test', reason: 'Test' },
-        ...{ reportingController: 'test', reportingInstance: 'test' },
+        note,
+        eventTime: '2026-11-21T12:00:00.000000Z',
+        type: 'Normal',
+        action: 'Test',
+        reason: 'Test',
+        reportingController: 'test',
+        reportingInstance: 'test',
       },
       { dryRun: true },
     );

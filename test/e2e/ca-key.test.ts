@@ -28,7 +28,9 @@ beforeAll(async () => {
   for (const command of COMMANDS) mkdirSync(join(folder, command));
   const start = (only: Command) =>
     startReplica(cluster.plane, {
-      ...{ name: only, only, port },
+      name: only,
+      only,
+      port,
       nodeArgs: ['--heapsnapshot-signal=SIGUSR2', `--diagnostic-dir=${join(folder, only)}`],
     });
   const [webhook, controllers] = await Promise.all(COMMANDS.map(start));

@@ -359,7 +359,10 @@ const everything = {
 /** The Prometheus operator's kinds, with the fields that a dry run needs. */
 const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) =>
   definitionOf({
-    ...{ group: 'monitoring.coreos.com', version: 'v1', resource: `${kind.toLowerCase()}s`, kind },
+    group: 'monitoring.coreos.com',
+    version: 'v1',
+    resource: `${kind.toLowerCase()}s`,
+    kind,
     namespaced: true,
   }),
 );

@@ -82,7 +82,9 @@ test('an object that does not exist gives exit code 1, and a kind without refere
 
 test('a user with permissions in one namespace sees its objects, and what is missing', async () => {
   const read = (apiGroup: string, ...resources: string[]) => ({
-    ...{ apiGroups: [apiGroup], resources, verbs: ['get', 'list'] },
+    apiGroups: [apiGroup],
+    resources,
+    verbs: ['get', 'list'],
   });
   await cluster.apply(
     ...grant('refs-reader', ['alice'], [read('infra.example.com', 'servers')], 'refs'),
@@ -325,7 +327,10 @@ describe('a scheduled rehearsal: with the permissions of its component, its resu
     expect(stderr).not.toContain('error');
     expect(code).toBe(1);
     expect(await result()).toMatchObject({
-      ...{ backup: 'nightly-1', backupTakenAt: '2026-03-01T01:00:00.000Z', problems: '1', newProblems: '0' },
+      backup: 'nightly-1',
+      backupTakenAt: '2026-03-01T01:00:00.000Z',
+      problems: '1',
+      newProblems: '0',
       list: 'TargetMissing servers.infra.example.com shop/db\n',
     });
     expect(await noted()).toEqual([

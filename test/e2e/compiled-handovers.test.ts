@@ -93,7 +93,9 @@ const UNIQUE = { unique: [{ name: 'code', paths: ['data.code'] }] };
 const policyOf = (validate: object, more: object = {}): KubeObject =>
   admissionPolicy(NAME, {
     match: {
-      ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+      apiGroups: [''],
+      apiVersions: ['v1'],
+      resources: ['configmaps'],
       objectSelector: { matchLabels: { suite: NAMESPACE } },
     },
     validate,
@@ -274,7 +276,7 @@ test('a compiled policy that is deleted or weakened by hand is missed briefly, a
       )) ?? { spec: {} };
       await cluster.admin.replace(BINDINGS, {
         ...binding,
-        ...{ spec: { ...binding.spec, validationActions: ['Warn'] } },
+        spec: { ...binding.spec, validationActions: ['Warn'] },
       });
     },
   ]) {
@@ -319,7 +321,8 @@ test('an API server that stops serving MutatingAdmissionPolicies: the defaults r
   expect((await status())?.enforcedBy).toEqual([
     { check: 'rule token', by: 'APIServer' },
     {
-      ...{ check: 'defaults', by: 'Webhook' },
+      check: 'defaults',
+      by: 'Webhook',
       reason: 'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on',
     },
   ]);

@@ -95,7 +95,9 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 const matchOf = (suite: string) => ({
-  ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+  apiGroups: [''],
+  apiVersions: ['v1'],
+  resources: ['configmaps'],
   objectSelector: { matchLabels: { suite } },
 });
 
@@ -214,7 +216,7 @@ describe('checks', () => {
     await cluster.admin.create(validatingAdmissionPolicies, {
       ...foreign,
       metadata: { name },
-      ...{ spec },
+      spec,
     });
     const other = passwords('foreign');
     await cluster.apply({ ...other, metadata: { name: 'foreign' } });
@@ -238,7 +240,9 @@ describe('defaults and mutations', () => {
     mutations: [
       { name: 'shown', expression: '{"metadata": {"annotations": {"tier": string(object.data.tier)}}}' },
       {
-        ...{ name: 'bare', type: 'JSONPatch', condition: 'has(object.data.draft)' },
+        name: 'bare',
+        type: 'JSONPatch',
+        condition: 'has(object.data.draft)',
         expression: '[{"op": "remove", "path": "/data/draft"}]',
       },
     ],

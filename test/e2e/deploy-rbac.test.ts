@@ -274,8 +274,10 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       kind: 'PolicyException',
       metadata: { namespace: 'shop', name: 'none' },
       spec: {
-        ...{ policy: 'serials', objects: { names: ['none'] } },
-        ...{ reason: 'refused by the policy', expiresAt: '2036-01-01T00:00:00Z' },
+        policy: 'serials',
+        objects: { names: ['none'] },
+        reason: 'refused by the policy',
+        expiresAt: '2036-01-01T00:00:00Z',
       },
     } as KubeObject);
     await cluster.admin.create(SERVERS, withSerial('first', 'S1'));
@@ -306,8 +308,11 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     };
     await eventually('a replica releases a claim', claimInVain);
     const reference = {
-      ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict' },
-      ...{ guarantee: 'Serializable', target: { apiGroup: 'infra.example.com', resource: 'datacenters' } },
+      name: 'datacenter',
+      path: 'spec.datacenter',
+      onTargetDelete: 'Restrict',
+      guarantee: 'Serializable',
+      target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
     };
     await cluster.apply(policy('keys', { references: [reference] }, SELLING));
     await seeInForce(cluster, 'keys');
@@ -464,7 +469,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     // Only a watch sees that the Certificate is created.
     await cluster.admin.create(certificates, {
       metadata: inShop('none'),
-      ...{ spec: { secretName: 'issued' } },
+      spec: { secretName: 'issued' },
     });
     const issued = { 'tls.crt': base64(THEIRS), 'tls.key': base64(THEIRS), 'ca.crt': base64(THEIRS) };
     await cluster.admin.create<SecretObject>(secrets, {

@@ -75,7 +75,10 @@ const configuration = async (resource: Resource): Promise<LiveWebhookConfigurati
 async function whatIsThere(): Promise<unknown> {
   const both = await Promise.all(KINDS.map(configuration));
   return both.map(({ metadata: { name, uid, labels, annotations } = {}, webhooks }) => ({
-    ...{ name, uid, labels, annotations },
+    name,
+    uid,
+    labels,
+    annotations,
     // A token rotates some time after the serving certificate.
     webhooks: JSON.parse(withoutPathTokens(JSON.stringify(webhooks))) as unknown,
   }));

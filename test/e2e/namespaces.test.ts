@@ -73,7 +73,9 @@ beforeAll(async () => {
   });
   await cluster.apply(...referencesOfCluster(examples), referencesRole('configmaps', '', ['configmaps']));
   const replica = await startReplica(cluster.plane, {
-    ...{ name: 'one', port, arrangement: 'both' as const },
+    name: 'one',
+    port,
+    arrangement: 'both' as const,
     settings: { namespaces: 'shop' },
   });
   await replica.whenReady();

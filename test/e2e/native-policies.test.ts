@@ -94,7 +94,9 @@ function placedIn(name: string, policy: CompiledPolicy, chance: Seeded, requests
     (one) => one.kind === params?.kind && one.metadata?.namespace === params?.namespace,
   );
   return {
-    ...{ policy, requests, namespace: namespaceFrom(chance, name) },
+    policy,
+    requests,
+    namespace: namespaceFrom(chance, name),
     pairs: compileNative(policy, OPTIONS).pairs,
     params: shared ?? paramsFrom(chance, policy, name),
   };
@@ -152,7 +154,7 @@ async function installOne({ policy, pairs, namespace }: Placed): Promise<void> {
       changes ? mutatingAdmissionPolicyBindings : validatingAdmissionPolicyBindings,
       {
         ...installed.binding,
-        ...{ spec: { ...specOf(installed.binding), matchResources: narrowed } },
+        spec: { ...specOf(installed.binding), matchResources: narrowed },
       },
     );
   }
@@ -171,7 +173,7 @@ async function seeEnforced(): Promise<void> {
     ...(mutates
       ? [
           {
-            ...{ params: { ...shared, resource: 'classes', namespace: 'platform' } },
+            params: { ...shared, resource: 'classes', namespace: 'platform' },
             mutations: [
               { name: 'last', condition: 'params.spec.most == 3', expression: '{"spec": {"last": "yes"}}' },
             ],
@@ -190,7 +192,8 @@ async function seeEnforced(): Promise<void> {
     const isEnforced = async () => {
       const { answer } = await client.send(
         {
-          ...{ method: 'POST', path: `/apis/${GROUP}/v1/namespaces/${name}/servers?dryRun=All` },
+          method: 'POST',
+          path: `/apis/${GROUP}/v1/namespaces/${name}/servers?dryRun=All`,
           body: { apiVersion: `${GROUP}/v1`, kind: 'Server', metadata: { name: 'a' }, spec: {} },
         },
         { username: 'ada', uid: '', groups: [], extra: {} },

@@ -45,8 +45,13 @@ const TYPED = definitionOf(
       versionOf(
         'v1',
         withSpec({
-          ...{ tier: text, note: text, list: { type: 'array', items: text } },
-          ...{ units: integer, in: integer, namespace: integer, enabled: { type: 'boolean' } },
+          tier: text,
+          note: text,
+          list: { type: 'array', items: text },
+          units: integer,
+          in: integer,
+          namespace: integer,
+          enabled: { type: 'boolean' },
         }),
       ),
     ],

@@ -419,7 +419,9 @@ test('F2: a leader that starts after more than ten minutes without a leader swee
     spec: { renewTime: new Date(left * 1_000).toISOString().replace('Z', '000Z') },
   });
   const heir = await startReplica(cluster.plane, {
-    ...{ name: 'three', servicePort: balancer.port, settings: SETTINGS },
+    name: 'three',
+    servicePort: balancer.port,
+    settings: SETTINGS,
   });
   replicas = [heir];
   balancer.setBackends([heir.port]);

@@ -72,7 +72,9 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
       [],
     );
     replica = await startReplica(cluster.plane, {
-      ...{ name: 'one', port, arrangement: 'both' as const },
+      name: 'one',
+      port,
+      arrangement: 'both' as const,
       settings: { without: part },
     });
     await replica.whenReady();
@@ -121,7 +123,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
           await failureOf(() =>
             cluster.admin.create(databases('v1'), {
               metadata: inShop('orders'),
-              ...{ spec: { endpoint: 'db:5432' } },
+              spec: { endpoint: 'db:5432' },
             }),
           ),
         ).toContain('Gatehouse runs without conversions (--without conversions)');

@@ -107,7 +107,10 @@ test('where only wgpolicyk8s.io is served, the violations of existing objects ar
     summary: { pass: 0, fail: 2, warn: 0, error: 0, skip: 0 },
     results: [
       {
-        ...{ source: 'gatehouse', policy: 'web', rule: 'word', result: 'fail' },
+        source: 'gatehouse',
+        policy: 'web',
+        rule: 'word',
+        result: 'fail',
         message: expect.stringContaining('no web') as unknown,
         resources: [{ apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 'web-1' }],
         timestamp: { seconds: expect.any(Number) as unknown, nanos: 0 },

@@ -133,10 +133,12 @@ test('no webhook is installed before a replica can serve, and none is removed wh
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: {
-      ...{ namespace: SYSTEM_NAMESPACE, name: 'gatehouse-1' },
+      namespace: SYSTEM_NAMESPACE,
+      name: 'gatehouse-1',
       labels: { 'kubernetes.io/service-name': 'gatehouse' },
     },
-    ...{ addressType: 'IPv4', ports: [{ name: 'https', port, protocol: 'TCP' }] },
+    addressType: 'IPv4',
+    ports: [{ name: 'https', port, protocol: 'TCP' }],
     endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready } }],
   });
   await cluster.apply(slice(false));
@@ -165,7 +167,8 @@ test('controllers that run as another user open windows, and the account of the 
   const detected: RestoreWindow = {
     metadata: { name: 'velero-3fa9c2d81b0e' },
     spec: {
-      ...{ principals: [{ user: 'velero' }], source: { type: 'Detector', detector: 'velero' } },
+      principals: [{ user: 'velero' }],
+      source: { type: 'Detector', detector: 'velero' },
       expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
     },
   };

@@ -94,7 +94,10 @@ async function kindsOf(rest: Rest): Promise<readonly Kind[]> {
     return resources.map(({ name, namespaced, verbs }): Kind => {
       const [resource = '', subresource] = name.split('/');
       return {
-        ...{ group, resource, subresource, verbs },
+        group,
+        resource,
+        subresource,
+        verbs,
         namespaces: namespaced ? [SYSTEM_NAMESPACE, 'kube-system'] : [undefined],
         names: [undefined, ...(named.get(`${group}/${name}`) ?? [])],
       };

@@ -87,7 +87,8 @@ test('--against compares with the objects of the target, and tries each new obje
     ],
   } as object);
   const checked = {
-    ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
     metadata: { namespace: 'shop', name: 'c', labels: { checked: 'yes' } },
   };
   // The API server learns of the configuration later, through its own watch.
@@ -120,22 +121,30 @@ test('--against compares with the objects of the target, and tries each new obje
 
 test('a dry run is in the version of the backup, even if the target prefers another version', async () => {
   const version = (name: string, storage: boolean, required: readonly string[]) => ({
-    ...{ name, served: true, storage },
+    name,
+    served: true,
+    storage,
     schema: {
       openAPIV3Schema: { type: 'object', required, properties: { units: { type: 'integer' } } },
     },
   });
   const crd = 'racks.infra.example.com';
   await cluster.apply({
-    ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name: crd } },
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: crd },
     spec: {
-      ...{ group: 'infra.example.com', scope: 'Namespaced', names: { kind: 'Rack', plural: 'racks' } },
+      group: 'infra.example.com',
+      scope: 'Namespaced',
+      names: { kind: 'Rack', plural: 'racks' },
       versions: [version('v1alpha2', false, ['units']), version('v1alpha1', true, [])],
     },
   } as object);
   await established(cluster, crd);
   const rack = (name: string, version: string) => ({
-    ...{ apiVersion: `infra.example.com/${version}`, kind: 'Rack', metadata: { namespace: 'shop', name } },
+    apiVersion: `infra.example.com/${version}`,
+    kind: 'Rack',
+    metadata: { namespace: 'shop', name },
   });
   const items = [rack('a', 'v1alpha1'), { ...rack('b', 'v1alpha2'), units: 1 }];
   writeFiles(folder, {
@@ -157,7 +166,8 @@ test('without a backup, or with two, the command says what to name', async () =>
 
 test('--against reports what the release of the target does not serve', async () => {
   const changes = {
-    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingAdmissionPolicy' },
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingAdmissionPolicy',
     metadata: { name: 'changes' },
     spec: {
       failurePolicy: 'Fail',
@@ -257,7 +267,9 @@ describe('gatehouse review --cluster judges stored objects by policies that are 
 
   test('a kind that the user lacks permission to read makes the review incomplete, and the output still shows the findings', async () => {
     const lists = (apiGroup: string, resource: string) => ({
-      ...{ apiGroups: [apiGroup], resources: [resource], verbs: ['list'] },
+      apiGroups: [apiGroup],
+      resources: [resource],
+      verbs: ['list'],
     });
     await cluster.apply(
       ...grant(

@@ -141,7 +141,8 @@ test('without the permission to set the owner, the rest is written', async (cont
   );
   const spoil = () =>
     cluster.admin.patchMerge(validatingWebhookConfigurations, CONFIGURATION, {
-      ...{ metadata: { ownerReferences: null }, webhooks: [] },
+      metadata: { ownerReferences: null },
+      webhooks: [],
     });
   await cluster.admin.patchMerge(clusterRoles, { name: account }, { rules });
   await untilAuthorized(cluster);

@@ -74,7 +74,9 @@ test('a leader that was frozen while another replica took over writes nothing mo
     .map(({ replica }) => replica);
   if (frozen === undefined) throw new Error('no replica leads');
   const next = await startReplica(cluster.plane, {
-    ...{ name: 'three', arrangement: 'both' as const, servicePort: balancer.port },
+    name: 'three',
+    arrangement: 'both' as const,
+    servicePort: balancer.port,
     settings: { 'drain-delay': '8s' },
   });
   replicas = [...replicas, next];

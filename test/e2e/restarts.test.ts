@@ -83,7 +83,10 @@ const permit = (namespace: string) =>
   });
 
 const ownerOf = (kind: string, { metadata }: KubeObject): OwnerReference => ({
-  ...{ apiVersion: 'apps/v1', kind, name: metadata?.name ?? '', uid: metadata?.uid ?? '' },
+  apiVersion: 'apps/v1',
+  kind,
+  name: metadata?.name ?? '',
+  uid: metadata?.uid ?? '',
   controller: true,
 });
 
@@ -94,15 +97,16 @@ async function deploy(namespace: string, podIP: string): Promise<void> {
   const spec = { replicas: 1, selector: { matchLabels: labels }, template };
   const annotations = { 'gatehouse.dev/restart-on-renewal': 'true' };
   const deployment = await cluster.admin.create(deployments, {
-    ...{ metadata: { namespace, name: 'api', annotations }, spec },
+    metadata: { namespace, name: 'api', annotations },
+    spec,
   });
   const set = await cluster.admin.create(replicaSets, {
     metadata: { namespace, name: 'api-1', labels, ownerReferences: [ownerOf('Deployment', deployment)] },
-    ...{ spec },
+    spec,
   });
   const pod = {
     metadata: { namespace, name: 'api-1-x', labels, ownerReferences: [ownerOf('ReplicaSet', set)] },
-    ...{ spec: podSpec },
+    spec: podSpec,
   };
   // The API server refuses a pod until the namespace has its ServiceAccount.
   await eventually('the pod is created', () => cluster.admin.create(pods, pod));
@@ -139,7 +143,7 @@ async function staleScene(namespace: string, address: string): Promise<void> {
   const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
   await cluster.admin.create(services, {
     metadata: { namespace, name: 'api', annotations },
-    ...{ spec: { selector: labels, ports: [{ name: 'https', port: 443 }] } },
+    spec: { selector: labels, ports: [{ name: 'https', port: 443 }] },
   });
   const first = await issued(namespace);
   await deploy(namespace, address);

@@ -47,7 +47,10 @@ beforeAll(async () => {
   await installExamples(cluster);
   await createNamespace(cluster, 'shop');
   const reference = {
-    ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+    name: 'datacenter',
+    path: 'spec.datacenter',
+    onTargetDelete: 'Restrict',
+    guarantee: 'Serializable',
     target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
   };
   await cluster.apply(serversPolicy('keys', { validate: { references: [reference] } }));

@@ -116,8 +116,12 @@ test.skipIf(testsSandbox())(
 function signedToken(uid: string, exp: number): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = {
-    ...{ aud: ['https://kubernetes.default.svc'], iss: 'https://kubernetes.default.svc' },
-    ...{ exp, iat: exp - 3_600, nbf: exp - 3_600, sub: `system:serviceaccount:${VIEWERS}:looker` },
+    aud: ['https://kubernetes.default.svc'],
+    iss: 'https://kubernetes.default.svc',
+    exp,
+    iat: exp - 3_600,
+    nbf: exp - 3_600,
+    sub: `system:serviceaccount:${VIEWERS}:looker`,
     'kubernetes.io': { namespace: VIEWERS, serviceaccount: { name: 'looker', uid } },
   };
   const text = `${encode({ alg: 'RS256' })}.${encode(claims)}`;

@@ -99,7 +99,8 @@ test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', a
   await askForCertificate(cluster, 'shop', 'third-party');
   await cluster.admin.create(configMaps, {
     metadata: {
-      ...{ namespace: 'shop', name: 'trust' },
+      namespace: 'shop',
+      name: 'trust',
       annotations: { 'gatehouse.dev/inject-cabundle': 'true' },
     },
   });

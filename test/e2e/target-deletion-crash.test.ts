@@ -35,7 +35,9 @@ beforeAll(async () => {
   await installExamples(cluster);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' });
   const reference = {
-    ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
+    name: 'datacenter',
+    path: 'spec.datacenter',
+    onTargetDelete: 'Cascade',
     target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
   };
   await cluster.apply(

@@ -84,7 +84,10 @@ const SERVER = { apiGroup: 'infra.example.com', resource: 'servers' };
 const CONFIG_MAP = { apiGroup: '', resource: 'configmaps' };
 
 const reference = (name: string, path: string, target: object, onTargetDelete: string) => ({
-  ...{ name, path, target, onTargetDelete },
+  name,
+  path,
+  target,
+  onTargetDelete,
 });
 
 const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
@@ -206,7 +209,9 @@ test('a target that disappears without an admitted deletion deletes nothing', as
   const forged = {
     metadata: { name: 'deleted.0000', labels: { 'gatehouse.dev/deletion': '' } },
     spec: {
-      ...{ policy: 'keys', rule: 'references/datacenter', values: ['Cascade', '0'] },
+      policy: 'keys',
+      rule: 'references/datacenter',
+      values: ['Cascade', '0'],
       holder: { group: 'infra.example.com', resource: 'datacenters', name: 'base' },
       claimedAt: new Date().toISOString(),
       requests: [{ uid: 'x', at: new Date().toISOString() }],

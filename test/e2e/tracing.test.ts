@@ -40,7 +40,9 @@ beforeAll(async () => {
   const port = await freePort();
   [cluster, collector] = await Promise.all([startClusterFor(port), startCollector()]);
   traced = await startReplica(cluster.plane, {
-    ...{ name: 'traced', port, ...TELLS_MODULES },
+    name: 'traced',
+    port,
+    ...TELLS_MODULES,
     settings: { exemplars: 'true' },
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,

@@ -158,7 +158,10 @@ async function forge(path: string, namespace: string): Promise<string> {
       kind: { group: '', version: 'v1', kind: 'Service' },
       resource: { group: '', version: 'v1', resource: 'services' },
       operation: 'CREATE',
-      ...{ name: 'forged', namespace, object, userInfo: { username: 'system:admin' } },
+      name: 'forged',
+      namespace,
+      object,
+      userInfo: { username: 'system:admin' },
     },
   };
   const { body } = await post(

@@ -79,7 +79,9 @@ async function start(): Promise<void> {
   replica = await startReplica(
     { kubeconfig: proxy.kubeconfig, folder },
     {
-      ...{ name: 'one', port, settings: { 'max-admission-reviews': String(AT_A_TIME) } },
+      name: 'one',
+      port,
+      settings: { 'max-admission-reviews': String(AT_A_TIME) },
     },
   );
   await replica.whenReady();

@@ -86,10 +86,18 @@ test('a request without a verdict counts as a failure, except while the test had
 
 describe('writes of leaders', () => {
   const lease = (replica: string, done: number): ReplicaWrite => ({
-    ...{ replica, target: 'update leases x', isLease: true, received: done - 1, done },
+    replica,
+    target: 'update leases x',
+    isLease: true,
+    received: done - 1,
+    done,
   });
   const write = (replica: string, received: number): ReplicaWrite => ({
-    ...{ replica, target: 'patch secrets x', isLease: false, received, done: received + 5 },
+    replica,
+    target: 'patch secrets x',
+    isLease: false,
+    received,
+    done: received + 5,
   });
 
   test('are right when leaders follow one another', () => {

@@ -146,8 +146,10 @@ const changed = (object: KubeObject, spec: object): KubeObject => ({
 
 test(`a Machine has one machine after ${SCHEDULES} schedules with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
   const object = {
-    ...{ apiVersion: 'cloud.example.com/v1', kind: 'Machine' },
-    ...{ metadata: { name: 'web', namespace: 'shop' }, spec: { size: 'small' } },
+    apiVersion: 'cloud.example.com/v1',
+    kind: 'Machine',
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { size: 'small' },
   };
   const check: Check = {
     change: (now, chance) => changed(now, { size: chance.pick(['small', 'large']) }),
@@ -156,7 +158,8 @@ test(`a Machine has one machine after ${SCHEDULES} schedules with GATEHOUSE_FAUL
       const { spec, status } = memory.object() as KubeObject & { spec: object; status: object };
       expect(cloud.machines()).toMatchObject([spec]);
       expect(status).toMatchObject({
-        ...{ machineId: cloud.machines()[0]?.id, observedGeneration: memory.object()?.metadata?.generation },
+        machineId: cloud.machines()[0]?.id,
+        observedGeneration: memory.object()?.metadata?.generation,
         conditions: expect.arrayContaining([
           expect.objectContaining({ type: 'Ready', status: 'True' }),
         ]) as unknown,
@@ -172,8 +175,10 @@ test(`a Machine has one machine after ${SCHEDULES} schedules with GATEHOUSE_FAUL
 
 test(`a User has what it needs after ${SCHEDULES} schedules with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
   const object = {
-    ...{ apiVersion: 'people.example.com/v1', kind: 'User' },
-    ...{ metadata: { name: 'ann' }, spec: { mail: 'ann@example.com', cpu: '1' } },
+    apiVersion: 'people.example.com/v1',
+    kind: 'User',
+    metadata: { name: 'ann' },
+    spec: { mail: 'ann@example.com', cpu: '1' },
   };
   const check: Check = {
     change: (now, chance) => changed(now, { mail: 'ann@example.com', cpu: chance.pick(['1', '2', '3']) }),

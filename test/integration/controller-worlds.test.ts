@@ -34,10 +34,14 @@ const crd = (resource: Resource) =>
 const teams = resourceOf('example.com', 'teams', 'Team');
 const boards = resourceOf('example.com', 'boards', 'Board', false);
 const team = (name: string, metadata: object = {}) => ({
-  ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name, namespace: 'default', ...metadata } },
+  apiVersion: 'example.com/v1',
+  kind: 'Team',
+  metadata: { name, namespace: 'default', ...metadata },
 });
 const owning = ({ group, version, resource }: Resource) => ({
-  ...{ apiGroups: [group] as const, apiVersions: [version] as const, resources: [resource] as const },
+  apiGroups: [group] as const,
+  apiVersions: [version] as const,
+  resources: [resource] as const,
 });
 const define = (parts: Partial<ControllerDefinition> & Pick<ControllerDefinition, 'reconcile'>) =>
   defineController({ name: 'teams', watch: owning(teams), ...parts });

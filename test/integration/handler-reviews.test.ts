@@ -28,8 +28,13 @@ async function serving() {
   const nobody = undefined as never; // a handler that reads no objects never uses a client
   const handlers = startHandlers(
     {
-      ...{ metrics, log, config: resolveConfig({}, {}), namespaces: undefined },
-      ...{ client: nobody, discovery: nobody, exact: { client: nobody, rest: nobody } },
+      metrics,
+      log,
+      config: resolveConfig({}, {}),
+      namespaces: undefined,
+      client: nobody,
+      discovery: nobody,
+      exact: { client: nobody, rest: nobody },
       rollbacks: { add: () => undefined, tell: () => undefined },
     },
     { controllers: [], handlers: [{ name: 'servers', origin: 'servers.ts', handler }] },
@@ -48,7 +53,10 @@ test('the logger of a handler has fields of the request', async () => {
   expect((await ask('/validate/handler-servers', { uid: 'one' })).body).toContain('"allowed":true');
   expect(lines).toContainEqual(
     expect.objectContaining({
-      ...{ level: 'info', handler: 'servers', uid: 'one', msg: 'looked at' },
+      level: 'info',
+      handler: 'servers',
+      uid: 'one',
+      msg: 'looked at',
       fields: { peers: 3, uid: 'forged' },
     }),
   );

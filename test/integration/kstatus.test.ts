@@ -112,8 +112,12 @@ const policyAfter = (
 /** Problems that other objects end are `InProgress`: a tool that waits for the policy should wait on. */
 const POLICY_PROBLEMS: Readonly<Record<string, KStatus>> = {
   ...Object.fromEntries(REJECTION_REASONS.map((reason) => [reason, 'Failed'])),
-  ...{ UnknownTarget: 'InProgress', DiscoveryFailed: 'InProgress', Forbidden: 'InProgress' },
-  ...{ UnknownKind: 'InProgress', ReadsNotReviewed: 'Failed', WebhooksRefused: 'Failed' },
+  UnknownTarget: 'InProgress',
+  DiscoveryFailed: 'InProgress',
+  Forbidden: 'InProgress',
+  UnknownKind: 'InProgress',
+  ReadsNotReviewed: 'Failed',
+  WebhooksRefused: 'Failed',
 };
 
 async function policyStates(): Promise<readonly State[]> {
@@ -134,7 +138,9 @@ async function policyStates(): Promise<readonly State[]> {
 
 const CONVERSIONS: Readonly<Record<string, KStatus>> = {
   ...Object.fromEntries([...CONVERSION_REASONS, 'Conflict'].map((reason) => [reason, 'Failed'])),
-  ...{ UnknownVersion: 'InProgress', MissingVersion: 'InProgress', UnknownTarget: 'InProgress' },
+  UnknownVersion: 'InProgress',
+  MissingVersion: 'InProgress',
+  UnknownTarget: 'InProgress',
 };
 
 async function conversionStates(): Promise<readonly State[]> {
@@ -183,8 +189,11 @@ const exceptionStates = (): Promise<readonly State[]> =>
       const state: PolicyState = { inForce, problem: undefined, generation: 1 };
       const get = (name: string) => (name === 'servers' ? state : undefined);
       const spec = {
-        ...{ policy: 'servers', objects: { names: ['db'] }, reason: 'old' },
-        ...{ expiresAt: '2027-12-01T00:00:00Z', ...change },
+        policy: 'servers',
+        objects: { names: ['db'] },
+        reason: 'old',
+        expiresAt: '2027-12-01T00:00:00Z',
+        ...change,
       };
       const object = after<PolicyException>(
         POLICY_EXCEPTIONS,
@@ -202,8 +211,11 @@ async function detectorStates(): Promise<readonly State[]> {
   const written = (followed: Followed, change: Partial<RestoreDetector['spec']> = {}) => {
     const spec: RestoreDetector['spec'] = {
       watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
-      ...{ namespaces: ['velero'], phasePath: 'status.phase', activeValues: ['InProgress'] },
-      ...{ principals: [{ group: 'system:serviceaccounts:velero' }], ...change },
+      namespaces: ['velero'],
+      phasePath: 'status.phase',
+      activeValues: ['InProgress'],
+      principals: [{ group: 'system:serviceaccounts:velero' }],
+      ...change,
     };
     return after<RestoreDetector>(
       RESTORE_DETECTORS,
@@ -331,12 +343,17 @@ const HEALTH = { Current: 'Healthy', InProgress: 'Progressing', Failed: 'Degrade
 
 test('Argo CD shows the message of the condition Ready', async () => {
   const object = {
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy' },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
     metadata: { name: 'servers', generation: 2 },
   };
   const ready = {
-    ...{ type: 'Ready', status: 'False', reason: 'InvalidPath', message: 'spec.a: "x" is\nno path' },
-    ...{ lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
+    type: 'Ready',
+    status: 'False',
+    reason: 'InvalidPath',
+    message: 'spec.a: "x" is\nno path',
+    lastTransitionTime: '2026-11-21T12:00:00Z',
+    observedGeneration: 2,
   };
   const conditions = [ready, { ...ready, type: 'Stalled', status: 'True' }];
   const status = { observedGeneration: 2, conditions };

@@ -14,7 +14,9 @@ const AGE = expect.stringMatching(/^\d+[sm]/) as string;
 const manifest =
   (apiVersion: string, kind: string) =>
   (name: string, content: object, meta: object = {}) => ({
-    ...{ apiVersion, kind, metadata: { name, ...meta } },
+    apiVersion,
+    kind,
+    metadata: { name, ...meta },
     ...content,
   });
 const configMap = manifest('v1', 'ConfigMap');

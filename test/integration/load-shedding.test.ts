@@ -180,7 +180,8 @@ describe('an event loop', () => {
     expect(open.status).toBe(200);
     const retry = { code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } };
     expect(JSON.parse(open.body)).toMatchObject({
-      ...{ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' },
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
       response: { uid: 'a-uid', allowed: false, status: retry },
     });
     const forged = await post(running, '/validate/ignore-e', '{"kind":"AdmissionReview"}');

@@ -13,7 +13,12 @@ import { clusterOf, createRequest, GROUP, policyOf } from '../support/admission/
 
 const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
 const TYPE = {
-  ...{ group: GROUP, version: 'v1', resource: 'servers', kind: 'Server', namespaced: true, custom: true },
+  group: GROUP,
+  version: 'v1',
+  resource: 'servers',
+  kind: 'Server',
+  namespaced: true,
+  custom: true,
 } as unknown as ResourceType; // what the evaluation reads
 
 /** Allows paths, the verb `use`, and everything to one service account; fails for Secrets. */
@@ -53,8 +58,14 @@ test.each([
   const native = compilePolicy((pairs[0]?.policy as unknown as { spec: JsonObject }).spec);
   const user = { username: 'ada', groups: ['authors'] };
   const attributes = {
-    ...{ operation: 'CREATE' as const, type: TYPE, subresource: '', namespace: 'store', name: 'a' },
-    ...{ user, dryRun: false, options: {} },
+    operation: 'CREATE' as const,
+    type: TYPE,
+    subresource: '',
+    namespace: 'store',
+    name: 'a',
+    user,
+    dryRun: false,
+    options: {},
   };
   const object = request.object === undefined ? undefined : ofJson(request.object);
   const question = { uid: 'u', version: 'v1', attributes, seen: TYPE, object, oldObject: undefined } as const;

@@ -37,7 +37,8 @@ test('no order of two policies matters if both compile', async () => {
     const orders = [inOrder([a, b], options), inOrder([b, a], options)];
     for (let pair = 0; pair < PER_POLICIES; pair += 1) {
       const asked = askedFrom(chance, {
-        ...{ operations: ['CREATE', 'UPDATE'], resources: ['servers'] },
+        operations: ['CREATE', 'UPDATE'],
+        resources: ['servers'],
         users: ['ada', 'mallory', ''],
       });
       if (others.some((policy) => isLeftToWebhook(policy, [], asked.request))) continue;

@@ -48,7 +48,10 @@ async function compare(policy: CompiledPolicy, chance: Seeded, requests: number)
     if (!isDeepStrictEqual(own, NOTHING)) judged.told += 1;
     if (!isDeepStrictEqual(own, native))
       expect({ spec: policy.spec, asked: asked.request, params, said: native }).toEqual({
-        ...{ spec: policy.spec, asked: asked.request, params, said: own },
+        spec: policy.spec,
+        asked: asked.request,
+        params,
+        said: own,
       });
   }
   return judged;
@@ -187,7 +190,8 @@ test('checks that need the webhook stay there, each with its reason', () => {
 
 test('with match conditions, only a policy that denies compiles: the API server would only warn if a condition fails', () => {
   const match = {
-    ...{ apiGroups: [GROUP], resources: ['servers'] },
+    apiGroups: [GROUP],
+    resources: ['servers'],
     matchConditions: [{ name: 'large', expression: 'object.spec.units > 1' }],
   };
   const validate = { rules: [{ name: 'tier', expression: 'object.spec.tier == "gold"' }] };
@@ -237,8 +241,9 @@ test('the webhook keeps a rule or notice whose variable can have another type fo
     ];
     const use = 'variables.copy != "b"';
     const spec = {
-      ...{ variables, validate: { rules: [{ name: 'used', expression: use }] } },
-      ...{ warnings: [{ condition: use, message: 'used' }] },
+      variables,
+      validate: { rules: [{ name: 'used', expression: use }] },
+      warnings: [{ condition: use, message: 'used' }],
     };
     return compileNative(policyOf(spec), OPTIONS).checks.map(({ by }) => by);
   };

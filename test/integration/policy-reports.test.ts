@@ -44,7 +44,8 @@ beforeEach(async () => {
     findings: () => [...findings.values()],
     pending: () => pending,
     now: () => new Date(clock.now()),
-    ...{ clock, log },
+    clock,
+    log,
   };
   const asAdmin = createPolicyReportsReconciler({ ...options, client: createClient(cluster.adminRest) });
   reconcile = async (user) => {

@@ -140,7 +140,9 @@ describe('the log', () => {
     validate: { immutable: ['data.password'] },
   });
   const secret = (password: string) => ({
-    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'store' } },
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', namespace: 'store' },
     data: { password },
   });
   const server = serverObject({ note: canary, serial: canary });

@@ -56,14 +56,19 @@ const object = (kind: string, metadata: object, spec: object = {}, version = 'v1
 const server = (name: string, spec: object, metadata: object = {}) =>
   object('Server', { name, namespace: 'shop', ...metadata }, spec);
 const ofGatehouse = (kind: string, name: string, spec: object, metadata: object = {}): object => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind, metadata: { name, ...metadata }, spec },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind,
+  metadata: { name, ...metadata },
+  spec,
 });
 const policy = (
   spec: Omit<AdmissionPolicySpec, 'match' | 'validate'> & { match?: object; validate?: object },
   name = 'servers',
 ) => ofGatehouse('AdmissionPolicy', name, { match, ...spec });
 const namespace = (name: string, labels: object): object => ({
-  ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } },
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels },
 });
 
 interface Inputs {
@@ -287,7 +292,8 @@ test('a ConversionPolicy in the input converts objects if the definition calls a
   const toHub = [{ move: { from: 'spec.level', to: 'spec.tier' } }];
   const fromHub = [{ move: { from: 'spec.tier', to: 'spec.level' } }];
   const conversion = ofGatehouse('ConversionPolicy', 'servers', {
-    ...{ target: { apiGroup: GROUP, resource: 'servers' }, hub: 'v1' },
+    target: { apiGroup: GROUP, resource: 'servers' },
+    hub: 'v1',
     versions: [{ name: 'v1beta1', toHub, fromHub }],
   });
   const gold = policy({
@@ -330,7 +336,9 @@ test('built-in kinds do not need a definition, and have the defaults of the API 
   const expression = "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')";
   const pulled = { containers: [{ imagePullPolicy: 'Never' }] };
   const deployment = (name: string, image: string) => ({
-    ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name, namespace: 'shop' } },
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: 'shop' },
     spec: {
       selector: { matchLabels: { app: name } },
       template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image }] } },

@@ -13,7 +13,9 @@ async function start() {
     fetch(scene.url + path, { headers, redirect: 'manual' });
   const post = (path: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
     fetch(scene.url + path, {
-      ...{ method: 'POST', body, redirect: 'manual' },
+      method: 'POST',
+      body,
+      redirect: 'manual',
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     });
   return { ...scene, get, post };

@@ -126,7 +126,10 @@ function toWire(index: number, { object, oldObject }: Review): object {
     kind: 'AdmissionReview',
     request: {
       uid: randomUUID(),
-      ...{ kind: gvk, requestKind: gvk, resource: gvr, requestResource: gvr },
+      kind: gvk,
+      requestKind: gvk,
+      resource: gvr,
+      requestResource: gvr,
       name: metadata?.name,
       namespace: metadata?.namespace,
       operation: oldObject === undefined ? 'CREATE' : 'UPDATE',

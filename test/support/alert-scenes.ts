@@ -62,7 +62,8 @@ function lead(metrics: Metrics, health: Health): void {
   const { rehearsal = { finishedAt: later(-3_600), total: 1, added: 0, backupTakenAt: later(-7_200) } } =
     health;
   metrics.authority({
-    ...{ phase, broken },
+    phase,
+    broken,
     generations: [{ id: 'a', state: 'active', notAfter: caNotAfter, retiresAt: undefined }],
   });
   metrics.issue('issued', 'RenewalDue');

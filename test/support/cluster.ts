@@ -34,12 +34,15 @@ export const SYSTEM_NAMESPACE = 'gatehouse-system';
 const RBAC = 'rbac.authorization.k8s.io';
 export const CLUSTER_ROLE_BINDINGS: Resource = {
   ...clusterRoles,
-  ...{ resource: 'clusterrolebindings', kind: 'ClusterRoleBinding' },
+  resource: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
 };
 export const ROLES: Resource = { ...clusterRoles, resource: 'roles', kind: 'Role', namespaced: true };
 export const ROLE_BINDINGS: Resource = {
   ...CLUSTER_ROLE_BINDINGS,
-  ...{ resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
+  resource: 'rolebindings',
+  kind: 'RoleBinding',
+  namespaced: true,
 };
 
 /** How long a test waits for one answer or state: the API server's own limit. */

@@ -22,8 +22,10 @@ async function createSite(): Promise<Site> {
   writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
   const ports = {
-    ...{ etcd: await freePort(), etcdPeer: await freePort() },
-    ...{ apiServer: await freePort(), controllerManager: await freePort() },
+    etcd: await freePort(),
+    etcdPeer: await freePort(),
+    apiServer: await freePort(),
+    controllerManager: await freePort(),
   };
   return { folder, tokens: writeTokens(folder), ports };
 }

@@ -101,7 +101,12 @@ async function describePlane(running: Running): Promise<ControlPlane> {
   const { tokens } = site;
   const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
   return {
-    ...{ server, ca, folder, contents, processes, stop: release },
+    server,
+    ca,
+    folder,
+    contents,
+    processes,
+    stop: release,
     version: await readVersion(server, ca, tokens.admin),
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],

@@ -20,7 +20,10 @@ export const withSpec = (properties: object, others: object = {}) => ({
 
 /** A version of a kind: served, stored, and with any field. */
 export const versionOf = (name: string, schema: object = ANY, more: object = {}) => ({
-  ...{ name, served: true, storage: true, schema: { openAPIV3Schema: schema } },
+  name,
+  served: true,
+  storage: true,
+  schema: { openAPIV3Schema: schema },
   ...more,
 });
 

@@ -225,7 +225,10 @@ export async function untilPoliciesEnforced({
 }: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
   const name = `written-last-${randomUUID()}`; // the API server may still enforce the one of an earlier call
   const native = (kind: string, spec: object): KubeObject & { readonly spec: object } => ({
-    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name }, spec },
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind,
+    metadata: { name },
+    spec,
   });
   const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] };
   const validations = [{ expression: `object.metadata.name != '${name}'` }];

@@ -51,8 +51,12 @@ const service = { namespace: SHOP, name: 'hook', path: '/hook', port: 443 };
 export const entry = (name: string, clientConfig: ClientConfig = { service }): WebhookEntry => {
   const rule = { apiGroups: ['none.example.com'], apiVersions: ['v1'], operations: ['CREATE'] };
   const whole = {
-    ...{ name, clientConfig, rules: [{ ...rule, resources: ['things'], scope: '*' }] },
-    ...{ failurePolicy: 'Ignore', sideEffects: 'None', admissionReviewVersions: ['v1'] },
+    name,
+    clientConfig,
+    rules: [{ ...rule, resources: ['things'], scope: '*' }],
+    failurePolicy: 'Ignore',
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
   };
   return whole;
 };
@@ -132,7 +136,10 @@ export const KINDS: Readonly<Record<KindName, Kind>> = {
     ref: (name) => ({ name: `v1.${name}.example.com` }),
     make: (name, annotations = ASKS) => {
       const spec = {
-        ...{ group: `${name}.example.com`, version: 'v1', groupPriorityMinimum: 100, versionPriority: 10 },
+        group: `${name}.example.com`,
+        version: 'v1',
+        groupPriorityMinimum: 100,
+        versionPriority: 10,
         service: { namespace: SHOP, name: 'hook', port: 443 },
       };
       return { metadata: { name: `v1.${name}.example.com`, annotations }, spec };

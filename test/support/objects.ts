@@ -70,7 +70,8 @@ type Policy<Spec = object> = KubeObject & {
 };
 
 export const admissionPolicy = <Spec extends object>(name: string, spec: Spec): Policy<Spec> => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy' },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
   metadata: { name },
   spec,
 });
@@ -128,7 +129,8 @@ const aggregatedRole =
   (to: 'references' | 'actions', usual: readonly string[]) =>
   (name: string, apiGroup: string, resources: readonly string[], verbs = usual): KubeObject =>
     ({
-      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
       metadata: { name: `gatehouse-${to}-${name}`, labels: { [`gatehouse.dev/aggregate-to-${to}`]: 'true' } },
       rules: [{ apiGroups: [apiGroup], resources, verbs }],
     }) as KubeObject;

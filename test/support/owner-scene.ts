@@ -49,7 +49,10 @@ export async function createOwnerScene(cluster: Cluster, { finalizers } = { fina
     restorer: cluster.impersonate(RESTORER),
     /** May do everything, and is not a restorer. */
     alice: await cluster.as('alice'),
-    ...{ place, find, ownerNamed, create },
+    place,
+    find,
+    ownerNamed,
+    create,
     /** A backup of a Server that has an owner of that name; both objects are already deleted. */
     backUp: async (name: string, owner: string, flags?: OwnerFlags) => {
       await admin.create(DATACENTERS, datacenter(owner));

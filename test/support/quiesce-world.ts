@@ -17,7 +17,9 @@ import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce.ts
 
 export const DEPLOYMENTS = { group: 'apps', resource: 'deployments' };
 export const SCALE: QuiesceRule = {
-  ...{ apiGroup: 'apps', resource: 'deployments', matchLabels: { pause: 'yes' } },
+  apiGroup: 'apps',
+  resource: 'deployments',
+  matchLabels: { pause: 'yes' },
 };
 
 type Stored = KubeObject & { readonly spec?: JsonObject };
@@ -110,8 +112,10 @@ export function openWindow(
   cluster.windows.set(name, {
     metadata: { name, creationTimestamp: '2026-11-21T11:59:00Z' },
     spec: {
-      ...{ principals: [{ user: 'velero' }], expiresAt: '2026-11-21T18:00:00Z' },
-      ...{ quiesce: [...rules], ...spec },
+      principals: [{ user: 'velero' }],
+      expiresAt: '2026-11-21T18:00:00Z',
+      quiesce: [...rules],
+      ...spec,
     },
     status: { phase: 'Open', openedAt: '2026-11-21T12:00:00Z' },
   });

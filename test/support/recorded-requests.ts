@@ -67,9 +67,12 @@ export async function startRecorded() {
 export function senderTo({ call }: Transport, token: string): Send {
   return ({ method, path, contentType = 'application/json', body }, user) =>
     call({
-      ...{ method, path },
+      method,
+      path,
       headers: {
-        ...{ authorization: `Bearer ${token}`, 'content-type': contentType, 'user-agent': 'recorder' },
+        authorization: `Bearer ${token}`,
+        'content-type': contentType,
+        'user-agent': 'recorder',
         ...(user === undefined ? {} : impersonation(user)),
       },
       body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),

@@ -22,14 +22,18 @@ export const object = (
   spec: JsonObject = {},
   metadata: JsonObject = {},
 ): JsonObject => ({
-  ...{ apiVersion: `${GROUP}/v1`, kind, spec },
+  apiVersion: `${GROUP}/v1`,
+  kind,
+  spec,
   metadata: { name, ...(kind === 'Zone' ? {} : { namespace: 'east' }), ...metadata },
 });
 export const shop = (name: string, spec: JsonObject = {}, metadata: JsonObject = {}) =>
   object('Shop', name, spec, { uid: 'old', managedFields: [], ...metadata });
 
 export const policy = (spec: JsonObject): JsonObject => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'shops' } },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'shops' },
   spec: { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] }, ...spec },
 });
 export const REFERENCE = {
@@ -58,8 +62,12 @@ export async function rehearsed({
   const { findings, outcomes, notes } = await rehearseRestore(
     { objects: read, own: placed(own), existing: placed(existing), notes: [] },
     {
-      ...{ namespaceMappings: [], existingResourcePolicy: 'none', veleroNamespace: 'velero' },
-      ...{ window: true, output: 'table', ...flags },
+      namespaceMappings: [],
+      existingResourcePolicy: 'none',
+      veleroNamespace: 'velero',
+      window: true,
+      output: 'table',
+      ...flags,
     },
     new Date('2026-11-27T12:00:00Z'),
   );

@@ -10,7 +10,8 @@ const map = { type: 'object', additionalProperties: text };
 const outcomes = { type: 'string', enum: ['pass', 'fail', 'warn', 'error', 'skip'] };
 
 const fields = (properties: object, ...required: readonly string[]) => ({
-  ...{ type: 'object', properties },
+  type: 'object',
+  properties,
   ...(required.length === 0 ? {} : { required }),
 });
 const allOf = (type: object, ...names: readonly string[]) =>

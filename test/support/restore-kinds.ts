@@ -64,7 +64,9 @@ const UNRESERVED = `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLU
 
 const target = (resource: string) => ({ apiGroup: GROUP, resource });
 const peer = {
-  ...{ name: 'peer', path: 'spec.peer.name', namespacePath: 'spec.peer.namespace' },
+  name: 'peer',
+  path: 'spec.peer.name',
+  namespacePath: 'spec.peer.namespace',
   target: target('applications'),
 };
 

@@ -70,11 +70,17 @@ export function asReturned(object: KubeObject & { readonly status?: object }): B
     metadata: {
       ...object.metadata,
       uid: `${digest.slice(0, 8)}-${digest.slice(8, 12)}-4${digest.slice(12, 15)}-8${digest.slice(15, 18)}-${digest.slice(18, 30)}`,
-      ...{ resourceVersion: '4711', generation: 3, creationTimestamp: time },
+      resourceVersion: '4711',
+      generation: 3,
+      creationTimestamp: time,
       managedFields: [
         {
-          ...{ manager: 'kubectl', operation: 'Apply', apiVersion: object.apiVersion, time },
-          ...{ fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': {} } },
+          manager: 'kubectl',
+          operation: 'Apply',
+          apiVersion: object.apiVersion,
+          time,
+          fieldsType: 'FieldsV1',
+          fieldsV1: { 'f:spec': {} },
         },
       ],
     },

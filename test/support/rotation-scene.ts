@@ -118,7 +118,7 @@ export async function startRotationScene(port: number): Promise<Cluster> {
   await cluster.admin.create(services, localService('shop', 'db', 443, annotations));
   await cluster.admin.create(validatingWebhookConfigurations, {
     ...KINDS.validatingwebhook.make('theirs', ASKS),
-    ...{ webhooks: [entry('one.example.com')] },
+    webhooks: [entry('one.example.com')],
   });
   const policy = admissionPolicy('selectors', {
     match: { apiGroups: ['apps'], apiVersions: ['v1'], resources: ['replicasets'] },

@@ -39,7 +39,12 @@ export async function startSandboxPlane(): Promise<ControlPlane> {
   const server = `https://localhost:${sandbox.port}`;
   const kubeconfigs = writeKubeconfigs(folder, server, tls.ca, tokens);
   return {
-    ...{ server, ca: tls.ca, folder, contents: 'empty', version: VERSION, processes: undefined },
+    server,
+    ca: tls.ca,
+    folder,
+    contents: 'empty',
+    version: VERSION,
+    processes: undefined,
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],
     auditLog: () => events,

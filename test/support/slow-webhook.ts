@@ -46,12 +46,16 @@ const configuration = (port: number, ca: string): Carrier => ({
         url: `https://localhost:${port}/`,
         caBundle: Buffer.from(ca).toString('base64'),
       }),
-      ...{ rules: [CREATES], objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] } },
-      ...{ timeoutSeconds: 30, failurePolicy: 'Fail' },
+      ...{ rules: [CREATES] },
+      objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] },
+      timeoutSeconds: 30,
+      failurePolicy: 'Fail',
     },
   ],
 });
 const CREATES = {
-  ...{ apiGroups: ['restore.example.com'], apiVersions: ['v1'] },
-  ...{ resources: ['applications'], operations: ['CREATE'] },
+  apiGroups: ['restore.example.com'],
+  apiVersions: ['v1'],
+  resources: ['applications'],
+  operations: ['CREATE'],
 };

@@ -14,26 +14,36 @@ export const day = (days: number): string => new Date(NOW.getTime() + days * DAY
 
 const cert = (name: string, from: number, to: number, renew: number): ServingCertRow => ({
   state: 'Valid',
-  ...{ namespace: 'shop', name, service: name.replace('-tls', ''), dnsNames: [] },
-  ...{ notBefore: day(from), notAfter: day(to), renewAt: day(renew), signedBy: '9f2c41d7' },
+  namespace: 'shop',
+  name,
+  service: name.replace('-tls', ''),
+  dnsNames: [],
+  notBefore: day(from),
+  notAfter: day(to),
+  renewAt: day(renew),
+  signedBy: '9f2c41d7',
 });
 
 /** An audit that is complete and left no message. */
 const audited = { objects: undefined, incomplete: undefined, message: undefined };
 
 export const SCENE: StatusReport = {
-  ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
+  server: 'https://10.0.0.1:6443',
+  version: 'v1.36.0',
+  namespace: 'gatehouse-system',
   checkedAt: NOW.toISOString(),
   healthy: false,
   without: [],
   namespaces: undefined,
   attention: [
     {
-      ...{ part: 'injectionTargets', object: 'CustomResourceDefinition disks.infra.example.com' },
+      part: 'injectionTargets',
+      object: 'CustomResourceDefinition disks.infra.example.com',
       message: 'stale CA bundle in spec.conversion.webhook.clientConfig',
     },
     {
-      ...{ part: 'restoreWindows', object: 'RestoreWindow drill-2026-02' },
+      part: 'restoreWindows',
+      object: 'RestoreWindow drill-2026-02',
       message: 'the restore has left 2 violations',
       command: 'gatehouse restore status drill-2026-02',
     },
@@ -46,9 +56,14 @@ export const SCENE: StatusReport = {
     renewedAt: day(0),
     transitions: 3,
     replicas: ['x2x4z', 'k8kqp'].map((end, index) => ({
-      ...{ name: `gatehouse-7d4b9-${end}`, process: 'serve' as const, ready: true },
-      ...{ leads: index === 0, node: `node-${end}` },
-      ...{ image: 'gatehouse:0.1.0', restarts: index, waiting: undefined },
+      name: `gatehouse-7d4b9-${end}`,
+      process: 'serve' as const,
+      ready: true,
+      leads: index === 0,
+      node: `node-${end}`,
+      image: 'gatehouse:0.1.0',
+      restarts: index,
+      waiting: undefined,
     })),
   },
   authority: {
@@ -58,8 +73,12 @@ export const SCENE: StatusReport = {
     generations: [
       { ...{ id: '5be07a13', state: 'pending', expired: false }, notBefore: day(-1), notAfter: day(729) },
       {
-        ...{ id: '9f2c41d7', state: 'active', expired: false, rotationAt: day(-1) },
-        ...{ notBefore: day(-366), notAfter: day(364) },
+        id: '9f2c41d7',
+        state: 'active',
+        expired: false,
+        rotationAt: day(-1),
+        notBefore: day(-366),
+        notAfter: day(364),
       },
       { ...{ id: '03ac88f0', state: 'retiring', expired: false }, notBefore: day(-700), notAfter: day(30) },
     ],
@@ -70,8 +89,13 @@ export const SCENE: StatusReport = {
     endpoints: { current: 41, stale: 2, foreign: 0, unreachable: 1 },
     items: [
       {
-        ...{ namespace: 'shop', service: 'orders', secret: 'orders-tls', pods: ['orders-0', 'orders-1'] },
-        ...{ count: 2, since: day(-1), notAfter: day(20) },
+        namespace: 'shop',
+        service: 'orders',
+        secret: 'orders-tls',
+        pods: ['orders-0', 'orders-1'],
+        count: 2,
+        since: day(-1),
+        notAfter: day(20),
       },
     ],
   },
@@ -89,8 +113,11 @@ export const SCENE: StatusReport = {
       { kind: 'MutatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
       { kind: 'ValidatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
       {
-        ...{ kind: 'CustomResourceDefinition', name: 'disks.infra.example.com', source: 'authority' },
-        ...{ state: 'Stale', message: 'stale CA bundle in spec.conversion.webhook.clientConfig' },
+        kind: 'CustomResourceDefinition',
+        name: 'disks.infra.example.com',
+        source: 'authority',
+        state: 'Stale',
+        message: 'stale CA bundle in spec.conversion.webhook.clientConfig',
       },
       { kind: 'ConfigMap', namespace: 'shop', name: 'trust', source: 'authority', state: 'Current' },
     ],
@@ -99,12 +126,22 @@ export const SCENE: StatusReport = {
     unread: [],
     items: [
       {
-        ...{ name: 'serials', enforcement: 'Deny', ready: 'True', webhooksInstalled: 'True' },
-        ...{ ...audited, violations: 0, checkedAt: day(-0.01) },
+        name: 'serials',
+        enforcement: 'Deny',
+        ready: 'True',
+        webhooksInstalled: 'True',
+        ...audited,
+        violations: 0,
+        checkedAt: day(-0.01),
       },
       {
-        ...{ name: 'servers', enforcement: 'Warn', ready: 'True', webhooksInstalled: 'True' },
-        ...{ ...audited, violations: 12, checkedAt: day(-0.02) },
+        name: 'servers',
+        enforcement: 'Warn',
+        ready: 'True',
+        webhooksInstalled: 'True',
+        ...audited,
+        violations: 12,
+        checkedAt: day(-0.02),
       },
     ],
   },
@@ -128,15 +165,22 @@ export const WINDOWS: readonly RestoreWindow[] = [
     metadata: { name: 'drill-2026-02', creationTimestamp: day(-20) },
     spec: { principals: [{ user: 'alice' }], expiresAt: day(-19.9) },
     status: {
-      ...{ phase: 'CompletedWithViolations', closeReason: 'Manual' },
-      ...{ openedAt: day(-20), closedAt: day(-19.95) },
+      phase: 'CompletedWithViolations',
+      closeReason: 'Manual',
+      openedAt: day(-20),
+      closedAt: day(-19.95),
       lastSweep: {
-        ...{ startedAt: day(-0.02), finishedAt: day(-0.02), objectsScanned: 48_210, interim: false },
+        startedAt: day(-0.02),
+        finishedAt: day(-0.02),
+        objectsScanned: 48_210,
+        interim: false,
       },
       violations: {
         total: 2,
         items: ['web-1', 'web-2'].map((name) => ({
-          ...{ policy: 'servers', reference: 'datacenter', field: 'spec.datacenter' },
+          policy: 'servers',
+          reference: 'datacenter',
+          field: 'spec.datacenter',
           reason: 'TargetMissing',
           object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name },
           target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra7' },
@@ -157,7 +201,8 @@ const referencing = (
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: [name] },
     validate: {
       references: targets.map((target) => ({
-        ...{ name: target, path: `spec.${target}` },
+        name: target,
+        path: `spec.${target}`,
         target: { apiGroup: 'infra.example.com', resource: target },
         ...(target === 'racks'
           ? { onTargetDelete: 'Restrict' as const, guarantee: 'Serializable' as const }

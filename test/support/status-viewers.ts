@@ -14,7 +14,8 @@ export const createAccount = (cluster: Cluster, name: string): Promise<KubeObjec
 export async function letLook(cluster: Cluster, name: string): Promise<void> {
   const apiGroup = 'rbac.authorization.k8s.io';
   await cluster.apply({
-    ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding' },
+    apiVersion: `${apiGroup}/v1`,
+    kind: 'ClusterRoleBinding',
     metadata: { name: `status-viewer-${name}` },
     ...{
       roleRef: { apiGroup, kind: 'ClusterRole', name: 'gatehouse-status-viewer' },
@@ -29,7 +30,8 @@ export async function tokenFor(cluster: Cluster, name: string, audience?: string
     method: 'POST',
     path: `/api/v1/namespaces/${VIEWERS}/serviceaccounts/${name}/token`,
     body: {
-      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
       spec: audience === undefined ? {} : { audiences: [audience] },
     },
   });

@@ -55,7 +55,8 @@ export async function nodeServer(
     server.listen(port, loopbackOf(address), resolve);
   });
   return {
-    ...{ pod, address },
+    pod,
+    address,
     load: (next) => server.setSecureContext({ cert: next.chain, key: next.key }),
     stop: () => new Promise((resolve) => server.close(resolve)),
   };
@@ -145,7 +146,8 @@ export function sliceOf(
     addressType: 'IPv4',
     ports: [{ name: 'https', port, protocol: 'TCP' }],
     endpoints: endpoints.map(({ pod, address }) => ({
-      ...{ addresses: [address], conditions: { ready: true } },
+      addresses: [address],
+      conditions: { ready: true },
       targetRef: { kind: 'Pod', namespace, name: pod },
     })),
   };

@@ -6,8 +6,11 @@ import { join } from 'node:path';
 export type PeerProgram = 'openssl' | 'nginx' | 'python' | 'java' | 'curl';
 
 const EXECUTABLES: Readonly<Record<PeerProgram, string>> = {
-  ...{ openssl: 'openssl', nginx: 'nginx', curl: 'curl' },
-  ...{ python: 'python3', java: 'javac' },
+  openssl: 'openssl',
+  nginx: 'nginx',
+  curl: 'curl',
+  python: 'python3',
+  java: 'javac',
 };
 
 export function isInstalled(program: PeerProgram): boolean {

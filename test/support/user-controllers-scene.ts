@@ -57,7 +57,9 @@ export async function startControllerScene(
   await allow(cluster, folder);
   const cloud = await startFakeCloud(fails);
   return {
-    ...{ cluster, cloud, folder },
+    cluster,
+    cloud,
+    folder,
     env: { CLOUD_URL: cloud.url },
     stop: async () => {
       await cloud.stop();

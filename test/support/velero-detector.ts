@@ -22,5 +22,6 @@ export const veleroRestore = (uid: string, status: object, spec: object = {}, na
   apiVersion: 'velero.io/v1',
   kind: 'Restore',
   metadata: { namespace, name: uid, uid, creationTimestamp: '2026-11-21T11:00:00Z' },
-  ...{ spec, status },
+  spec,
+  status,
 });

@@ -79,7 +79,13 @@ function contextFor(
     request: toHandlerRequest(request),
     original: deepFreeze(request.object ?? request.oldObject ?? subject),
     oldObject: request.oldObject === undefined ? undefined : deepFreeze(request.oldObject),
-    ...{ deny, warn, audit, get, list, signal, log },
+    deny,
+    warn,
+    audit,
+    get,
+    list,
+    signal,
+    log,
   });
 }
 
@@ -118,7 +124,17 @@ function toHandlerRequest(request: AdmissionRequest): HandlerRequest {
   const { uid, kind, resource, subResource, requestKind, requestResource } = request;
   const { name, namespace, operation, userInfo: user, dryRun, options } = request;
   return deepFreeze({
-    ...{ uid, kind, resource, subResource, requestKind, requestResource },
-    ...{ name, namespace, operation, user, dryRun, options },
+    uid,
+    kind,
+    resource,
+    subResource,
+    requestKind,
+    requestResource,
+    name,
+    namespace,
+    operation,
+    user,
+    dryRun,
+    options,
   });
 }

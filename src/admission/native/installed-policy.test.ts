@@ -19,7 +19,10 @@ function installed(spec: Partial<AdmissionPolicySpec>) {
 
 const paramsOf = (resource: string, namespace?: string): Partial<AdmissionPolicySpec> => ({
   params: {
-    ...{ apiGroup: GROUP, resource, name: 'limits', whenMissing: 'Allow' },
+    apiGroup: GROUP,
+    resource,
+    name: 'limits',
+    whenMissing: 'Allow',
     ...(namespace === undefined ? {} : { namespace }),
   },
   validate: { rules: [RULE, { name: 'small', expression: 'object.spec.units < 5' }] },
@@ -41,7 +44,9 @@ test('a pair with params in the namespace of each object lacks a probe', () => {
 
 test('the AdmissionPolicy owns the policy, and the installation owns the binding', () => {
   const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
-    ...{ ownNamespace: 'g', restorers: [], others: [] },
+    ownNamespace: 'g',
+    restorers: [],
+    others: [],
   });
   const [pair] = pairs;
   if (pair === undefined) throw new Error('there is a pair');

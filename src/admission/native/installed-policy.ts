@@ -42,7 +42,10 @@ export function installedOf(
     ...{ spec },
   });
   return {
-    ...{ part, digest, answersProbes, name: policy.metadata?.name ?? '' },
+    part,
+    digest,
+    answersProbes,
+    name: policy.metadata?.name ?? '',
     policy: marked(policy, answersProbes ? withProbe(stated, digest) : stated, owner),
     binding: marked(binding, bound, installation ?? owner),
   };

@@ -28,7 +28,9 @@ export function ruleValidations(
     if (reason !== undefined) return inWebhook(check, reason);
     const { expression, ...validation } = validationOf(policy, rule);
     return {
-      ...{ check, by: 'APIServer', part: rule.expression.reads.params ? 'params' : 'policies' },
+      check,
+      by: 'APIServer',
+      part: rule.expression.reads.params ? 'params' : 'policies',
       validations: [{ expression: guard(expression, 'rules', rule.name), ...validation }],
     };
   });

@@ -36,8 +36,12 @@ export function withProbe(spec: object, digest: string): object {
         ...listIn(constraints, 'resourceRules'),
         {
           // With a star, kube-controller-manager does not check the types of the validations against UniqueClaims.
-          ...{ apiGroups: [GROUP], apiVersions: ['*'], resources: [RESOURCE], operations: ['CREATE'] },
-          ...{ resourceNames: [name], scope: '*' },
+          apiGroups: [GROUP],
+          apiVersions: ['*'],
+          resources: [RESOURCE],
+          operations: ['CREATE'],
+          resourceNames: [name],
+          scope: '*',
         },
       ],
     },
@@ -79,7 +83,10 @@ export function probeOf(digest: string, objectSelector: NormalSelector, now: Dat
     kind: 'UniqueClaim',
     metadata: { name: claimName(digest), labels },
     spec: {
-      ...{ policy: 'probe', rule: 'probe', values: [], claimedAt: now.toISOString() },
+      policy: 'probe',
+      rule: 'probe',
+      values: [],
+      claimedAt: now.toISOString(),
       holder: { group: '', resource: 'configmaps', name: 'probe' },
     },
   };

@@ -12,8 +12,9 @@ const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] 
 const UNIQUE = { unique: [{ name: 'serial', paths: ['spec.serial'] }] };
 const VELERO = { user: 'system:serviceaccount:velero:velero' };
 const TARGET = {
-  ...{ service: { namespace: 'g', name: 'g', port: 443 }, caBundle: '' },
-  ...{ ownNamespace: 'g' },
+  service: { namespace: 'g', name: 'g', port: 443 },
+  caBundle: '',
+  ownNamespace: 'g',
 };
 
 function releaseOf(policy: CompiledPolicy, restorers: Release['restorers'] = []): Release {

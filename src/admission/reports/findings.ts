@@ -55,7 +55,10 @@ function toFinding(
   const rule = check ?? (field === '' ? undefined : field);
   const text = field === '' ? message : `${field}: ${message}`;
   return {
-    ...{ namespace, apiVersion, kind, name: metadata?.name ?? '' },
+    namespace,
+    apiVersion,
+    kind,
+    name: metadata?.name ?? '',
     rule: rule === undefined ? undefined : shorten(rule, LONGEST_RULE),
     message: shorten(text, LONGEST_MESSAGE),
   };

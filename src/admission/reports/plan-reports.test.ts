@@ -84,7 +84,9 @@ test.each<[string, (n: number) => string]>([
 ])('10,000 violations in %s take at most 2 MB, even with long messages', (_what, namespaceOf) => {
   for (const message of ['names Datacenter fra1, which does not exist', 'ö"\n'.repeat(2_000)]) {
     const bad = Array.from({ length: 10_000 }, (_, n) => ({
-      ...{ namespace: namespaceOf(n), name: `server-${n}`, message },
+      namespace: namespaceOf(n),
+      name: `server-${n}`,
+      message,
     }));
     expectBounded([findings('servers', bad)]);
     expectBounded([

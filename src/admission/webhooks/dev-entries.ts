@@ -63,7 +63,10 @@ export function withDevSession(
 ): ObjectMeta {
   const end = expiresAt.toISOString();
   const note = {
-    ...{ holder, url, expiresAt: end, session: id },
+    holder,
+    url,
+    expiresAt: end,
+    session: id,
     ...(created ? { created } : {}),
     ...(controllers.length > 0 ? { controllers } : {}),
   };

@@ -40,7 +40,10 @@ describe('the owner of a webhook configuration', () => {
 describe('the owner of the role', () => {
   const NAMESPACE: KubeObject = { metadata: { name: 'gatehouse-system', uid: 'n' } };
   const reference = (uid: string): OwnerReference => ({
-    ...{ apiVersion: 'v1', kind: 'Namespace', name: 'gatehouse-system', uid },
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    name: 'gatehouse-system',
+    uid,
   });
 
   test('is the namespace, once', () => {

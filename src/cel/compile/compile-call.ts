@@ -275,7 +275,8 @@ function compileConditional(call: Call, scope: Scope, compiler: Compiler): Compi
     index === 0 ? part.step : branchStep(part, call.arguments[index]),
   );
   return {
-    ...{ type, isPath: true },
+    type,
+    isPath: true,
     step: (frame) => {
       const value = condition(frame);
       if (typeof value !== 'boolean') throw noSuchOverload();

@@ -93,7 +93,8 @@ function compileList(items: readonly Item[], scope: Scope, compiler: Compiler): 
   const isFolded = values.every(isConstant) && !hasOptional;
   const cost = isFolded ? 0 : LIST_COST;
   return {
-    ...{ type, isFolded },
+    type,
+    isFolded,
     step: (frame) => {
       charge(frame, LIST_COST);
       count(frame, cost);
@@ -155,7 +156,8 @@ function compileMap(entries: readonly Entry[], scope: Scope, compiler: Compiler)
   const isFolded = [...keys, ...values].every(isConstant) && !entries.some(({ optional }) => optional);
   const cost = isFolded ? 0 : MAP_COST;
   return {
-    ...{ type, isFolded },
+    type,
+    isFolded,
     step: (frame) => {
       charge(frame, MAP_COST);
       const map = new Map(

@@ -48,7 +48,12 @@ interface Decision extends CelOpaque {
 
 const EMPTY: CelResourceQuestion = {
   kind: 'resource',
-  ...{ verb: '', group: '', resource: '', subresource: '', namespace: '', name: '' },
+  verb: '',
+  group: '',
+  resource: '',
+  subresource: '',
+  namespace: '',
+  name: '',
 };
 
 const asking = (type: string, ask: CelAuthorize, question: CelQuestion): Asking => ({

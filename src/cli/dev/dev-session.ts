@@ -52,7 +52,9 @@ export async function runDevSession(
     ...sessionAccess(context, parts.replica),
     client: context.client,
     own: {
-      ...{ id: randomBytes(8).toString('hex'), holder: config.identity ?? holder, url: url.origin },
+      id: randomBytes(8).toString('hex'),
+      holder: config.identity ?? holder,
+      url: url.origin,
       controllers: parts.replica.handlers.controllers.map(({ name }) => name),
     },
     caBundle: Buffer.from(authority).toString('base64'),

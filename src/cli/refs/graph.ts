@@ -51,7 +51,8 @@ export function createGraph(
   const backward = new Map<string, Link[]>();
   const byKind = new Map(kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
   return {
-    ...{ kinds, gaps },
+    kinds,
+    gaps,
     /** Undefined: its kind could not be read. */
     exists: (object: ObjectRef): boolean | undefined =>
       known.has(targetKey(object)) || (gaps.some((gap) => isIn(gap, object)) ? undefined : false),
@@ -108,7 +109,9 @@ function policyLinks(
     )
     .flatMap((policy) =>
       readReferences(policy, object, from.namespace).found.map(({ reference, field, target }) => ({
-        ...{ from, field, to: target },
+        from,
+        field,
+        to: target,
         by: { policy: policy.name, reference: reference.name },
       })),
     );

@@ -19,12 +19,17 @@ const POLICY = policyOf(
 );
 
 const node = (name: string, spec: object, owners: readonly string[] = []): KubeObject => ({
-  ...{ apiVersion: `${GROUP}/v1`, kind: 'Server', spec },
+  apiVersion: `${GROUP}/v1`,
+  kind: 'Server',
+  ...{ spec },
   metadata: {
     name,
     namespace: 'store',
     ownerReferences: owners.map((owner) => ({
-      ...{ apiVersion: `${GROUP}/v1`, kind: 'Server', name: owner, uid: owner },
+      apiVersion: `${GROUP}/v1`,
+      kind: 'Server',
+      name: owner,
+      uid: owner,
     })),
   },
 });
@@ -99,7 +104,10 @@ test('as JSON, each object has its resource, namespace, name, state and fields',
     object: { resource: 'servers.infra.example.com', namespace: 'store', name: 'a' },
     refersTo: [
       {
-        ...{ resource: 'servers.infra.example.com', namespace: 'store', name: 'gone', state: 'missing' },
+        resource: 'servers.infra.example.com',
+        namespace: 'store',
+        name: 'gone',
+        state: 'missing',
         fields: [{ field: 'spec.next', policy: 'nodes', reference: 'next' }],
       },
     ],

@@ -161,7 +161,10 @@ function describeSweep({
 export const violationRows = (items: readonly Violation[]) =>
   [...Map.groupBy(items, ({ object }) => identity(object))].flatMap(([object, same]) =>
     same.map((item, index) => ({
-      ...{ object, isFirst: index === 0, field: item.field, policy: item.policy },
+      object,
+      isFirst: index === 0,
+      field: item.field,
+      policy: item.policy,
       what: `${item.reason}: ${describeViolation(item)}`,
     })),
   );

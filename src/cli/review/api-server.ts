@@ -73,7 +73,13 @@ function attributesOf(
   const { name = '', namespace = '' } = (object ?? old)?.metadata ?? {};
   const kind = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' }[operation];
   return {
-    ...{ operation, type, subresource: '', namespace, name, user, dryRun: false },
+    operation,
+    type,
+    subresource: '',
+    namespace,
+    name,
+    user,
+    dryRun: false,
     ...(object === undefined ? {} : { object }),
     ...(old === undefined ? {} : { oldObject: old }),
     options: { kind, apiVersion: 'meta.k8s.io/v1' },
@@ -88,8 +94,11 @@ function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject 
   }
   const named = withMeta(type.hasStatus ? withStatusOf(object, undefined) : object, {
     // Drops the metadata of another cluster.
-    ...{ uid: undefined, resourceVersion: undefined, creationTimestamp: undefined },
-    ...{ deletionTimestamp: undefined, deletionGracePeriodSeconds: undefined },
+    uid: undefined,
+    resourceVersion: undefined,
+    creationTimestamp: undefined,
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
     name: object.metadata.name ?? generatedName(object),
   });
   return withGeneration(named, undefined, type);

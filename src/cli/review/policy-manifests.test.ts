@@ -6,10 +6,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { nativeManifests } from './policy-manifests.ts';
 
 const policy = (expression: string, matchCondition = 'true') => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'codes' } },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'codes' },
   spec: {
     match: {
-      ...{ apiGroups: [''], resources: ['configmaps'] },
+      apiGroups: [''],
+      resources: ['configmaps'],
       matchConditions: [{ name: 'some', expression: matchCondition }],
     },
     validate: { rules: [{ name: 'code', expression, message: 'no' }] },

@@ -75,9 +75,14 @@ export function toReviewResult(
     const isChecked = policies.length + handlers.length > 0;
     const isWarned = warnings.length + failures.length > 0;
     return {
-      ...{ policies, handlers, auditAnnotations },
+      policies,
+      handlers,
+      auditAnnotations,
       verdict: isWarned ? 'warned' : isChecked ? 'allowed' : 'unchecked',
-      ...{ messages: [], refusal: undefined, causes: [], warnings: [...warnings, ...failures] },
+      messages: [],
+      refusal: undefined,
+      causes: [],
+      warnings: [...warnings, ...failures],
       patch: before === undefined || result === undefined ? [] : diff(toJson(before), toJson(result.mutated)),
       object: result === undefined ? undefined : toJson(result.prepared),
     };
@@ -87,11 +92,16 @@ export function toReviewResult(
   const byServer = first === undefined && failures.length === 0;
   const causes = byServer ? (details?.causes ?? []) : denials.flatMap((denial) => denial.causes);
   return {
-    ...{ policies, handlers, auditAnnotations, warnings, verdict: 'denied' },
+    policies,
+    handlers,
+    auditAnnotations,
+    warnings,
+    verdict: 'denied',
     // All messages: the API server shows only the first. For a failed handler, its message does not contain the cause.
     messages: [...(byServer ? [failure.message] : denials.map(({ message }) => message)), ...failures],
     refusal: { code: first?.code ?? code, reason: first?.reason ?? reason },
     causes: causes.map(({ field = '', message }) => ({ field, message })),
-    ...{ patch: [], object: undefined },
+    patch: [],
+    object: undefined,
   };
 }

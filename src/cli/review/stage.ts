@@ -84,7 +84,10 @@ export function createStage(input: SnapshotInput, { ownNamespace, now, ...contex
   const target = { ...environment, service: SERVICE, caBundle: '' };
   const webhooks = webhookConfigurations(policies, target, handlers);
   return {
-    ...{ snapshot, policies, handlers, now },
+    snapshot,
+    policies,
+    handlers,
+    now,
     api: createApiServer(
       kinds.registry,
       storage,

@@ -5,10 +5,17 @@ import type { Resource } from '../../kube/object.ts';
 const example = { group: 'infra.example.com', version: 'v1' };
 export const SERVERS: Resource = { ...example, resource: 'servers', kind: 'Server', namespaced: true };
 export const DATACENTERS: Resource = {
-  ...{ ...example, resource: 'datacenters', kind: 'Datacenter', namespaced: false },
+  ...example,
+  resource: 'datacenters',
+  kind: 'Datacenter',
+  namespaced: false,
 };
 export const USERS: Resource = {
-  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
+  group: 'people.example.com',
+  version: 'v1',
+  resource: 'users',
+  kind: 'User',
+  namespaced: false,
 };
 
 export interface User extends KubeObject {

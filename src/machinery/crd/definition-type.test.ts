@@ -28,7 +28,12 @@ const problemsOfUpdate = (spec: Readonly<Record<string, JsonValue>>, old: ApiObj
 
 test('a schema loses unknown keywords and empty values without meaning, at every depth', () => {
   const schema = {
-    ...{ type: 'object', $comment: 'hello', description: '', nullable: false, required: [], format: null },
+    type: 'object',
+    $comment: 'hello',
+    description: '',
+    nullable: false,
+    required: [],
+    format: null,
     properties: { extra: { type: 'array', const: 1, items: { type: 'string', kind: 'x' } } },
     additionalProperties: { type: 'string', extra: true, minimum: 0, default: '' },
     allOf: [{ extra: true, required: ['a'] }],

@@ -137,7 +137,11 @@ async function invocationsIn(
   }
   return found.params.map((params) => ({
     key: JSON.stringify([policyName, bindingName, params?.metadata.namespace, params?.metadata.name]),
-    ...{ policy, params, seen, reinvokes, binding: bindingName },
+    policy,
+    params,
+    seen,
+    reinvokes,
+    binding: bindingName,
   }));
 }
 
@@ -173,7 +177,9 @@ async function invoke(
       const view = attributes.shownAs;
       const type = view ?? seen;
       const after = applyMutation(mutation, result.value, {
-        ...{ object: before, type, isView: view !== undefined && view.kind !== 'Binding' },
+        object: before,
+        type,
+        isView: view !== undefined && view.kind !== 'Binding',
       });
       if (!isSame(after, before))
         current = withObject(
@@ -220,7 +226,9 @@ function refusal(
   all: readonly Denial[],
 ): ApiFailure {
   return new ApiFailure(403, reason, message, {
-    ...{ name, ...(group === '' ? {} : { group }), kind: resource },
+    name,
+    ...(group === '' ? {} : { group }),
+    kind: resource,
     causes: all.map((one) => ({ message: one.message })),
   });
 }

@@ -138,7 +138,10 @@ interface Names {
 
 /** It refuses the request regardless of the binding's actions. */
 const brokenDenial = ({ message, isOfPolicy }: BrokenParams, { policy, binding }: Names): Denial => ({
-  ...{ message, reason: 'Invalid', index: 0, policy },
+  message,
+  reason: 'Invalid',
+  index: 0,
+  policy,
   binding: isOfPolicy ? undefined : binding,
 });
 
@@ -165,7 +168,9 @@ function refusal(
     reason,
     `${groupResourceName(type)} "${shown}" is forbidden: ${denied}`,
     {
-      ...{ name: shown, ...(group === '' ? {} : { group }), kind: resource },
+      name: shown,
+      ...(group === '' ? {} : { group }),
+      kind: resource,
       causes: [{ message: denied }],
     },
   );
@@ -239,7 +244,8 @@ interface BrokenParams {
 type Params = { readonly kind: 'params'; readonly params: readonly (ApiObject | undefined)[] } | BrokenParams;
 
 const broken = (message: string): BrokenParams => ({
-  ...{ kind: 'broken', isOfPolicy: false },
+  kind: 'broken',
+  isOfPolicy: false,
   message: `failed to configure binding: ${message}`,
 });
 
@@ -268,7 +274,8 @@ export async function paramsOf(
 function unknownKind(apiVersion: string, kind: string): BrokenParams {
   const shown = `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`;
   return {
-    ...{ kind: 'broken', isOfPolicy: true },
+    kind: 'broken',
+    isOfPolicy: true,
     message: `failed to configure policy: failed to find resource referenced by paramKind: '${shown}'`,
   };
 }

@@ -187,7 +187,8 @@ describe('T11: a generation whose certs clients would reject', () => {
     const problem = expect.stringContaining(text) as string;
     const abandoned = { kind: 'abandon', id: idAt(authority, 0), problem };
     const tried = async (one: Authority, at: Date) => ({
-      ...{ authority: one, now: at },
+      authority: one,
+      now: at,
       activationProblem: await activationProblem(one, { dnsNames: ['db.prod.svc'], addresses: [] }, at),
     });
     expect(plan(await tried(authority, now))).toEqual(abandoned);

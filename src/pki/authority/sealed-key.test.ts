@@ -31,8 +31,12 @@ test('an authority whose key is not in this process cannot sign', async () => {
   if (active === undefined) throw new Error('the authority is empty');
   const elsewhere = { generations: [{ ...active, key: { id: active.id } }] };
   const order = {
-    ...{ authority: elsewhere, dnsNames: ['db.prod.svc'], keyPair: await generateKeyPair('ECDSA-P256') },
-    ...{ serial: randomSerial(), now, lifetimeMs: DAY },
+    authority: elsewhere,
+    dnsNames: ['db.prod.svc'],
+    keyPair: await generateKeyPair('ECDSA-P256'),
+    serial: randomSerial(),
+    now,
+    lifetimeMs: DAY,
   };
   await expect(issueServingCert(order)).rejects.toThrow('is not in this process');
 });

@@ -63,7 +63,9 @@ test('a bundle that no ConfigMap can hold is an error', () => {
   const [one] = splitCertificates(root);
   if (one === undefined) throw new Error('the fixture has a certificate');
   const many = Array.from({ length: 2_000 }, (_, index) => ({
-    ...{ raw: one.raw, validToDate: one.validToDate, fingerprint256: String(index) },
+    raw: one.raw,
+    validToDate: one.validToDate,
+    fingerprint256: String(index),
   })) as unknown as readonly (typeof one)[];
   expect(composeBundle(many, now)).toMatchObject({
     message: expect.stringMatching(/bytes: at most 1000000 are distributed/) as string,

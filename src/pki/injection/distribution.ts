@@ -48,8 +48,11 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
     }
   }
   return {
-    ...{ kind: 'wanted', selector: selector.trim(), own },
-    ...{ withAuthority: names.includes('authority'), withPublic: names.includes('public') },
+    kind: 'wanted',
+    selector: selector.trim(),
+    own,
+    withAuthority: names.includes('authority'),
+    withPublic: names.includes('public'),
   };
 }
 

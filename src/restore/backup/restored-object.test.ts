@@ -14,7 +14,10 @@ const object = {
   kind: 'Server',
   metadata: {
     ...metadata,
-    ...{ uid: 'u', resourceVersion: '7', generation: 3, creationTimestamp: '2026-01-01T00:00:00Z' },
+    uid: 'u',
+    resourceVersion: '7',
+    generation: 3,
+    creationTimestamp: '2026-01-01T00:00:00Z',
     ownerReferences: [{ name: 'owner' }],
   },
   spec: { cpus: 2 },

@@ -4,7 +4,10 @@ import { parseGroupResource } from './backup.ts';
 import { createSelection, restoreOrder, type SelectionOptions } from './selection.ts';
 
 const item = (kind: string, namespace: string | undefined, object: JsonObject = {}) => ({
-  ...{ resource: parseGroupResource(kind), namespace, name: 'x', object },
+  resource: parseGroupResource(kind),
+  namespace,
+  name: 'x',
+  object,
 });
 const server = item('servers.example.com', 'shop', { metadata: { labels: { app: 'db' } } });
 const zone = item('zones.example.com', undefined);

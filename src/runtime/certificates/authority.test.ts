@@ -546,7 +546,8 @@ describe('an imported CA', () => {
     await one.reconcile();
     expect(ids()).toEqual([id]);
     expect(one.events.all.at(-1)).toMatchObject({
-      ...{ type: 'Warning', reason: 'CaRefused' },
+      type: 'Warning',
+      reason: 'CaRefused',
       message: containing('tls.crt: its key (rsa 1024) is of a type that some clients reject'),
     });
   });

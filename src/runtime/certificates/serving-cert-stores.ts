@@ -299,7 +299,9 @@ export function trialScope(
   const { shortNames, dnsSuffixes, namespaceSuffixes } = servingCerts;
   const isConstrained = ca.secret === undefined && ca.nameConstraints;
   const names = servingCertNames(service, {
-    ...{ ...servingCerts, clusterDomain: clusterDomainOf(config), nameConstraints: false },
+    ...servingCerts,
+    clusterDomain: clusterDomainOf(config),
+    nameConstraints: false,
     namespaceSuffixes: new Map(), // such a domain may contain name.namespace
     shortNames: shortNames && !isConstrained,
   });

@@ -114,7 +114,14 @@ function startServingCerts(
   const contended = createContendedSecrets();
   const inventory = createCertInventory(stores, authority);
   const reconcile = createServingCertsReconciler({
-    ...{ ...context, stores, requests, authority, extendTrust, inventory, contended, pacer },
+    ...context,
+    stores,
+    requests,
+    authority,
+    extendTrust,
+    inventory,
+    contended,
+    pacer,
     generateKeyPair,
     randomSerial,
     observe: metrics.issue,

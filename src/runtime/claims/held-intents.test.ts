@@ -10,10 +10,15 @@ import { createHeldIntents, HOLD_MS, type HeldIntents, type HeldIntentsOptions }
 
 const START = Date.parse('2026-11-27');
 const refOf = (name: string): ObjectRef => ({
-  ...{ group: GROUP, resource: 'datacenters', namespace: undefined, name },
+  group: GROUP,
+  resource: 'datacenters',
+  namespace: undefined,
+  name,
 });
 const target = (name = 'fra1'): HeldTarget => ({
-  ...{ target: refOf(name), policy: { name: 'servers' }, reference: { name: 'datacenter' } },
+  target: refOf(name),
+  policy: { name: 'servers' },
+  reference: { name: 'datacenter' },
 });
 
 let passed: number;
@@ -32,7 +37,10 @@ beforeEach(() => {
 });
 
 const options = (): HeldIntentsOptions => ({
-  ...{ claims, cleanup: claims, identity: 'one', signal: NEVER },
+  claims,
+  cleanup: claims,
+  identity: 'one',
+  signal: NEVER,
   now: () => START + passed + jumped,
   monotonic: () => passed,
   seesDeletions: () => seesDeletions,

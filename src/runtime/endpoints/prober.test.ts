@@ -35,10 +35,18 @@ function scene(handshakeMs: number) {
   const prober = createProber({ served, ask, read, onAnswer: () => undefined, clock }, stop.signal);
   const add = (namespace: string, count: number, leaf = 'A') =>
     prober.update(`${namespace}/db`, {
-      ...{ namespace, name: 'db', uid: 'u', secretName: 'db-tls', leaf, serverName: `db.${namespace}.svc` },
+      namespace,
+      name: 'db',
+      uid: 'u',
+      secretName: 'db-tls',
+      leaf,
+      serverName: `db.${namespace}.svc`,
       endpoints: Array.from({ length: count }, (_, number): Endpoint => ({
-        ...{ pod: `db-${number}`, address: `10.0.${number >> 8}.${number & 255}` },
-        ...{ port: 8443, portId: '8443', isTls: true },
+        pod: `db-${number}`,
+        address: `10.0.${number >> 8}.${number & 255}`,
+        port: 8443,
+        portId: '8443',
+        isTls: true,
       })),
     });
   return { prober, add, asked, counts: served.counts, mostIn, most: () => most, pending, stop };

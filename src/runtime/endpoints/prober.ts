@@ -227,7 +227,10 @@ function servedServiceOf(
   const secret = stores.secret(`${namespace}/${claim.secretName}`);
   if (secret?.summary?.kind !== 'usable' || markedService(secret) !== name) return 'unissued';
   return {
-    ...{ namespace, name, uid, secretName: claim.secretName },
+    namespace,
+    name,
+    uid,
+    secretName: claim.secretName,
     leaf: fingerprint(Buffer.from(secret.summary.leaf, 'base64')),
     serverName: `${name}.${namespace}.svc`,
     endpoints: endpointsOf(slices, service.metadata?.annotations?.[SERVING_CERT_PORTS], maxEndpoints),

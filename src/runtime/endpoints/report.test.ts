@@ -19,13 +19,18 @@ const COUNTS = { current: 7, stale: 12, foreign: 1, unreachable: 2, plain: 5, un
 
 const stale = (name: string, pods: number, day: number): StaleService => ({
   service: {
-    ...{ namespace: 'shop', name, uid: 'u', secretName: `${name}-tls` },
+    namespace: 'shop',
+    name,
+    uid: 'u',
+    secretName: `${name}-tls`,
     leaf: 'B',
     serverName: '',
     endpoints: [],
   },
   servers: Array.from({ length: pods }, (_, number) => ({
-    ...{ pod: `${name}-${number}`, address: '10.0.0.1', since: number * 1_000 },
+    pod: `${name}-${number}`,
+    address: '10.0.0.1',
+    since: number * 1_000,
     notAfter: new Date(Date.UTC(2026, 2, day)),
   })),
 });

@@ -53,8 +53,11 @@ function rowOf(stale: StaleService, sinceOf: (at: number) => Date): StaleRow {
   const { service, servers } = stale;
   const pods = podsOf(stale);
   return {
-    ...{ namespace: service.namespace, service: service.name, secret: service.secretName },
-    ...{ pods: pods.slice(0, MAX_PODS), count: pods.length },
+    namespace: service.namespace,
+    service: service.name,
+    secret: service.secretName,
+    pods: pods.slice(0, MAX_PODS),
+    count: pods.length,
     since: toTimestamp(sinceOf(Math.min(...servers.map(({ since }) => since)))),
     notAfter: toTimestamp(endOf(servers)),
   };
@@ -147,7 +150,9 @@ export function announcementOf(
   return {
     event: { type: 'Warning', reason: 'StaleCertificate', message: messageOf(stale, pods) },
     announced: {
-      ...{ secretName: stale.service.secretName, pods: new Set(pods), at: now },
+      secretName: stale.service.secretName,
+      pods: new Set(pods),
+      at: now,
       times: (announced?.times ?? 0) + 1,
     },
   };

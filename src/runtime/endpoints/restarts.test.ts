@@ -34,7 +34,10 @@ const WANTED = { 'gatehouse.dev/restart-on-renewal': 'true' };
 const DONE = { observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1 };
 const selector = (app: string) => ({ matchLabels: { app } });
 const metadata = (namespace: string, name: string, more: ObjectMeta = {}): ObjectMeta => ({
-  ...{ namespace, name, uid: `uid-of-${namespace}-${name}`, generation: 1 },
+  namespace,
+  name,
+  uid: `uid-of-${namespace}-${name}`,
+  generation: 1,
   creationTimestamp: '2026-11-01T00:00:00Z',
   ...more,
 });
@@ -85,8 +88,13 @@ function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'):
   });
   stale.set(`${namespace}/${name}`, {
     service: {
-      ...{ namespace, name, uid: `uid-of-${namespace}-${name}`, secretName: `${name}-tls`, leaf },
-      ...{ serverName: `${name}.${namespace}.svc`, endpoints: [] },
+      namespace,
+      name,
+      uid: `uid-of-${namespace}-${name}`,
+      secretName: `${name}-tls`,
+      leaf,
+      serverName: `${name}.${namespace}.svc`,
+      endpoints: [],
     },
     servers: [{ pod: `${name}-1`, address: '10.0.0.1', since: 0, notAfter: now }],
   });

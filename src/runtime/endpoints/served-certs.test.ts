@@ -7,17 +7,28 @@ const HOUR = 3_600_000;
 const NOT_AFTER = new Date('2026-12-01T00:00:00Z');
 
 const endpoint = (number: number, change: Partial<Endpoint> = {}): Endpoint => ({
-  ...{ pod: `db-${number}`, address: `10.0.0.${number}`, port: 8443, portId: 'https:8443', isTls: false },
+  pod: `db-${number}`,
+  address: `10.0.0.${number}`,
+  port: 8443,
+  portId: 'https:8443',
+  isTls: false,
   ...change,
 });
 
 const service = (leaf: string, ...endpoints: readonly Endpoint[]) => ({
-  ...{ namespace: 'shop', name: 'db', uid: 'u', secretName: 'db-tls' },
-  ...{ leaf, serverName: 'db.shop.svc', endpoints },
+  namespace: 'shop',
+  name: 'db',
+  uid: 'u',
+  secretName: 'db-tls',
+  leaf,
+  serverName: 'db.shop.svc',
+  endpoints,
 });
 
 const leaf = (name: string, host = 'db.shop.svc'): Served => ({
-  ...{ kind: 'leaf', leaf: name, notAfter: NOT_AFTER },
+  kind: 'leaf',
+  leaf: name,
+  notAfter: NOT_AFTER,
   isFor: host === 'db.shop.svc',
 });
 
@@ -65,7 +76,9 @@ test('a port that has answered with TLS once is not plain when it does not answe
 test('a renewal makes every server stale until it is seen with the new leaf', () => {
   const { served, key, answer } = scene();
   expect(served.update('shop/db', service('B', endpoint(0)), 1_000)).toEqual({
-    ...{ added: [], renewed: [key], gone: [] },
+    added: [],
+    renewed: [key],
+    gone: [],
   });
   expect(served.counts()).toMatchObject({ current: 0, stale: 1 });
   expect(answer(leaf('B'), 2_000)).toMatchObject({ state: 'current', isChanged: true, askAt: 2_000 + HOUR });

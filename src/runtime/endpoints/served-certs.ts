@@ -92,7 +92,10 @@ export function createServedCerts(reloadMs: number) {
   return {
     update: (serviceKey: string, service: ServedService, now: number): Changes => {
       const watched = services.get(serviceKey) ?? {
-        ...{ service, replacedAt: new Map(), endpoints: new Map(), tlsPorts: new Set() },
+        service,
+        replacedAt: new Map(),
+        endpoints: new Map(),
+        tlsPorts: new Set(),
       };
       services.set(serviceKey, watched);
       const changes = renew(watched, serviceKey, service, now);
@@ -176,7 +179,10 @@ function noteReplaced({ service, replacedAt }: Watched, leaf: string, now: numbe
 }
 
 const unseen = (endpoint: Endpoint): Seen => ({
-  ...{ endpoint, staleSince: undefined, isOverdue: false, failures: 0 },
+  endpoint,
+  staleSince: undefined,
+  isOverdue: false,
+  failures: 0,
 });
 
 const keyOf = (serviceKey: string, { pod, address, port }: Endpoint): string =>

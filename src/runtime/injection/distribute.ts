@@ -91,7 +91,9 @@ function followOrders(context: LeaderContext, { report, resync, add }: OrderList
     const selected = watch<KubeObject>(
       context,
       {
-        ...{ resource: namespaces, metadataOnly: true, labelSelector },
+        resource: namespaces,
+        metadataOnly: true,
+        labelSelector,
         onChange: (name) => add(`${name}/${bundle}`),
         onFailure: () => {
           const { source } = orders.get(bundle) ?? {};
@@ -317,7 +319,9 @@ async function isWanted(
   const distribution = distributionOf(source);
   if (distribution.kind !== 'wanted') return distribution.kind === 'invalid';
   const { items } = await client.listAll(namespaces, {
-    ...{ labelSelector: distribution.selector, fieldSelector: `metadata.name=${namespace}`, signal },
+    labelSelector: distribution.selector,
+    fieldSelector: `metadata.name=${namespace}`,
+    signal,
   });
   return items.some((one) => !isTerminating(one));
 }

@@ -20,8 +20,12 @@ const SOURCE: DistributionSource = {
 };
 const copy = (text: string, place = 'shop/trust', version = '7'): DistributionSource => ({
   metadata: {
-    ...{ namespace: 'shop', name: 'trust', uid: 'u', resourceVersion: version },
-    ...{ labels: { [MARK]: 'true' }, annotations: { [MARK]: place } },
+    namespace: 'shop',
+    name: 'trust',
+    uid: 'u',
+    resourceVersion: version,
+    labels: { [MARK]: 'true' },
+    annotations: { [MARK]: place },
   },
   data: { 'ca.crt': text },
 });
@@ -70,7 +74,8 @@ async function run(
       get: (_resource: unknown, { namespace }: { namespace: string }) =>
         Promise.resolve(namespace === 'shop' ? live : source),
       listAll: () => Promise.resolve({ items: selected.map(named) }),
-      ...{ create: write('create'), replace: write('replace') },
+      create: write('create'),
+      replace: write('replace'),
       delete: (_resource: unknown, _ref: unknown, { preconditions }: { preconditions: object }) => {
         writes.push(['delete', preconditions]);
         return Promise.resolve('deleted');
@@ -96,7 +101,9 @@ test.each<[string, () => DistributionSource]>([
   ['a user copied from another namespace', () => copy('theirs', 'mail/trust')],
 ])('a ConfigMap that %s is neither overwritten nor deleted', async (_what, live) => {
   expect(await run({ live: live() })).toMatchObject({
-    ...{ writes: [], events: ['ForeignConfigMap'], trust: undefined },
+    writes: [],
+    events: ['ForeignConfigMap'],
+    trust: undefined,
   });
   expect((await run({ live: live(), stored: [] })).writes).toEqual([]);
 });

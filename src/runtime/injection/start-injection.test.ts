@@ -39,9 +39,14 @@ async function startWith(
   const rest = server.rest();
   // The parts of the context that injection uses.
   const context = {
-    ...{ rest, client: createClient(rest), rollbacks: createListeners<[]>(), metrics: createMetrics() },
+    rest,
+    client: createClient(rest),
+    rollbacks: createListeners<[]>(),
+    metrics: createMetrics(),
     discovery: { resolveKind, forget },
-    ...{ config: resolveConfig({}, {}), log: pino({ level: 'silent' }), record: createEvents().record },
+    config: resolveConfig({}, {}),
+    log: pino({ level: 'silent' }),
+    record: createEvents().record,
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
   const injection = startInjection(

@@ -61,7 +61,14 @@ function createInjectors(
       const own = ownTarget(kind, config.namespace);
       const targets = watchTargets(context, kind, resource, own, hooks, signal);
       const reconcile = createInjector({
-        ...{ client, kind, resource, targets, bundle, records, record, log },
+        client,
+        kind,
+        resource,
+        targets,
+        bundle,
+        records,
+        record,
+        log,
         now: () => new Date(),
       });
       const options = { name: `injector-${resource.resource}`, concurrency: WORKERS, reconcile };

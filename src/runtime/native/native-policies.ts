@@ -106,7 +106,8 @@ function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconci
     const enforced: ConfirmedPair[] = [];
     for (const pair of pairs) {
       const found = await enforce(policy, pair, stored.get(pair.name), signal).catch((error: unknown) => ({
-        ...{ obstacle: explain(error, signal), confirmed: undefined },
+        obstacle: explain(error, signal),
+        confirmed: undefined,
       }));
       obstacles.set(pair.part, found.obstacle);
       if (found.obstacle === undefined && found.confirmed !== undefined) enforced.push(found.confirmed);
@@ -247,7 +248,12 @@ export function startNativePolicies(
   const { client, discovery, config, log } = context;
   const enforcements = new Map<string, Enforcement>();
   const reconcile = createNativePoliciesReconciler({
-    ...{ client, discovery, installation, log, policies: policies.store, detectors: detectors.store },
+    client,
+    discovery,
+    installation,
+    log,
+    policies: policies.store,
+    detectors: detectors.store,
     inForce: registry.inForce,
     isInstalled: registry.isInstalled,
     releaseOf: releases.of,
@@ -304,7 +310,8 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
           confirmation === undefined && releaseOf(policy) === undefined && isInstalled(policy) === true;
         const since = before?.policy === policy ? before.since : undefined;
         known.set(name, {
-          ...{ policy, last: confirmation ?? before?.last },
+          policy,
+          last: confirmation ?? before?.last,
           since: isResponsible ? (since ?? monotonic()) : undefined,
         });
       }

@@ -162,7 +162,9 @@ function releaseOf(
   );
   if (enforced.length === 0) return undefined;
   return {
-    ...{ policy, restorers, digest: enforced.map(({ digest }) => digest).join(' ') },
+    policy,
+    restorers,
+    digest: enforced.map(({ digest }) => digest).join(' '),
     remaining: withoutNative(policy, checks, new Set(enforced.map(({ part }) => part))),
   };
 }

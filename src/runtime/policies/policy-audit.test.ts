@@ -74,7 +74,8 @@ async function audit(change: Partial<PolicyAuditOptions> = {}) {
       namespaceLabels,
     },
     world: clusterOf().world,
-    ...{ audits, keepsFindings: false },
+    audits,
+    keepsFindings: false,
     onResult: (name) => reports.push(audits.get(name)?.result),
     record: (event) => events.push(event),
     now: () => new Date(NOW),
@@ -204,11 +205,19 @@ test('for the policy reports, a new leader repeats the audit once and keeps what
 
 test('the findings of all policies together are limited, and the counts are not', async () => {
   const listed = Array.from({ length: 9_800 }, (_, n) => ({
-    ...{ namespace: 'store', apiVersion: `${GROUP}/v1`, kind: 'Server', name: `s${n}` },
-    ...{ rule: undefined, message: 'too many' },
+    namespace: 'store',
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Server',
+    name: `s${n}`,
+    rule: undefined,
+    message: 'too many',
   }));
   const other: PolicyFindings = {
-    ...{ policy: 'other', enforcement: 'Deny', counts: new Map(), listed, problem: undefined },
+    policy: 'other',
+    enforcement: 'Deny',
+    counts: new Map(),
+    listed,
+    problem: undefined,
   };
   audits.set('other', { findings: other });
   stored = Array.from({ length: 700 }, (_, n) => server(`s${n}`, { units: 7 }));

@@ -179,7 +179,13 @@ export function startPolicyAudit(
   const reconcile = createPolicyAuditReconciler({
     stored: storedObjects(client, discovery, config.namespace, namespaces),
     policies: policies.store,
-    ...{ registry, world, record, log, audits, onResult, now },
+    registry,
+    world,
+    record,
+    log,
+    audits,
+    onResult,
+    now,
     keepsFindings: config.policyReports,
     random: Math.random,
   });

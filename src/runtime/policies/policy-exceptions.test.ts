@@ -85,7 +85,8 @@ const registry = {
       ? undefined
       : {
           inForce: { spec: { match: {}, ...(name === 'open' ? { policyExceptions: 'Accept' } : {}) } },
-          ...{ problem: undefined, generation: 1 },
+          problem: undefined,
+          generation: 1,
         },
 };
 // Only the spec of a policy is read.

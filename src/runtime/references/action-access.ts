@@ -31,7 +31,11 @@ export function neededBy({ match, validate }: AdmissionPolicySpec): readonly Nee
 }
 
 const VERBS: Readonly<Record<NonNullable<ReferenceRule['onTargetDelete']>, readonly Needed['verb'][]>> = {
-  ...{ Allow: [], Restrict: [], Cascade: ['delete'], SetNull: ['patch'], SetDefault: ['patch'] },
+  Allow: [],
+  Restrict: [],
+  Cascade: ['delete'],
+  SetNull: ['patch'],
+  SetDefault: ['patch'],
 };
 
 export function createActionAccessReconciler(

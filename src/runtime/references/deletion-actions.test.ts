@@ -39,7 +39,9 @@ let listed: boolean;
 let known: ObjectRef[];
 
 const cascade: ReferenceRule = {
-  ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  onTargetDelete: 'Cascade',
   target: { apiGroup: GROUP, resource: 'datacenters' },
 };
 /** The policy in force and in the API server. */
@@ -74,7 +76,11 @@ const recreatedAt = (time: number) =>
   put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(time).toISOString() });
 
 const order: Parameters<typeof newDeletionRecord>[0] = {
-  ...{ policy: 'servers', reference: 'datacenter', action: 'Cascade', target: dc('fra1'), uid: 'uid-fra1' },
+  policy: 'servers',
+  reference: 'datacenter',
+  action: 'Cascade',
+  target: dc('fra1'),
+  uid: 'uid-fra1',
   depth: 0,
 };
 

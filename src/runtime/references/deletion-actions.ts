@@ -265,7 +265,10 @@ function isExempt(
   const request = {
     userInfo: { username: '', uid: '', groups: [], extra: {} },
     resource: { group, version: '', resource },
-    ...{ namespace, name, object, oldObject: undefined },
+    namespace,
+    name,
+    object,
+    oldObject: undefined,
   };
   const context = { now: now().getTime(), ...(grants === undefined ? {} : { grants }) };
   return exemptionOf(policy, request, context).covers('references', reference.name);

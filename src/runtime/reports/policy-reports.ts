@@ -129,7 +129,12 @@ export function startPolicyReports(
   const isPending = (policy: CompiledPolicy) =>
     hasAudit(policy) && policy.undecidable === undefined && audits.get(policy.name)?.findings === undefined;
   const reconcile = createPolicyReportsReconciler({
-    ...{ client, discovery, namespaces, log, clock: systemClock, now: serverClock.now },
+    client,
+    discovery,
+    namespaces,
+    log,
+    clock: systemClock,
+    now: serverClock.now,
     findings: () => [...audits.values()].flatMap(({ findings }) => findings ?? []),
     pending: () =>
       registry

@@ -244,7 +244,9 @@ test('an object whose mode is Off is left alone, and each object has its own mod
 });
 
 const reference = {
-  ...{ name: 'rack', path: 'spec.rack.name', uidPath: 'spec.rack.uid' },
+  name: 'rack',
+  path: 'spec.rack.name',
+  uidPath: 'spec.rack.uid',
   target: { apiGroup: 'infra.example.com', resource: 'classes' },
 };
 const policy = policyOf({ validate: { references: [reference] } });

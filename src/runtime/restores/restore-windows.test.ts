@@ -78,7 +78,11 @@ function leader(change: Partial<RestoreWindowsOptions> = {}) {
 }
 
 const clusterSweep = (interim: boolean): ClusterSweep => ({
-  ...{ interim, startedAt: now, finishedAt: now, objectsScanned: 3, unreadable: [...found.unreadable] },
+  interim,
+  startedAt: now,
+  finishedAt: now,
+  objectsScanned: 3,
+  unreadable: [...found.unreadable],
   violations: found.violations.map((one) => ({
     violation: one,
     resource: { group: 'infra.example.com', resource: 'servers' },
@@ -338,8 +342,10 @@ describe('a failure is retried:', () => {
     edit({ close: true });
     await runAt('12:00:00', '12:00:00', '12:01:05');
     expect(status()).toMatchObject({
-      ...{ phase: 'Completed', openedAt: NOON },
-      ...{ closedAt: NOON, closeReason: 'Manual' },
+      phase: 'Completed',
+      openedAt: NOON,
+      closedAt: NOON,
+      closeReason: 'Manual',
     });
     expect(sweeps.filter((interim) => !interim)).toHaveLength(1);
     expect(new Set(events.reasons()).size).toBe(events.reasons().length);
@@ -354,7 +360,9 @@ test('a restore that ended before Gatehouse saw it is reported as unchecked at a
 describe('windows that share a sweep', () => {
   const other = (name: string, phase: NonNullable<RestoreWindowStatus['phase']>, openedAt: string): void => {
     windows.add({
-      ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreWindow', metadata: { name } },
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'RestoreWindow',
+      metadata: { name },
       spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
       status: { phase, openedAt },
     });
@@ -378,7 +386,8 @@ describe('windows that share a sweep', () => {
 
   test('report no default that an older object lacks', async () => {
     const created = (name: string, creationTimestamp: string) => ({
-      ...{ resource: { group: '', resource: 'servers' }, isAudited: true },
+      resource: { group: '', resource: 'servers' },
+      isAudited: true,
       written: { changedAt: [], creationTimestamp },
       violation: {
         ...violation,

@@ -213,7 +213,12 @@ export function startRestores(
   const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
   const quiesce = startQuiesce(context, sources, settleMs, signal);
   const reconcile = createRestoreWindowsReconciler({
-    ...{ client, record, now, log, stored, changes },
+    client,
+    record,
+    now,
+    log,
+    stored,
+    changes,
     windows: windows.store,
     source: detection.source,
     sweep: traceSweeps(tracing, createSweep({ ...stored, policies, world, pause, now })),

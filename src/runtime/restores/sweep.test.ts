@@ -102,13 +102,20 @@ test('a reference with a missing target is reported with object, field and targe
   put('servers', server('s1', GONE), server('s2', { datacenter: 'fra1' }), server('s3', {}));
   put('datacenters', datacenter('fra1'));
   const object = {
-    ...{ apiVersion: `${GROUP}/v1`, kind: 'Server' },
-    ...{ namespace: 'shop', name: 's1', uid: 'uid-of-s1' },
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Server',
+    namespace: 'shop',
+    name: 's1',
+    uid: 'uid-of-s1',
   };
   const target = { group: GROUP, resource: 'datacenters', name: 'gone' };
   const reference = { reference: 'datacenter', field: 'spec.datacenter', reason: 'TargetMissing', target };
   expect(await sweep()).toEqual({
-    ...{ startedAt, finishedAt: startedAt, interim: false, objectsScanned: 3, unreadable: [] },
+    startedAt,
+    finishedAt: startedAt,
+    interim: false,
+    objectsScanned: 3,
+    unreadable: [],
     violations: [{ policy: 'servers', object, ...reference }],
   });
   expect([listed, reads]).toEqual([

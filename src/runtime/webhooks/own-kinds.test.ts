@@ -136,7 +136,9 @@ test('only Gatehouse writes a status, even if a SubjectAccessReview would allow 
 test('a PolicyException gets warnings, no questions, and restorers may write it', async () => {
   const { validate, asked } = scene();
   const spec = {
-    ...{ policy: 'servers', objects: { names: ['web-1'] }, reason: 'a drill' },
+    policy: 'servers',
+    objects: { names: ['web-1'] },
+    reason: 'a drill',
     expiresAt: '2026-12-01T00:00:00Z',
   };
   const written = { ...creation('policyexceptions', spec), namespace: 'shop' };

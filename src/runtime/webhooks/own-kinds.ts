@@ -75,7 +75,10 @@ export function createOwnKinds(
     return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
   };
   const opening = (name: string | undefined) => ({
-    ...{ verb: 'open', group: GROUP, resource: 'restorewindows', name },
+    verb: 'open',
+    group: GROUP,
+    resource: 'restorewindows',
+    name,
   });
   return {
     mutate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
@@ -243,7 +246,11 @@ export function startProtectOwnKinds(
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const { now } = serverClock;
   const reconcile = createProtectOwnKindsReconciler({
-    ...{ client, detectors: detectors.store, installation, now, log },
+    client,
+    detectors: detectors.store,
+    installation,
+    now,
+    log,
   });
   const on = [detectors.onChange, installation.onChange];
   return startController(

@@ -122,7 +122,9 @@ export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
   const write = async (live: Secret | undefined, tokens: PathTokens, signal: AbortSignal): Promise<void> => {
     const metadata = {
       ...live?.metadata,
-      ...{ namespace, name: PATH_SECRET, labels: { ...live?.metadata?.labels, ...ownStateLabels } },
+      namespace,
+      name: PATH_SECRET,
+      labels: { ...live?.metadata?.labels, ...ownStateLabels },
     };
     const secret = { type: 'gatehouse.dev/webhook-path', ...live, metadata, data: withPathTokens(tokens) };
     await (live === undefined ? client.create : client.replace)<Secret>(secrets, secret, { signal });
@@ -163,7 +165,10 @@ export function startPathRotation(
 ) {
   const { client, config, log } = context;
   const reconcile = createPathTokensReconciler({
-    ...{ client, namespace: config.namespace, overlapMs: config.caPropagationWaitMs, log },
+    client,
+    namespace: config.namespace,
+    overlapMs: config.caPropagationWaitMs,
+    log,
     now: () => performance.now(),
     random: () => randomBytes(PATH_TOKEN_BYTES).toString('hex'),
   });

@@ -25,7 +25,14 @@ export async function ask(
   await handle(api, {
     info: {
       kind: 'resource',
-      ...{ verb, group, version, resource, subresource: '', namespace, name, path: '' },
+      verb,
+      group,
+      version,
+      resource,
+      subresource: '',
+      namespace,
+      name,
+      path: '',
     },
     query: new URLSearchParams(),
     accept: undefined,

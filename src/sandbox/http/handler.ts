@@ -49,7 +49,10 @@ export function createHandler(
     const auditId = randomUUID();
     const url = new URL(request.url ?? '/', 'https://sandbox');
     const exchange: Exchange = {
-      ...{ options, request, response, url },
+      options,
+      request,
+      response,
+      url,
       info: requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams),
       receivedAt: options.api.now(),
       user: ANONYMOUS,

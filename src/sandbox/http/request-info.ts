@@ -19,7 +19,12 @@ export function requestInfoOf(method: string, path: string, query: URLSearchPara
   const selected = verb === 'list' || verb === 'watch' ? nameInFieldSelector(query.get('fieldSelector')) : '';
   return {
     kind: 'resource',
-    ...{ verb, group, version, resource, subresource, namespace },
+    verb,
+    group,
+    version,
+    resource,
+    subresource,
+    namespace,
     name: name ?? selected,
     path,
   };

@@ -56,7 +56,9 @@ export interface VersionFields {
 
 export function crd(versions: readonly VersionFields[], spec: object = {}, status: object = {}): object {
   const all = versions.map(({ name, schema, served = true, storage = name === 'v2' }) => ({
-    ...{ name, served, storage },
+    name,
+    served,
+    storage,
     ...(schema === undefined ? {} : { schema: { openAPIV3Schema: schema } }),
   }));
   return { ...crdOf(resourceOf(GROUP, 'servers', 'Server'), { versions: all, ...spec }), status };

@@ -14,7 +14,9 @@ const definition = (plural: string, annotations: Strings): readonly [Resource, J
   {
     ...meta(`${plural}.attack.example.com`, annotations),
     spec: {
-      ...{ group: 'attack.example.com', scope: 'Namespaced', conversion: CONVERSION },
+      group: 'attack.example.com',
+      scope: 'Namespaced',
+      conversion: CONVERSION,
       names: {
         plural,
         singular: plural.slice(0, -1),
@@ -32,7 +34,10 @@ const apiService = (version: string, annotations: Strings): readonly [Resource, 
   {
     ...meta(`${version}.${API_GROUP}`, annotations),
     spec: {
-      ...{ group: API_GROUP, version, groupPriorityMinimum: 100, versionPriority: 100 },
+      group: API_GROUP,
+      version,
+      groupPriorityMinimum: 100,
+      versionPriority: 100,
       service: { namespace: TENANT, name: 'web' },
     },
   },

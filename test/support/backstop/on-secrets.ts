@@ -9,7 +9,10 @@ const secret = (name: string, more: object, annotations: Strings = {}, namespace
 });
 const marked = (name: string, service = 'web'): Json => ({
   metadata: {
-    ...{ name, namespace: TENANT, annotations: { [MARK]: service }, finalizers: ['example.com/keep'] },
+    name,
+    namespace: TENANT,
+    annotations: { [MARK]: service },
+    finalizers: ['example.com/keep'],
     ownerReferences: [owner(service)],
   },
   ...TLS,
@@ -35,7 +38,9 @@ export const ON_SECRETS: readonly Attempt[] = [
   createsSecret('a token under a name of the own state', token('gatehouse-reads', HOME, 'admin')),
   createsSecret('a token with a generated name and our marks', {
     metadata: {
-      ...{ generateName: 'stolen-', namespace: 'kube-system', ownerReferences: [owner('web')] },
+      generateName: 'stolen-',
+      namespace: 'kube-system',
+      ownerReferences: [owner('web')],
       annotations: { [MARK]: 'web', 'kubernetes.io/service-account.name': 'admin' },
     },
     type: 'kubernetes.io/service-account-token',

@@ -8,8 +8,12 @@ import { ASKS, BUNDLE, creates, meta, patches, TENANT } from './attack.ts';
 import type { Attempt, Json, Strings } from './attack.ts';
 
 const entry = (name: string, clientConfig: object, more: object = {}) => ({
-  ...{ name: `${name}.example.com`, clientConfig, rules: [], sideEffects: 'None' },
-  ...{ admissionReviewVersions: ['v1'], ...more },
+  name: `${name}.example.com`,
+  clientConfig,
+  rules: [],
+  sideEffects: 'None',
+  admissionReviewVersions: ['v1'],
+  ...more,
 });
 const theirs = { service: { namespace: TENANT, name: 'web' } };
 const configuration = (name: string, annotations: Strings, ...webhooks: readonly object[]): Json => ({

@@ -18,7 +18,9 @@ export { read };
 export const NOW = new Date('2026-03-01T12:00:00.000Z');
 export const at = (milliseconds: number): string => after(NOW, milliseconds).toISOString();
 export const REPORT_CONTEXT = {
-  ...{ server: 'https://api.example.com', version: 'v1.36.0', namespace: 'gatehouse-system' },
+  server: 'https://api.example.com',
+  version: 'v1.36.0',
+  namespace: 'gatehouse-system',
   compat: [],
   now: NOW,
 } as const;
@@ -67,7 +69,11 @@ type Conditions = NonNullable<NonNullable<AdmissionPolicy['status']>['conditions
 
 export function policy(ready: Partial<Conditions[number]> = {}): AdmissionPolicy {
   const condition = (type: string): Conditions[number] => ({
-    ...{ type, status: 'True', reason: 'Fine', message: 'fine', observedGeneration: 3 },
+    type,
+    status: 'True',
+    reason: 'Fine',
+    message: 'fine',
+    observedGeneration: 3,
     lastTransitionTime: at(-HOUR),
   });
   return {

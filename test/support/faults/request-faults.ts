@@ -111,6 +111,11 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 export const statusOf = (code: number) => ({
-  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code },
-  ...{ message: `the test answers ${code}`, reason: REASONS[code] ?? 'Unknown' },
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  code,
+  message: `the test answers ${code}`,
+  reason: REASONS[code] ?? 'Unknown',
 });

@@ -19,7 +19,9 @@ export async function startFaultScene() {
   const api = await startApiProxy(cluster.plane, 'faulty');
   const plane = { kubeconfig: api.kubeconfig, folder: cluster.plane.folder };
   const replica = await startReplica(plane, {
-    ...{ name: 'one', servicePort: webhookTcp.port, settings: QUICK },
+    name: 'one',
+    servicePort: webhookTcp.port,
+    settings: QUICK,
   });
   balancer.setBackends([replica.port]);
   const repair = () => {

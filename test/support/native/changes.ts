@@ -163,7 +163,8 @@ export function defaultingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec>
   ]);
   return {
     match: {
-      ...{ apiGroups: ['infra.example.com'], resources: ['servers'] },
+      apiGroups: ['infra.example.com'],
+      resources: ['servers'],
       ...(chance.chance(0.3) ? { matchConditions: [{ name: 'who', expression }] } : {}),
     },
     variables: [{ name: 'rack', expression: 'object.?metadata.?labels["example.com/rack"].orValue("?")' }],

@@ -123,13 +123,18 @@ function mutationFrom(chance: Seeded, index: number, ofParams: boolean): Mutatio
     ...(ofParams ? [chance.pick(OF_PARAMS)] : []),
   ];
   return {
-    ...{ name, type, expression: whole() },
+    name,
+    type,
+    expression: whole(),
     ...(conditions.length === 0 ? {} : { condition: conditions.join(' && ') }),
   };
 }
 
 const PARAMS = {
-  ...{ apiGroup: 'infra.example.com', resource: 'classes', name: 'limits', namespace: 'store' },
+  apiGroup: 'infra.example.com',
+  resource: 'classes',
+  name: 'limits',
+  namespace: 'store',
   whenMissing: 'Allow' as const,
 };
 
@@ -143,7 +148,8 @@ export function mutatingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
   const resources = chance.pick([['servers'], ['servers', 'servers/status']]);
   return {
     match: {
-      ...{ apiGroups: ['infra.example.com'], resources },
+      apiGroups: ['infra.example.com'],
+      resources,
       ...(!hasParams && chance.chance(0.2) ? { matchConditions: [{ name: 'who', expression }] } : {}),
     },
     variables: [

@@ -22,7 +22,9 @@ const GOLD = 'object.spec.tier == "gold"';
 
 export const COMPARED: readonly Spec[] = [
   rules({
-    ...{ name: 'tier', message: 'no such tier', fieldPath: 'spec.tier' },
+    name: 'tier',
+    message: 'no such tier',
+    fieldPath: 'spec.tier',
     expression: 'object.spec.tier in ["gold", "silver"]',
   }),
   rules(
@@ -36,7 +38,8 @@ export const COMPARED: readonly Spec[] = [
     message: 'the note is long',
   }),
   rules({
-    ...{ name: 'blank', expression: 'object.spec.tier != "silver"' },
+    name: 'blank',
+    expression: 'object.spec.tier != "silver"',
     messageExpression: 'string(object.spec.?note.orValue(""))',
   }),
   rules({ name: 'grows', expression: GROWS }),
@@ -49,7 +52,8 @@ export const COMPARED: readonly Spec[] = [
       { name: 'many', expression: 'variables.units > 3' },
     ],
     ...rules({
-      ...{ name: 'many', expression: '!variables.many' },
+      name: 'many',
+      expression: '!variables.many',
       messageExpression: '"has " + string(variables.units)',
     }),
   },
@@ -184,7 +188,8 @@ export const COMPARED: readonly Spec[] = [
   // match conditions that can fail
   {
     match: {
-      ...{ apiGroups: [GROUP], resources: ['servers'] },
+      apiGroups: [GROUP],
+      resources: ['servers'],
       matchConditions: [{ name: 'large', expression: 'object.spec.?units.orValue(5) > 1' }],
     },
     ...rules({ name: 'tier', expression: GOLD }),
@@ -193,7 +198,9 @@ export const COMPARED: readonly Spec[] = [
 
 const servers = { match: { apiGroups: [GROUP], resources: ['servers'] } } satisfies Spec;
 const mutations = (...all: NonNullable<Spec['mutations']>): Spec => ({
-  ...{ ...servers, mutations: all, restore: { mutations: 'Apply' } },
+  ...servers,
+  mutations: all,
+  restore: { mutations: 'Apply' },
 });
 
 /** Changes in lists, of keys that a JSON pointer escapes, and of replaced fields. */
@@ -208,16 +215,21 @@ export const CHANGED: readonly Spec[] = [
     ],
   },
   mutations({
-    ...{ name: 'item', type: 'JSONPatch' },
+    name: 'item',
+    type: 'JSONPatch',
     expression:
       '[{"op": "replace", "path": "/spec/list/1/deep", "value": []}, {"op": "replace", "path": "/spec/list/0/name", "value": "z"}]',
   }),
   mutations({
-    ...{ name: 'escaped', type: 'JSONPatch', condition: 'object.spec.units > 1' },
+    name: 'escaped',
+    type: 'JSONPatch',
+    condition: 'object.spec.units > 1',
     expression: '[{"op": "replace", "path": "/spec/a~0~1b", "value": {"c/d": "z"}}]',
   }),
   mutations({
-    ...{ name: 'appended', type: 'JSONPatch', condition: '!("z" in object.spec.list)' },
+    name: 'appended',
+    type: 'JSONPatch',
+    condition: '!("z" in object.spec.list)',
     expression: '[{"op": "add", "path": "/spec/list/-", "value": "z"}]',
   }),
   mutations(

@@ -23,7 +23,9 @@ export const KINDS: readonly KubeObject[] = [
 /** Everybody may do everything: only the policies judge. */
 const apiGroup = 'rbac.authorization.k8s.io';
 export const OPEN: KubeObject = {
-  ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name: 'everybody' } },
+  apiVersion: `${apiGroup}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'everybody' },
   ...{
     roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
     subjects: [{ apiGroup, kind: 'Group', name: 'system:authenticated' }],
@@ -33,11 +35,15 @@ export const OPEN: KubeObject = {
 /** Of all policies that name another namespace, or a cluster-scoped object. */
 export const SHARED_PARAMS: readonly KubeObject[] = [
   {
-    ...{ apiVersion: `${GROUP}/v1`, kind: 'Class', metadata: { name: 'limits', namespace: 'platform' } },
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Class',
+    metadata: { name: 'limits', namespace: 'platform' },
     ...{ spec: { most: 3, tiers: ['gold'] } },
   },
   {
-    ...{ apiVersion: `${GROUP}/v1`, kind: 'Datacenter', metadata: { name: 'limits' } },
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Datacenter',
+    metadata: { name: 'limits' },
     ...{ spec: { most: '3', tiers: [] } },
   },
 ];

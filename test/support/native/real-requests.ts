@@ -135,7 +135,8 @@ const toScale = ({ group, version, kind }: ResourceType): JsonObject => ({
 
 const scaleOf = (object: JsonObject): JsonObject => ({
   ...object,
-  ...{ apiVersion: 'autoscaling/v1', kind: 'Scale' },
+  apiVersion: 'autoscaling/v1',
+  kind: 'Scale',
 });
 
 export interface RealAnswer {
@@ -152,9 +153,13 @@ export function realClient({ call }: Transport, token: string, restorer: string)
     const groups = (user?.groups ?? []).filter((group) => group !== EVERYBODY);
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     const answer = await call({
-      ...{ method, path, body: body && toJsonText(body) },
+      method,
+      path,
+      body: body && toJsonText(body),
       headers: {
-        ...{ authorization: `Bearer ${token}`, 'content-type': contentType, ...who },
+        authorization: `Bearer ${token}`,
+        'content-type': contentType,
+        ...who,
         ...(groups.length === 0 ? {} : { 'impersonate-group': groups }),
       },
     });

@@ -98,7 +98,8 @@ async function ask(plane: RecordingPlane, old: Recorded, patienceMs: number): Pr
   }
   return {
     ...old,
-    ...{ response: kept(response), audit },
+    response: kept(response),
+    audit,
     ...(old.status === undefined ? {} : { status: await settled(send, old.status) }),
     ...(old.followUp === undefined ? {} : { followUp }),
   };

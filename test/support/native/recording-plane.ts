@@ -87,7 +87,8 @@ function markersOf(send: Send) {
   let installed: { readonly name: string; readonly kind: Admission }[] = [];
   const isInForce = async ({ name, kind }: (typeof installed)[number]): Promise<boolean> => {
     const { text, headers } = await send({
-      ...{ method: 'POST', path: '/apis/node.k8s.io/v1/runtimeclasses?dryRun=All' },
+      method: 'POST',
+      path: '/apis/node.k8s.io/v1/runtimeclasses?dryRun=All',
       body: { ...PROBE, metadata: { name: 'probe', labels: { probe: kind } } },
     });
     return kind === 'mutating'
@@ -119,8 +120,10 @@ function markerOf(name: string, kind: Admission): readonly (readonly [string, ob
     objectSelector: { matchLabels: { probe: kind } },
     resourceRules: [
       {
-        ...{ apiGroups: ['node.k8s.io'], apiVersions: ['v1'] },
-        ...{ operations: ['CREATE'], resources: ['runtimeclasses'] },
+        apiGroups: ['node.k8s.io'],
+        apiVersions: ['v1'],
+        operations: ['CREATE'],
+        resources: ['runtimeclasses'],
       },
     ],
   };
@@ -137,7 +140,9 @@ function markerOf(name: string, kind: Admission): readonly (readonly [string, ob
   const expression = `[JSONPatch{op: 'add', path: '/handler', value: object.metadata.annotations['none']}]`;
   return pairOf(
     {
-      ...{ matchConstraints, reinvocationPolicy: 'Never', failurePolicy: 'Fail' },
+      matchConstraints,
+      reinvocationPolicy: 'Never',
+      failurePolicy: 'Fail',
       mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression } }],
     },
     { policyName: name },

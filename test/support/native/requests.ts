@@ -108,7 +108,13 @@ export function askedFrom(chance: Seeded, { operations, resources, users }: Aske
     groups: chance.pick([['authors'], ['guests'], ['restorers'], [], ['authors', 'system:authenticated']]),
   };
   const attributes = {
-    ...{ operation, type, namespace, subresource, dryRun: chance.chance(0.1), user, options: {} },
+    operation,
+    type,
+    namespace,
+    subresource,
+    dryRun: chance.chance(0.1),
+    user,
+    options: {},
     ...(subresource === 'scale' ? { shownAs: SCALE } : {}),
     name: isOfCollection || isNamedLater ? '' : name,
   };
@@ -122,8 +128,11 @@ export function askedBy(question: Question, namespaceObject: Asked['namespaceObj
 }
 
 const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
-  ...{ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name, namespace: 'store' } },
-  ...{ spec: { replicas: chance.below(5) }, status: { replicas: 1 } },
+  apiVersion: 'autoscaling/v1',
+  kind: 'Scale',
+  metadata: { name, namespace: 'store' },
+  spec: { replicas: chance.below(5) },
+  status: { replicas: 1 },
 });
 
 export const namespaceFrom = (chance: Seeded, name = 'store'): KubeObject => ({
@@ -141,7 +150,9 @@ export function paramsFrom(
   if (params === undefined || chance.chance(0.15)) return undefined;
   const { kind, name, namespace = own, namespaced } = params;
   return {
-    ...{ apiVersion: `${GROUP}/v1`, kind, metadata: { name, ...(namespaced ? { namespace } : {}) } },
+    apiVersion: `${GROUP}/v1`,
+    kind,
+    metadata: { name, ...(namespaced ? { namespace } : {}) },
     ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
   };
 }

@@ -49,7 +49,8 @@ export function startGovernedLoad(plane: Pick<ControlPlane, 'server' | 'ca' | 't
   let [wrong, failed]: [string[], string[]] = [[], []];
 
   const load = startLoad({
-    ...{ perSecond: PER_SECOND, lanes: LANES },
+    perSecond: PER_SECOND,
+    lanes: LANES,
     request: async (n) => {
       const isGood = n % 2 === 0;
       const metadata = { name: `load-${n}`, ...(isGood ? { labels: { owner: 'team' } } : {}) };
@@ -69,7 +70,10 @@ export function startGovernedLoad(plane: Pick<ControlPlane, 'server' | 'ca' | 't
       await sleep(AFTER_MS);
       const to = performance.now();
       const row = {
-        ...{ event, right: rightAt.length, wrong: wrong.length, failed: failed.length },
+        event,
+        right: rightAt.length,
+        wrong: wrong.length,
+        failed: failed.length,
         dark: darkSeconds([from, ...rightAt.toSorted((a, b) => a - b), to]),
         seconds: (to - from) / 1_000,
         troubles: [...wrong.slice(0, 3), ...new Set(failed)].slice(0, 6),

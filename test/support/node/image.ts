@@ -45,7 +45,9 @@ export async function packImage(
     const blobs = join(work, 'blobs', 'sha256');
     mkdirSync(blobs, { recursive: true });
     const describe = (type: string, hex: string, size: number) => ({
-      ...{ mediaType: `${MEDIA}.${type}`, digest: `sha256:${hex}`, size },
+      mediaType: `${MEDIA}.${type}`,
+      digest: `sha256:${hex}`,
+      size,
     });
     const put = (type: string, content: object) => {
       const text = JSON.stringify(content);
@@ -62,9 +64,12 @@ export async function packImage(
     renameSync(tar, join(blobs, hex));
     const layer = describe('layer.v1.tar', hex, statSync(join(blobs, hex)).size);
     const manifest = put('manifest.v1+json', {
-      ...{ schemaVersion: 2, mediaType: `${MEDIA}.manifest.v1+json` },
+      schemaVersion: 2,
+      mediaType: `${MEDIA}.manifest.v1+json`,
       config: put('config.v1+json', {
-        ...{ architecture: 'amd64', os: 'linux', config },
+        architecture: 'amd64',
+        os: 'linux',
+        config,
         rootfs: { type: 'layers', diff_ids: [layer.digest] },
       }),
       layers: [layer],
@@ -176,7 +181,8 @@ function copy(text: string, stages: ReadonlyMap<string, string>, placed: (path: 
     // A folder is copied as the destination, a file into it if it ends with a slash.
     const target = isFolder || !to.endsWith('/') ? placed(to) : join(placed(to), basename(source));
     cpSync(path, !isFolder && to === './' ? join(placed('.'), basename(source)) : target, {
-      ...{ recursive: true, verbatimSymlinks: true },
+      recursive: true,
+      verbatimSymlinks: true,
     });
   }
 }

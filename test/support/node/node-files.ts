@@ -57,13 +57,17 @@ export function createNodeSite(folder: string) {
   writeFileSync(join(folder, 'tokens.csv'), `${lines}${components.join('\n')}\n`);
   writeJson(folder, 'audit-policy.yaml', AUDIT_POLICY);
   writeJson(folder, 'cni/10-pods.conflist', {
-    ...{ cniVersion: '1.0.0', name: 'pods' },
+    cniVersion: '1.0.0',
+    name: 'pods',
     plugins: [
       {
         // Routes connect the pods: without a kernel module, NetworkPolicies don't apply to a bridge.
-        ...{ type: 'ptp', ipMasq: false },
+        type: 'ptp',
+        ipMasq: false,
         ipam: {
-          ...{ type: 'host-local', ranges: [[{ subnet: PODS }]], routes: [{ dst: '0.0.0.0/0' }] },
+          type: 'host-local',
+          ranges: [[{ subnet: PODS }]],
+          routes: [{ dst: '0.0.0.0/0' }],
           dataDir: '/run/cni', // a reboot loses it, as it loses the pods
         },
       },
@@ -118,13 +122,19 @@ state = '/run/containerd'
 export const PAUSE_IMAGE = 'gatehouse.dev/pause:1';
 
 const kubeletConfig = (folder: string, cgroup: string): object => ({
-  ...{ apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration' },
-  ...{ failCgroupV1: false, cgroupDriver: 'cgroupfs', cgroupRoot: cgroup, enforceNodeAllocatable: [] },
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  kind: 'KubeletConfiguration',
+  failCgroupV1: false,
+  cgroupDriver: 'cgroupfs',
+  cgroupRoot: cgroup,
+  enforceNodeAllocatable: [],
   containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
   // Only the API server is in this network.
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
-  ...{ failSwapOn: false, clusterDomain: 'cluster.local', imageGCHighThresholdPercent: 100 },
+  failSwapOn: false,
+  clusterDomain: 'cluster.local',
+  imageGCHighThresholdPercent: 100,
   evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '0%', 'imagefs.available': '0%' },
   resolvConf: join(folder, 'resolv.conf'),
   syncFrequency: '10s', // mounted Secrets and bundles change within this time, instead of a minute

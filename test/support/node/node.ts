@@ -121,7 +121,12 @@ export async function startNode(
     await boot(images);
     const ca = caOfNode(folder);
     const plane: ControlPlane = {
-      ...{ server, ca, folder, contents: 'empty', processes: undefined, stop },
+      server,
+      ca,
+      folder,
+      contents: 'empty',
+      processes: undefined,
+      stop,
       version: await readVersion(server, ca, tokens.admin),
       token: (user) => tokens[user],
       kubeconfig: (user) => join(folder, `${user}.kubeconfig`),
@@ -139,7 +144,10 @@ export async function startNode(
         removeCgroups(cgroup); // the kubelet waits three seconds for each container that it finds in them
         await boot([]);
       },
-      ...{ inNode, load, kubectl, apply },
+      inNode,
+      load,
+      kubectl,
+      apply,
     };
   } catch (error) {
     await stop();

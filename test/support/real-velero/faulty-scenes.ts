@@ -105,10 +105,13 @@ export const linksBackup: BackupSpec = {
 export const linkRef = { namespace: LINKS, name: 'owned' };
 
 const ownersOf = (name: string, group: string) => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name } },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name },
   spec: {
     match: {
-      ...{ apiGroups: [group], apiVersions: ['v1'] },
+      apiGroups: [group],
+      apiVersions: ['v1'],
       resources: OWNED_KINDS.filter((kind) => kind.group === group).map(({ resource }) => resource),
       namespaceSelector: { matchLabels: { [SCENE_LABEL]: LINKS } },
     },
@@ -119,10 +122,12 @@ const ownersOf = (name: string, group: string) => ({
 /** Owners of built-in kinds, with the permissions that restore-windows.md#owner-references demands. */
 export const linksPolicies = [ownersOf('core-owners', ''), ownersOf('apps-owners', 'apps')];
 export const linksRole: KubeObject & { readonly rules: readonly object[] } = {
-  ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
   metadata: { name: 'gatehouse-links', labels: { 'gatehouse.dev/aggregate-to-references': 'true' } },
   rules: OWNED_KINDS.map(({ group, resource }) => ({
-    ...{ apiGroups: [group], resources: [resource] },
+    apiGroups: [group],
+    resources: [resource],
     verbs: ['get', 'list', 'watch', 'patch', 'delete'],
   })),
 };

@@ -84,7 +84,9 @@ async function install(cluster: Cluster, velero: string, folder: string): Promis
   const store = { objectStorage: { bucket: BUCKET }, config: { folder } };
   const spec = { provider: 'gatehouse.dev/folder', default: true, ...store };
   const location: KubeObject & { readonly spec: object } = {
-    ...{ apiVersion: 'velero.io/v1', kind: LOCATIONS.kind, spec },
+    apiVersion: 'velero.io/v1',
+    kind: LOCATIONS.kind,
+    spec,
     metadata: { namespace: NAMESPACE, name: 'default' },
   };
   await cluster.apply(location);
@@ -115,7 +117,8 @@ async function connect({ adminRest, plane }: Cluster, kubeconfig: string): Promi
     method: 'POST',
     path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/velero/token`,
     body: {
-      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
       spec: { expirationSeconds: 86_400 },
     },
   });

@@ -25,7 +25,9 @@ export async function startStage(prepare: (cluster: Cluster) => Promise<void> = 
   const [velero] = await Promise.all([startVelero(cluster), start('controllers'), start('webhook')]);
   await untilReviewed(cluster);
   return {
-    ...{ cluster, velero, start },
+    cluster,
+    velero,
+    start,
     kill: async (process: Process) => {
       const program = replicas.get(process)?.program;
       program?.kill('SIGKILL');

@@ -31,7 +31,10 @@ export const serversDefinition = (recorder: Pick<Recorder, 'port' | 'ca'>) =>
   });
 
 const rule = (group: string, resources: readonly string[], operations: readonly string[]) => ({
-  ...{ apiGroups: [group], apiVersions: ['*'], resources, operations },
+  apiGroups: [group],
+  apiVersions: ['*'],
+  resources,
+  operations,
 });
 
 const SERVER_RULE = rule(
@@ -65,9 +68,14 @@ function configuration(
     metadata: { name: 'recorder' },
     webhooks: [
       {
-        ...{ name: 'recorder.example.com', clientConfig: clientConfig(recorder, path), rules },
-        ...{ matchConditions: [OF_THE_STEPS], sideEffects: 'None', timeoutSeconds: 7 },
-        ...{ failurePolicy: 'Fail', admissionReviewVersions: ['v1'] },
+        name: 'recorder.example.com',
+        clientConfig: clientConfig(recorder, path),
+        rules,
+        matchConditions: [OF_THE_STEPS],
+        sideEffects: 'None',
+        timeoutSeconds: 7,
+        failurePolicy: 'Fail',
+        admissionReviewVersions: ['v1'],
       },
     ],
   };

@@ -25,7 +25,8 @@ export const POLICY = policyOf({
         name: 'datacenter',
         path: 'spec.datacenter',
         target: { apiGroup: GROUP, resource: 'datacenters' },
-        ...{ onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+        onTargetDelete: 'Restrict',
+        guarantee: 'Serializable',
       },
     ],
   },
@@ -264,7 +265,9 @@ const metadataOf = (key: string) => {
 };
 
 const refOf = (resource: string, name: string): ObjectRef => ({
-  ...{ group: GROUP, resource, name },
+  group: GROUP,
+  resource,
+  name,
   namespace: resource === 'servers' ? 'store' : undefined,
 });
 

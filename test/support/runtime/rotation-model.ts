@@ -73,7 +73,8 @@ export type Model = Awaited<ReturnType<typeof createModel>>;
 
 const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 const servingSecretMetadata = {
-  ...{ namespace: 'prod', name: 'db-tls' },
+  namespace: 'prod',
+  name: 'db-tls',
   annotations: { [SERVING_CERT_SERVICE]: 'db', [`${SERVING_CERT_SERVICE}-uid`]: 'uid-of-db' },
 };
 
@@ -183,8 +184,11 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       },
       config,
       evidence: {
-        ...{ targetsWithout: rootless, longestLifeMs: () => LIFE_MS, clusterIPs: () => [] },
-        ...{ wantsClientCerts: () => false, unreadable: () => [] },
+        targetsWithout: rootless,
+        longestLifeMs: () => LIFE_MS,
+        clusterIPs: () => [],
+        wantsClientCerts: () => false,
+        unreadable: () => [],
       },
       generateKeyPair,
       randomSerial,
@@ -235,8 +239,12 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     const lifetimeMs = LIFE_MS / (1 + pick(3));
     const { chain, notAfter } = await issueServingCert({ ...order, lifetimeMs });
     const leaf: Leaf = {
-      ...{ chain, generation: generationId, bridges: bridges.join(''), names: dnsNames.join() },
-      ...{ issuedAt: world.now, endsAt: notAfter.getTime() },
+      chain,
+      generation: generationId,
+      bridges: bridges.join(''),
+      names: dnsNames.join(),
+      issuedAt: world.now,
+      endsAt: notAfter.getTime(),
     };
     world.leaves[index] = leaf;
     world.servers[index] ??= leaf;

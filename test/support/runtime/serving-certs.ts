@@ -33,9 +33,15 @@ export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 're
 export type ServingCertsWorld = ReturnType<typeof createWorld>;
 
 const RULES: RequestRules = {
-  ...{ clusterDomain: 'cluster.local', dnsSuffixes: [], namespaceSuffixes: new Map<string, string>() },
-  ...{ shortNames: false, clusterIPs: false, nameConstraints: false, openshift: false },
-  ...{ maxLifetimeMs: 365 * 86_400_000, renewAfter: 66 },
+  clusterDomain: 'cluster.local',
+  dnsSuffixes: [],
+  namespaceSuffixes: new Map<string, string>(),
+  shortNames: false,
+  clusterIPs: false,
+  nameConstraints: false,
+  openshift: false,
+  maxLifetimeMs: 365 * 86_400_000,
+  renewAfter: 66,
 };
 
 export function createWorld(authority: Authority, now: Date) {
@@ -154,7 +160,9 @@ function annotated(service: Service, change: Readonly<Record<string, string | nu
 export function serviceNamed(name: string, annotations: Record<string, string> = {}): Service {
   return {
     metadata: {
-      ...{ namespace: NAMESPACE, name, uid: `uid-of-${name}` },
+      namespace: NAMESPACE,
+      name,
+      uid: `uid-of-${name}`,
       creationTimestamp: '2026-11-01T00:00:00Z',
       annotations: { 'gatehouse.dev/serving-cert-secret-name': 'db-tls', ...annotations },
     },

@@ -114,7 +114,9 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
     apiVersion: `${GROUP}/v1`,
     kind: 'Server',
     metadata: {
-      ...{ namespace: 'shop', name: wish.name, uid: next() },
+      namespace: 'shop',
+      name: wish.name,
+      uid: next(),
       creationTimestamp: new Date(now).toISOString(),
     },
     ...specOf(wish),

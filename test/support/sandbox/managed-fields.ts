@@ -11,14 +11,24 @@ const fields = (properties: Readonly<Record<string, Schema>>): Schema => ({ type
 
 /** A kind with a field for each form of ownership. */
 export const WIDGET: Schema = fields({
-  ...{ apiVersion: STRING, kind: STRING, status: fields({ phase: STRING }) },
+  apiVersion: STRING,
+  kind: STRING,
+  status: fields({ phase: STRING }),
   metadata: fields({
-    ...{ name: STRING, namespace: STRING, uid: STRING, resourceVersion: STRING, generation: INTEGER },
+    name: STRING,
+    namespace: STRING,
+    uid: STRING,
+    resourceVersion: STRING,
+    generation: INTEGER,
     creationTimestamp: { type: 'string', format: 'date-time' },
-    ...{ labels: STRINGS, finalizers: SET },
+    labels: STRINGS,
+    finalizers: SET,
   }),
   spec: fields({
-    ...{ size: INTEGER, word: STRING, notes: STRINGS, tags: SET },
+    size: INTEGER,
+    word: STRING,
+    notes: STRINGS,
+    tags: SET,
     sealed: { ...STRINGS, 'x-kubernetes-map-type': 'atomic' },
     steps: { type: 'array', items: STRING },
     ports: {

@@ -15,12 +15,18 @@ const service = (name: string, type: string, spec: JsonObject) =>
     status: { loadBalancer: {} },
   });
 const port = (name: string, number: number, targetPort: number | string): JsonObject => ({
-  ...{ name, protocol: 'TCP', port: number, targetPort },
+  name,
+  protocol: 'TCP',
+  port: number,
+  targetPort,
 });
 const budget = (name: string, spec: JsonObject) =>
   named('policy/v1 PodDisruptionBudget', name, { spec, status: {} });
 const reads = (group: string, resource: string): JsonObject => ({
-  ...{ verbs: ['get', 'list'], apiGroups: [group], resources: [resource], resourceNames: ['x'] },
+  verbs: ['get', 'list'],
+  apiGroups: [group],
+  resources: [resource],
+  resourceNames: ['x'],
 });
 const subject = (kind: string, name: string) => ({ kind, apiGroup: 'rbac.authorization.k8s.io', name });
 const binding = (kind: string, metadata: JsonObject, role: string, subjects: readonly JsonObject[]) => {
@@ -31,15 +37,25 @@ const review = (type: string, spec: JsonObject) =>
   typed(type.replace(' ', '.k8s.io/v1 '), {}, { spec, status: {} });
 
 const container = {
-  ...{ name: 'shop', image: 'shop:1', command: ['serve', '-v'], resources: {} },
+  name: 'shop',
+  image: 'shop:1',
+  command: ['serve', '-v'],
+  resources: {},
   ports: [{ containerPort: 8080 }],
 };
 const RECONCILED = {
-  ...{ name: 'rec', namespace: 'default', uid: '0c23d700-ed53-47c9-9b8c-055cfab77df5' },
-  ...{ resourceVersion: '46', creationTimestamp: '2026-11-21T16:13:29Z', labels: { a: 'b' } },
+  name: 'rec',
+  namespace: 'default',
+  uid: '0c23d700-ed53-47c9-9b8c-055cfab77df5',
+  resourceVersion: '46',
+  creationTimestamp: '2026-11-21T16:13:29Z',
+  labels: { a: 'b' },
   managedFields: [
     {
-      ...{ manager: 'kubectl', operation: 'Update', apiVersion: RBAC, time: '2026-11-21T16:13:29Z' },
+      manager: 'kubectl',
+      operation: 'Update',
+      apiVersion: RBAC,
+      time: '2026-11-21T16:13:29Z',
       fieldsType: 'FieldsV1',
       fieldsV1: { 'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } }, 'f:roleRef': {}, 'f:subjects': {} },
     },
@@ -98,7 +114,9 @@ export const RECORDED_BODIES: readonly {
     object: {
       ...labelled('apps/v1 Deployment', 'shop'),
       spec: {
-        ...{ replicas: 2, selector: { matchLabels: { app: 'shop' } }, strategy: {} },
+        replicas: 2,
+        selector: { matchLabels: { app: 'shop' } },
+        strategy: {},
         template: { metadata: { labels: { app: 'shop' } }, spec: { containers: [container] } },
       },
       status: {},
@@ -162,9 +180,13 @@ export const RECORDED_BODIES: readonly {
     base64:
       'azhzAAooChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESDFRva2VuUmVxdWVzdBJcChAKABIAGgAiACoAMgA4AEIAEkIKBXZhdWx0GjYKBlNlY3JldBICdjEaAnB3IiQ1MTc0Yjc0Ni1lNDljLTQzNzAtYWMxNy0xZWE1YmE1ZGI3ZGEgkBwaBAoAEgAaACIA',
     object: review('authentication TokenRequest', {
-      ...{ audiences: ['vault'], expirationSeconds: 3600 },
+      audiences: ['vault'],
+      expirationSeconds: 3600,
       boundObjectRef: {
-        ...{ kind: 'Secret', apiVersion: 'v1', name: 'pw', uid: '5174b746-e49c-4370-ac17-1ea5ba5db7da' },
+        kind: 'Secret',
+        apiVersion: 'v1',
+        name: 'pw',
+        uid: '5174b746-e49c-4370-ac17-1ea5ba5db7da',
       },
     }),
   },
@@ -174,7 +196,11 @@ export const RECORDED_BODIES: readonly {
       'azhzAAoyChdhdXRob3JpemF0aW9uLms4cy5pby92MRIXU2VsZlN1YmplY3RBY2Nlc3NSZXZpZXcSQgoQCgASABoAIgAqADIAOABCABIkCiIKB2RlZmF1bHQSA2dldBoAIgAqBHBvZHMyA2xvZzoDd2ViGggIABIAGgAgABoAIgA=',
     object: review('authorization SelfSubjectAccessReview', {
       resourceAttributes: {
-        ...{ namespace: 'default', verb: 'get', resource: 'pods', subresource: 'log', name: 'web' },
+        namespace: 'default',
+        verb: 'get',
+        resource: 'pods',
+        subresource: 'log',
+        name: 'web',
       },
     }),
   },
@@ -197,7 +223,9 @@ export const RECORDED_BODIES: readonly {
     base64:
       'azhzAAotChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESEVNlbGZTdWJqZWN0UmV2aWV3EhoKEAoAEgAaACIAKgAyADgAQgASBgoECgASABoAIgA=',
     object: {
-      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} },
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'SelfSubjectReview',
+      metadata: {},
       status: { userInfo: {} },
     },
   },
@@ -214,7 +242,8 @@ export const RECORDED_BODIES: readonly {
     base64:
       'azhzAAotChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEg1EZWxldGVPcHRpb25zEigSJgokMGMyM2Q3MDAtZWQ1My00N2M5LTliOGMtMDU1Y2ZhYjc3ZGY1GgAiAA==',
     object: {
-      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'DeleteOptions' },
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'DeleteOptions',
       preconditions: { uid: '0c23d700-ed53-47c9-9b8c-055cfab77df5' },
     },
   },

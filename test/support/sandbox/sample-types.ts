@@ -10,11 +10,23 @@ import { ANYTHING } from '../../../src/machinery/schema/schema.ts';
 function sampleType(apiVersion: string, kind: string, told: Partial<ResourceType> = {}): ResourceType {
   const [group = '', version = ''] = apiVersion.split('/');
   return {
-    ...{ group, version, kind, resource: `${kind.toLowerCase()}s` },
-    ...{ singular: kind.toLowerCase(), listKind: `${kind}List`, shortNames: [], categories: [] },
+    group,
+    version,
+    kind,
+    resource: `${kind.toLowerCase()}s`,
+    singular: kind.toLowerCase(),
+    listKind: `${kind}List`,
+    shortNames: [],
+    categories: [],
     verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
-    ...{ namespaced: true, schema: { type: 'object' }, custom: false, columns: [], hasStatus: false },
-    ...{ storageVersion: version, selectableFields: {}, strategy: plainStrategy },
+    namespaced: true,
+    schema: { type: 'object' },
+    custom: false,
+    columns: [],
+    hasStatus: false,
+    storageVersion: version,
+    selectableFields: {},
+    strategy: plainStrategy,
     ...told,
   };
 }

@@ -58,7 +58,9 @@ const footprintOf = memoizeWeak((policy: CompiledPolicy) => {
     ...(policy.preservesOwners ? OWNERS : []),
   ];
   return {
-    ...{ corrects, changes, writes: [...changes, ...corrects] },
+    corrects,
+    changes,
+    writes: [...changes, ...corrects],
     fills, // only if the parents are maps
     /** Parents that a merge replaces if they are not maps. */
     replaces: match.apiGroups.some(hasCustomKinds) ? merged.flatMap(parentOf) : [],

@@ -42,7 +42,8 @@ test.each<[string, Spec]>([
       mutations: [
         { name: 'network', expression: '{"spec": {"hostNetwork": false}}' },
         {
-          ...{ name: 'told', condition: 'has(object.spec.hostNetwork)' },
+          name: 'told',
+          condition: 'has(object.spec.hostNetwork)',
           expression: '{"metadata": {"annotations": {"network": "pod"}}}',
         },
       ],

@@ -107,11 +107,13 @@ function droppedProblem(policy: CompiledPolicy): string | undefined {
     program === undefined ? [] : valuesRead(policy, program);
   const steps: readonly Step[] = [
     ...defaults.map((rule) => ({
-      ...{ name: `the default of ${rule.path.text}`, writes: isKept(rule) ? [] : [rule.path.segments] },
+      name: `the default of ${rule.path.text}`,
+      writes: isKept(rule) ? [] : [rule.path.segments],
       needs: rule.kind === 'expression' ? read(rule.expression.program) : [],
     })),
     ...mutations.map((mutation) => ({
-      ...{ name: `mutation ${mutation.name}`, writes: pathsWritten(mutation) },
+      name: `mutation ${mutation.name}`,
+      writes: pathsWritten(mutation),
       needs: [
         ...read(mutation.condition?.program),
         ...read(mutation.change.program),

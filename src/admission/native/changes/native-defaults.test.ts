@@ -41,7 +41,8 @@ describe('the webhook fills the defaults', () => {
         ...UNITS,
         failurePolicy: 'Ignore',
         match: {
-          ...{ apiGroups: [GROUP], resources: ['servers'] },
+          apiGroups: [GROUP],
+          resources: ['servers'],
           matchConditions: [{ name: 'a', expression: 'request.userInfo.username != "a"' }],
         },
       },
@@ -51,7 +52,8 @@ describe('the webhook fills the defaults', () => {
       {
         defaults: [{ path: 'metadata.labels.tier', value: 'gold' }],
         match: {
-          ...{ apiGroups: [GROUP], resources: ['servers'] },
+          apiGroups: [GROUP],
+          resources: ['servers'],
           objectSelector: { matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] },
         },
       },

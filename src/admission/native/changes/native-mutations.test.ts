@@ -203,7 +203,9 @@ describe('between policies', () => {
     validate: {
       references: [
         {
-          ...{ name: 'claim', path: 'spec.claim.name', uidPath: 'spec.claim.uid' },
+          name: 'claim',
+          path: 'spec.claim.name',
+          uidPath: 'spec.claim.uid',
           target: { apiGroup: GROUP, resource: 'claims' },
         },
       ],

@@ -33,7 +33,8 @@ export function readerOf(policy: CompiledPolicy, source: string): Reader {
     return text;
   };
   return {
-    ...{ expression, used },
+    expression,
+    used,
     textOf: (part) => `(${plain(part)}\n)`,
     typeOf: (part) => typeOf(plain(part), known),
   };

@@ -108,7 +108,10 @@ export function exemptionOfStored(
 ): Exemption {
   const { name, namespace } = object.metadata ?? {};
   const stored = {
-    ...{ userInfo: NO_USER, namespace, name, resource: { group, version: '', resource } },
+    userInfo: NO_USER,
+    namespace,
+    name,
+    resource: { group, version: '', resource },
     object: isJsonObject(object) ? object : undefined,
     oldObject: undefined,
   };

@@ -126,8 +126,13 @@ test.each<[string, Partial<PolicyExceptionSpec>, Partial<AdmissionPolicySpec> | 
 
 describe('before a denial, exceptions are read live', () => {
   const denial: Decision = {
-    ...{ kind: 'deny', code: 403, reason: 'Forbidden', message: 'too large', causes: [] },
-    ...{ warnings: [], auditAnnotations: {} },
+    kind: 'deny',
+    code: 403,
+    reason: 'Forbidden',
+    message: 'too large',
+    causes: [],
+    warnings: [],
+    auditAnnotations: {},
   };
   const decide = async (
     readGrants: RequestWorld['readGrants'],
@@ -146,7 +151,9 @@ describe('before a denial, exceptions are read live', () => {
     );
     const world = { readGrants } as RequestWorld; // the check reads nothing else
     const { kind } = await check(request(), [policy], {
-      ...{ world, now: BEFORE, signal: new AbortController().signal },
+      world,
+      now: BEFORE,
+      signal: new AbortController().signal,
     });
     return kind;
   };

@@ -174,7 +174,10 @@ function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
   ) => {
     const known: Readonly<Record<string, CelVariableType>> = {
       ...ADMISSION_VARIABLES,
-      ...{ object, oldObject: object, namespaceObject: NAMESPACE, variables: { fields: variables } },
+      object,
+      oldObject: object,
+      namespaceObject: NAMESPACE,
+      variables: { fields: variables },
     };
     const types = Object.fromEntries(names.map((name) => [name, known[name] ?? 'dyn']));
     return compileCel(text, types, result === 'any' ? {} : { result });

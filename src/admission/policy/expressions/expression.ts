@@ -152,7 +152,12 @@ function requestValue(request: AdmissionRequest): object {
   const name = operation === 'DELETE' ? request.name : sentName;
   const { username, uid, extra, ...user } = userInfo;
   return {
-    ...{ kind, resource, requestKind, requestResource, operation, dryRun },
+    kind,
+    resource,
+    requestKind,
+    requestResource,
+    operation,
+    dryRun,
     ...(subResource === '' ? {} : { subResource, requestSubResource: subResource }),
     ...(name === undefined || name === '' ? {} : { name }),
     ...(namespace === undefined || namespace === '' ? {} : { namespace }),

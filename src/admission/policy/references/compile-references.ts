@@ -89,8 +89,18 @@ function compileReference(
     report(at, message, 'InvalidPath');
   }
   return {
-    ...{ name, path, namespacePath, uidPath, target, targetKind, namespaced },
-    ...{ optional, restrictsDelete, serializable, deleteAction, defaultTarget: rule.defaultTarget },
+    name,
+    path,
+    namespacePath,
+    uidPath,
+    target,
+    targetKind,
+    namespaced,
+    optional,
+    restrictsDelete,
+    serializable,
+    deleteAction,
+    defaultTarget: rule.defaultTarget,
   };
 }
 

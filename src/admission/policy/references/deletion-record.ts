@@ -80,7 +80,9 @@ export function newDeletionRecord(order: Order, now: number, prove: Prove): Uniq
   const record: UniqueClaim = {
     metadata: { name: nameOf(order), labels: { ...OWN_LABELS, [DELETION_LABEL]: '' } },
     spec: {
-      ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
+      policy,
+      rule: `${RULE}${reference}`,
+      values: [action, String(depth)],
       ...holding(target, { uid, at: new Date(now).toISOString() }, now),
     },
   };

@@ -12,9 +12,17 @@ const goneAt = Date.parse('2026-11-27T12:00:00Z');
 const gone = { target, uid: 'dc-1', goneAt } as const;
 
 const reference = (path: string, change: Partial<CompiledReference> = {}): CompiledReference => ({
-  ...{ name: 'dc', path: parsePath(path), namespacePath: undefined, uidPath: undefined },
-  ...{ target: { group, resource: 'datacenters' }, targetKind: 'Datacenter', namespaced: false },
-  ...{ optional: true, restrictsDelete: false, serializable: false, deleteAction: 'Cascade' },
+  name: 'dc',
+  path: parsePath(path),
+  namespacePath: undefined,
+  uidPath: undefined,
+  target: { group, resource: 'datacenters' },
+  targetKind: 'Datacenter',
+  namespaced: false,
+  optional: true,
+  restrictsDelete: false,
+  serializable: false,
+  deleteAction: 'Cascade',
   defaultTarget: undefined,
   ...change,
 });
@@ -24,7 +32,10 @@ const object = (spec: object, metadata: object = {}): KubeObject =>
     apiVersion: `${group}/v1`,
     kind: 'Server',
     metadata: {
-      ...{ name: 's1', namespace: 'shop', uid: 'u1', resourceVersion: '7' },
+      name: 's1',
+      namespace: 'shop',
+      uid: 'u1',
+      resourceVersion: '7',
       creationTimestamp: '2026-11-27T11:00:00Z',
       ...metadata,
     },

@@ -37,14 +37,18 @@ function remove(
   others: Partial<RequestWorld> = {},
 ) {
   const reference = {
-    ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: action },
+    name: 'datacenter',
+    path: 'spec.datacenter',
+    onTargetDelete: action,
     target: { apiGroup: GROUP, resource: 'datacenters' },
     ...(action === 'SetDefault' ? { defaultTarget: 'fra0' } : {}),
   };
   const request: AdmissionRequest = {
     ...deleteRequest({}),
     resource: { group: GROUP, version: 'v1', resource: 'datacenters' },
-    ...{ name: 'fra1', namespace: undefined, oldObject: { metadata: { name: 'fra1', uid: 'forged' } } },
+    name: 'fra1',
+    namespace: undefined,
+    oldObject: { metadata: { name: 'fra1', uid: 'forged' } },
     ...change,
   };
   const world: RequestWorld = {
@@ -57,7 +61,9 @@ function remove(
     ...others,
   };
   return checkTargetDeletion(request, [policyOf({ validate: { references: [reference] } })], {
-    ...{ world, signal: new AbortController().signal, now: NOW },
+    world,
+    signal: new AbortController().signal,
+    now: NOW,
   });
 }
 

@@ -23,7 +23,10 @@ import { deletionIntentName } from './check-references.ts';
 import { createHeldIntents, type HeldIntents } from '../../../runtime/claims/held-intents.ts';
 
 const reference = (change: object = {}) => ({
-  ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  onTargetDelete: 'Restrict',
+  guarantee: 'Serializable',
   target: { apiGroup: GROUP, resource: 'datacenters' },
   ...change,
 });
@@ -67,7 +70,9 @@ const worldOf = (): RequestWorld => {
   return {
     ...emptyWorld(),
     find: () => ({}),
-    ...{ confirm: read, read, claims },
+    confirm: read,
+    read,
+    claims,
     restoreEvidence: () => Promise.resolve(evidence()),
     knownRestore: () => (restoring === 'known' ? NIGHTLY : undefined),
     intents: {
@@ -102,7 +107,8 @@ const judge = async (request: AdmissionRequest, policies: readonly CompiledPolic
 
 const deletion = (): AdmissionRequest => ({
   ...deleteRequest({}),
-  ...{ name: 'fra1', namespace: undefined },
+  name: 'fra1',
+  namespace: undefined,
   resource: { group: GROUP, version: 'v1', resource: 'datacenters' },
   oldObject: { metadata: { name: 'fra1', uid: 'd1', resourceVersion: '1' } },
 });
@@ -257,8 +263,13 @@ describe('a deletion of a target', () => {
 describe('with held intents', () => {
   const hold = (): HeldIntents =>
     createHeldIntents({
-      ...{ claims, cleanup: claims, identity: 'one', signal: new AbortController().signal },
-      ...{ now: () => NOW, monotonic: () => 0, seesDeletions: () => true },
+      claims,
+      cleanup: claims,
+      identity: 'one',
+      signal: new AbortController().signal,
+      now: () => NOW,
+      monotonic: () => 0,
+      seesDeletions: () => true,
       timeout: () => new AbortController().signal,
     });
   const stored = (name: string) => {

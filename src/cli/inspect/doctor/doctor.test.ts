@@ -332,7 +332,9 @@ describe('while no replica responds', () => {
     const slices = read([]);
     const findings = bad({ slices, probe: read({ kind: 'unreachable', message }) });
     expect(findings.find(({ check }) => check === 'webhook-reach')).toMatchObject({
-      ...{ severity: 'problem', seen: message, next: expect.stringContaining(advice) as string },
+      severity: 'problem',
+      seen: message,
+      next: expect.stringContaining(advice) as string,
     });
   });
 });
@@ -373,7 +375,8 @@ test('a policy that matched no existing object is a warning, with the time of th
     bad({ policies: read([policy({ ...ready(is, ''), violations } as AdmissionPolicy['status'])]) });
   expect(found('True', checked)).toMatchObject([
     {
-      ...{ check: 'policies', severity: 'warning' },
+      check: 'policies',
+      severity: 'warning',
       seen: 'AdmissionPolicy servers matched no existing object at its last audit, 2m ago',
     },
   ]);

@@ -150,7 +150,11 @@ function referencesOf({ metadata, spec: newest, status }: AdmissionPolicy) {
     ({ name, path, target, onTargetDelete = 'Allow', guarantee = 'BestEffort' }) =>
       spec.match.apiGroups.flatMap((group) =>
         spec.match.resources.map((resource) => ({
-          ...{ policy: metadata.name ?? '', reference: name, path, onTargetDelete, guarantee },
+          policy: metadata.name ?? '',
+          reference: name,
+          path,
+          onTargetDelete,
+          guarantee,
           from: groupResourceName({ group, resource }),
           to: groupResourceName({ group: target.apiGroup, resource: target.resource }),
           violations: status?.violations?.byReference?.[name],

@@ -76,7 +76,8 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
       ...pick(generation, 'notBefore', 'notAfter'),
       name: `Generation ${generation.id} · ${generation.state}`,
       tone: generationTone(generation),
-      ...{ event: 'next generation', dueAt: generation.rotationAt },
+      event: 'next generation',
+      dueAt: generation.rotationAt,
     })),
     ...certLifetimes(servingCerts.items),
   ];
@@ -106,8 +107,12 @@ const certLifetimes = (items: readonly ServingCertRow[]): readonly DrawnLifetime
       notBefore === undefined || notAfter === undefined
         ? []
         : {
-            ...{ name: `${namespace}/${name}`, notBefore, notAfter, tone: CERT_TONES[state] },
-            ...{ event: 'renewal', dueAt: renewAt },
+            name: `${namespace}/${name}`,
+            notBefore,
+            notAfter,
+            tone: CERT_TONES[state],
+            event: 'renewal',
+            dueAt: renewAt,
           },
     )
     .slice(0, MAX_DRAWN);

@@ -52,7 +52,10 @@ test('text from tenants is escaped', () => {
 test('a sweep shows its progress, and an open window its remaining time', () => {
   const sweeping = restoreWindow('Settling', at(HOUR));
   const currentSweep = {
-    ...{ startedAt: at(0), objectsScanned: 250, objectsTotal: 1_000, resource: 'servers.infra.example.com' },
+    startedAt: at(0),
+    objectsScanned: 250,
+    objectsTotal: 1_000,
+    resource: 'servers.infra.example.com',
   };
   const swept = contentOf({}, [{ ...sweeping, status: { ...sweeping.status, currentSweep } }]);
   expect(swept).toContain('250 of about 1000 objects read, now servers.infra.example.com');

@@ -76,7 +76,10 @@ async function readView(
     readCluster(client, { namespace, compat }),
   ]);
   const report = statusReport(readings, {
-    ...{ server, namespace, compat, now: serverClock.now() },
+    server,
+    namespace,
+    compat,
+    now: serverClock.now(),
     version: version?.gitVersion ?? 'unknown',
   });
   return {

@@ -19,7 +19,8 @@ const FAILED = { kind: 'unread', reason: 'Failed' };
 const OWN = 'webhook "own-opening.mutate.gatehouse.dev"';
 const EOF = `failed calling ${OWN}: EOF`;
 const FORBIDDEN = {
-  ...{ kind: 'unread', reason: 'Forbidden' },
+  kind: 'unread',
+  reason: 'Forbidden',
   permission: { verb: 'create', resource: 'restorewindows.gatehouse.dev' },
 };
 

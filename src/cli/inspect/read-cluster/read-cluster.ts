@@ -144,8 +144,14 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
     /** Contains private keys: show only what {@link parseAuthority} makes public. */
     authority,
-    ...{ caBundle, servedCerts },
-    ...{ lease, pods, services, targets, policies, windows },
+    caBundle,
+    servedCerts,
+    lease,
+    pods,
+    services,
+    targets,
+    policies,
+    windows,
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(reader, targets, scope),

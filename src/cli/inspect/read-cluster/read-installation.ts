@@ -143,7 +143,13 @@ export async function readInstallation(
     version: cluster.version,
     now: cluster.now(),
     skewMs: cluster.skewMs(),
-    ...{ policies, conversions, detectors, windows, exceptions, lease, deployments: running },
+    policies,
+    conversions,
+    detectors,
+    windows,
+    exceptions,
+    lease,
+    deployments: running,
     definitions: mapReading(
       definitions,
       (all): ReadonlyMap<string, Definition> => new Map(all.map((one) => [one.metadata?.name ?? '', one])),
@@ -151,7 +157,12 @@ export async function readInstallation(
     /** Empty with `--namespaces`, because RoleBindings then grant the permissions. */
     accounts,
     controllers,
-    ...{ restarts, service, slices, mutating, validating, probe },
+    restarts,
+    service,
+    slices,
+    mutating,
+    validating,
+    probe,
     converted,
     managed,
     chain: mapReading(serving, (secret) => {

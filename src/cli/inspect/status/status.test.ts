@@ -41,7 +41,10 @@ test('a policy whose actions after a deletion wait says what for', () => {
   const ready = policy();
   const message = 'datacenters "fra1" was deleted, and objects still reference it: waits for a restore';
   const waiting: Condition = {
-    ...{ type: 'DeletionsFinished', status: 'False', reason: 'ReferrersLeft', message },
+    type: 'DeletionsFinished',
+    status: 'False',
+    reason: 'ReferrersLeft',
+    message,
     lastTransitionTime: at(0),
   };
   const conditions = [...(ready.status?.conditions ?? []), waiting];

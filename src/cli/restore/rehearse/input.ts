@@ -144,7 +144,8 @@ export function toInput(
 async function objectsOfBackup(path: string): Promise<readonly BackedUpObject[]> {
   const { items } = await readBackup(path);
   return items.map(({ resource, namespace, name, object }) => ({
-    ...{ object, resource },
+    object,
+    resource,
     place: { file: `${path}: ${groupResourceName(resource)}/${objectKey({ namespace, name })}` },
   }));
 }

@@ -150,7 +150,9 @@ test('a webhook of others whose Service is missing refuses writes', async () => 
     metadata: { name: service },
     webhooks: [
       {
-        ...{ name: 'check.example.com', admissionReviewVersions: ['v1'], sideEffects: 'None' },
+        name: 'check.example.com',
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
         clientConfig: { service: { namespace: 'ops', name: service, path: '/' } },
         ...more,
       },
@@ -181,7 +183,9 @@ test('a webhook of others whose Service is missing refuses writes', async () => 
 
 test('Namespaces are created first, without labels of Velero, and admission sees them', async () => {
   const namespaces = {
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'teams' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'teams' },
     spec: {
       match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
       validate: {
@@ -215,7 +219,9 @@ const ofV2 = policy({
   validate: { rules: [{ expression: 'object.spec.area < 5', message: 'too large' }] },
 });
 const conversion: JsonObject = {
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'ConversionPolicy', metadata: { name: 'shops' } },
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'ConversionPolicy',
+  metadata: { name: 'shops' },
   spec: {
     target: { apiGroup: GROUP, resource: 'shops' },
     hub: 'v2',
@@ -250,15 +256,21 @@ describe('workloads that may act on half a cluster', () => {
   const RBAC = 'rbac.authorization.k8s.io';
   const DEPLOYMENTS = { apiGroup: 'apps', resource: 'deployments' };
   const operator = (name: string, labels: JsonObject): JsonObject => ({
-    ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { namespace: 'east', name, labels } },
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { namespace: 'east', name, labels },
     spec: { template: { spec: { serviceAccountName: name } } },
   });
   const role = (name: string, ...verbs: readonly string[]): JsonObject => ({
-    ...{ apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata: { name } },
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name },
     rules: [{ apiGroups: [GROUP], resources: ['shops'], verbs }],
   });
   const binding = (name: string, bound: string): JsonObject => ({
-    ...{ apiVersion: `${RBAC}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
     roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: bound },
     subjects: [{ kind: 'ServiceAccount', namespace: 'east', name }],
   });
@@ -268,7 +280,9 @@ describe('workloads that may act on half a cluster', () => {
     ...[operator('reader', {}), binding('reader', 'reads'), operator('unbound', {})],
   ];
   const pausing = (namespace: string): JsonObject => ({
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreDetector',
+    metadata: { name: 'velero' },
     spec: {
       ...(shippedDetector('velero').spec as unknown as JsonObject),
       quiesce: [{ ...DEPLOYMENTS, matchLabels: { app: 'maker' }, namespaces: [namespace] }],
@@ -309,7 +323,9 @@ test('policies and detectors that are not ready in the cluster are reported', as
     };
   };
   const detector = {
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'RestoreDetector', metadata: { name: 'velero' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreDetector',
+    metadata: { name: 'velero' },
     spec: shippedDetector('velero').spec as unknown as JsonObject,
   };
   const { notes } = await rehearsed({

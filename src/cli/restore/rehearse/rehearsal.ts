@@ -75,7 +75,8 @@ export async function rehearseRestore(
   const options = { namespaceMapping: names.namespaceMapping, quiesce: window?.spec.quiesce ?? [], now };
   const { findings, violations } = await findingsOf(target, outcomes, options);
   return {
-    ...{ outcomes, violations },
+    outcomes,
+    violations,
     skipped: new Map(
       [...Map.groupBy(all, select)].flatMap(([reason, same]) =>
         reason === undefined ? [] : [[reason, same.length] as const],
@@ -171,10 +172,18 @@ export function windowOf(
   const detector = veleroDetector(detectors, namespace);
   if (detector === undefined) return undefined;
   const source = {
-    ...{ name: 'rehearsal', namespace, namespaceMapping },
-    ...{ apiVersion: 'velero.io/v1', kind: 'Restore', uid: 'rehearsal', phase: 'InProgress' },
-    ...{ activity: 'active' as const, startedAt: now, createdAt: now },
-    ...{ allWritten: false, targetNamespace: undefined },
+    name: 'rehearsal',
+    namespace,
+    namespaceMapping,
+    apiVersion: 'velero.io/v1',
+    kind: 'Restore',
+    uid: 'rehearsal',
+    phase: 'InProgress',
+    activity: 'active' as const,
+    startedAt: now,
+    createdAt: now,
+    allWritten: false,
+    targetNamespace: undefined,
   };
   const window = detectedWindow(detector, source, now);
   return { ...window, metadata: { ...window.metadata, creationTimestamp: toTimestamp(now) } };

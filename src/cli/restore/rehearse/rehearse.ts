@@ -121,7 +121,10 @@ async function recordResult(
   const warn = ({ err }: { readonly err?: unknown }, message: string): void =>
     console.error(`warning: ${message}: ${messageOf(err)}`);
   const { record, flush } = createEventRecorder({
-    ...{ client, component: 'gatehouse', instance: 'gatehouse-restore-rehearsal', log: { warn } },
+    client,
+    component: 'gatehouse',
+    instance: 'gatehouse-restore-rehearsal',
+    log: { warn },
   });
   const { uid } = stored.metadata ?? {};
   record({ ...note, regarding: { apiVersion: 'v1', kind: 'ConfigMap', namespace, name, uid } });
@@ -190,7 +193,8 @@ function junit({ outcomes, findings }: Rehearsal): string {
     const lines = (some: readonly Finding[]) => some.map(({ reason, message }) => `${reason}: ${message}`);
     const [first] = lines(problems);
     return {
-      ...{ name, className: 'restore' },
+      name,
+      className: 'restore',
       ...(first === undefined ? {} : { failure: { message: first, details: lines(problems).join('\n') } }),
       output: lines(found.filter((one) => !isProblem(one))),
     };

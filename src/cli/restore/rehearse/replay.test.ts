@@ -13,7 +13,9 @@ import {
 } from '../../../../test/support/rehearsed-shops.ts';
 
 const namespace = (name: string, labels: JsonObject = {}): JsonObject => ({
-  ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } },
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels },
 });
 
 /** The same CRD with its only version renamed. */
@@ -65,7 +67,9 @@ test('of two objects that are mapped to one name, the second is lost, and the vi
 
 test('violations of a Namespace are reported with its new name', async () => {
   const teams = {
-    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'teams' } },
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'teams' },
     spec: {
       match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
       validate: {
@@ -90,7 +94,9 @@ test('violations of a Namespace are reported with its new name', async () => {
 test('a Namespace has the labels of the backup even if it is not selected', async () => {
   const scoped = policy({
     match: {
-      ...{ apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] },
+      apiGroups: [GROUP],
+      apiVersions: ['v1'],
+      resources: ['shops'],
       namespaceSelector: { matchLabels: { strict: 'yes' } },
     },
     validate: { rules: [{ expression: 'false', message: 'no' }] },

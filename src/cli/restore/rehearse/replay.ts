@@ -60,7 +60,11 @@ export function createTarget(
     index.add(type, stored);
   };
   return {
-    ...{ kinds, contents, policies, world, hasNamespace },
+    kinds,
+    contents,
+    policies,
+    world,
+    hasNamespace,
     namespaceLabels: () =>
       new Map(
         storage.list(NAMESPACES).items.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]),

@@ -144,7 +144,9 @@ test.each([
   ["self.x == [{'k': 'a', 'v': 1}, {'k': 'b', 'v': 2}]", false],
 ])('a map list: %s is %s', (rule, holds) => {
   const list: Schema = {
-    ...{ type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] },
+    type: 'array',
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['k'],
     items: object({ k: STRING, v: INTEGER }),
   };
   const [a, b] = [

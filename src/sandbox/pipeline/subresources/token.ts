@@ -11,8 +11,10 @@ import { attributesOf, mutated, objectAnswer, storedObject, type Answer, type Ca
 import { optionsJson, writeOptionsOf } from '../options.ts';
 
 const TOKEN_REQUEST = builtInKind({
-  ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
-  ...{ resource: 'tokenrequests', namespaced: true },
+  apiVersion: 'authentication.k8s.io/v1',
+  kind: 'TokenRequest',
+  resource: 'tokenrequests',
+  namespaced: true,
   description: 'A request for a token.',
   fields: { spec: openObject({}), status: openObject({}) },
 });

@@ -21,7 +21,10 @@ export function leaderPart(
     unread: [...unreadOf(what, lease), ...unreadOf(`Pods in ${namespace}`, pods)],
     state,
     holder: holderIdentity === '' ? undefined : holderIdentity,
-    ...{ acquiredAt: acquireTime, renewedAt: renewTime, transitions: leaseTransitions, replicas },
+    acquiredAt: acquireTime,
+    renewedAt: renewTime,
+    transitions: leaseTransitions,
+    replicas,
   };
   const problems = [
     ...leaseProblems(state, part.holder ?? 'the holder', renewTime, what),
@@ -49,7 +52,8 @@ function replicaOf(pod: Pod, leader: string | undefined) {
     process: component === 'webhook' || component === 'controllers' ? component : ('serve' as const),
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
-    ...{ node: nodeName, image },
+    node: nodeName,
+    image,
     waiting: waitingFor(pod),
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };

@@ -245,7 +245,9 @@ test('an authority needs attention at three quarters of its lifetime, unless the
 /** Readings in which nothing depends on the authority. */
 const atRest = (now: Date): Partial<ClusterReadings> => ({
   lease: read({ spec: { holderIdentity: 'a', renewTime: now.toISOString() } }),
-  ...{ servingSecrets: read([]), targets: [], windows: read([]) },
+  servingSecrets: read([]),
+  targets: [],
+  windows: read([]),
 });
 
 test('without permission to read the Secret of the authority, the report uses the published bundle', () => {
@@ -303,8 +305,13 @@ test('the CA of the API server is known to the leader only, which is no problem'
 });
 
 const stale = {
-  ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0', 'db-1'], count: 5 },
-  ...{ since: at(-HOUR), notAfter: at(DAY) },
+  namespace: 'prod',
+  service: 'db',
+  secret: 'db-tls',
+  pods: ['db-0', 'db-1'],
+  count: 5,
+  since: at(-HOUR),
+  notAfter: at(DAY),
 };
 const served = (checkedAt: string, current = 3) => {
   const endpoints = { current, stale: 0, foreign: 0, unreachable: 0 };

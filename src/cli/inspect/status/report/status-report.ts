@@ -40,7 +40,9 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
     Object.values(listings).every(({ part }) => part.unread.length === 0);
   const { without, namespaces } = readings.restrictions;
   return {
-    ...{ server, version, namespace },
+    server,
+    version,
+    namespace,
     checkedAt: now.toISOString(),
     healthy: attention.length === 0 && isComplete,
     attention,
