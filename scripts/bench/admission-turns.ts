@@ -1,5 +1,5 @@
 /** Servers and their client, each in its own process and on its own core. */
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { Answer as LoadAnswer, Question as LoadQuestion, Span } from './admission-load.ts';
 import type { Size } from './admission-reviews.ts';

@@ -5,7 +5,7 @@ import { isSea } from 'node:sea';
 import { Command } from 'commander';
 
 import { VERSION } from '../config/version.ts';
-import { messageWithCauses } from '../json/error-message.ts';
+import { messageWithCauses } from '../json/abort.ts';
 import { addCompletion } from './completion/completion.ts';
 import { addInit } from './init/command.ts';
 import { addDoctor, addStatus } from './inspect/commands.ts';

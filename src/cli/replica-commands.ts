@@ -13,7 +13,7 @@ import {
 } from '../config/config.ts';
 import { environmentName } from '../config/environment.ts';
 import { SETTINGS, type SettingName } from '../config/settings.ts';
-import { messageOf } from '../json/error-message.ts';
+import { messageOf } from '../json/abort.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 

@@ -1,4 +1,4 @@
-import { withoutPathTokens } from '../json/error-message.ts';
+import { withoutPathTokens } from '../json/abort.ts';
 import { listIn, textIn } from '../json/json.ts';
 
 /** The field is empty if the cause is not about a field. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock, type Clock } from './clock.ts';
-import { createDelayedKeys } from './delayed-keys.ts';
+import { createDelayedKeys } from './workqueue.ts';
 
 function start() {
   vi.useFakeTimers();

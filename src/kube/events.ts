@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { insteadOf, isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
-import { createFairQueue, type FairQueue } from './fair-queue.ts';
+import { createFairQueue, type FairQueue } from './workqueue.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from '../log.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';

@@ -1,24 +1,27 @@
 import { setImmediate } from 'node:timers/promises';
+
 import { ApiError, isGone, isNotFound, NetworkError } from './api-error.ts';
 import { orAborted } from '../json/abort.ts';
-import { backoffMs, type BackoffOptions, linkedController, sleep, systemClock, type Clock } from './clock.ts';
-import { createChangeSink, dropManagedFields, type Change } from './watch/change.ts';
+import { backoffMs, type BackoffOptions, type Clock, linkedController, sleep, systemClock } from './clock.ts';
+import {
+  type Change,
+  createChangeSink,
+  dropManagedFields,
+  isOlder,
+  LostTrackError,
+  resourceVersionOf,
+  watchOnce,
+  type WatchScope,
+  type WatchTiming,
+} from './watch.ts';
 import { createClient } from './client.ts';
 import type { Log } from '../log.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
-import {
-  LostTrackError,
-  watchOnce,
-  isOlder,
-  resourceVersionOf,
-  type WatchScope,
-  type WatchTiming,
-} from './watch/watch.ts';
 import type { Rest } from './rest.ts';
 import type { WritableStore } from './store.ts';
 import { withKind } from './object.ts';
 
-export type { Change } from './watch/change.ts';
+export type { Change } from './watch.ts';
 
 export interface ReflectorTiming extends WatchTiming {
   /** A watch that lasted this long resets the backoff. */

@@ -1,21 +1,21 @@
 import type { Dispatcher } from 'undici';
+
 import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
-import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
-import { impersonationHeaders, type Impersonation } from './rest/credentials.ts';
+import { type Clock, linkedController, sleep, systemClock } from './clock.ts';
+import { type Impersonation, impersonationHeaders } from './rest/credentials.ts';
 import {
   awayError,
-  splitLines,
   noteFailure,
   parseJson,
   readAll,
-  send,
-  toFailure,
   type RestOptions,
   type RestRequest,
+  send,
+  splitLines,
+  toFailure,
   type Transport,
 } from './rest/transport.ts';
-import { AWAY_MS } from './rest/recovery.ts';
-import { planRetry } from './rest/retry.ts';
+import { AWAY_MS, planRetry } from './rest/recovery.ts';
 
 export type { Query, RequestSpan, RestObservation, RestOptions, RestRequest } from './rest/transport.ts';
 

@@ -1,4 +1,4 @@
-import { messageOf } from '../json/error-message.ts';
+import { messageOf } from '../json/abort.ts';
 
 export type SecretData = Readonly<Record<string, string>>;
 

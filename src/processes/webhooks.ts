@@ -18,7 +18,7 @@ import { withDebugIfEnabled } from '../runtime/log.ts';
 import { startConversions } from '../runtime/conversions/start-conversions.ts';
 import { type ReplicaParts, startReplica } from './replica.ts';
 import type { Process } from './process.ts';
-import { messageWithCauses } from '../json/error-message.ts';
+import { messageWithCauses } from '../json/abort.ts';
 import { services } from '../kube/well-known.ts';
 import { watch } from '../runtime/watch.ts';
 import { missingService } from '../runtime/webhooks/installation.ts';

@@ -8,7 +8,7 @@ import {
   type PathQuestion,
 } from '../kube/access.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { createFairQueue } from '../kube/fair-queue.ts';
+import { createFairQueue } from '../kube/workqueue.ts';
 import { orAborted } from '../json/abort.ts';
 import type { AccessAnswers } from '../admission/policy/world.ts';
 import type { UserInfo } from '../admission/review/request.ts';

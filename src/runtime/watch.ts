@@ -2,7 +2,7 @@
 import { createListeners, type Listeners } from './listeners.ts';
 import type { Log } from '../log.ts';
 import type { KubeObject } from '../json/kube-object.ts';
-import type { Change } from '../kube/watch/change.ts';
+import type { Change } from '../kube/watch.ts';
 import { createReflector, type ReflectorOptions } from '../kube/reflector.ts';
 import type { Rest } from '../kube/rest.ts';
 import { placesOf, type Namespaces } from './namespaces.ts';

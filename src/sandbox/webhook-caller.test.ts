@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { firstAuthority } from '../../test/support/pki/fixtures.ts';
-import { caBundle } from '../pki/authority/bundle.ts';
+import { caBundle } from '../pki/authority/authority.ts';
 import { issueServingCert } from '../pki/serving-certs/issue.ts';
 import { generateKeyPair, randomSerial } from '../pki/x509/keys.ts';
 import { ofJson } from '../machinery/api-object.ts';

@@ -2,7 +2,7 @@ import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { messageOf } from '../json/error-message.ts';
+import { messageOf } from '../json/abort.ts';
 import { stringifyJson, parseJson, textIn, type JsonValue } from '../json/json.ts';
 import { spec, text } from '../machinery/fields.ts';
 import type { Storage } from '../machinery/storage/stored.ts';

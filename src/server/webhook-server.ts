@@ -14,7 +14,7 @@ import Fastify, {
 } from 'fastify';
 
 import { InvalidReview } from '../admission/review/request.ts';
-import { withoutPathTokens } from '../json/error-message.ts';
+import { withoutPathTokens } from '../json/abort.ts';
 import { MAX_REVIEW_BYTES } from '../admission/review/review.ts';
 import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-routes.ts';
 import { failure, INTERNAL_ERROR, type IsLast, type Reply, type ReviewLog, send } from './answer.ts';

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
 import { issueServingCert } from '../../src/pki/serving-certs/issue.ts';

@@ -47,8 +47,10 @@ async function makeAdministrator(namespace: string, account: string): Promise<vo
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRoleBinding',
     metadata: { name: `thief-${namespace}-${account}` },
-    ...{ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' } },
-    subjects: [{ kind: 'ServiceAccount', name: account, namespace }],
+    ...{
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', name: account, namespace }],
+    },
   });
 }
 

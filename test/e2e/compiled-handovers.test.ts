@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { versionOf, type ConfirmedPair } from '../../src/admission/native/release.ts';
 import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { messageOf } from '../../src/json/error-message.ts';
+import { messageOf } from '../../src/json/abort.ts';
 import {
   configMaps,
   mutatingAdmissionPolicies,

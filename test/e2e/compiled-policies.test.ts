@@ -48,7 +48,7 @@ import {
   configMap,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import { messageOf } from '../../src/json/error-message.ts';
+import { messageOf } from '../../src/json/abort.ts';
 import { valueIn } from '../../src/json/json.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { devSessionOf, type LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
-import { withoutPathTokens } from '../../src/json/error-message.ts';
+import { withoutPathTokens } from '../../src/json/abort.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {

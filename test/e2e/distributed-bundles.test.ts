@@ -8,7 +8,7 @@ import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, namespaces } from '../../src/kube/well-known.ts';
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';

@@ -12,7 +12,7 @@ import {
   customResourceDefinitions,
 } from '../../src/kube/well-known.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { applyBackstop } from '../support/backstop.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/x509/pem.ts';

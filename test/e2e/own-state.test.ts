@@ -6,7 +6,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import { withoutPathTokens } from '../../src/json/error-message.ts';
+import { withoutPathTokens } from '../../src/json/abort.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import {

@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 
 import { firstAuthority, rotated, serverOf } from '../support/pki/fixtures.ts';
 import { isDeliberate } from './target.ts';
-import { openKey } from '../../src/pki/authority/sealed-key.ts';
+import { openKey } from '../../src/pki/authority/generation.ts';
 
 export const NOW = new Date('2026-11-22T00:00:00Z');
 

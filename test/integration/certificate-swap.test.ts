@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createListener } from '../../src/server/listener/listener.ts';
 import type { ServingCertificate } from '../../src/server/webhook-server.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import {
   createClientAuthenticator,

@@ -46,10 +46,12 @@ const configuration = (port: number, ca: string): Carrier => ({
         url: `https://localhost:${port}/`,
         caBundle: Buffer.from(ca).toString('base64'),
       }),
-      ...{ rules: [CREATES] },
-      objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] },
-      timeoutSeconds: 30,
-      failurePolicy: 'Fail',
+      ...{
+        rules: [CREATES],
+        objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] },
+        timeoutSeconds: 30,
+        failurePolicy: 'Fail',
+      },
     },
   ],
 });

@@ -1,8 +1,7 @@
 /** What a client decides that applies the name constraints of each CA, on every path that it may find. */
 import type { X509Certificate } from 'node:crypto';
 
-import { certificateFields } from '../../src/pki/x509/certificate-fields.ts';
-import { forbiddenName } from '../../src/pki/x509/names.ts';
+import { certificateFields, forbiddenName } from '../../src/pki/x509/certificate-fields.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 
 /** Whether each path from the leaf of this chain to a root of the bundle permits the names of the leaf. */

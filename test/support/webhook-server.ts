@@ -9,18 +9,17 @@ import { emptyWorld, KINDS, policyOf } from './admission/policy.ts';
 import type { RequestWorld } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
-import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { type Authority, caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority, serverOf } from './pki/fixtures.ts';
-import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { loadSheddingOf } from './server/load-shedding.ts';
 import {
   buildWebhookServer,
   type ServingCertificate,
-  type WebhookServerOptions,
   type WebhookLimits,
   type WebhookServer,
+  type WebhookServerOptions,
 } from '../../src/server/webhook-server.ts';
 
 export { SERVER_NAME } from './pki/fixtures.ts';

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import { messageOf } from '../../src/json/error-message.ts';
+import { messageOf } from '../../src/json/abort.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';

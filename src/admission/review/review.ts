@@ -1,5 +1,5 @@
 import { type AuditAnnotations, type Cause, type Decision, FORBIDDEN, TRY_AGAIN } from './decision.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/kube-object.ts';
 import {

@@ -1,7 +1,7 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { type CelList, charge, type Frame, matching, traversal } from '../values/values.ts';
 import { compilePattern, matches } from '../regular-expression.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { pointerPart } from '../../json/json-patch.ts';
 import { define, defineWithFrame } from './define.ts';
 import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './text.ts';

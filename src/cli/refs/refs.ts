@@ -2,7 +2,7 @@
 import { grantsIn } from '../../admission/policy/exceptions/exceptions.ts';
 import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { describeRef } from '../../admission/policy/object-ref.ts';
-import { messageOf, messageWithCauses } from '../../json/error-message.ts';
+import { messageOf, messageWithCauses } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, type ObjectRef } from '../../json/kube-object.ts';
 import { printable } from '../../json/printable.ts';
 import { readObjects, refuse, UnusableInput } from '../review/input.ts';

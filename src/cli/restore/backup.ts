@@ -14,7 +14,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
 
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { printable } from '../../json/printable.ts';
 import {
   BACKUP_LIMITS,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { messageWithCauses } from '../../json/error-message.ts';
+import { messageWithCauses } from '../../json/abort.ts';
 import { ApiError, isNotFound } from '../../kube/api-error.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import { withCluster, type UserCluster } from '../connect.ts';

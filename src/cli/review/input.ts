@@ -11,7 +11,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { createLocate, type Locate, jsonOfYaml, parseYamlDocuments } from './yaml.ts';
 
 /** The path as given, `-` for the standard input, and numbers from 1. */

@@ -18,7 +18,7 @@ import {
   suitesText,
 } from './report/objects.ts';
 import { runSuites } from './suite/suite.ts';
-import { messageWithCauses } from '../../json/error-message.ts';
+import { messageWithCauses } from '../../json/abort.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
 import { groupOf } from './kinds.ts';
 import { isOwn } from './policies.ts';

@@ -20,7 +20,7 @@ import { applyManifests, DEPLOY, readManifests, shownPath, withSingleAccount } f
 import { localService, roleBinding } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { compileHandlers, loadModules, reloadHandlers } from '../../runtime/handlers/load-handlers.ts';
 import { controllerRoles, readingRole } from '../manifests.ts';
 

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
+
 import { ApiError, attributeToOutage, NetworkError, type RequestLine } from '../api-error.ts';
 import { abortError, orAborted } from '../../json/abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Connection } from '../connection.ts';
 import type { Headers } from './credentials.ts';
-import { isInterruption, type Recovery } from './recovery.ts';
-import { parseRetryAfter } from './retry.ts';
+import { isInterruption, parseRetryAfter, type Recovery } from './recovery.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 

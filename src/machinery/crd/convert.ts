@@ -1,4 +1,4 @@
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isJsonObject, ownValue, type JsonArray, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';

@@ -1,4 +1,4 @@
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { internalError } from '../failure.ts';

@@ -1,4 +1,4 @@
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { normaliseSelector } from '../../json/label-selector.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';

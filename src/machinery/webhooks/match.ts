@@ -1,4 +1,4 @@
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { type ApiObject, toJson } from '../api-object.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';

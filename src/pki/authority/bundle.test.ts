@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+
+import { type Authority, caBundle } from './authority.ts';
 import { after, DAY } from '../durations.ts';
 import { firstAuthority, prepared, rotated } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from './generation.ts';

@@ -1,18 +1,27 @@
-import { isDeepStrictEqual } from 'node:util';
-import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
+import { createHash, type KeyObject, sign, type X509Certificate } from 'node:crypto';
+import { isDeepStrictEqual, promisify } from 'node:util';
+
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
-import { nameConstraints, signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
-import { after, DAY, earliest, latest, CLOCK_TOLERANCE } from '../durations.ts';
+import {
+  type Issuer,
+  nameConstraints,
+  type Sign,
+  signCertificate,
+  signRoot,
+  subjectOf,
+} from '../x509/certificate.ts';
+import { after, CLOCK_TOLERANCE, DAY, earliest, latest } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { hasIssued, nameOf, pathProblem } from '../x509/chains.ts';
 import {
+  type CertificatePem,
   firstCertificate,
   joinCertificatePems,
-  type CertificatePem,
+  privateKeyOf,
+  type PrivateKeyPem,
   splitCertificates,
 } from '../x509/pem.ts';
 import { memoizeWeak } from '../../json/json.ts';
-import { openKey, sealKey, signWith, type SealedKey } from './sealed-key.ts';
 
 /** In the order of a life. Clients trust all three; only `active` signs, and `retiring` has certs in use. */
 export const GENERATION_STATES = ['pending', 'active', 'retiring'] as const;
@@ -221,3 +230,29 @@ export function onlyCertificate(text: string): X509Certificate {
     throw new Error(`it holds ${certificates.length} certificates instead of one`);
   return certificate;
 }
+
+export interface SealedKey {
+  readonly id: string;
+}
+
+const keys = new WeakMap<SealedKey, PrivateKeyPem>();
+
+export function sealKey(id: string, pem: PrivateKeyPem): SealedKey {
+  const sealed = { id };
+  keys.set(sealed, pem);
+  return sealed;
+}
+
+/** For the Secret of the authority and for signatures. @throws Error if another process holds the key */
+export function openKey(sealed: SealedKey): PrivateKeyPem {
+  const pem = keys.get(sealed);
+  if (pem === undefined) throw new Error(`the private key of generation ${sealed.id} is not in this process`);
+  return pem;
+}
+
+const signOnThread = promisify(sign);
+
+export const signWith =
+  (pem: PrivateKeyPem): Sign =>
+  ({ hash }, bytes) =>
+    signOnThread(hash, bytes, privateKeyOf(pem));

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { importGeneration, type ImportedAuthority } from './generation.ts';
+
+import { type ImportedAuthority, importGeneration } from './generation.ts';
 import { importAuthority } from './imported-ca.ts';
-import { activate, prepare, authorityOf, type Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+import { activate, type Authority, authorityOf, caBundle, prepare } from './authority.ts';
 import { after, DAY } from '../durations.ts';
 import { base64, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { makeCa, makeLeaf, type MadeCa, type WantedCa } from '../../../test/support/pki/openssl-ca.ts';
+import { type MadeCa, makeCa, makeLeaf, type WantedCa } from '../../../test/support/pki/openssl-ca.ts';
 import { randomSerial } from '../x509/keys.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
 

@@ -1,13 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+
 import {
   base64,
   firstAuthority,
   rotationState,
+  type Server,
   SERVER_NAME,
   serverOf,
-  type Server,
 } from '../../../test/support/pki/fixtures.ts';
-import { makeCa, type MadeCa } from '../../../test/support/pki/openssl-ca.ts';
+import { type MadeCa, makeCa } from '../../../test/support/pki/openssl-ca.ts';
 import {
   FOREIGN_STACKS,
   hasOpenssl,
@@ -16,24 +17,33 @@ import {
 } from '../../../test/support/trust-verdicts.ts';
 import { after, DAY, HOUR } from '../durations.ts';
 import { nameConstraints, signRoot } from '../x509/certificate.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
+import { generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
 import { splitCertificates } from '../x509/pem.ts';
 import {
   activate,
   activeGeneration,
+  type Authority,
   authorityOf,
+  bundleRoots,
+  caBundle,
+  MAX_BUNDLE_BYTES,
   prepare,
   recordTrust,
   remove,
   renewRoot,
-  type Authority,
+  signingOf,
 } from './authority.ts';
-import { bundleRoots, caBundle, MAX_BUNDLE_BYTES, signingOf } from './bundle.ts';
-import { generationId, importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
+import {
+  generationId,
+  type ImportedAuthority,
+  importGeneration,
+  rootOf,
+  sealKey,
+  signWith,
+} from './generation.ts';
 import { importAuthority } from './imported-ca.ts';
 import { planRotation, refusal, type RotationState } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
-import { sealKey, signWith } from './sealed-key.ts';
 import { activationProblem } from './trial.ts';
 
 const SCOPE = { dnsNames: [SERVER_NAME], addresses: [] };

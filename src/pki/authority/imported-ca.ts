@@ -1,30 +1,30 @@
 /** A CA that the operator supplies in a Secret: how to read it, and what a rotation may do with it. */
 import type { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { messageOf } from '../../json/error-message.ts';
+
+import { messageOf } from '../../json/abort.ts';
 import { quote } from '../../json/printable.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
-import { inKey, textOf, type SecretData } from '../secret-data.ts';
+import { inKey, type SecretData, textOf } from '../secret-data.ts';
 import { nameOf } from '../x509/chains.ts';
 import { parsePrivateKeyPem, privateKeyOf, splitCertificates, toCertificatePem } from '../x509/pem.ts';
 import {
   caOf,
   formerRoots,
+  type Generation,
   generationId,
+  type ImportedAuthority,
   intermediatesOf,
   isSameCa,
   lifeOf,
   pathOf,
   rootOf,
   rootsOf,
-  type Generation,
-  type ImportedAuthority,
+  sealKey,
 } from './generation.ts';
-import { sealKey } from './sealed-key.ts';
 import { signTrial, type TrialScope } from './trial.ts';
 import { certificateFields } from '../x509/certificate-fields.ts';
-import { activeGeneration, type Authority } from './authority.ts';
-import { bundleRoots, MAX_BUNDLE_BYTES } from './bundle.ts';
+import { activeGeneration, type Authority, bundleRoots, MAX_BUNDLE_BYTES } from './authority.ts';
 import { nextPossible, retirementTime } from './trust-record.ts';
 
 export type ImportResult =

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+
 import {
   base64,
   firstAuthority,
@@ -6,22 +7,23 @@ import {
   SERVER_NAME,
   serverOf,
 } from '../../../test/support/pki/fixtures.ts';
-import { makeCa, type MadeCa } from '../../../test/support/pki/openssl-ca.ts';
+import { type MadeCa, makeCa } from '../../../test/support/pki/openssl-ca.ts';
 import { FOREIGN_STACKS, hasOpenssl, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
 import { after, DAY, HOUR } from '../durations.ts';
 import { randomSerial } from '../x509/keys.ts';
 import { splitCertificates } from '../x509/pem.ts';
 import {
   activate,
+  type Authority,
   authorityOf,
   bridgesFrom,
+  caBundle,
   distrustedWith,
   prepare,
   renewRoot,
-  type Authority,
+  signingOf,
 } from './authority.ts';
-import { caBundle, signingOf } from './bundle.ts';
-import { importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
+import { type ImportedAuthority, importGeneration, rootOf } from './generation.ts';
 import { importAuthority } from './imported-ca.ts';
 import { planRotation, refusal } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+
 import { SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
 import { issueServingCert } from '../serving-certs/issue.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
+import { generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
 import { signServingCert } from '../x509/certificate.ts';
-import { activate, createAuthority, prepare, type Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+import { activate, type Authority, caBundle, createAuthority, prepare } from './authority.ts';
 import { createGeneration, issuerOf } from './generation.ts';
 
 const now = new Date();

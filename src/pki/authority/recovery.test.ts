@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { judgeAuthority, startOver, type AuthorityEvidence } from './recovery.ts';
+
+import { type AuthorityEvidence, judgeAuthority, startOver } from './recovery.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
-import { remove, replaceActive, activeGeneration, type Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+import { activeGeneration, type Authority, caBundle, remove, replaceActive } from './authority.ts';
 import { after, DAY } from '../durations.ts';
 import { activated, firstAuthority, prepared } from '../../../test/support/pki/fixtures.ts';
 

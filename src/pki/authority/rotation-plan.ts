@@ -1,14 +1,17 @@
 import {
   activeGeneration,
-  distrustedWith,
-  MAX_BRIDGES,
-  pendingGeneration,
   type Authority,
+  delayEnd,
+  distrustedWith,
+  type LaggingTargets,
+  MAX_BRIDGES,
+  namesOf,
+  pendingGeneration,
+  waitsForTargets,
 } from './authority.ts';
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
-import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
+import { type Generation, type ImportedAuthority, isExpired, isOwnGeneration, lifeOf } from './generation.ts';
 import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, nextRoom, renewalProblem } from './imported-ca.ts';
-import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './bundle.ts';
 import { laterTrust, nextPossible, nextRecordTime, retirementTime, unneeded } from './trust-record.ts';
 
 export interface RotationState {

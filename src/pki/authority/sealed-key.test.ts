@@ -5,7 +5,7 @@ import { DAY } from '../durations.ts';
 import { issueServingCert } from '../serving-certs/issue.ts';
 import { generateKeyPair, randomSerial } from '../x509/keys.ts';
 import { activeGeneration, type Authority } from './authority.ts';
-import { openKey } from './sealed-key.ts';
+import { openKey } from './generation.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
 
 const now = new Date();

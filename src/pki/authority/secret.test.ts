@@ -1,14 +1,14 @@
 import { createPublicKey } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
+
 import type { SecretData } from '../secret-data.ts';
-import { openKey, signWith } from './sealed-key.ts';
+import { type Generation, openKey, rootOf, signWith } from './generation.ts';
 import { AuthorityBroken, parseAuthority, toSecretData } from './secret.ts';
 import type { Authority } from './authority.ts';
-import { commonName, signCertificate, subjectOf, type Subject } from '../x509/certificate.ts';
+import { commonName, signCertificate, type Subject, subjectOf } from '../x509/certificate.ts';
 import { base64, firstAuthority, prepared, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { rootOf, type Generation } from './generation.ts';
 import { generateKeyPair, randomSerial } from '../x509/keys.ts';
-import { splitCertificates, toCertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
+import { type PrivateKeyPem, splitCertificates, toCertificatePem } from '../x509/pem.ts';
 
 const now = new Date('2026-03-01T12:00:00.123Z');
 let full: Authority; // pending, active, retiring

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isJsonObject, pick } from '../../json/json.ts';
 import { AUTHORITY_SECRET } from '../annotations.ts';
 import { base64, type SecretData, textOf } from '../secret-data.ts';
@@ -12,12 +12,13 @@ import {
   type GenerationState,
   isSameCa,
   onlyCertificate,
+  openKey,
   pathOf,
   rootOf,
+  sealKey,
   stageOf,
   structureProblem,
 } from './generation.ts';
-import { openKey, sealKey } from './sealed-key.ts';
 import { hasIssued } from '../x509/chains.ts';
 import {
   type CertificatePem,

@@ -1,15 +1,20 @@
 /** T11: a CA signs a trial certificate before it replaces another one. The certificate never leaves this file. */
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { after, HOUR, latest } from '../durations.ts';
-import { addressBytes, forbiddenAddress, forbiddenName } from '../x509/names.ts';
-import { certificateFields, USAGE_OF } from '../x509/certificate-fields.ts';
+import {
+  addressBytes,
+  certificateFields,
+  forbiddenAddress,
+  forbiddenName,
+  USAGE_OF,
+} from '../x509/certificate-fields.ts';
 import { signServingCert } from '../x509/certificate.ts';
 import { isTrustedBy, nameOf, pathProblem } from '../x509/chains.ts';
-import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
-import { activeGeneration, bridgesFrom, pendingGeneration, type Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+import { type CertificatePem, joinCertificatePems, toCertificatePem } from '../x509/pem.ts';
+import { activeGeneration, type Authority, bridgesFrom, caBundle, pendingGeneration } from './authority.ts';
 import {
   caOf,
+  type Generation,
   intermediatesOf,
   isOwnRoot,
   isSameCa,
@@ -18,7 +23,6 @@ import {
   pathOf,
   rootOf,
   rootsOf,
-  type Generation,
 } from './generation.ts';
 
 type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;

@@ -3,24 +3,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
 import {
   FOREIGN_STACKS,
   hasOpenssl,
   nodeVerdict,
   opensslTrusts,
 } from '../../../test/support/trust-verdicts.ts';
-import type { Authority } from './authority.ts';
-import { caBundle } from './bundle.ts';
+import { type Authority, caBundle } from './authority.ts';
 import {
   activated,
   firstAuthority,
   prepared,
   rotated,
+  type Server,
   SERVER_NAME,
   serverOf,
-  type Server,
 } from '../../../test/support/pki/fixtures.ts';
-import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
+import { type CertificatePem, splitCertificates, toCertificatePem } from '../x509/pem.ts';
 
 const now = new Date();
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-pki-'));

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { caBundle } from '../authority/bundle.ts';
+import { caBundle } from '../authority/authority.ts';
 import { splitCertificates } from '../x509/pem.ts';
 import { composeBundle, distributionOf } from './distribution.ts';
 

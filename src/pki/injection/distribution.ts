@@ -1,6 +1,6 @@
 /** A CA bundle of several sources, which Gatehouse writes into the namespaces that a label selector selects. */
 import type { X509Certificate } from 'node:crypto';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { caBundle } from '../authority/bundle.ts';
+import { caBundle } from '../authority/authority.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { handBackOperations, planInjection } from './plan.ts';
 import type { BundleState } from './source.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import type { BundleState } from './source.ts';
 import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
-import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
+import { MAX_BUNDLE_BYTES } from '../authority/authority.ts';
 import { readableCertificates, type CertificatePem } from '../x509/pem.ts';
 export type InjectionPlan =
   | { readonly kind: 'none' }

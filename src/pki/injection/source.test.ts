@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { caBundle } from '../authority/bundle.ts';
+import { caBundle } from '../authority/authority.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import {
   admitSources,

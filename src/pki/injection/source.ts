@@ -1,10 +1,10 @@
 /** Sources of CA bundles, the Secrets and ConfigMaps of users: what is in them, and which of them are watched. */
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { pick, uniqueBy } from '../../json/json.ts';
 import { ALLOW_DIRECT_INJECTION, CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
 import { textOf } from '../secret-data.ts';
-import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
+import { MAX_BUNDLE_BYTES } from '../authority/authority.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type Consent, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 

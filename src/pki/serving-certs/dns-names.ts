@@ -7,7 +7,7 @@ import {
   SERVING_CERT_SHORT_NAMES,
   SERVING_CERT_WILDCARD,
 } from '../annotations.ts';
-import { canonicalAddress, isInside } from '../x509/names.ts';
+import { canonicalAddress, isInside } from '../x509/certificate-fields.ts';
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 

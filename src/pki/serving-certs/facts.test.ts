@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { openKey } from '../authority/sealed-key.ts';
-import { activeGeneration, type Authority } from '../authority/authority.ts';
-import { caBundle } from '../authority/bundle.ts';
+
+import { openKey } from '../authority/generation.ts';
+import { activeGeneration, type Authority, caBundle } from '../authority/authority.ts';
 import { after, DAY } from '../durations.ts';
 import {
   base64,
   firstAuthority,
   rotated,
+  type Server,
   SERVER_NAME,
   serverOf,
   withUnreadableEnd,
-  type Server,
 } from '../../../test/support/pki/fixtures.ts';
 import { fingerprintsOf, firstCertificate } from '../x509/pem.ts';
 import { readServingCert, summarizeServingCert } from './facts.ts';

@@ -1,13 +1,19 @@
 import { X509Certificate } from 'node:crypto';
-import { messageOf } from '../../json/error-message.ts';
+
+import { messageOf } from '../../json/abort.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
-import { addressText } from '../x509/names.ts';
-import { certificateFields, LEAF_PURPOSES, USAGE_OF, type LeafPurpose } from '../x509/certificate-fields.ts';
+import {
+  addressText,
+  certificateFields,
+  LEAF_PURPOSES,
+  type LeafPurpose,
+  USAGE_OF,
+} from '../x509/certificate-fields.ts';
 import { caOf } from '../authority/generation.ts';
-import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
+import { type KeyAlgorithm, keyAlgorithmOf } from '../x509/keys.ts';
 import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
-import { inKey, textOf, type SecretData } from '../secret-data.ts';
+import { inKey, type SecretData, textOf } from '../secret-data.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';

@@ -1,6 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { activeGeneration, authorityOf, createAuthority, type Authority } from '../authority/authority.ts';
+
+import {
+  activeGeneration,
+  type Authority,
+  authorityOf,
+  caBundle,
+  createAuthority,
+} from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
 import {
   base64,
@@ -15,18 +22,17 @@ import {
   nodeVerdict,
   opensslTrusts,
 } from '../../../test/support/trust-verdicts.ts';
-import { caBundle } from '../authority/bundle.ts';
 import { importGeneration, rootOf } from '../authority/generation.ts';
 import { importAuthority } from '../authority/imported-ca.ts';
 import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
-import { generateKeyPair, randomSerial, DEFAULT_KEY_ALGORITHM, type KeyPair } from '../x509/keys.ts';
+import { DEFAULT_KEY_ALGORITHM, generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
 import { summarizeServingCert } from './facts.ts';
 import {
   issueServingCert,
-  OutsideConstraints,
-  TrustTooShort,
   issueSessionCert,
+  OutsideConstraints,
   type ServingCertOrder,
+  TrustTooShort,
 } from './issue.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');

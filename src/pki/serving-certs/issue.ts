@@ -1,20 +1,22 @@
-import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
+import { activeGeneration, type Authority, bridgesFrom } from '../authority/authority.ts';
 import { signRoot, signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/json.ts';
 import { SERVING_CERT_CLUSTER_IPS } from '../annotations.ts';
-import { addressBytes, describeLimits, forbiddenAddress, forbiddenName } from '../x509/names.ts';
 import {
+  addressBytes,
   certificateFields,
-  USAGE_OF,
   type CertificateFields,
+  describeLimits,
+  forbiddenAddress,
+  forbiddenName,
   type LeafPurpose,
+  USAGE_OF,
 } from '../x509/certificate-fields.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, CLOCK_TOLERANCE, DAY, earliest } from '../durations.ts';
-import { issuerOf, lifeOf, pathOf } from '../authority/generation.ts';
-import { signWith } from '../authority/sealed-key.ts';
+import { issuerOf, lifeOf, pathOf, signWith } from '../authority/generation.ts';
 import type { KeyPair } from '../x509/keys.ts';
-import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
+import { type CertificatePem, joinCertificatePems, toCertificatePem } from '../x509/pem.ts';
 
 /** The authority must record a later `trustedUntil` first. Otherwise the root could be retired before the cert ends. */
 export class TrustTooShort extends Error {

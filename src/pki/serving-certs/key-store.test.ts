@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Authority } from '../authority/authority.ts';
-import { caBundle } from '../authority/bundle.ts';
+
+import { type Authority, caBundle } from '../authority/authority.ts';
 import {
   firstAuthority,
   rotated,
+  type Server,
   SERVER_NAME,
   serverOf,
-  type Server,
 } from '../../../test/support/pki/fixtures.ts';
 import { hasJava } from '../../../test/support/trust-verdicts.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';

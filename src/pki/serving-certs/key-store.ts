@@ -12,7 +12,7 @@ import {
   sequence,
   setOf,
   type DerNode,
-} from '../x509/der.ts';
+} from '../x509/certificate-fields.ts';
 import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
 
 /** Java's default. It protects nothing, and need not: the same Secret holds the plain key. */

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Authority } from '../authority/authority.ts';
+
+import { type Authority, type Signing, signingOf } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
-import { fingerprintsOf, type CertificatePem } from '../x509/pem.ts';
+import { generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
+import { type CertificatePem, fingerprintsOf } from '../x509/pem.ts';
 import { readServingCert, type UsableServingCert } from './facts.ts';
 import { planServingCert, renewalTime, type ServingCertState } from './plan.ts';
 import { issueServingCert } from './issue.ts';
-import { signingOf, type Signing } from '../authority/bundle.ts';
 
 const start = new Date('2026-03-01T12:00:00Z');
 const day = (days: number) => after(start, days * DAY);

@@ -6,7 +6,7 @@ import type { KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf } from '../x509/pem.ts';
 import { issueTime, latestServingCertEnd, servingCertEnd } from './issue.ts';
 import type { ServingCertFacts, UnusableReason, UsableServingCert } from './facts.ts';
-import type { Signing } from '../authority/bundle.ts';
+import type { Signing } from '../authority/authority.ts';
 
 export interface ServingCertState {
   readonly now: Date;

@@ -1,6 +1,6 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { signWith } from '../authority/sealed-key.ts';
+import { signWith } from '../authority/generation.ts';
 import { certificateFields } from './certificate-fields.ts';
 import { commonName, keyIdOf, signCertificate, subjectOf, type CertificateTemplate } from './certificate.ts';
 import { generateKeyPair, type KeyPair } from './keys.ts';

@@ -1,25 +1,30 @@
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
-import { certificateFields, KEY_USAGE, OID, USAGE_OF, type LeafPurpose } from './certificate-fields.ts';
+
 import {
   bitString,
   bitStringContent,
   boolean,
+  certificateFields,
   childrenOf,
   decode,
+  type DerNode,
   derNull,
   encode,
   explicit,
   implicit,
   integer,
+  KEY_USAGE,
+  type LeafPurpose,
   objectId,
   octetString,
+  OID,
   sequence,
   setOf,
   time,
+  USAGE_OF,
   utf8String,
-  type DerNode,
-} from './der.ts';
-import { toCertificatePem, type CertificatePem } from './pem.ts';
+} from './certificate-fields.ts';
+import { type CertificatePem, toCertificatePem } from './pem.ts';
 
 /** The DER of a Name, and the id by which other certificates refer to the key. */
 export interface Subject {

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { Authority } from '../authority/authority.ts';
-import { caBundle } from '../authority/bundle.ts';
+
+import { type Authority, caBundle } from '../authority/authority.ts';
 import { isTrustedBy } from './chains.ts';
 import { after, DAY } from '../durations.ts';
 import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { forbiddenAddress, isInside, addressBytes, addressText, canonicalAddress } from './names.ts';
+import {
+  forbiddenAddress,
+  isInside,
+  addressBytes,
+  addressText,
+  canonicalAddress,
+} from './certificate-fields.ts';
 import fc from 'fast-check';
 
 test.each([

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { caBundle } from '../authority/bundle.ts';
+import { caBundle } from '../authority/authority.ts';
 import { firstAuthority, rotated, withUnreadableEnd } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair } from './keys.ts';
 import {

@@ -1,5 +1,5 @@
 /** Collects the objects of a Velero backup from its files. */
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isJsonObject, parseJson, textIn, type JsonObject } from '../../json/json.ts';
 import { groupResourceName, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import { printable } from '../../json/printable.ts';

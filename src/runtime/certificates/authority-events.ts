@@ -3,16 +3,22 @@ import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY, ROTATE } from '../../pki/annotations.ts';
-import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
-import { pathOf, rootsOf, type Generation } from '../../pki/authority/generation.ts';
-import { delayEnd, namesOf, type LaggingTargets, type UnreadableKind } from '../../pki/authority/bundle.ts';
+import {
+  activeGeneration,
+  type Authority,
+  delayEnd,
+  isLinked,
+  type LaggingTargets,
+  namesOf,
+  type UnreadableKind,
+} from '../../pki/authority/authority.ts';
+import { type Generation, pathOf, rootsOf } from '../../pki/authority/generation.ts';
 import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
 import { retirementTime } from '../../pki/authority/trust-record.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { certificateFields } from '../../pki/x509/certificate-fields.ts';
-import { forbiddenName } from '../../pki/x509/names.ts';
-import { regarding, type RecordEvent } from '../controller.ts';
+import { certificateFields, forbiddenName } from '../../pki/x509/certificate-fields.ts';
+import { type RecordEvent, regarding } from '../controller.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Log } from '../../log.ts';
 

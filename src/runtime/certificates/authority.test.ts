@@ -1,32 +1,32 @@
 import { generateKeyPair as generateKeyPairOfNode } from 'node:crypto';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+
 import { resolveConfig } from '../../config/config.ts';
-import { openKey, signWith } from '../../pki/authority/sealed-key.ts';
+import { openKey, signWith } from '../../pki/authority/generation.ts';
 import { parseAuthority, toSecretData } from '../../pki/authority/secret.ts';
-import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
+import { activeGeneration, type Authority, caBundle } from '../../pki/authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
 import { hasOpenssl } from '../../../test/support/trust-verdicts.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../../pki/x509/keys.ts';
+import { generateKeyPair, type KeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { signRoot } from '../../pki/x509/certificate.ts';
 import { toPrivateKeyPem } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../kube/well-known.ts';
-import { createAuthorityReconciler, type AuthorityContext } from './authority.ts';
+import { type AuthorityContext, createAuthorityReconciler } from './authority.ts';
 import {
   ApiError,
+  type Cluster,
   containing,
-  createEvents,
   createCluster,
+  createEvents,
   NEVER,
+  type Objects,
   OWN_NAMESPACE,
   silent,
   untilDone,
-  type Cluster,
-  type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import type { AuthorityState } from '../../server/metrics/metrics.ts';

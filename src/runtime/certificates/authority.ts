@@ -1,7 +1,7 @@
 /** On the leader: maintains the Secret of the authority. Never replaces it silently, because clients trust the old roots. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets, services } from '../../kube/well-known.ts';

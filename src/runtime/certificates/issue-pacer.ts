@@ -1,5 +1,5 @@
 import type { Clock } from '../../kube/clock.ts';
-import { createFairQueue } from '../../kube/fair-queue.ts';
+import { createFairQueue } from '../../kube/workqueue.ts';
 
 interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
   readonly perSecond: number;

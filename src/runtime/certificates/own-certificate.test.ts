@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Authority } from '../../pki/authority/authority.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
+
+import { type Authority, caBundle } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { PortUnavailable } from '../../server/listener/listener.ts';

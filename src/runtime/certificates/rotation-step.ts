@@ -1,7 +1,7 @@
 /** One step of a rotation of the authority: prepare, publish, activate, retire or distrust a generation. */
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Config } from '../../config/config.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
 import { secrets } from '../../kube/well-known.ts';
@@ -11,14 +11,16 @@ import {
   activate,
   activeGeneration,
   type Authority,
+  type LaggingTargets,
   prepare,
   publish,
   recordTrust,
   remove,
   renewRoot,
   replaceActive,
+  trusts,
+  type UnreadableKind,
 } from '../../pki/authority/authority.ts';
-import { type LaggingTargets, trusts, type UnreadableKind } from '../../pki/authority/bundle.ts';
 import {
   createGeneration,
   type Generation,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+
 import { memoizeWeak } from '../../json/json.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
@@ -8,8 +9,7 @@ import { withKind } from '../../kube/object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
 import { AUTHORITY_SECRET, CERT_PREFIXES } from '../../pki/annotations.ts';
-import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
-import { type Signing, signingOf } from '../../pki/authority/bundle.ts';
+import { activeGeneration, type Authority, type Signing, signingOf } from '../../pki/authority/authority.ts';
 import { caOf } from '../../pki/authority/generation.ts';
 import {
   type Attempt,
@@ -33,7 +33,7 @@ import {
 import type { LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import { type RecordEvent, regarding, type Reminders } from '../controller.ts';
 import type { RefusedWrites } from '../write-refused.ts';
-import type { CertInventory, ServingCertStores, ServiceRequests } from './serving-cert-stores.ts';
+import type { CertInventory, ServiceRequests, ServingCertStores } from './serving-cert-stores.ts';
 import type { IssuePacer } from './issue-pacer.ts';
 import type { KeySource } from './rotation-step.ts';
 

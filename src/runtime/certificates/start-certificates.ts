@@ -1,7 +1,6 @@
 import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
-import type { Authority } from '../../pki/authority/authority.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
-import { startController, type LeaderContext } from '../controller.ts';
+import { type Authority, caBundle } from '../../pki/authority/authority.ts';
+import { type LeaderContext, startController } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
@@ -11,17 +10,16 @@ import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
 import {
   createCertInventory,
-  markedFor,
-  watchServingCerts,
-  type ServingCertStores,
   createServiceRequests,
+  markedFor,
   type ServiceRequests,
+  type ServingCertStores,
+  watchServingCerts,
 } from './serving-cert-stores.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/durations.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
-import { canonicalAddress } from '../../pki/x509/names.ts';
-import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
+import { canonicalAddress, LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
 import { startEndpointProbes } from '../endpoints/prober.ts';

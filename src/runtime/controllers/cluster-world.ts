@@ -17,14 +17,13 @@ import {
 import { deepFreeze, isEqual, objectIn } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { insteadOf, isConflict, isNotFound } from '../../kube/api-error.ts';
-import { type Change, dropManagedFields } from '../../kube/watch/change.ts';
+import { type Change, dropManagedFields, isOlder } from '../../kube/watch.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
 import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
 import { watch, type WatchContext, type Watching } from '../watch.ts';
-import { isOlder } from '../../kube/watch/watch.ts';
 
 /** Users and tools write annotations, and each such write is a conflict: another pass would meet the next one. */
 const ATTEMPTS = 5;

@@ -4,7 +4,7 @@ import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { ServedKind } from '../../controllers/world.ts';
 import type { PassResultLabel } from '../../server/metrics/metrics.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
 import { linkedController, sleep, systemClock } from '../../kube/clock.ts';

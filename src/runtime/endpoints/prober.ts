@@ -1,6 +1,6 @@
 /** On the leader: asks the endpoints of Services with serving certs for their leaf, and compares it with the Secret. */
 import { createHash } from 'node:crypto';
-import { createDelayedKeys } from '../../kube/delayed-keys.ts';
+import { createDelayedKeys } from '../../kube/workqueue.ts';
 import { type Clock, systemClock } from '../../kube/clock.ts';
 import { createTokenBucket } from '../certificates/issue-pacer.ts';
 import { type Answer, type Question, askForLeaf } from './handshake.ts';

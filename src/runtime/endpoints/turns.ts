@@ -1,5 +1,5 @@
 /** The order in which endpoints are asked: namespaces take turns, and urgent endpoints go first. */
-import { createFairQueue } from '../../kube/fair-queue.ts';
+import { createFairQueue } from '../../kube/workqueue.ts';
 
 /** While urgent endpoints wait, every nth turn is for another one: renewals cannot starve the routine. */
 const ROUTINE_EVERY = 4;

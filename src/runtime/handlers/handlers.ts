@@ -19,7 +19,7 @@ import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import { type KubeObject, groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
-import { dropManagedFields } from '../../kube/watch/change.ts';
+import { dropManagedFields } from '../../kube/watch.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource, NamedRef } from '../../kube/object.ts';

@@ -5,7 +5,7 @@ import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
 import { type Clock, sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
-import { dropManagedFields } from '../../kube/watch/change.ts';
+import { dropManagedFields } from '../../kube/watch.ts';
 import { type BundleSource, type Consent, sourceName, type SourceRef } from '../../pki/injection/request.ts';
 import {
   admitSources,

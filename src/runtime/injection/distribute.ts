@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { isForbidden } from '../../kube/api-error.ts';
-import { dropManagedFields } from '../../kube/watch/change.ts';
+import { dropManagedFields } from '../../kube/watch.ts';
 import { withKind } from '../../kube/object.ts';
 import { configMaps, namespaces } from '../../kube/well-known.ts';
 import { DISTRIBUTED, DISTRIBUTE_TO, CA_BUNDLE_KEY } from '../../pki/annotations.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
 import { distributionOf, type DistributionSource } from '../../pki/injection/distribution.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { createCopyReconciler, type CopyContext, type CopyTrust, type Order } from './distribute.ts';

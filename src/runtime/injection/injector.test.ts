@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../json/json.ts';
 import { mergeInto } from '../../json/merge-patch.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';

@@ -1,26 +1,25 @@
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
-import { TRUST_BUNDLE, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
-import type { Authority } from '../../pki/authority/authority.ts';
+import { CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
+import type { Authority, LaggingTargets, UnreadableKind } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
-import type { LaggingTargets, UnreadableKind } from '../../pki/authority/bundle.ts';
-import { sourcesOf, type BundleSource, type TargetKindName } from '../../pki/injection/request.ts';
-import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
+import { type BundleSource, sourcesOf, type TargetKindName } from '../../pki/injection/request.ts';
+import { type InjectionTarget, TARGET_KINDS, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
-import { startController, type LeaderContext, type RunningController } from '../controller.ts';
+import { type LeaderContext, type RunningController, startController } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resources.ts';
-import { startDistribution, type CopyTrust } from './distribute.ts';
+import { type CopyTrust, startDistribution } from './distribute.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import {
+  certificatesIn,
   createTargetRecords,
+  type Listing,
   targetName,
   type TargetRecords,
-  type TargetTrust,
-  certificatesIn,
-  watchTargets,
-  type Listing,
   type TargetStore,
+  type TargetTrust,
+  watchTargets,
 } from './target-store.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf, type ObjectMeta } from '../../json/kube-object.ts';

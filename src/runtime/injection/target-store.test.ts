@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ApiError } from '../../kube/api-error.ts';
-import { caBundle } from '../../pki/authority/bundle.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';

@@ -2,7 +2,7 @@
 import { keyOf, objectKey, type ObjectMeta } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
-import { MAX_BUNDLE_BYTES, type LaggingTargets } from '../../pki/authority/bundle.ts';
+import { MAX_BUNDLE_BYTES, type LaggingTargets } from '../../pki/authority/authority.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
 import { readableCertificates } from '../../pki/x509/pem.ts';

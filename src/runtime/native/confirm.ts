@@ -3,7 +3,7 @@ import { obstacleOf } from '../../admission/native/installed-policy.ts';
 import { isChangeOf, isRefusalOf, probeOf } from '../../admission/native/probe.ts';
 import type { ConfirmedPair } from '../../admission/native/release.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';

@@ -32,7 +32,7 @@ import {
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
 import { isConflict } from '../../kube/api-error.ts';
 import type { Store } from '../../kube/store.ts';

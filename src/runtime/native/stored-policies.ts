@@ -1,6 +1,6 @@
 import { INSTALLED_SELECTOR, isAsWanted, isInstalledByUs } from '../../admission/native/installed-policy.ts';
 import { isMutating } from '../../admission/native/native-policy.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { insteadOf, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';

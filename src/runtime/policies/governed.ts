@@ -20,7 +20,7 @@ import {
 import { uniqueBy, pick } from '../../json/json.ts';
 import { createListeners } from '../listeners.ts';
 import { governed } from './policy-kinds.ts';
-import type { Change } from '../../kube/watch/change.ts';
+import type { Change } from '../../kube/watch.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { watch, type WatchContext, type Watching } from '../watch.ts';

@@ -20,7 +20,7 @@ import type { Violation } from '../../admission/policy/violation.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AuditWorld } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { backgroundTurns } from '../../server/limits/turns.ts';
 import { governed } from './policy-kinds.ts';
 

@@ -25,7 +25,7 @@ import { createSharedRead, type SharedRead } from '../shared-read.ts';
 import { pick } from '../../json/json.ts';
 import { createListeners } from '../listeners.ts';
 import type { Store } from '../../kube/store.ts';
-import { dropManagedFields } from '../../kube/watch/change.ts';
+import { dropManagedFields } from '../../kube/watch.ts';
 import { watch, type WatchContext, type Watching, keepOnly } from '../watch.ts';
 
 /**

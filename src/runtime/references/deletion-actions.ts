@@ -21,7 +21,7 @@ import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
 import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
 import type { RequestWorld, ClaimStore, GovernedIndex } from '../../admission/policy/world.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { isJsonObject } from '../../json/json.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';

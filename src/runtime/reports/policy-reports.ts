@@ -22,7 +22,7 @@ import { type Namespaces, listIn } from '../namespaces.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { refusable, WriteRefused } from '../write-refused.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';

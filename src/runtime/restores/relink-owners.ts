@@ -23,7 +23,7 @@ import {
   type OwnerState,
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { CreationMetadata } from '../../restore/restored-by.ts';
 import { subjectOf } from '../../restore/report.ts';
 import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';

@@ -2,7 +2,7 @@
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { unchanged } from '../../restore/owner-links.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { targetUids, type TargetUid } from '../../admission/policy/references/target-uids.ts';

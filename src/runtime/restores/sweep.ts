@@ -4,7 +4,7 @@ import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { groupResourceName, objectKey, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
 import { type StoredObjects, eachPage, byKind } from '../policies/stored-objects.ts';
 import {

@@ -4,7 +4,7 @@ import {
   installationOwner,
   roleReferences,
 } from '../../admission/webhooks/installation-owner.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';

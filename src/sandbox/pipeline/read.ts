@@ -5,7 +5,7 @@ import type { ResourceType } from '../../machinery/resource-type.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../machinery/selectors/selectors.ts';
 import { converted, objectAnswer, storedObject, type Answer, type Api, type Call } from './context.ts';
 import { checkListOptions } from './options.ts';
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 
 export async function get(call: Call): Promise<Answer> {
   const { api, request, type } = call;

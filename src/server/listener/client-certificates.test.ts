@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { caBundle } from '../../pki/authority/bundle.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
 import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { readClientCa } from './client-certificates.ts';
 

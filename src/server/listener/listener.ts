@@ -1,7 +1,7 @@
 /** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
 import { X509Certificate } from 'node:crypto';
 
-import { messageOf } from '../../json/error-message.ts';
+import { messageOf } from '../../json/abort.ts';
 import type { ClientTrust } from './client-certificates.ts';
 import {
   swapCertificate,

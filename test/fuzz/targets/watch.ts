@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { isEqual } from '../../../src/json/json.ts';
 import { splitLines } from '../../../src/kube/rest/transport.ts';
-import { isOlder, resourceVersionOf, toWatchEvent } from '../../../src/kube/watch/watch.ts';
+import { isOlder, resourceVersionOf, toWatchEvent } from '../../../src/kube/watch.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';

@@ -2,7 +2,7 @@
 import { installationOwner } from '../../../src/admission/webhooks/installation-owner.ts';
 import { customResourceDefinitions } from '../../../src/api/crds.ts';
 import { toSecretData } from '../../../src/pki/authority/secret.ts';
-import { caBundle } from '../../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../../src/pki/authority/authority.ts';
 import type {
   Definition,
   InstallationReadings,

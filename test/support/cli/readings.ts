@@ -3,12 +3,11 @@ import type { AdmissionPolicy } from '../../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../../src/api/restore-window.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../src/pki/annotations.ts';
 import { toSecretData } from '../../../src/pki/authority/secret.ts';
-import type { Authority } from '../../../src/pki/authority/authority.ts';
-import { caBundle } from '../../../src/pki/authority/bundle.ts';
+import { type Authority, caBundle } from '../../../src/pki/authority/authority.ts';
 import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
-import { base64, firstAuthority, serverOf, type Server } from '../pki/fixtures.ts';
-import { TARGET_KINDS, type RawTarget } from '../../../src/pki/injection/target.ts';
-import { toStoredSecret, type StoredSecret } from '../../../src/pki/serving-certs/facts.ts';
+import { base64, firstAuthority, type Server, serverOf } from '../pki/fixtures.ts';
+import { type RawTarget, TARGET_KINDS } from '../../../src/pki/injection/target.ts';
+import { type StoredSecret, toStoredSecret } from '../../../src/pki/serving-certs/facts.ts';
 import type { ClusterReadings } from '../../../src/cli/inspect/read-cluster/read-cluster.ts';
 import { read, type Reading } from '../../../src/cli/inspect/read-cluster/reading.ts';
 

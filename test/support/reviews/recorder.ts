@@ -11,7 +11,7 @@ import {
   textIn,
   type JsonValue,
 } from '../../../src/json/json.ts';
-import { caBundle } from '../../../src/pki/authority/bundle.ts';
+import { caBundle } from '../../../src/pki/authority/authority.ts';
 import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
 import { base64, firstAuthority } from '../pki/fixtures.ts';

@@ -1,12 +1,11 @@
 /** The owner of an imported CA, who renews its root well or badly, replaces the CA, or imports another one by mistake. */
-import { generationId } from '../../../src/pki/authority/generation.ts';
+import { generationId, signWith } from '../../../src/pki/authority/generation.ts';
 import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
 import { nameConstraints, signRoot } from '../../../src/pki/x509/certificate.ts';
-import { signWith } from '../../../src/pki/authority/sealed-key.ts';
-import { randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
+import { type KeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { base64 } from '../pki/fixtures.ts';
-import { OWN_NAMESPACE, type Objects } from './fixtures.ts';
+import { type Objects, OWN_NAMESPACE } from './fixtures.ts';
 
 export const CA_SECRET = 'corporate-ca';
 

@@ -2,22 +2,27 @@
  * A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. Tenants
  * have one target that cannot be written, and one that they keep reverting.
  */
-import { createSeeded } from '../seeded.ts';
 import { generateKeyPairSync } from 'node:crypto';
+
+import { createSeeded } from '../seeded.ts';
 import { resolveConfig } from '../../../src/config/config.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/pki/durations.ts';
 import { ROTATE } from '../../../src/pki/annotations.ts';
 import { parseAuthority } from '../../../src/pki/authority/secret.ts';
-import { activeGeneration, type Authority } from '../../../src/pki/authority/authority.ts';
+import {
+  activeGeneration,
+  type Authority,
+  caBundle,
+  signingOf,
+} from '../../../src/pki/authority/authority.ts';
 import { rootOf } from '../../../src/pki/authority/generation.ts';
-import { caBundle, signingOf } from '../../../src/pki/authority/bundle.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
-import { splitCertificates, toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
+import { generateKeyPair, type KeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
+import { type CertificatePem, splitCertificates, toPrivateKeyPem } from '../../../src/pki/x509/pem.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../../src/kube/well-known.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { issueServingCert, OutsideConstraints, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
-import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
+import { type ConfigMap, createCaBundleReconciler } from '../../../src/runtime/certificates/ca-bundle.ts';
 import { createTargetRecords } from '../../../src/runtime/injection/target-store.ts';
 import { CA_SECRET, createCaOwner } from './ca-owner.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';

@@ -5,7 +5,7 @@ import { requireWrites, type Report } from '../problem.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { isJsonArray, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';

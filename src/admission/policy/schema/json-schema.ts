@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../json/json.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
 import type { Violation } from '../violation.ts';

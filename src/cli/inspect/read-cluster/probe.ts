@@ -2,7 +2,7 @@
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import { OPENED_BY } from '../../../restore/window.ts';
-import { messageWithCauses } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/abort.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { newWindow } from '../../restore/new-window.ts';

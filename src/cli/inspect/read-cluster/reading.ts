@@ -3,7 +3,7 @@ import { ApiError } from '../../../kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
 import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
-import { messageWithCauses } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/abort.ts';
 import { APPLY_MANIFESTS } from '../../deploy-manifests.ts';
 
 export interface Permission {

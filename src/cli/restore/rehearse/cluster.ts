@@ -1,7 +1,7 @@
 /** Reads a cluster: as a backup of everything, or as the target of a restore. */
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
 import { counted } from '../../../json/counted.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { isJsonObject, type JsonObject, listIn, objectIn, textIn, uniqueBy } from '../../../json/json.ts';
 import {
   type GroupResource,

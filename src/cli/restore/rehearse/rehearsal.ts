@@ -9,7 +9,7 @@ import { createKinds, isDefinition } from '../../review/kinds.ts';
 import { isOwn, usableOwn } from '../../review/policies.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { groupResourceName, toTimestamp } from '../../../json/kube-object.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { listIn, objectIn, textIn } from '../../../json/json.ts';
 import {
   asCreated,

@@ -21,7 +21,7 @@ import {
   type RehearsalInput,
 } from './input.ts';
 import { rehearseRestore, type Rehearsal } from './rehearsal.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { createEventRecorder } from '../../../kube/events.ts';
 import { configMaps } from '../../../kube/well-known.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';

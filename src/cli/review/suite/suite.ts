@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { readFileSync } from 'node:fs';
 
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import {
   isEqual,

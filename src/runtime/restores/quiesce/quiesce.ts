@@ -20,7 +20,7 @@ import { updateStatus, condition, type ConditionUpdate } from '../window-status.
 import type { RestoreKinds } from '../restore-kinds.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
 import { counted } from '../../../json/counted.ts';
-import { messageOf } from '../../../json/error-message.ts';
+import { messageOf } from '../../../json/abort.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { uniqueBy } from '../../../json/json.ts';
 import {

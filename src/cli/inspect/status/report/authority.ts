@@ -4,31 +4,30 @@ import type { X509Certificate } from 'node:crypto';
 import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
 import { AUTHORITY_SECRET, CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../../../pki/annotations.ts';
 import { parseAuthority } from '../../../../pki/authority/secret.ts';
-import type { Authority } from '../../../../pki/authority/authority.ts';
+import { type Authority, caBundle } from '../../../../pki/authority/authority.ts';
 import { after } from '../../../../pki/durations.ts';
-import { caBundle } from '../../../../pki/authority/bundle.ts';
 import {
   caOf,
+  type Generation,
   generationId,
+  type GenerationState,
   isOwnGeneration,
   isOwnRoot,
   lifeOf,
-  type Generation,
-  type GenerationState,
 } from '../../../../pki/authority/generation.ts';
 import type { BundleState } from '../../../../pki/injection/source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
 import { lateRecord, retirementTime } from '../../../../pki/authority/trust-record.ts';
-import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
+import { rotationPhase, type RotationPhase, rotationTime } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import { messageOf } from '../../../../json/error-message.ts';
+import { messageOf } from '../../../../json/abort.ts';
 import {
-  unreadOf,
   type Judged,
   type Problems,
   type Reading,
   type Unread,
+  unreadOf,
 } from '../../read-cluster/reading.ts';
 
 export interface AuthorityPart {

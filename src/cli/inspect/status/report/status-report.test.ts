@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
 
-import { sealKey, signWith } from '../../../../pki/authority/sealed-key.ts';
+import { generationId, importGeneration, sealKey, signWith } from '../../../../pki/authority/generation.ts';
 import { toSecretData } from '../../../../pki/authority/secret.ts';
 import { activeGeneration, authorityOf } from '../../../../pki/authority/authority.ts';
 import { commonName, keyIdOf, signCertificate } from '../../../../pki/x509/certificate.ts';
 import { after, DAY, HOUR } from '../../../../pki/durations.ts';
 import { base64, prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
-import { generationId, importGeneration } from '../../../../pki/authority/generation.ts';
 import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
 import { CLIENT_CERT_SECRET_NAME, SERVING_CERT_SECRET_NAME } from '../../../../pki/annotations.ts';
 import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
@@ -15,13 +14,13 @@ import {
   at,
   authority,
   bundle,
-  REPORT_CONTEXT,
   FORBIDDEN,
   healthy,
   NOW,
   policy,
   PRIVATE_KEY,
   read,
+  REPORT_CONTEXT,
   restoreWindow,
   serving,
   servingSecret,
