@@ -4,24 +4,21 @@
  * the oldest supported one.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { MUTANTS, type Mutant } from '../test/bypass/mutants.ts';
+import { copySources } from './mutated-copy.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const COPIED = ['src', 'test', 'deploy', 'scripts', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
 
 const { values: flags } = parseArgs({
   options: { project: { type: 'string', default: 'sandbox' }, oldest: { type: 'boolean', default: false } },
 });
 
 function copyWith({ changes }: Mutant): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-mutant-'));
-  for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const folder = copySources(ROOT);
   for (const { file, from, to } of changes) {
     const path = join(folder, file);
     writeFileSync(

@@ -1,28 +1,84 @@
 /** `npm run generate` writes the generated files. Tests fail when one is stale. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { renderChart, staleTemplates } from './render-chart.ts';
-import { renderCrds } from './render-crds.ts';
+import { customResourceDefinitions } from '../src/api/crds.ts';
+import { createProgram } from '../src/cli/program.ts';
+import { toYaml } from '../src/cli/terminal/output.ts';
+import { readKustomization } from './kustomization.ts';
+import { annotationsPage } from './reference/annotations.ts';
+import { cliPage } from './reference/cli.ts';
+import { kindPage, type Definition } from './reference/kind.ts';
+import { messagesPage } from './reference/messages.ts';
+import { metricsPage } from './reference/metrics.ts';
+import { mistakesPage } from './reference/mistakes.ts';
+import { renderChart, type GeneratedFile } from './render-chart.ts';
 import { renderDashboard } from './render-dashboard.ts';
-import { renderInstall } from './render-install.ts';
-import { renderReference } from './render-reference.ts';
 
-const deploy = join(import.meta.dirname, '..', 'deploy');
-const crds = join(deploy, 'base', 'crds');
-mkdirSync(crds, { recursive: true });
-for (const { file, text } of renderCrds()) writeFileSync(join(crds, file), text);
-writeFileSync(join(deploy, 'install.yaml'), renderInstall(deploy));
-writeFileSync(join(deploy, 'monitoring', 'dashboard.json'), renderDashboard());
+export const ROOT = join(import.meta.dirname, '..');
+const YAML = { lineWidth: 120, aliasDuplicateObjects: false };
 
-// After the dashboard, which the chart contains too.
-const root = join(deploy, '..');
-for (const path of staleTemplates(root)) rmSync(join(root, path));
-for (const { path, text } of renderChart(root)) {
-  mkdirSync(dirname(join(root, path)), { recursive: true });
-  writeFileSync(join(root, path), text);
+/** The manifests without the internal markers of TypeBox. */
+const definitions = customResourceDefinitions().map(({ name, manifest }) => ({
+  name,
+  manifest: JSON.parse(JSON.stringify(manifest)) as Definition, // made from src/api
+}));
+
+const renderCrds = (): readonly GeneratedFile[] =>
+  definitions.map(({ name, manifest }) => ({
+    path: `deploy/base/crds/${name}.yaml`,
+    text: `# Generated from src/api by \`npm run generate\`. Do not edit.\n${toYaml(manifest, YAML)}`,
+  }));
+
+const INSTALL_HEADER = `# Generated from deploy/overlays/default by \`npm run generate\`. Do not edit.
+# All that a cluster needs, for those who do not use kustomize: kubectl apply --server-side -f deploy/install.yaml
+`;
+
+function renderInstall(): readonly GeneratedFile[] {
+  const objects = readKustomization(join(ROOT, 'deploy', 'overlays', 'default'));
+  const text = INSTALL_HEADER + objects.map((object) => toYaml(object, YAML)).join('---\n');
+  return [{ path: 'deploy/install.yaml', text }];
 }
 
-const reference = join(root, 'docs', 'reference');
-mkdirSync(reference, { recursive: true });
-for (const { file, text } of renderReference()) writeFileSync(join(reference, file), text);
+function renderReference(): readonly GeneratedFile[] {
+  const pages = [
+    annotationsPage(),
+    cliPage(createProgram('gatehouse')),
+    messagesPage(),
+    metricsPage(),
+    mistakesPage(),
+    ...definitions.map(({ manifest }) => kindPage(manifest)),
+  ];
+  return pages.map(({ file, title, text }) => ({
+    path: `docs/reference/${file}`,
+    text: `<!-- Generated from src by \`npm run generate\`. Do not edit. -->\n\n# ${title}\n\n${text}\n`,
+  }));
+}
+
+/** In this order: the later ones read files that the earlier ones have written. */
+export const RENDERERS: readonly (() => readonly GeneratedFile[])[] = [
+  renderCrds,
+  () => [{ path: 'deploy/monitoring/dashboard.json', text: renderDashboard() }],
+  renderInstall,
+  () => renderChart(ROOT),
+  renderReference,
+];
+
+const FOLDERS = ['deploy/base/crds', 'deploy/chart/gatehouse/templates', 'docs/reference'];
+
+/** The files that say that they are generated, and are not. */
+export function staleFiles(): readonly string[] {
+  const generated = new Set(RENDERERS.flatMap((render) => render()).map(({ path }) => path));
+  return FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.{yaml,md}`, { cwd: ROOT })).filter(
+    (path) => !generated.has(path) && /^.*Generated from/.test(readFileSync(join(ROOT, path), 'utf8')),
+  );
+}
+
+if (import.meta.main) {
+  for (const render of RENDERERS)
+    for (const { path, text } of render()) {
+      mkdirSync(dirname(join(ROOT, path)), { recursive: true });
+      writeFileSync(join(ROOT, path), text);
+    }
+  for (const path of staleFiles()) rmSync(join(ROOT, path));
+}

@@ -3,25 +3,15 @@
  * that no test notices: `node scripts/mutation-sample.ts --count 200 --seed 1`. Run by hand; 200 changes take about 20 minutes.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import ts from 'typescript';
 
 import { createSeeded } from '../test/support/seeded.ts';
+import { copySources } from './mutated-copy.ts';
 
 const ROOMS = ['pki', 'admission', 'restore', 'kube', 'runtime', 'server'].map((room) => `src/${room}`);
-const COPIED = [
-  'src',
-  'test',
-  'deploy',
-  'docs',
-  'scripts',
-  'package.json',
-  'tsconfig.json',
-  'vitest.config.ts',
-];
 
 const { values: flags } = parseArgs({
   options: {
@@ -95,10 +85,8 @@ function passes(root: string, folder: string): boolean {
   return spawnSync(process.execPath, args, { cwd: root, stdio: 'ignore', timeout: 300_000 }).status === 0;
 }
 
-const root = mkdtempSync(join(tmpdir(), 'gatehouse-mutants-'));
+const root = copySources(flags.root);
 try {
-  for (const path of COPIED) cpSync(join(flags.root, path), join(root, path), { recursive: true });
-  symlinkSync(resolve(flags.root, 'node_modules'), join(root, 'node_modules'));
   const files = flags.path.flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.ts`, { cwd: root }),
   );

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
@@ -20,11 +20,7 @@ export interface GeneratedFile {
 
 const CHART = 'deploy/chart/gatehouse';
 
-/**
- * Renders the Helm chart, except its notes and helpers, and the page about its values from the manifests of `deploy/`.
- *
- * @throws Error when the base has changed in a way that the chart does not support
- */
+/** Without the notes and helpers, with the page about the values. @throws Error when the chart does not support the base */
 export function renderChart(root: string): readonly GeneratedFile[] {
   const parts = readParts(join(root, 'deploy'));
   const values = chartValues(defaultsOf(parts));
@@ -40,22 +36,7 @@ export function renderChart(root: string): readonly GeneratedFile[] {
   ];
 }
 
-/** Paths of leftover templates, which nothing generates, relative to the root of the repository. */
-export function staleTemplates(root: string): readonly string[] {
-  const folder = join(root, CHART, 'templates');
-  if (!existsSync(folder)) return [];
-  const generated = new Set(renderChart(root).map(({ path }) => path));
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.yaml'))
-    .map((name) => `${CHART}/templates/${name}`)
-    .filter((path) => !generated.has(path));
-}
-
-/**
- * The metadata of the chart, with annotations of Artifact Hub. A release adds its home page, its sources and its icon.
- *
- * @see https://artifacthub.io/docs/topics/annotations/helm
- */
+/** @see https://artifacthub.io/docs/topics/annotations/helm */
 function renderChartFile(root: string): string {
   const { version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     readonly version: string;

@@ -1,4 +1,11 @@
-import { ROWS, type Panel, type Row } from './dashboard-panels.ts';
+import { admission } from './dashboard/admission.ts';
+import { certificates } from './dashboard/certificates.ts';
+import { injection } from './dashboard/injection.ts';
+import { machinery } from './dashboard/machinery.ts';
+import type { Panel, Row } from './dashboard/panel.ts';
+import { policies } from './dashboard/policies.ts';
+
+export const ROWS: readonly Row[] = [admission, certificates, injection, policies, machinery];
 
 /** Grafana's grid has 24 columns. */
 const PANEL = { w: 8, h: 8 };
@@ -10,7 +17,7 @@ export function renderDashboard(): string {
   const dashboard = {
     uid: 'gatehouse',
     title: 'Gatehouse',
-    description: 'Admission, certificates and restores. Generated from scripts/dashboard-panels.ts.',
+    description: 'Admission, certificates and restores. Generated from scripts/dashboard.',
     tags: ['gatehouse', 'kubernetes'],
     schemaVersion: 39,
     editable: true,

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 import { readRecording } from '../test/conformance/recording.ts';
 import { NEWEST_RELEASE } from '../test/support/go-programs.ts';
-import { CONTAINER_HEAP } from './bench/container-heap.ts';
+import { CONTAINER_HEAP } from './bench/child.ts';
 import { productionEntries } from './production-packages.ts';
 
 const ROOT = join(import.meta.dirname, '..');

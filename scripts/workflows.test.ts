@@ -86,11 +86,6 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
     );
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
-
-  test('uses only existing workflows', () => {
-    const called = Object.values(workflow.jobs).flatMap(({ uses }) => (uses === undefined ? [] : [uses]));
-    expect(called.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-  });
 });
 
 test('only the job without installed packages may write, and the scanners their findings', () => {

@@ -2,63 +2,44 @@
 import { connect, type TLSSocket } from 'node:tls';
 
 import { createReviews, type Size } from './admission-reviews.ts';
-import { answerQuestions } from './child.ts';
+import { answerCalls, pinTo } from './child.ts';
 import { percentile } from './figures.ts';
-import { pinTo } from './pinning.ts';
 
-export type Question =
-  | { readonly kind: 'prepare'; readonly core: number; readonly datacenters: number }
-  | ({
-      readonly kind: 'run';
-      readonly port: number;
-      readonly ca: string;
-      readonly serverName: string;
-      readonly path: string;
-      readonly size: Size;
-      readonly expected: string;
-      readonly connections: number;
-    } & Span);
+interface Run extends Span {
+  readonly port: number;
+  readonly ca: string;
+  readonly serverName: string;
+  readonly path: string;
+  readonly size: Size;
+  readonly expected: string;
+  readonly connections: number;
+}
 
 export interface Span {
   readonly milliseconds?: number;
   readonly requests?: number;
 }
 
-export type Answer =
-  | { readonly kind: 'prepared' }
-  | {
-      readonly kind: 'ran';
-      readonly requests: number;
-      readonly milliseconds: number;
-      /** Milliseconds from the last byte of the request to the last byte of the response. */
-      readonly p50: number;
-      readonly p99: number;
-      /** CPU time of the client in milliseconds. If it is close to the elapsed time, the client is the bottleneck. */
-      readonly cpu: number;
-    };
-
-type Run = Extract<Question, { kind: 'run' }>;
-
 let reviews: Readonly<Record<Size, readonly string[]>> | undefined;
 
-answerQuestions(async (question: Question): Promise<Answer> => {
-  switch (question.kind) {
-    case 'prepare':
-      pinTo(question.core, process.pid);
-      reviews = {
-        '3 KB': createReviews('3 KB', question.datacenters),
-        '100 KB': createReviews('100 KB', question.datacenters),
-      };
-      return { kind: 'prepared' };
-    case 'run':
-      return await run(question, reviews?.[question.size] ?? []);
-  }
-});
+const functions = {
+  prepare: (core: number, datacenters: number) => {
+    pinTo(core);
+    reviews = {
+      '3 KB': createReviews('3 KB', datacenters),
+      '100 KB': createReviews('100 KB', datacenters),
+    };
+  },
+  run: (asked: Run) => run(asked, reviews?.[asked.size] ?? []),
+};
+export type Load = typeof functions;
 
-async function run(question: Run, bodies: readonly string[]): Promise<Answer> {
-  const { connections, milliseconds = Infinity, requests: most = Infinity } = question;
-  const requests = bodies.map((body) => requestOf(question, body));
-  const sockets = await Promise.all(Array.from({ length: connections }, () => open(question)));
+answerCalls(functions);
+
+async function run(asked: Run, bodies: readonly string[]) {
+  const { connections, milliseconds = Infinity, requests: most = Infinity } = asked;
+  const requests = bodies.map((body) => requestOf(asked, body));
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(asked)));
   const latencies: number[] = [];
   const before = process.cpuUsage();
   const started = performance.now();
@@ -68,16 +49,17 @@ async function run(question: Run, bodies: readonly string[]): Promise<Answer> {
     sent += 1;
     return requests[sent % requests.length];
   };
-  await Promise.all(sockets.map((socket) => ask(socket, question, next, latencies)));
+  await Promise.all(sockets.map((socket) => ask(socket, asked, next, latencies)));
   const took = performance.now() - started;
   const { user, system } = process.cpuUsage(before);
   for (const socket of sockets) socket.destroy();
   return {
-    kind: 'ran',
     requests: latencies.length,
     milliseconds: took,
+    /** Milliseconds from the last byte of the request to the last byte of the response. */
     p50: percentile(latencies, 0.5),
     p99: percentile(latencies, 0.99),
+    /** CPU time of the client in milliseconds. If it is close to the elapsed time, the client is the bottleneck. */
     cpu: (user + system) / 1_000,
   };
 }

@@ -1,11 +1,10 @@
 /** Servers and their client, each in its own process and on its own core. */
 import { caBundle } from '../../src/pki/authority/authority.ts';
 import { firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
-import type { Answer as LoadAnswer, Question as LoadQuestion, Span } from './admission-load.ts';
+import type { Load, Span } from './admission-load.ts';
 import type { Size } from './admission-reviews.ts';
-import type { Answer as ServerAnswer, Contents, Question as ServerQuestion } from './admission-server.ts';
-import { startChild } from './child.ts';
-import { CONTAINER_HEAP } from './container-heap.ts';
+import type { AdmissionServer, Contents } from './admission-server.ts';
+import { CONTAINER_HEAP, startChild } from './child.ts';
 
 const SERVER_CORE = 0;
 const CLIENT_CORE = 1;
@@ -25,40 +24,33 @@ export async function startStage(datacenters: number) {
   const now = new Date();
   const authority = await firstAuthority(now);
   const { chain, keyPair } = await serverOf(authority, now);
-  const client = startChild<LoadQuestion, LoadAnswer>('admission-load.ts');
-  await client.ask({ kind: 'prepare', core: CLIENT_CORE, datacenters }, 'prepared');
+  const client = startChild<Load>('admission-load.ts');
+  await client.call('prepare', CLIENT_CORE, datacenters);
   const ca = caBundle(authority, now);
   return {
     start: async (server: 'floor' | 'gatehouse', contents: Contents) => {
-      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', {
+      const child = startChild<AdmissionServer>('admission-server.ts', {
         stdout: 'ignore',
         execArgv: CONTAINER_HEAP,
       });
       const certificate = { chain, key: keyPair.privateKey };
-      const { port, entry, pinned } = await child.ask(
-        { kind: 'start', server, core: SERVER_CORE, certificate, contents },
-        'started',
-      );
+      const { port, entry, pinned } = await child.call('start', server, SERVER_CORE, certificate, contents);
       return {
         pinned,
         stop: child.stop,
         turn: async ({ webhook, connections, size }: Scenario, span: Span) => {
-          const before = await child.ask({ kind: 'usage' }, 'usage');
-          const ran = await client.ask(
-            {
-              kind: 'run',
-              port,
-              ca,
-              serverName: SERVER_NAME,
-              size,
-              connections,
-              ...span,
-              path: `/${webhook}/${entry}`,
-              expected: webhook === 'mutate' ? '"patchType":"JSONPatch"' : '"allowed":true',
-            },
-            'ran',
-          );
-          const after = await child.ask({ kind: 'usage' }, 'usage');
+          const before = await child.call('usage');
+          const ran = await client.call('run', {
+            port,
+            ca,
+            serverName: SERVER_NAME,
+            size,
+            connections,
+            ...span,
+            path: `/${webhook}/${entry}`,
+            expected: webhook === 'mutate' ? '"patchType":"JSONPatch"' : '"allowed":true',
+          });
+          const after = await child.call('usage');
           return {
             /** Per second. */
             requests: (ran.requests / ran.milliseconds) * 1_000,

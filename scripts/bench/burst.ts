@@ -7,13 +7,33 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces as namespaceResource, secrets, services } from '../../src/kube/well-known.ts';
 import { SERVING_CERT_LABEL, SERVING_CERT_SECRET_NAME, TLS_CERT_KEY } from '../../src/pki/annotations.ts';
 import type { ClusterProcess } from './cluster-process.ts';
-import { namespaceOf, namespaces } from './objects.ts';
+
+const NAMESPACES = 20;
+const LANES = 16;
+
+export const namespaceOf = (index: number): string => `team-${index % NAMESPACES}`;
+
+export const namespaces: readonly string[] = Array.from({ length: NAMESPACES }, (_, index) =>
+  namespaceOf(index),
+);
+
+export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await work(index);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
 
 interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-export const log: Log = {
+const log: Log = {
   debug: () => undefined,
   info: () => undefined,
   warn: (fields, message) => {

@@ -13,7 +13,7 @@ import { generateKeyPair, type KeyAlgorithm, randomSerial } from '../../src/pki/
 import type { CertificatePem } from '../../src/pki/x509/pem.ts';
 import { withServingCert } from '../../src/pki/serving-certs/secret.ts';
 import { issueServingCert } from '../../src/pki/serving-certs/issue.ts';
-import { times } from './objects.ts';
+import { times } from './burst.ts';
 import { perSecond, whole } from './table.ts';
 
 const { values: flags } = parseArgs({

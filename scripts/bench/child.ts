@@ -1,25 +1,19 @@
-import { fork } from 'node:child_process';
+import { fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { availableParallelism } from 'node:os';
 
-export interface Child<Question extends object, Answer extends { readonly kind: string }> {
-  /**
-   * Allows one question at a time, so that the next message is its answer.
-   * @throws Error when the child exits or its answer is `failed`
-   */
-  readonly ask: <Kind extends Answer['kind']>(
-    question: Question,
-    kind: Kind,
-  ) => Promise<Extract<Answer, { kind: Kind }>>;
-  readonly stop: () => Promise<void>;
+import { messageOf } from '../../src/json/abort.ts';
+
+/** As in a container of 512 MiB, the limit in deploy/base. With more memory, Node collects garbage later. */
+export const CONTAINER_HEAP = ['--max-old-space-size=256', '--max-semi-space-size=8'];
+
+type Functions = Readonly<Record<string, (...args: never[]) => unknown>>;
+
+interface Call {
+  readonly name: string;
+  readonly args: never[];
 }
-
-interface Failure {
-  readonly kind: 'failed';
-  readonly message: string;
-}
-
-const isFailure = (answer: { readonly kind: string }): answer is Failure => answer.kind === 'failed';
 
 interface ChildOptions {
   readonly env?: NodeJS.ProcessEnv;
@@ -29,10 +23,10 @@ interface ChildOptions {
 }
 
 /** Forks a script of this folder. The child gets the Node options of this process and those in `execArgv`. */
-export function startChild<Question extends object, Answer extends { readonly kind: string }>(
+export function startChild<Answers extends Functions>(
   script: string,
   { env, execArgv = [], stdout = 'inherit' }: ChildOptions = {},
-): Child<Question, Answer> {
+) {
   const child = fork(join(import.meta.dirname, script), {
     execArgv: [...process.execArgv, ...execArgv],
     stdio: ['ignore', stdout, 'inherit', 'ipc'],
@@ -40,16 +34,21 @@ export function startChild<Question extends object, Answer extends { readonly ki
   });
   const exited = once(child, 'exit');
   const failed = exited.then(() => Promise.reject(new Error(`${script} ended`)));
-  failed.catch(() => undefined); // avoids an unhandled rejection when the child exits and no question is pending
+  failed.catch(() => undefined); // avoids an unhandled rejection when the child exits and no call is pending
   return {
-    ask: async <Kind extends Answer['kind']>(question: Question, kind: Kind) => {
+    /** One call at a time, so that the next message is its result. @throws Error when the child exits, or its function throws */
+    call: async <Name extends keyof Answers & string>(
+      name: Name,
+      ...args: Parameters<Answers[Name]>
+    ): Promise<Awaited<ReturnType<Answers[Name]>>> => {
       const answered = once(child, 'message');
-      child.send(question);
-      // The script sends no other messages.
-      const [answer] = (await Promise.race([answered, failed])) as [Answer | Failure];
-      if (isFailure(answer)) throw new Error(answer.message);
-      if (answer.kind !== kind) throw new Error(`expected an answer to ${kind}, received ${answer.kind}`);
-      return answer as Extract<Answer, { kind: Kind }>; // just checked
+      child.send({ name, args });
+      // `answerCalls` sends it.
+      const [{ error, result }] = (await Promise.race([answered, failed])) as [
+        { readonly error?: string; readonly result: Awaited<ReturnType<Answers[Name]>> },
+      ];
+      if (error !== undefined) throw new Error(error);
+      return result;
     },
     stop: async () => {
       child.disconnect();
@@ -58,20 +57,22 @@ export function startChild<Question extends object, Answer extends { readonly ki
   };
 }
 
-/** The child's side: answers each question. Stops and exits when the parent disconnects. */
-export function answerQuestions(
-  answer: (question: never) => Promise<{ readonly kind: string }>,
-  stop: () => Promise<void> = () => Promise.resolve(),
-): void {
-  process.on('message', (question) => {
-    void answer(question as never) // the parent sends only questions that the script understands
-      .catch((error: unknown): Failure => ({
-        kind: 'failed',
-        message: error instanceof Error ? error.message : String(error),
-      }))
+/** The child's side. Stops and exits when the parent disconnects. */
+export function answerCalls(functions: Functions, stop: () => Promise<unknown> = () => Promise.resolve()) {
+  const answer = async ({ name, args }: Call) => ({ result: await functions[name]?.(...args) });
+  process.on('message', (call) => {
+    void answer(call as Call) // `call` sends it
+      .catch((error: unknown) => ({ error: messageOf(error) }))
       .then((said) => process.send?.(said));
   });
   process.once('disconnect', () => {
     void stop().finally(() => process.exit());
   });
+}
+
+/** Pins this process with all its threads to one core. False if the machine does not support it. */
+export function pinTo(core: number): boolean {
+  if (core >= availableParallelism()) return false;
+  const words = ['--all-tasks', '--cpu-list', '--pid', String(core), String(process.pid)];
+  return spawnSync('taskset', words).status === 0;
 }

@@ -4,7 +4,7 @@ import { createRest } from '../../src/kube/rest.ts';
 import { startReplica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
 import { freePort } from '../../test/support/processes.ts';
 import { startChild } from './child.ts';
-import type { Answer, Question } from './cluster-server.ts';
+import type { ClusterServer } from './cluster-server.ts';
 
 export type ClusterProcess = Awaited<ReturnType<typeof startClusterProcess>>;
 
@@ -16,12 +16,12 @@ export type ClusterKind = 'sandbox' | 'kube-apiserver';
 /** With the CRDs and RBAC of Gatehouse. @throws Error that says what to install when kube-apiserver is missing */
 export async function startClusterProcess(kind: ClusterKind, execArgv: readonly string[] = []) {
   const port = await freePort();
-  const child = startChild<Question, Answer>('cluster-server.ts', {
+  const child = startChild<ClusterServer>('cluster-server.ts', {
     env: { GATEHOUSE_TEST_API: kind === 'sandbox' ? 'sandbox' : '' },
     execArgv,
   });
   try {
-    const { version, folder, kubeconfigs, endpoint } = await child.ask({ kind: 'start', port }, 'started');
+    const { version, folder, kubeconfigs, endpoint } = await child.call('start', port);
     const connection = await loadConnection({ kubeconfig: kubeconfigs.admin });
     const rest = createRest({ connection, userAgent: 'bench' });
     return {
@@ -40,7 +40,7 @@ export async function startClusterProcess(kind: ClusterKind, execArgv: readonly 
           { name, port, nodeArgs, arrangement, settings },
         ),
       /** The requests of Gatehouse so far, oldest first. */
-      audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,
+      audit: () => child.call('audit'),
       stop: async () => {
         await connection.close();
         await child.stop();

@@ -5,11 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { METADATA_ACCEPT } from '../../src/kube/client.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import { secrets } from '../../src/kube/well-known.ts';
-import { createNamespaces, createServices } from './burst.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
-import { CONTAINER_HEAP } from './container-heap.ts';
+import { CONTAINER_HEAP } from './child.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
-import { namespaceOf, times } from './objects.ts';
+import { createNamespaces, createServices, namespaceOf, times } from './burst.ts';
 import { mostOf, untilServicesSeen, useOf, type Use } from './samples.ts';
 import { mebibytes, whole } from './table.ts';
 

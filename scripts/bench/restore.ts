@@ -12,7 +12,7 @@ import { type Sent, VELERO } from '../../test/support/velero-client.ts';
 import { APPLICATIONS } from '../../test/support/restore-kinds.ts';
 import type { BackupObject } from '../../test/support/velero-objects.ts';
 import { type ClusterProcess, startClusterProcess } from './cluster-process.ts';
-import { CONTAINER_HEAP } from './container-heap.ts';
+import { CONTAINER_HEAP } from './child.ts';
 import { atMost, type Figure, percentile, runBenchmark } from './figures.ts';
 import { backupOf, enforcePolicy, inFloor, prepareRestores } from './restore-scene.ts';
 import { mostOf } from './samples.ts';

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { createNamespaces, createServices } from './burst.ts';
 import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
-import { namespaces } from './objects.ts';
+import { createNamespaces, createServices, namespaces } from './burst.ts';
 import { whole } from './table.ts';
 
 const SERVICES = 1_000;

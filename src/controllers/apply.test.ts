@@ -1,53 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import {
-  defineController,
-  type AppliedObject,
-  type ControllerContext,
-  type ControllerDefinition,
-} from './controller.ts';
-import { runController, type ControllerVerdict } from './run-controller.ts';
-
-const now = new Date('2026-01-02T03:04:05Z');
-const team = (metadata: object = {}) => ({
-  apiVersion: 'example.com/v1',
-  kind: 'Team',
-  metadata: { name: 'blue', uid: 'u1', ...metadata },
-});
-const configMap = (name: string, parts: object = {}, metadata: object = {}) =>
-  ({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name, namespace: 'teams', ...metadata },
-    ...parts,
-  }) satisfies AppliedObject;
+import { again, configMap, define, run, team, verbs } from '../../test/support/teams.ts';
+import type { ControllerVerdict } from './run-controller.ts';
 
 const REPLICA_SET = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
 
-const define = (
-  reconcile: (context: ControllerContext) => Promise<unknown>,
-  parts: Partial<ControllerDefinition> = {},
-) =>
-  defineController({
-    name: 'teams',
-    watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
-    owns: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps', 'endpoints'] }],
-    reconcile: async (_team, context) => {
-      await reconcile(context);
-    },
-    ...parts,
-  });
-const run = (
-  controller: Parameters<typeof runController>[0],
-  object: object = team(),
-  cluster: Record<string, readonly object[]> = {},
-) => runController(controller, { object, cluster, now });
-const again = (
-  ...[controller, { object, cluster }]: [
-    Parameters<typeof run>[0],
-    Pick<ControllerVerdict, 'object' | 'cluster'>,
-  ]
-) => run(controller, object, cluster);
-const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) => `${verb} ${target}`);
 const change = (verdict: ControllerVerdict, kind: string, edit: (object: never) => object) => ({
   object: verdict.object,
   cluster: {
@@ -181,6 +137,16 @@ test('an object that was read can be applied again, and is settled', async () =>
   expect(metadata).not.toHaveProperty('resourceVersion');
   expect(metadata.ownerReferences).toHaveLength(1);
   expect(verbs(await again(controller, third))).toEqual([]);
+});
+
+test.each([
+  ['Gateway', 'gateways'],
+  ['NetworkPolicy', 'networkpolicies'],
+  ['Ingress', 'ingresses'],
+])('a %s is among the %s in owns', async (kind, resource) => {
+  const owns = [{ apiGroups: [''], apiVersions: ['v1'], resources: [resource] }] as const;
+  const controller = define(({ apply }) => apply({ ...configMap('a'), kind }), { owns });
+  expect(verbs(await run(controller))[0]).toBe(`apply ${resource} teams/a`);
 });
 
 test('reads find namespaced and cluster-scoped objects, even without a cluster', async () => {

@@ -1,6 +1,6 @@
 /** `apply` and `remove`, which never take an object of another owner. */
 import { textIn, listIn } from '../json/json.ts';
-import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
+import { guessPlural, splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 import type { AppliedObject, ApplyOptions } from './controller.ts';
 import {
   appliedOf,
@@ -20,16 +20,9 @@ function servedKind({ kinds }: PassState, { apiVersion, kind }: AppliedObject): 
   const found = kinds
     .slice(1)
     .filter((one) => one.group === group && one.version === version)
-    .find((one) => (one.kind === '' ? one.resource === usualPlural(kind) : one.kind === kind));
+    .find((one) => (one.kind === '' ? one.resource === guessPlural(kind) : one.kind === kind));
   if (found === undefined) throw new TypeError(`${kind} ${apiVersion} is not in owns: add its plural there`);
   return found;
-}
-
-/** As apimachinery guesses it (UnsafeGuessKindToResource), for a world without discovery. */
-function usualPlural(kind: string): string {
-  const name = kind.toLowerCase();
-  if (name.endsWith('s')) return `${name}es`;
-  return name.endsWith('y') ? `${name.slice(0, -1)}ies` : `${name}s`;
 }
 
 /** With `generateName`, each pass would create one more object. @throws TypeError */

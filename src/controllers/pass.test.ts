@@ -1,25 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { again, define, now, readyOf as readyIn, run as runTeams, team } from '../../test/support/teams.ts';
 import { compileController } from './compile-controller.ts';
-import { defineController, type ControllerContext } from './controller.ts';
+import type { ControllerContext } from './controller.ts';
 import { createMemory } from './memory-world.ts';
 import { explainRefusal, runPass } from './pass.ts';
-import { runController } from './run-controller.ts';
 
-const now = new Date('2026-01-02T03:04:05Z');
-const object = { apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', uid: 'u1' } };
-const define = (reconcile: (context: ControllerContext) => unknown) =>
-  defineController({
-    name: 'teams',
-    watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
-    reconcile: async (_team, context) => {
-      await reconcile(context);
-    },
-  });
-const run = async (reconcile: (context: ControllerContext) => unknown) =>
-  await runController(define(reconcile), { object, now });
-const readyOf = async (reconcile: (context: ControllerContext) => unknown) =>
-  (await run(reconcile)).conditions.find(({ type }) => type === 'Ready');
+const object = team();
+const run = (reconcile: (context: ControllerContext) => unknown) => runTeams(define(reconcile));
+const readyOf = async (reconcile: (context: ControllerContext) => unknown) => readyIn(await run(reconcile));
+
+/** A pass over the team, with another way to write its status. */
+function passOf(
+  reconcile: Parameters<typeof define>[0],
+  patchStatus: (write: ReturnType<typeof createMemory>['world']['patchStatus']) => typeof write,
+) {
+  const controller = compileController('teams', define(reconcile));
+  const memory = createMemory(controller, { object, now });
+  const world = { ...memory.world, patchStatus: patchStatus(memory.world.patchStatus) };
+  const { signal } = new AbortController();
+  const running = (deadline = signal) =>
+    runPass({ controller, world, settled: new Map(), deadline, signal }, memory.object());
+  return { memory, running };
+}
 
 describe('what a controller throws', () => {
   const thrown = (error: unknown) => () => {
@@ -72,30 +75,22 @@ test.each([Number.POSITIVE_INFINITY, Number.NaN, 1e12, 0, -1])(
 
 test('a status field that is undefined is not written, and a second pass writes nothing', async () => {
   const controller = define(({ status }) => status({ address: undefined, size: 1 }));
-  const first = await runController(controller, { object: { ...object, status: { address: 'old' } }, now });
+  const first = await runTeams(controller, { ...object, status: { address: 'old' } });
   expect(first.object).toMatchObject({ status: { address: 'old', size: 1 } });
-  const second = await runController(controller, { object: first.object ?? {}, cluster: first.cluster, now });
-  expect(second.writes).toEqual([]);
+  expect((await again(controller, first)).writes).toEqual([]);
 });
 
 test('a status that the API server refuses is reported in the object', async () => {
-  const compiled = compileController(
-    'teams',
-    define(({ status }) => status({ size: 'large' })),
+  const { memory, running } = passOf(
+    ({ status }) => status({ size: 'large' }),
+    (write) =>
+      async (...args) => {
+        if ('size' in args[2])
+          throw new Error('status.size: Invalid value: "string": must be of type integer');
+        return await write(...args);
+      },
   );
-  const memory = createMemory(compiled, { object, now });
-  const { patchStatus } = memory.world;
-  const world: typeof memory.world = {
-    ...memory.world,
-    patchStatus: async (kind, target, status, signal) => {
-      if ('size' in status) throw new Error('status.size: Invalid value: "string": must be of type integer');
-      return await patchStatus(kind, target, status, signal);
-    },
-  };
-  const { signal } = new AbortController();
-  const pass = { controller: compiled, world, settled: new Map<string, string>(), deadline: signal, signal };
-  const result = await runPass(pass, memory.object());
-  expect(result.kind).toBe('failed');
+  expect((await running()).kind).toBe('failed');
   expect(memory.events).toMatchObject([{ type: 'Warning', reason: 'StatusRefused' }]);
   expect(memory.object()).toMatchObject({
     status: { conditions: [{ type: 'Ready', status: 'False', reason: 'StatusRefused' }, {}] },
@@ -104,31 +99,18 @@ test('a status that the API server refuses is reported in the object', async () 
 
 test('a pass ends after code that ignores its signal, even if its status cannot be written', async () => {
   let isRunning = false;
-  const compiled = compileController(
-    'teams',
-    define(async () => {
+  const { running } = passOf(
+    async () => {
       isRunning = true;
       await sleep(100);
       isRunning = false;
-    }),
+    },
+    () => () => Promise.reject(new Error('the API server answers 500')),
   );
-  const memory = createMemory(compiled, { object, now });
-  const world: typeof memory.world = {
-    ...memory.world,
-    patchStatus: () => Promise.reject(new Error('the API server answers 500')),
-  };
   const deadline = new AbortController();
-  const { signal } = new AbortController();
-  const pass = {
-    controller: compiled,
-    world,
-    settled: new Map<string, string>(),
-    deadline: deadline.signal,
-    signal,
-  };
-  const running = runPass(pass, memory.object()).catch(() => undefined);
+  const ended = running(deadline.signal).catch(() => undefined);
   setTimeout(() => deadline.abort(new Error('the pass took too long')), 10);
-  await running;
+  await ended;
   expect(isRunning).toBe(false);
 });
 
@@ -141,7 +123,7 @@ describe('progress', () => {
       await progress.start('attach');
       throw new Error('killed');
     });
-    const { writes } = await runController(controller, { object, now });
+    const { writes } = await runTeams(controller);
     expect(writes[1]?.body).toMatchObject({ serverId: 'server-1', progress: { operation: 'attach' } });
   });
 

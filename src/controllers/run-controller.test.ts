@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { defineController, type ControllerContext, type ControllerDefinition } from './controller.ts';
-import { runController, type ControllerVerdict } from './run-controller.ts';
+import * as teams from '../../test/support/teams.ts';
+import { again, configMap, readyOf, run, verbs } from '../../test/support/teams.ts';
+import { defineController, type ControllerDefinition } from './controller.ts';
 
 interface Team {
   readonly metadata: { readonly name: string };
@@ -8,55 +9,18 @@ interface Team {
   readonly status?: { readonly serverId?: string };
 }
 
-const now = new Date('2026-01-02T03:04:05Z');
 const team = (members: readonly string[] = ['ann'], metadata: object = {}) => ({
-  apiVersion: 'example.com/v1',
-  kind: 'Team',
-  metadata: { name: 'blue', ...metadata },
+  ...teams.team(metadata),
   spec: { members },
 });
 
 const define = (parts: Partial<ControllerDefinition<Team>> = {}) =>
-  defineController<Team>({
-    name: 'teams',
-    watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
-    owns: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps', 'namespaces'] }],
-    reconcile: async ({ metadata, spec }, { apply }) => {
-      for (const name of spec.members)
-        await apply({
-          apiVersion: 'v1',
-          kind: 'ConfigMap',
-          metadata: { name, namespace: 'teams' },
-          data: { team: metadata.name },
-        });
-    },
-    ...parts,
-  });
-
-const doing = (reconcile: (context: ControllerContext) => unknown) =>
-  define({
-    reconcile: async (_team, context) => {
-      await reconcile(context);
-    },
-  });
-
-const run = (
-  controller: Parameters<typeof runController>[0] = define(),
-  cluster: ControllerVerdict['cluster'] = {},
-) => runController(controller, { object: team(), cluster, now });
-const again = async (
-  controller: Parameters<typeof runController>[0],
-  { object, cluster }: ControllerVerdict,
-  change: object = {},
-) => {
-  if (object === undefined) throw new Error('the object is gone');
-  return await runController(controller, { object: { ...object, ...change }, cluster, now });
-};
-const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) => `${verb} ${target}`);
-const readyOf = ({ conditions }: ControllerVerdict) => conditions.find(({ type }) => type === 'Ready');
+  teams.define<Team>(async ({ apply }, { metadata, spec }) => {
+    for (const name of spec.members) await apply(configMap(name, { data: { team: metadata.name } }));
+  }, parts);
 
 test('a pass applies, sets the status, and a second pass writes nothing', async () => {
-  const first = await run();
+  const first = await run(define(), team());
   expect(verbs(first)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
   expect(first.writes[0]?.body).toMatchObject({
     data: { team: 'blue' },
@@ -71,33 +35,28 @@ test('a pass applies, sets the status, and a second pass writes nothing', async 
 });
 
 test('objects that a pass stops applying are deleted, except those of another owner', async () => {
-  const first = await runController(define(), { object: team(['ann', 'bob']), now });
-  const foreign = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'other', namespace: 'teams' } };
-  const cluster = { configmaps: [...(first.cluster.configmaps ?? []), foreign] };
-  const second = await runController(define(), {
-    object: { ...first.object, ...{ spec: { members: ['bob'] } } },
-    cluster,
-    now,
-  });
+  const { object, cluster } = await run(define(), team(['ann', 'bob']));
+  const configmaps = [...(cluster.configmaps ?? []), configMap('other')];
+  const second = await again(define(), { object, cluster: { configmaps } }, { spec: { members: ['bob'] } });
   expect(verbs(second)).toEqual(['delete configmaps teams/ann']);
 });
 
 test('a pass that waits, stalls or fails deletes nothing', async () => {
-  const first = await runController(define(), { object: team(['ann']), now });
-  const waits = doing(({ wait }) => wait('Provisioning', 'the server starts', { afterSeconds: 5 }));
+  const first = await run(define(), team());
+  const waits = teams.define(({ wait }) => wait('Provisioning', 'the server starts', { afterSeconds: 5 }));
   const waiting = await again(waits, first);
   expect(verbs(waiting)).toEqual(['status teams.example.com blue']);
   expect(readyOf(waiting)).toMatchObject({ status: 'False', reason: 'Provisioning' });
   expect(waiting.requeueAt).toEqual(new Date('2026-01-02T03:04:10Z'));
 
-  const stalls = doing(({ stall }) => stall('NoSuchRegion', 'there is no region mars'));
+  const stalls = teams.define(({ stall }) => stall('NoSuchRegion', 'there is no region mars'));
   const stalled = await again(stalls, waiting);
   expect(stalled.conditions.map(({ type, status }) => `${type}=${status}`)).toEqual([
     'Ready=False',
     'Stalled=True',
   ]);
 
-  const fails = doing(() => Promise.reject(new Error('the cloud\n says no')));
+  const fails = teams.define(() => Promise.reject(new Error('the cloud\n says no')));
   const failing = await again(fails, first);
   expect(failing.error?.message).toBe('the cloud\n says no');
   expect(readyOf(failing)).toMatchObject({ reason: 'ReconcileFailed', message: 'the cloud says no' });
@@ -111,7 +70,7 @@ test('a pass that waits, stalls or fails deletes nothing', async () => {
 
 test('conditions of an earlier pass disappear, and one that is not True makes the object unready', async () => {
   const states = (...types: readonly ['True' | 'False', string][]) =>
-    doing(({ condition }) => {
+    teams.define(({ condition }) => {
       for (const [status, type] of types) condition(type, status, 'Checked', `${type} was checked`);
     });
   const first = await run(states(['True', 'A'], ['False', 'B']));
@@ -121,11 +80,7 @@ test('conditions of an earlier pass disappear, and one that is not True makes th
 });
 
 describe('an object that exists', () => {
-  const existing = (metadata: object) => ({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: 'ann', namespace: 'teams', ...metadata },
-  });
+  const existing = (metadata: object) => configMap('ann', {}, metadata);
   const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u', controller: true };
   test.each<[string, object, string]>([
     ['without marks', {}, 'ConfigMap teams/ann exists and was not created for Team blue'],
@@ -142,22 +97,21 @@ describe('an object that exists', () => {
     ],
   ])('%s is not taken', async (_what, metadata, message) => {
     const cluster = { configmaps: [existing(metadata)] };
-    const result = await run(define(), cluster);
+    const result = await run(define(), team(), cluster);
     expect(result.error?.message).toContain(message);
     expect(verbs(result)).toEqual(['status teams.example.com blue']);
   });
 
   test('without marks is taken with adopt', async () => {
-    const adopting = doing(({ apply }) => apply(existing({}), { adopt: true }));
+    const adopting = teams.define(({ apply }) => apply(existing({}), { adopt: true }));
     const cluster = { configmaps: [existing({})] };
-    const result = await run(adopting, cluster);
+    const result = await run(adopting, team(), cluster);
     expect(verbs(result)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
   });
 
   test('and belongs to an owner with a former uid is still ours: the owner was restored', async () => {
-    const first = await run();
-    const restored = team(['ann'], { uid: 'new' });
-    const second = await runController(define(), { object: restored, cluster: first.cluster, now });
+    const first = await run(define(), team());
+    const second = await run(define(), team(['ann'], { uid: 'new' }), first.cluster);
     expect(second.error).toBeUndefined();
     expect(second.writes[0]?.body).toMatchObject({ metadata: { ownerReferences: [{ uid: 'new' }] } });
   });
@@ -165,7 +119,7 @@ describe('an object that exists', () => {
 
 test('the finalizer comes before everything, and goes after finalize and what it waits for', async () => {
   const finalizing = define({ finalize: () => undefined });
-  const first = await run(finalizing);
+  const first = await run(finalizing, team());
   expect(verbs(first)[0]).toBe('finalizers teams.example.com blue');
   const metadata = { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
   const failing = define({ finalize: () => Promise.reject(new Error('still in use')) });
@@ -193,7 +147,7 @@ describe('progress', () => {
       if (attempt === 1) throw new Error('the connection broke');
       return 'server-1';
     });
-    const first = await run(crashing);
+    const first = await run(crashing, team());
     expect(first.error?.message).toBe('the connection broke');
     const second = await again(crashing, first);
     expect(calls.map(([, attempt]) => attempt)).toEqual([1, 2]);
@@ -207,7 +161,7 @@ describe('progress', () => {
   });
 
   test('a second operation has another id, and cannot start before the first has finished', async () => {
-    const two = doing(async ({ progress }) => {
+    const two = teams.define(async ({ progress }) => {
       await progress.start('create');
       await progress.start('resize');
     });
@@ -218,7 +172,7 @@ describe('progress', () => {
 
 test('kinds that are not declared, and calls after the pass, fail with what to do', async () => {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' } };
-  const undeclared = doing(({ apply }) => apply(secret));
+  const undeclared = teams.define(({ apply }) => apply(secret));
   expect((await run(undeclared)).error?.message).toBe('Secret v1 is not in owns: add its plural there');
   expect(() => defineController({ watch: { apiGroups: [''] }, reconcile: 1 } as never)).toThrow(
     'defineController: watch.apiVersions: write a list with one API version such as v1; watch.resources: write a list with one plural such as users; reconcile: write a function',
@@ -226,15 +180,15 @@ test('kinds that are not declared, and calls after the pass, fail with what to d
 });
 
 test('a controller of a built-in kind does not write the status, and an attempt fails with the reason', async () => {
-  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'b' } };
+  const object = configMap('a');
   const watch = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] } as const;
-  const quiet = await runController(defineController({ watch, reconcile: () => undefined }), { object, now });
+  const quiet = await run(defineController({ watch, reconcile: () => undefined }), object);
   expect(verbs(quiet)).toEqual([]);
   const tries = defineController({
     watch,
     reconcile: (_map, { condition }) => condition('Seen', 'True', 'Seen'),
   });
-  const failed = await runController(tries, { object, now });
+  const failed = await run(tries, object);
   expect(failed.error?.message).toBe(
     "the status of configmaps is not this controller's: set writesStatus if it is",
   );

@@ -136,3 +136,10 @@ function allowsOtherNames({ group, resource }: GroupResource): boolean {
 
 /** All printable ASCII except `/`, `%` and delimiters of a URL; not `.` and `..`. */
 const PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9:._~!$&'()*+,;=@-]{1,253}$/;
+
+/** The most likely plural of a kind; correct for all kinds of Kubernetes but Endpoints. */
+export function guessPlural(kind: string): string {
+  const singular = kind.toLowerCase();
+  if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;
+  return /(s|x|z|ch|sh)$/.test(singular) ? `${singular}es` : `${singular}s`;
+}

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock, type Clock } from './clock.ts';
+import { createCountedClock } from '../../test/support/kube/counted-clock.ts';
+import { systemClock } from './clock.ts';
 import { createDelayedKeys } from './workqueue.ts';
 
 function start() {
@@ -9,38 +10,24 @@ function start() {
     vi.useRealTimers();
   });
   const due: string[] = [];
-  let timers = 0;
-  const clock: Pick<Clock, 'monotonic' | 'after'> = {
-    monotonic: systemClock.monotonic,
-    after: (ms, run) => {
-      timers += 1;
-      const cancel = systemClock.after(ms, () => {
-        timers -= 1;
-        run();
-      });
-      return () => {
-        timers -= 1;
-        cancel();
-      };
-    },
-  };
+  const { clock, pending } = createCountedClock();
   const keys = createDelayedKeys(clock, (key) => due.push(key));
-  return { keys, due, timers: () => timers, after: (ms: number) => systemClock.monotonic() + ms };
+  return { clock, keys, due, pending, after: (ms: number) => systemClock.monotonic() + ms };
 }
 
 test('ten thousand keys need one timer', () => {
-  const { keys, due, timers, after } = start();
+  const { keys, due, pending, after } = start();
   for (let index = 0; index < 10_000; index += 1) keys.set(`key-${index}`, after(1_000 + (index % 100)));
-  expect(timers()).toBe(1);
+  expect(pending()).toBe(1);
   vi.advanceTimersByTime(1_100);
   expect(due).toHaveLength(10_000);
-  expect(timers()).toBe(0);
+  expect(pending()).toBe(0);
 });
 
 test('a key can be set again in its own callback', () => {
-  const { due, after, ...rest } = start();
+  const { clock, due, pending, after } = start();
   let again = 3;
-  const keys = createDelayedKeys(systemClock, (key) => {
+  const keys = createDelayedKeys(clock, (key) => {
     due.push(key);
     again -= 1;
     if (again > 0) keys.set(key, after(10));
@@ -48,14 +35,14 @@ test('a key can be set again in its own callback', () => {
   keys.set('a', after(10));
   vi.advanceTimersByTime(100);
   expect(due).toEqual(['a', 'a', 'a']);
-  expect(rest.timers()).toBe(0);
+  expect(pending()).toBe(0);
 });
 
 test('cleared keys are not released, and their timer is cancelled', () => {
-  const { keys, due, timers, after } = start();
+  const { keys, due, pending, after } = start();
   keys.set('a', after(10));
   keys.clear();
-  expect(timers()).toBe(0);
+  expect(pending()).toBe(0);
   keys.set('b', after(20));
   vi.advanceTimersByTime(100);
   expect(due).toEqual(['b']);

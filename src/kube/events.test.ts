@@ -1,9 +1,15 @@
 import { expect, test } from 'vitest';
-import { ApiError } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { systemClock } from './clock.ts';
 import { createEventRecorder, createEventQueue, type EventNote } from './events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
+import { createCluster } from '../../test/support/runtime/fixtures.ts';
+import { events } from './well-known.ts';
+
+interface Written extends KubeObject {
+  readonly message: string;
+  readonly count: number;
+}
 
 const note: EventNote = {
   regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'prod', name: 'db', uid: 'u1' },
@@ -12,66 +18,36 @@ const note: EventNote = {
   message: 'issued a serving cert',
 };
 
-function fakeEvents() {
-  const objects = new Map<string, KubeObject & Record<string, unknown>>();
-  const fault = { kind: 'none' as 'none' | 'down' };
-  const check = () => {
-    if (fault.kind === 'down') throw new Error('down');
-  };
-  const client = {
-    create: async (_resource: unknown, object: KubeObject) => {
-      await Promise.resolve();
-      check();
-      const name = object.metadata?.name ?? '';
-      if (objects.has(name))
-        throw new ApiError(
-          { method: 'POST', path: '/events' },
-          { code: 409, status: { reason: 'AlreadyExists' } },
-        );
-      objects.set(name, { ...object });
-      return object;
-    },
-    get: async (_resource: unknown, { name }: { name: string }) => {
-      await Promise.resolve();
-      return objects.get(name);
-    },
-    patchMerge: async (_resource: unknown, { name }: { name: string }, patch: object) => {
-      await Promise.resolve();
-      const object = { ...objects.get(name), ...patch };
-      objects.set(name, object);
-      return object;
-    },
-  } as unknown as Pick<KubeClient, 'create' | 'get' | 'patchMerge'>;
-  return { client, objects, fault };
-}
-
-function start() {
-  const fake = fakeEvents();
+function start(signal = new AbortController().signal) {
+  let isDown = false;
+  const cluster = createCluster();
+  const written = () => cluster.objects<Written>(events).list();
+  const create = ((...args: Parameters<typeof cluster.client.create>) =>
+    isDown ? Promise.reject(new Error('down')) : cluster.client.create(...args)) as KubeClient['create']; // returns what it returns
   const warnings: unknown[] = [];
   let wall = Date.parse('2026-01-01T00:00:00Z');
-  const clock = { ...systemClock, now: () => wall };
   const recorder = createEventRecorder({
-    client: fake.client,
+    client: { ...cluster.client, create },
     component: 'gatehouse',
     instance: 'pod-1',
     log: { warn: (fields) => warnings.push(fields) },
-    clock,
+    clock: { ...systemClock, now: () => wall },
+    signal,
   });
   return {
-    ...fake,
     recorder,
+    written,
     warnings,
-    pass: (ms: number) => {
-      wall += ms;
-    },
+    setDown: (down: boolean) => (isDown = down),
+    pass: (ms: number) => (wall += ms),
   };
 }
 
 test('an Event is written in the namespace of its object', async () => {
-  const { recorder, objects } = start();
+  const { recorder, written } = start();
   recorder.record(note);
   await recorder.flush();
-  const [event] = objects.values();
+  const [event] = written();
   expect(event).toMatchObject({
     metadata: { namespace: 'prod', name: expect.stringMatching(/^db\.[0-9a-f]{16}$/) as string },
     involvedObject: note.regarding,
@@ -87,64 +63,57 @@ test('an Event is written in the namespace of its object', async () => {
 });
 
 test('a repeated Event raises its count, now and later, and any other is a new Event', async () => {
-  const { recorder, objects, pass } = start();
+  const { recorder, written, pass } = start();
   for (let i = 0; i < 3; i++) recorder.record(note);
   await recorder.flush();
   pass(60_000);
   recorder.record(note);
   recorder.record({ ...note, message: 'issued another' });
   await recorder.flush();
-  expect([...objects.values()]).toMatchObject([
+  expect(written()).toMatchObject([
     { count: 4, firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:01:00Z' },
     { count: 1 },
   ]);
 });
 
 test('Events of cluster-scoped objects are in the namespace default; unusual names work', async () => {
-  const { recorder, objects } = start();
+  const { recorder, written } = start();
   recorder.record({
     ...note,
     regarding: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'system:Admin' },
   });
   await recorder.flush();
-  const [event] = objects.values();
-  expect(event?.metadata).toEqual({
+  const [event] = written();
+  expect(event?.metadata).toMatchObject({
     namespace: 'default',
     name: expect.stringMatching(/^clusterrole\.[0-9a-f]{16}$/) as string,
   });
 });
 
 test('a failure is logged and not thrown', async () => {
-  const { recorder, fault, warnings, objects } = start();
-  fault.kind = 'down';
+  const { recorder, setDown, warnings, written } = start();
+  setDown(true);
   recorder.record(note);
   await recorder.flush();
-  fault.kind = 'none';
+  setDown(false);
   recorder.record(note);
   await recorder.flush();
-  expect([warnings.length, objects.size]).toEqual([1, 1]);
+  expect([warnings.length, written().length]).toEqual([1, 1]);
 });
 
 test('a stop drops queued Events', async () => {
-  const { client, objects } = fakeEvents();
   const controller = new AbortController();
-  const recorder = createEventRecorder({
-    client,
-    component: 'g',
-    instance: 'i',
-    log: { warn: () => undefined },
-    signal: controller.signal,
-  });
+  const { recorder, written } = start(controller.signal);
   for (let i = 0; i < 100; i++) recorder.record({ ...note, message: String(i) });
   setTimeout(() => {
     controller.abort();
   }, 20);
   await recorder.flush();
-  expect(objects.size).toBe(50);
+  expect(written()).toHaveLength(50);
 });
 
 test('user input cannot exceed the message limit, break the line or control a terminal', async () => {
-  const { recorder, objects } = start();
+  const { recorder, written } = start();
   const messages = [
     `${'é'.repeat(511)}${'😀'.repeat(9)}`,
     'x'.repeat(3_000_000),
@@ -153,19 +122,21 @@ test('user input cannot exceed the message limit, break the line or control a te
   for (const message of messages) recorder.record({ ...note, message });
   recorder.record({ ...note, message: `${'x'.repeat(3_000_000)} and another end` });
   await recorder.flush();
-  const written = [...objects.values()].map(({ message }) => String(message));
-  expect(written).toEqual([`${'é'.repeat(510)}…`, `${'x'.repeat(1_021)}…`, 'a [2J b c']);
-  for (const message of written) expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1_024);
-  expect([...objects.values()].map(({ count }) => count)).toEqual([1, 2, 1]);
+  const texts = written().map(({ message }) => message);
+  expect(texts).toEqual([`${'é'.repeat(510)}…`, `${'x'.repeat(1_021)}…`, 'a [2J b c']);
+  for (const message of texts) expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1_024);
+  expect(written().map(({ count }) => count)).toEqual([1, 2, 1]);
 });
 
 test.each(['a..b', 'a.-b', '-a', 'A', 'a\n', 'sys:admin'])(
   'an object %j, whose name is invalid in an Event name, still gets an Event',
   async (name) => {
-    const { recorder, objects } = start();
+    const { recorder, written } = start();
     recorder.record({ ...note, regarding: { ...note.regarding, name } });
     await recorder.flush();
-    expect([...objects.keys()]).toEqual([expect.stringMatching(/^service\.[0-9a-f]{16}$/) as string]);
+    expect(written().map(({ metadata }) => metadata?.name)).toEqual([
+      expect.stringMatching(/^service\.[0-9a-f]{16}$/) as string,
+    ]);
   },
 );
 

@@ -98,7 +98,10 @@ function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string
       convert,
       call,
       newUid: randomUUID,
-      authorizerOf: (user) => (question) => authorizer.authorize(subjectOf(question, user), question),
+      authorizerOf: (user) => (question) => ({
+        allowed: authorizer.authorize(subjectOf(question, user), question),
+        reason: '',
+      }),
     }),
     now,
     newUid: randomUUID,

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { messageOf } from '../json/abort.ts';
-import { stringifyJson, parseJson, textIn, type JsonValue } from '../json/json.ts';
+import { jsonIn, stringifyJson, parseJson, textIn, type JsonValue } from '../json/json.ts';
 import { spec, text } from '../machinery/fields.ts';
 import type { Storage } from '../machinery/storage/stored.ts';
 import type { CallWebhook, ClientConfig } from '../machinery/webhooks/hook.ts';
@@ -201,38 +201,14 @@ function addressOf(error: Error): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port ?? 0}`;
 }
 
-const STATUS: Readonly<Record<number, string>> = {
-  400: 'the server rejected our request for an unknown reason',
-  401: 'the server has asked for the client to provide credentials',
-  404: 'the server could not find the requested resource',
-  405: 'the server does not allow this method on the requested resource',
-  409: 'the server reported a conflict',
-  422: 'the server rejected our request due to an error in our request',
-  429: 'the server has received too many requests and has asked us to try again later',
-  503: 'the server is currently unable to handle the request',
-  504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
-};
-
 /** A Status in the body is more specific than the code (NewGenericServerResponse of apimachinery). */
 function statusError({ status, contentType, body }: Reply): string {
-  const said = messageOfStatus(body);
-  if (said !== undefined) return said;
-  const told = STATUS[status];
-  if (told !== undefined) return told;
+  const said = jsonIn(body);
+  if (textIn(said, 'status') === 'Failure') return textIn(said, 'message');
   const shown = contentType === '' || contentType.startsWith('text/') ? body.trim() : 'unknown';
-  if (status === 403 || status === 406 || status === 415) return shown;
   return status >= 500
     ? `an error on the server (${JSON.stringify(shown)}) has prevented the request from succeeding`
     : `the server responded with the status code ${status} but did not return more information`;
-}
-
-function messageOfStatus(answer: string): string | undefined {
-  try {
-    const body = parseJson(answer);
-    return textIn(body, 'status') === 'Failure' ? textIn(body, 'message') : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function parseAnswer({ status, contentType, body }: Reply): JsonValue {

@@ -34,11 +34,11 @@ const review = (objects: readonly object[] = [server('a')]) => ({
 async function start(serving: Partial<ConversionServing> = {}, deps: Partial<WebhookServerOptions> = {}) {
   const certificate = await certificateOf(await firstAuthority(new Date()));
   const conversion = vi.fn<WebhookServerOptions['metrics']['conversion']>();
-  const [warn, error, rejectedRequest] = [vi.fn(), vi.fn(), vi.fn()];
-  const { options } = recordingOptions({ conversion: { ...noConversions, lookUp: () => found, ...serving } });
-  const metrics = { ...options.metrics, conversion, rejectedRequest };
-  const log = { info: () => undefined, warn, error };
-  const app = buildWebhookServer(certificate, { ...options, log, metrics, ...deps });
+  const { options, recorded } = recordingOptions({
+    conversion: { ...noConversions, lookUp: () => found, ...serving },
+  });
+  const metrics = { ...options.metrics, conversion };
+  const app = buildWebhookServer(certificate, { ...options, metrics, ...deps });
   onTestFinished(() => app.close());
   const ask = async (
     payload: object | string,
@@ -49,7 +49,7 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
     const answer = await app.inject({ method: 'POST', url, payload, headers: all });
     return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(answer.body) as unknown };
   };
-  return { ask, conversion, warn, error, rejectedRequest };
+  return { ask, conversion, ...recorded };
 }
 
 const SUCCESS = { response: { uid: 'u', result: { status: 'Success' } } };
@@ -76,14 +76,16 @@ test('only the log has the exception of a converter', async () => {
   const convert = () => {
     throw secret;
   };
-  const { ask, conversion, error } = await start({
+  const { ask, conversion, lines } = await start({
     lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }),
   });
   const { status, body } = await ask(review());
   expect(status).toBe(200);
   expect(body).toMatchObject(failureWith('internal error'));
   expect(JSON.stringify(body)).not.toContain('password');
-  expect(error.mock.calls).toMatchObject([[{ err: secret }, 'conversion failed']]);
+  expect(lines).toMatchObject([
+    { level: 'error', err: { message: secret.message }, msg: 'conversion failed' },
+  ]);
   expect(conversion.mock.calls[0]?.[0]).toMatchObject({ outcome: 'error' });
 });
 
@@ -96,14 +98,14 @@ test('an unready replica makes the API server retry', async () => {
 });
 
 test('an invalid review is rejected and counted, and so is one without a converter', async () => {
-  const { ask, conversion, rejectedRequest } = await start();
+  const { ask, conversion, rejected } = await start();
   expect((await ask({ kind: 'Pod' })).status).toBe(400);
   expect((await ask('{"request":')).body).toMatchObject({
     message: expect.stringContaining('the body is not JSON') as string,
   });
   expect((await ask(review(), '/convert/a/b')).status).toBe(404);
   expect((await ask('x', '/convert', { 'content-type': 'text/plain' })).status).toBe(415);
-  expect(rejectedRequest.mock.calls).toEqual([[400], [400], [404], [415]]);
+  expect(rejected).toEqual([400, 400, 404, 415]);
   expect(conversion).not.toHaveBeenCalled();
 });
 

@@ -1,7 +1,7 @@
 /** Rehearsals of restores of Shops and Zones, for tests. */
 import type { JsonObject } from '../../src/json/json.ts';
 import type { RehearseFlags, RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
-import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearsal.ts';
+import { rehearseRestore, shippedDetector } from '../../src/cli/restore/rehearse/rehearsal.ts';
 import { definitionOf, resourceOf } from './definitions.ts';
 
 export const GROUP = 'shop.example.com';
@@ -35,6 +35,15 @@ export const policy = (spec: JsonObject): JsonObject => ({
   kind: 'AdmissionPolicy',
   metadata: { name: 'shops' },
   spec: { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] }, ...spec },
+});
+/** The match of a policy for Namespaces. */
+export const NAMESPACES = { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] };
+/** The detector of Velero that Gatehouse ships, with other fields in its spec. */
+export const detectorOf = (spec: JsonObject = {}): JsonObject => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreDetector',
+  metadata: { name: 'velero' },
+  spec: { ...(shippedDetector('velero').spec as unknown as JsonObject), ...spec },
 });
 export const REFERENCE = {
   references: [{ name: 'zone', path: 'spec.zone', target: { apiGroup: GROUP, resource: 'zones' } }],

@@ -1,6 +1,7 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md documents the fields of JSON and YAML. */
 import { docsUrl } from '../../config/version.ts';
 import { counted } from '../../json/counted.ts';
+import { uniqueBy } from '../../json/json.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import type { RelinkItem, RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
@@ -59,14 +60,8 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
   };
 }
 
-function distinct<T>(items: readonly T[], keyOf: (item: T) => readonly unknown[]): readonly T[] {
-  const byKey = new Map<string, T>();
-  for (const item of items) {
-    const key = JSON.stringify(keyOf(item).map((part) => part ?? ''));
-    if (!byKey.has(key)) byKey.set(key, item);
-  }
-  return [...byKey.values()];
-}
+const distinct = <T>(items: readonly T[], keyOf: (item: T) => readonly unknown[]): readonly T[] =>
+  uniqueBy(items, (item) => JSON.stringify(keyOf(item).map((part) => part ?? '')));
 
 export function formatList(windows: readonly RestoreWindow[], format: OutputFormat): string {
   const summaries = windows.map(summaryOf).toSorted(newestFirst);

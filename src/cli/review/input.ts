@@ -5,8 +5,8 @@ import { extname, join } from 'node:path';
 import {
   isJsonArray,
   isJsonObject,
+  jsonIn,
   ownValue,
-  parseJson,
   textIn,
   type JsonObject,
   type JsonValue,
@@ -68,7 +68,8 @@ export function parseDocuments(text: string, file: string): Parsed<PlacedValue> 
 }
 
 function parse(text: string, file: string): Parsed<PlacedValue> {
-  const json = jsonIn(text);
+  // If the text is not JSON, the YAML parser gives better error positions.
+  const json = /^\uFEFF?\s*[[{]/.test(text) ? jsonIn(text.replace(/^\uFEFF/, '')) : undefined;
   if (json !== undefined)
     return { found: [{ place: { file }, value: json, locate: createLocate(text, 0) }], problems: [] };
   const found: PlacedValue[] = [];
@@ -88,16 +89,6 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
     }
   }
   return { found, problems: [...new Set(problems)] };
-}
-
-/** Undefined if the text is not JSON: the YAML parser gives better error positions. */
-function jsonIn(text: string): JsonValue | undefined {
-  if (!/^\uFEFF?\s*[[{]/.test(text)) return undefined;
-  try {
-    return parseJson(text.replace(/^\uFEFF/, ''));
-  } catch {
-    return undefined;
-  }
 }
 
 export function objectsOf({ place, value, locate }: PlacedValue): Parsed<PlacedObject> {

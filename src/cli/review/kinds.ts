@@ -3,7 +3,12 @@ import { validateCreate } from '../../machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import { type JsonObject, pick, textIn } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
-import { type GroupResource, groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
+import {
+  type GroupResource,
+  groupResourceName,
+  guessPlural,
+  splitApiVersion,
+} from '../../json/kube-object.ts';
 import { type ApiObject, ofJson } from '../../machinery/api-object.ts';
 import { conditionsOf, DEFINITIONS, isConditionTrue } from '../../machinery/crd/definition.ts';
 import { definitionType } from '../../machinery/crd/definition-type.ts';
@@ -190,10 +195,3 @@ const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [NAMESPACED, CLUSTER_SCOPED
     })),
   ),
 );
-
-/** The most likely plural of a kind; correct for all kinds of Kubernetes above. */
-export function guessPlural(kind: string): string {
-  const singular = kind.toLowerCase();
-  if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;
-  return /(s|x|z|ch|sh)$/.test(singular) ? `${singular}es` : `${singular}s`;
-}

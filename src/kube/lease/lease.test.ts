@@ -73,6 +73,14 @@ async function leading() {
   return { clock, lease, a };
 }
 
+/** A candidate that finds the Lease of another process. */
+function joining(spec: NonNullable<LeaseObject['spec']>) {
+  const clock = manualClock();
+  const lease = fakeObject();
+  lease.put(held(spec));
+  return { clock, lease, b: candidate('b', lease, clock) };
+}
+
 /** A Lease of another process. */
 const held = (spec: NonNullable<LeaseObject['spec']>, metadata: object = {}): LeaseObject => ({
   metadata: { name: 'gatehouse', ...metadata },
@@ -116,17 +124,11 @@ test('a graceful stop hands over within half a retry period', async () => {
 });
 
 test('after a crash another replica leads when the duration has passed since it saw the last renewal, and not before', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  lease.put(
-    held({ holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' }),
-  );
-  const b = candidate('b', lease, clock);
+  const dying = { holderIdentity: 'dead', leaseDurationSeconds: 15 };
+  const { clock, lease, b } = joining({ ...dying, renewTime: '2026-01-01T00:00:00.000000Z' });
   await clock.advance(1);
   // The last renewal of the dead holder.
-  lease.put(
-    held({ holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:01.000000Z' }),
-  );
+  lease.put(held({ ...dying, renewTime: '2026-01-01T00:00:01.000000Z' }));
   await clock.advance(15_000);
   expect(b.election.isLeader()).toBe(false);
   await clock.advance(1_000);
@@ -134,16 +136,13 @@ test('after a crash another replica leads when the duration has passed since it 
 });
 
 test('timestamps of other machines are ignored', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
   const spec = {
     holderIdentity: 'other',
     leaseDurationSeconds: 15,
     acquireTime: '1999-01-01T00:00:00.000000Z',
     renewTime: '1999-01-01T00:00:00.000000Z',
   };
-  lease.put(held(spec));
-  const b = candidate('b', lease, clock);
+  const { clock, lease, b } = joining(spec);
   await clock.advance(14_000);
   expect(b.election.isLeader()).toBe(false);
   // A write to the Lease that is not a renewal does not extend it either.
@@ -234,16 +233,15 @@ test('setting the wall clock back prolongs nothing', async () => {
 });
 
 test('an earlier replica with the same identity is another holder', async () => {
-  const clock = manualClock();
-  const lease = fakeObject();
-  lease.put(
-    held({ holderIdentity: 'a', leaseDurationSeconds: 15, acquireTime: '2025-01-01T00:00:00.000000Z' }),
-  );
-  const a = candidate('a', lease, clock);
+  const { clock, b } = joining({
+    holderIdentity: 'b',
+    leaseDurationSeconds: 15,
+    acquireTime: '2025-01-01T00:00:00.000000Z',
+  });
   await clock.advance(14_000);
-  expect(a.election.isLeader()).toBe(false);
+  expect(b.election.isLeader()).toBe(false);
   await clock.advance(1_000);
-  expect(a.election.isLeader()).toBe(true);
+  expect(b.election.isLeader()).toBe(true);
 });
 
 test('work that fails ends the election with its error and releases the Lease', async () => {

@@ -1,31 +1,24 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { record, spec, text, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { ApiFailure, badRequest, invalid, type Cause } from '../../machinery/failure.ts';
+import { badRequest } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
-import { invalidValue } from '../../machinery/schema/causes.ts';
 import { AUDIENCE, type FindUser } from './authenticate.ts';
-import { missingRoles, type Attributes, type Authorizer } from './rbac.ts';
+import type { Attributes, Authorizer } from './rbac.ts';
 
-/** Answers a review without storing it. @throws ApiFailure 400 or 422 if the review is invalid */
+/** Answers a review without storing it. @throws ApiFailure 400 if the review is invalid */
 type AnswerReview = (review: ApiObject, user: UserInfo) => ApiObject;
-
-const GROUP = 'authorization.k8s.io';
 
 /** The function that answers each review kind of authorization.k8s.io/v1 and authentication.k8s.io/v1. */
 export function createReviews(
   { authorize, rulesFor }: Pick<Authorizer, 'authorize' | 'rulesFor'>,
   findUser: FindUser,
 ) {
-  const decide = (review: ApiObject, user: UserInfo, ...problems: readonly (readonly Cause[])[]) => {
-    refuse([attributesProblems(review), ...problems].flat());
-    const { allowed, reason } = authorize(user, attributesOf(spec(review)));
-    return withStatus(review, present({ allowed, reason }));
-  };
+  const decide = (review: ApiObject, user: UserInfo) =>
+    withStatus(review, { allowed: authorize(user, attributesOf(spec(review))) });
   return {
-    SelfSubjectAccessReview: (review, user) => decide(review, user, metadataProblems(review)),
-    SubjectAccessReview: (review) =>
-      decide(review, subjectOf(spec(review)), subjectProblems(review), metadataProblems(review)),
+    SelfSubjectAccessReview: decide,
+    SubjectAccessReview: (review) => decide(review, subjectOf(spec(review))),
     SelfSubjectRulesReview: (review, user) => {
       const namespace = text(spec(review), 'namespace');
       if (namespace === '') throw badRequest('no namespace on request');
@@ -38,36 +31,6 @@ export function createReviews(
 }
 
 const withStatus = (review: ApiObject, status: JsonObject): ApiObject => ({ ...review, status });
-
-/** The API server leaves the kind empty here. */
-function refuse(causes: readonly Cause[]): void {
-  if (causes.length === 0) return;
-  const { status } = invalid({ group: GROUP, kind: '' }, '', causes);
-  throw new ApiFailure(status.code, 'Invalid', status.message ?? '', { group: GROUP, causes });
-}
-
-/** @see kubernetes/pkg/apis/authorization/validation */
-function attributesProblems(review: ApiObject): readonly Cause[] {
-  const resource = record(spec(review), 'resourceAttributes');
-  const path = record(spec(review), 'nonResourceAttributes');
-  if ((resource === undefined) !== (path === undefined)) return [];
-  const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
-  return [invalidValue('spec', path ?? null, why)];
-}
-
-function subjectProblems(review: ApiObject): readonly Cause[] {
-  return text(spec(review), 'user') === '' && texts(spec(review), 'groups').length === 0
-    ? [invalidValue('spec.user', '', 'at least one of user or group must be specified')]
-    : [];
-}
-
-/** A review lacks a name and other metadata. */
-function metadataProblems(review: ApiObject): readonly Cause[] {
-  const given = Object.entries(record(review, 'metadata') ?? {}).filter(
-    ([name, value]) => value !== null && name !== 'namespace' && name !== 'managedFields',
-  );
-  return given.length === 0 ? [] : [invalidValue('metadata', Object.fromEntries(given), 'must be empty')];
-}
 
 function attributesOf(asked: JsonObject): Attributes {
   const path = record(asked, 'nonResourceAttributes');
@@ -94,7 +57,7 @@ function subjectOf(asked: JsonObject): UserInfo {
   };
 }
 
-function rulesStatus({ rules, missing }: ReturnType<Authorizer['rulesFor']>): JsonObject {
+function rulesStatus(rules: ReturnType<Authorizer['rulesFor']>): JsonObject {
   return {
     resourceRules: rules
       .filter(({ resources }) => resources.length > 0)
@@ -106,7 +69,6 @@ function rulesStatus({ rules, missing }: ReturnType<Authorizer['rulesFor']>): Js
       .filter(({ nonResourceURLs }) => nonResourceURLs.length > 0)
       .map(({ nonResourceURLs, verbs }) => ({ verbs, nonResourceURLs })),
     incomplete: false,
-    ...(missing.length === 0 ? {} : { evaluationError: missingRoles(missing) }),
   };
 }
 

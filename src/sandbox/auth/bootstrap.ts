@@ -84,10 +84,7 @@ const paths = (...urls: readonly string[]): JsonObject => ({
 
 const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
 
-const withSubresource = (subresource: string, resources: readonly string[]) =>
-  resources.flatMap((resource) => [resource, `${resource}/${subresource}`]);
-
-/** kubernetes' rbac/bootstrappolicy, without the roles of components and of paths that the sandbox does not serve. */
+/** kubernetes' rbac/bootstrappolicy, without the roles of components, and without kinds and paths that the sandbox does not serve. */
 const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
   {
     name: 'cluster-admin',
@@ -136,28 +133,12 @@ const BOOTSTRAP_BINDINGS: readonly BootstrapBinding[] = [
 ];
 
 function editRules(): readonly JsonObject[] {
-  const intoPods = ['pods/attach', 'pods/exec', 'pods/portforward', 'pods/proxy'];
   return [
-    rule(READ, '', ...intoPods, 'secrets', 'services/proxy'),
+    rule(READ, '', 'secrets'),
     rule(['impersonate'], '', 'serviceaccounts'),
-    rule(WRITE, '', 'pods', ...intoPods),
-    rule(['create'], '', 'pods/eviction'),
-    rule(
-      WRITE,
-      '',
-      ...['configmaps', 'events', 'persistentvolumeclaims'],
-      ...withSubresource('scale', ['replicationcontrollers']),
-      ...['secrets', 'serviceaccounts', 'services', 'services/proxy'],
-    ),
+    rule(WRITE, '', 'configmaps', 'events', 'pods', 'secrets', 'serviceaccounts', 'services'),
     rule(['create'], '', 'serviceaccounts/token'),
-    rule(
-      WRITE,
-      'apps',
-      ...['daemonsets', 'deployments', 'deployments/rollback', 'deployments/scale'],
-      ...withSubresource('scale', ['replicasets', 'statefulsets']),
-    ),
-    rule(WRITE, 'autoscaling', 'horizontalpodautoscalers'),
-    rule(WRITE, 'batch', 'cronjobs', 'jobs'),
+    rule(WRITE, 'apps', ...['deployments', 'replicasets'].flatMap((name) => [name, `${name}/scale`])),
     rule(WRITE, 'policy', 'poddisruptionbudgets'),
     rule(WRITE, 'networking.k8s.io', 'ingresses', 'networkpolicies'),
     rule([...WRITE, ...READ].sort(), 'coordination.k8s.io', 'leases'),
@@ -165,35 +146,18 @@ function editRules(): readonly JsonObject[] {
 }
 
 function viewRules(): readonly JsonObject[] {
+  const withStatus = (...resources: readonly string[]) =>
+    resources.flatMap((resource) => [resource, `${resource}/status`]);
   return [
     rule(
       READ,
       '',
-      ...['configmaps', 'endpoints', ...withSubresource('status', ['persistentvolumeclaims']), 'pods'],
-      ...withSubresource('scale', ['replicationcontrollers']),
-      ...['serviceaccounts', ...withSubresource('status', ['services'])],
+      ...['configmaps', 'endpoints', 'events', 'serviceaccounts'],
+      ...withStatus('namespaces', 'pods', 'resourcequotas', 'services'),
     ),
-    rule(
-      READ,
-      '',
-      ...['bindings', 'events', 'limitranges', 'namespaces/status', 'pods/log', 'pods/status'],
-      ...['replicationcontrollers/status', ...withSubresource('status', ['resourcequotas'])],
-    ),
-    rule(READ, '', 'namespaces'),
     rule(READ, 'discovery.k8s.io', 'endpointslices'),
-    rule(
-      READ,
-      'apps',
-      ...['controllerrevisions', ...withSubresource('status', ['daemonsets'])],
-      ...['deployments', 'replicasets', 'statefulsets'].flatMap((name) => [
-        name,
-        `${name}/scale`,
-        `${name}/status`,
-      ]),
-    ),
-    rule(READ, 'autoscaling', ...withSubresource('status', ['horizontalpodautoscalers'])),
-    rule(READ, 'batch', ...withSubresource('status', ['cronjobs', 'jobs'])),
-    rule(READ, 'policy', ...withSubresource('status', ['poddisruptionbudgets'])),
-    rule(READ, 'networking.k8s.io', ...withSubresource('status', ['ingresses']), 'networkpolicies'),
+    rule(READ, 'apps', ...withStatus('deployments', 'replicasets'), 'deployments/scale', 'replicasets/scale'),
+    rule(READ, 'policy', ...withStatus('poddisruptionbudgets')),
+    rule(READ, 'networking.k8s.io', ...withStatus('ingresses'), 'networkpolicies'),
   ];
 }

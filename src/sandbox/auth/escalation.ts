@@ -6,7 +6,6 @@ import { MASTERS } from './authenticate.ts';
 import {
   coversPath,
   includesOrAll,
-  missingRoles,
   RBAC_GROUP,
   rulesOf,
   type Authorizer,
@@ -56,7 +55,7 @@ function roleProblem(
 ): string | undefined {
   const { namespace = '', name = '' } = role.metadata;
   const escalate = attributesOf('escalate', role.kind, namespace, old === undefined ? '' : name);
-  if (authorizer.authorize(user, escalate).allowed) return undefined;
+  if (authorizer.authorize(user, escalate)) return undefined;
   const problem = grantProblem(authorizer, user, namespace, rulesOf(role));
   if (problem !== undefined) return problem;
   const aggregates = [role, old].some(
@@ -73,7 +72,7 @@ function bindingProblem(authorizer: Authorizer, user: UserInfo, binding: ApiObje
   const given = record(binding, 'roleRef') ?? {};
   const roleRef: RoleRef = { kind: text(given, 'kind'), name: text(given, 'name') };
   const bind = attributesOf('bind', roleRef.kind, namespace, roleRef.name);
-  if (authorizer.authorize(user, bind).allowed) return undefined;
+  if (authorizer.authorize(user, bind)) return undefined;
   return grantProblem(authorizer, user, namespace, authorizer.roleRules(roleRef, namespace));
 }
 
@@ -93,34 +92,16 @@ function grantProblem(
   namespace: string,
   wanted: readonly PolicyRule[],
 ): string | undefined {
-  const { rules, missing } = authorizer.rulesFor(user, namespace);
-  const notHeld = missingRules(rules, wanted);
+  const notHeld = missingRules(authorizer.rulesFor(user, namespace), wanted);
   if (notHeld.length === 0) return undefined;
   const who = `user ${JSON.stringify(user.username)} (groups=${goList(user.groups)})`;
-  const unresolved = missing.length === 0 ? '' : `; resolution errors: [${missingRoles(missing, 's')}]`;
-  return (
-    `${who} is attempting to grant RBAC permissions not currently held:\n` +
-    `${describeRules(notHeld).join('\n')}${unresolved}`
-  );
+  const lines = new Set(notHeld.map(describe));
+  return `${who} is attempting to grant RBAC permissions not currently held:\n${[...lines].sort().join('\n')}`;
 }
 
 /** The permissions in `wanted` but not in `held`, as rules with one verb and one resource or path (policy_comparator.go). */
 function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): readonly PolicyRule[] {
   return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
-}
-
-/** The rules of {@link missingRules} as sorted text lines; verbs on the same resource share a line. */
-function describeRules(atoms: readonly PolicyRule[]): readonly string[] {
-  const byThing = Map.groupBy(atoms, (atom) => JSON.stringify({ ...atom, verbs: [] }));
-  const lines = [...byThing.values()].flatMap((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    // The API server merges verbs only for resources.
-    return first.nonResourceURLs.length > 0
-      ? group.map(describe)
-      : [describe({ ...first, verbs: group.flatMap(({ verbs }) => verbs) })];
-  });
-  return [...new Set(lines)].sort();
 }
 
 const NOTHING = { apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [] };

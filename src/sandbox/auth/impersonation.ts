@@ -8,7 +8,7 @@ import {
   AUTHENTICATED,
   UNAUTHENTICATED,
 } from './authenticate.ts';
-import { forbiddenFor, type Attributes, type Authorizer, type ResourceAttributes } from './rbac.ts';
+import { forbiddenFor, type Authorizer, type ResourceAttributes } from './rbac.ts';
 
 const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION = 'authentication.k8s.io';
@@ -18,31 +18,12 @@ export function impersonate(
   user: UserInfo,
   headers: RequestHeaders,
   { authorize }: Pick<Authorizer, 'authorize'>,
-  requested: Attributes,
 ): UserInfo | undefined {
   const wanted = wantedUser(headers);
   if (wanted === undefined) return undefined;
-  const checks = checksFor(wanted);
-  if (checks.some((attributes) => !authorize(user, attributes).allowed)) {
-    for (const attributes of constrained(checks, wanted, requested)) {
-      const { allowed, reason } = authorize(user, attributes);
-      if (!allowed) throw forbiddenFor(user, attributes, reason);
-    }
-  }
+  for (const attributes of checksFor(wanted))
+    if (!authorize(user, attributes)) throw forbiddenFor(user, attributes);
   return withImpliedGroups(wanted);
-}
-
-/** From 1.36, a permission may be limited to certain requests of the impersonated user. */
-function constrained(
-  checks: readonly ResourceAttributes[],
-  { username }: UserInfo,
-  requested: Attributes,
-): readonly Attributes[] {
-  const mode = accountOf(username) === undefined ? 'user-info' : 'serviceaccount';
-  return [
-    { ...requested, verb: `impersonate-on:${mode}:${requested.verb}` },
-    ...checks.map((attributes) => ({ ...attributes, verb: `impersonate:${mode}`, group: AUTHENTICATION })),
-  ];
 }
 
 /** The user in the headers, without implied groups. */

@@ -29,7 +29,7 @@ export const VERSION: JsonObject = {
   platform: `${platform}/${arch}`,
 };
 
-/** The documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths. */
+/** The documents at `/version`, `/api`, `/apis` and below; undefined for all other paths. */
 export function discoveryAnswer(
   path: string,
   accept: string | undefined,
@@ -39,8 +39,6 @@ export function discoveryAnswer(
   const groups = groupsOf(registry.all());
   const core = groups.find(({ name }) => name === '')?.versions ?? [];
   switch (root) {
-    case '':
-      return documentAnswer({ paths: pathsOf(groups) }, undefined);
     case 'version':
       return rest.length === 0 ? documentAnswer(VERSION, undefined) : undefined;
     case 'api':
@@ -118,26 +116,6 @@ function aggregatedOr(
     encoding,
     contentType: `${mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`,
   };
-}
-
-const OTHER_PATHS = [
-  '/api',
-  '/apis',
-  '/apis/',
-  '/healthz',
-  '/livez',
-  '/openapi/v3',
-  '/openapi/v3/',
-  '/readyz',
-  '/version',
-];
-
-function pathsOf(groups: readonly ServedGroup[]): readonly string[] {
-  const served = groups.flatMap(({ name, versions }) => {
-    const root = name === '' ? '/api' : `/apis/${name}`;
-    return [...(name === '' ? [] : [root]), ...versions.map(({ version }) => `${root}/${version}`)];
-  });
-  return [...OTHER_PATHS, ...served].toSorted();
 }
 
 export interface DocumentAnswer {

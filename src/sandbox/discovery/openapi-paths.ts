@@ -10,7 +10,7 @@ export function pathsOf(type: ResourceType): JsonObject {
   const collection = `${root}/${type.namespaced ? 'namespaces/{namespace}/' : ''}${type.resource}`;
   const ofNamespace = type.namespaced ? ['namespace'] : [];
   const ofObject = [...ofNamespace, 'name'];
-  const own: Target = { gvk: type, body: refTo(schemaName(type, type.kind)), suffix: '' };
+  const own: Target = { gvk: type, body: refTo(schemaName(type, type.kind)) };
   return merged([
     pathItem(collection, ofNamespace, type, type.verbs, ['list', 'create', 'deletecollection'], own),
     pathItem(`${collection}/{name}`, ofObject, type, type.verbs, ['get', 'update', 'patch', 'delete'], own),
@@ -18,26 +18,16 @@ export function pathsOf(type: ResourceType): JsonObject {
       pathItem(`${collection}/{name}/${name}`, ofObject, type, verbs, ['get', 'update', 'patch', 'create'], {
         gvk,
         body: gvk.kind === type.kind ? own.body : { type: 'object' },
-        suffix: capitalised(name),
       }),
     ),
-    type.namespaced
-      ? pathItem(`${root}/${type.resource}`, [], type, type.verbs, ['list'], {
-          ...own,
-          suffix: 'ForAllNamespaces',
-        })
-      : {},
+    type.namespaced ? pathItem(`${root}/${type.resource}`, [], type, type.verbs, ['list'], own) : {},
   ]);
 }
-
-const capitalised = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
 interface Target {
   readonly gvk: GroupVersionKind;
   /** The schema of the object. */
   readonly body: JsonObject;
-  /** The end of the operationId. */
-  readonly suffix: string;
 }
 
 function pathItem(
@@ -56,68 +46,33 @@ function pathItem(
 }
 
 const WRITE = ['dryRun', 'fieldManager', 'fieldValidation'];
-const DELETE = ['dryRun', 'gracePeriodSeconds', 'orphanDependents', 'propagationPolicy'];
-const LIST = [
-  'allowWatchBookmarks',
-  'continue',
-  'fieldSelector',
-  'labelSelector',
-  'limit',
-  'resourceVersion',
-  'resourceVersionMatch',
-  'sendInitialEvents',
-  'timeoutSeconds',
-  'watch',
-];
 
 type Verb = Exclude<ResourceVerb, 'watch'>;
 
-/** For each verb: the HTTP method, the first word of the operationId, and the query parameters. */
-const OPERATIONS: Readonly<
-  Record<Verb, { readonly method: string; readonly word: string; readonly query: readonly string[] }>
-> = {
-  list: { method: 'get', word: 'list', query: LIST },
-  create: { method: 'post', word: 'create', query: WRITE },
-  deletecollection: { method: 'delete', word: 'deleteCollection', query: [...LIST, ...DELETE] },
-  get: { method: 'get', word: 'read', query: [] },
-  update: { method: 'put', word: 'replace', query: WRITE },
-  patch: { method: 'patch', word: 'patch', query: [...WRITE, 'force'] },
-  delete: { method: 'delete', word: 'delete', query: DELETE },
+/** For each verb: the HTTP method, and the query parameters that kubectl looks for. */
+const OPERATIONS: Readonly<Record<Verb, { readonly method: string; readonly query: readonly string[] }>> = {
+  list: { method: 'get', query: [] },
+  create: { method: 'post', query: WRITE },
+  deletecollection: { method: 'delete', query: ['dryRun'] },
+  get: { method: 'get', query: [] },
+  update: { method: 'put', query: WRITE },
+  patch: { method: 'patch', query: WRITE },
+  delete: { method: 'delete', query: ['dryRun'] },
 };
 
-function operation(type: ResourceType, verb: Verb, { gvk, body, suffix }: Target): JsonObject {
-  const { group, version, kind, namespaced, listKind } = type;
-  const { method, word, query } = OPERATIONS[verb];
-  const names = [group === '' ? 'core' : (group.split('.', 1)[0] ?? ''), version];
-  const scope = namespaced && suffix !== 'ForAllNamespaces' ? 'Namespaced' : '';
+function operation(type: ResourceType, verb: Verb, { gvk, body }: Target): JsonObject {
+  const { method, query } = OPERATIONS[verb];
   const isDeletion = verb === 'delete' || verb === 'deletecollection';
   const answer =
-    verb === 'list' ? refTo(schemaName(type, listKind)) : isDeletion ? refTo(SHARED.status) : body;
+    verb === 'list' ? refTo(schemaName(type, type.listKind)) : isDeletion ? refTo(SHARED.status) : body;
   return {
-    operationId: `${word}${names.map(capitalised).join('')}${scope}${kind}${suffix}`,
-    tags: [names.join('_')],
-    parameters: query.map(queryParameter),
+    parameters: query.map((name) => ({ name, in: 'query', schema: { type: 'string' } })),
     ...(verb === 'get' || verb === 'list' ? {} : { requestBody: { content: contentOf(type, verb, body) } }),
-    responses: {
-      '200': { description: 'OK', content: { 'application/json': { schema: answer } } },
-      '401': { description: 'Unauthorized' },
-    },
+    responses: { '200': { description: 'OK', content: { 'application/json': { schema: answer } } } },
     'x-kubernetes-action': verb === 'list' || verb === 'deletecollection' ? verb : method,
     'x-kubernetes-group-version-kind': gvkOf(gvk),
   };
 }
-
-const BOOLEANS = ['allowWatchBookmarks', 'force', 'orphanDependents', 'sendInitialEvents', 'watch'];
-const INTEGERS = ['gracePeriodSeconds', 'limit', 'timeoutSeconds'];
-
-const queryParameter = (name: string): JsonObject => ({
-  name,
-  in: 'query',
-  schema: {
-    type: BOOLEANS.includes(name) ? 'boolean' : INTEGERS.includes(name) ? 'integer' : 'string',
-    uniqueItems: true,
-  },
-});
 
 function contentOf(type: ResourceType, verb: Verb, body: JsonObject): JsonObject {
   if (verb === 'create' || verb === 'update') return { 'application/json': { schema: body } };

@@ -52,16 +52,6 @@ test('a built-in kind declares how its lists merge', () => {
 
 const SERVERS = '/apis/infra.example.com/v1/namespaces/{namespace}/servers';
 
-test.each([
-  [SERVERS, 'post'],
-  [`${SERVERS}/{name}`, 'put'],
-  [`${SERVERS}/{name}`, 'patch'],
-])('%s accepts fieldValidation for %s', (path, method) => {
-  expect(at(infra, 'paths', path, method, 'parameters')).toContainEqual(
-    expect.objectContaining({ name: 'fieldValidation', in: 'query' }),
-  );
-});
-
 test('strategic merge patch is only offered if the schema is complete', () => {
   const offers = (document: JsonObject, path: string) =>
     Object.keys(at(document, 'paths', path, 'patch', 'requestBody', 'content') as JsonObject).includes(

@@ -1,6 +1,6 @@
 import { parseDocument } from 'yaml';
 
-import { isDeeperThan, type JsonValue, parseJson } from '../../json/json.ts';
+import { isDeeperThan, jsonIn, type JsonValue, parseJson } from '../../json/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery/failure.ts';
 import type { ApiRequest } from '../pipeline/context.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';
@@ -22,8 +22,6 @@ const ENCODINGS: readonly Encoding[] = ['json', 'yaml'];
 
 export const mediaTypeOf = (encoding: Encoding): string => `application/${encoding}`;
 
-const MEDIA_TYPES = ENCODINGS.map(mediaTypeOf);
-
 /** Negotiates the answer to a read or write of objects. */
 export const negotiate = (accept: string | undefined): Accepted<Form> => negotiateDocument(accept, formOf);
 
@@ -32,30 +30,17 @@ export function negotiateDocument<F extends object>(
   accept: string | undefined,
   formFor: FormFor<F>,
 ): Accepted<F> {
-  return choose(accept, ENCODINGS, formFor) ?? refuse(MEDIA_TYPES);
+  return choose(accept, ENCODINGS, formFor) ?? refuse(ENCODINGS);
 }
 
 /** Negotiates the answer to a watch: only JSON can be streamed. @throws ApiFailure 406 */
 export function negotiateWatch(accept: string | undefined): Accepted<Form> {
-  return choose(accept, ['json'], formOf) ?? refuse([`${mediaTypeOf('json')};stream=watch`]);
+  return choose(accept, ['json'], formOf) ?? refuse(['json']);
 }
 
 /** The encoding of an error; JSON if no accepted encoding is available. */
 export function negotiateRefusal(accept: string | undefined): Encoding {
   return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
-}
-
-/** Rejects, before the request is processed, an Accept header that cannot be satisfied. */
-export function refuseUnacceptable(
-  accept: string | undefined,
-  { isWatch, custom }: { readonly isWatch: boolean; readonly custom: boolean },
-): void {
-  if (!custom && choose(accept, ENCODINGS, () => ({})) === undefined) {
-    const available = `Available representations: ${MEDIA_TYPES.join(', ')}`;
-    throw notAcceptable(`406: Not Acceptable\n\n${available}`, {});
-  }
-  if (isWatch) negotiateWatch(accept);
-  else negotiate(accept);
 }
 
 export const plainForm: FormFor<{ readonly kind: 'plain' }> = (parameters) =>
@@ -78,8 +63,9 @@ function choose<F extends object>(
   return undefined;
 }
 
-function refuse(mediaTypes: readonly string[]): never {
-  throw notAcceptable(`only the following media types are accepted: ${mediaTypes.join(', ')}`);
+function refuse(encodings: readonly Encoding[]): never {
+  const known = encodings.map(mediaTypeOf).join(', ');
+  throw notAcceptable(`only the following media types are accepted: ${known}`);
 }
 
 type Clause = ReturnType<typeof parseClause>;
@@ -165,7 +151,9 @@ export function parseBody(
   if (encoding === undefined) throw unknownFormat([...READABLE.keys()]);
   const text = UTF_8.decode(body);
   try {
-    return encoding === 'json' ? parseShallow(text) : (jsonIn(text) ?? parseYaml(text));
+    if (encoding === 'json') return parseShallow(text);
+    // Most clients that apply send JSON, which parses much faster than YAML.
+    return (isDeeperThan(MAX_DEPTH, text) ? undefined : jsonIn(text)) ?? parseYaml(text);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw badRequest(explain(error.message, encoding));
@@ -199,16 +187,6 @@ const MAX_DEPTH = 10_000;
 function parseShallow(text: string): JsonValue {
   if (isDeeperThan(MAX_DEPTH, text)) throw new SyntaxError('exceeded max depth');
   return parseJson(text);
-}
-
-/** Fast path: most clients that apply send JSON, which parses much faster than YAML. Undefined if the text is not JSON. */
-function jsonIn(text: string): JsonValue | undefined {
-  if (!text.startsWith('{')) return undefined;
-  try {
-    return parseShallow(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** @throws Error if the text is not a single YAML document with a JSON equivalent */

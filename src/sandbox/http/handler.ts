@@ -77,12 +77,11 @@ async function answer(exchange: Exchange): Promise<void> {
   const { options, request, response, url, info, annotations, warnings } = exchange;
   const headers: RequestHeaders = request.headersDistinct;
   exchange.user = options.authenticate(headers);
-  exchange.impersonated = impersonate(exchange.user, headers, options.authorizer, info);
+  exchange.impersonated = impersonate(exchange.user, headers, options.authorizer);
   const user = exchange.impersonated ?? exchange.user;
-  const { allowed, reason } = options.authorizer.authorize(user, info);
+  const allowed = options.authorizer.authorize(user, info);
   annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
-  annotations['authorization.k8s.io/reason'] = reason;
-  if (!allowed) throw forbiddenFor(user, info, reason);
+  if (!allowed) throw forbiddenFor(user, info);
   if (info.kind === 'path') {
     answerPath(exchange);
     return;
@@ -139,7 +138,8 @@ function answerPath({ options, request, response, url: { pathname: path } }: Exc
 
 function warn({ response, warnings }: Exchange): void {
   if (warnings.size === 0 || response.headersSent) return;
-  response.setHeader('warning', warningHeaders([...warnings]));
+  const texts = [...warnings].filter((text) => text !== '');
+  response.setHeader('warning', texts.map(headerOf));
 }
 
 function refuse(exchange: Exchange, error: unknown): void {
@@ -217,31 +217,9 @@ function readBody(request: IncomingMessage): Promise<Uint8Array> {
   });
 }
 
-// The limits of k8s.io/apiserver/pkg/endpoints/filters/warning.go, in characters.
-const MOST_IN_ALL = 4 * 1024;
-
-const MOST_OF_EACH = 256;
-
-/** The values of `Warning` headers: code, agent and the text as a quoted string in UTF-8. */
-function warningHeaders(texts: readonly string[]): readonly string[] {
-  const shown = texts.filter((text) => text !== '').map((text) => Array.from(text.replaceAll(CONTROL, ' ')));
-  const isTooLong = shown.reduce((sum, text) => sum + text.length, 0) > MOST_IN_ALL;
-  return (isTooLong ? cut(shown) : shown).map((text) => headerOf(text.join('')));
-}
-
 // eslint-disable-next-line no-control-regex -- headers allow no control characters
 const CONTROL = /[\u0000-\u001f\u007f]/g;
 
-function cut(texts: readonly (readonly string[])[]): readonly (readonly string[])[] {
-  let sum = 0;
-  return texts.flatMap((text) => {
-    if (sum >= MOST_IN_ALL) return [];
-    const part = text.slice(0, MOST_OF_EACH);
-    sum += part.length;
-    return [part];
-  });
-}
-
-/** Node writes each character of a header as one byte. */
+/** A `Warning` header: code, agent and the text as a quoted string. Node writes each character of a header as one byte. */
 const headerOf = (text: string): string =>
-  `299 - "${Buffer.from(text.replaceAll(/["\\]/g, '\\$&')).toString('latin1')}"`;
+  `299 - "${Buffer.from(text.replaceAll(CONTROL, ' ').replaceAll(/["\\]/g, '\\$&')).toString('latin1')}"`;

@@ -70,8 +70,7 @@ export const writerOf = ({ api, request, info, type }: Call, { fieldManager }: W
 export async function createInstead(call: Call, object: ApiObject, options: WriteOptions): Promise<Answer> {
   const { api, request, info, type } = call;
   const creation = { ...info, verb: 'create' as const };
-  const { allowed, reason } = api.authorize(request.user, creation);
-  if (!allowed) throw forbiddenFor(request.user, creation, reason);
+  if (!api.authorize(request.user, creation)) throw forbiddenFor(request.user, creation);
   const wanted = withMeta(object, { resourceVersion: undefined });
   return objectAnswer(type, await createObject(call, wanted, options), 201);
 }

@@ -1,4 +1,3 @@
-import { refuseUnacceptable } from '../http/content-type.ts';
 import {
   ApiFailure,
   badRequest,
@@ -30,7 +29,6 @@ export async function handle(api: Api, request: ApiRequest): Promise<Answer> {
   }
   if (type.custom) refuseCustomPath(asked, type);
   else refusePath(asked, type);
-  refuseUnacceptable(request.accept, { isWatch: asked.verb === 'watch', custom: type.custom });
   if (type.deprecationWarning !== undefined) request.notes.warn(type.deprecationWarning);
   // The path of a Namespace also sets the namespace, which only authorisation uses.
   const info = type.namespaced ? asked : { ...asked, namespace: '' };

@@ -3,13 +3,7 @@ import { parseBody } from '../http/content-type.ts';
 import { badRequest, invalid, type Cause } from '../../machinery/failure.ts';
 import { items, optionalText, record, value } from '../../machinery/fields.ts';
 import type { FieldValidation } from '../../machinery/objects/decode.ts';
-import {
-  forbiddenValue,
-  invalidValue,
-  requiredValue,
-  tooLong,
-  unsupportedValue,
-} from '../../machinery/schema/causes.ts';
+import { forbiddenValue, requiredValue, tooLong, unsupportedValue } from '../../machinery/schema/causes.ts';
 import type { ApiRequest } from './context.ts';
 
 const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
@@ -82,20 +76,15 @@ export function deleteOptionsOf({ query, body, contentType }: ApiRequest): Delet
   const given = body.length === 0 ? optionsOfQuery(query) : optionsOfBody(parseBody(body, contentType));
   const dryRun = items(given, 'dryRun');
   const policy = value(given, 'propagationPolicy');
-  const orphan = value(given, 'orphanDependents');
   const preconditions = record(given, 'preconditions') ?? {};
   const known = POLICIES.find((one) => one === policy);
   const causes: Cause[] = [...dryRunProblems(dryRun)];
   if (policy !== undefined && known === undefined)
     causes.push(unsupportedValue('propagationPolicy', policy, [...POLICIES, 'nil']));
-  if (policy !== undefined && orphan !== undefined) {
-    const why = 'orphanDependents and deletionPropagation cannot be both set';
-    causes.push(invalidValue('propagationPolicy', policy, why));
-  }
   if (causes.length > 0) throw invalid({ group: GROUP, kind: 'DeleteOptions' }, '', causes);
   return {
     dryRun: dryRun.length > 0,
-    propagationPolicy: known ?? policyOf(orphan),
+    propagationPolicy: known,
     preconditions: {
       uid: optionalText(preconditions, 'uid'),
       resourceVersion: optionalText(preconditions, 'resourceVersion'),
@@ -104,21 +93,13 @@ export function deleteOptionsOf({ query, body, contentType }: ApiRequest): Delet
   };
 }
 
-/** What the deprecated `orphanDependents` means. */
-function policyOf(orphan: JsonValue | undefined): Propagation | undefined {
-  if (typeof orphan !== 'boolean') return undefined;
-  return orphan ? 'Orphan' : 'Background';
-}
-
 function optionsOfQuery(query: URLSearchParams): JsonObject {
   const grace = query.get('gracePeriodSeconds');
   const policy = query.get('propagationPolicy');
-  const orphan = query.get('orphanDependents');
   return {
     ...(query.has('dryRun') ? { dryRun: query.getAll('dryRun') } : {}),
     ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
-    ...(orphan === null ? {} : { orphanDependents: orphan === 'true' }),
   };
 }
 
@@ -129,61 +110,4 @@ function optionsOfBody(body: JsonValue): JsonObject {
     throw badRequest(`unable to decode body as DeleteOptions: got the kind ${stringifyJson(kind)}`);
   }
   return body;
-}
-
-/** @throws ApiFailure 422 like ValidateListOptions, 400 for a continue token together with a resourceVersion */
-export function checkListOptions(query: URLSearchParams, isWatch: boolean): void {
-  const options: ListOptions = {
-    match: query.get('resourceVersionMatch') ?? '',
-    version: query.get('resourceVersion') ?? '',
-    token: query.get('continue') ?? '',
-    sendsInitial: query.has('sendInitialEvents'),
-  };
-  const causes = isWatch ? watchProblems(options) : listProblems(options);
-  if (causes.length > 0) throw invalid({ group: GROUP, kind: 'ListOptions' }, '', causes);
-  if (!isWatch && options.token !== '' && options.version !== '' && options.version !== '0') {
-    throw badRequest('specifying resource version is not allowed when using continue');
-  }
-}
-
-interface ListOptions {
-  readonly match: string;
-  readonly version: string;
-  /** The continue token. */
-  readonly token: string;
-  readonly sendsInitial: boolean;
-}
-
-const MATCH = 'resourceVersionMatch';
-const notWithContinue = forbiddenValue(MATCH, `${MATCH} is forbidden when continue is provided`);
-
-function listProblems({ match, version, token, sendsInitial }: ListOptions): readonly Cause[] {
-  const causes: Cause[] = [];
-  if (match !== '') {
-    if (version === '')
-      causes.push(forbiddenValue(MATCH, `${MATCH} is forbidden unless resourceVersion is provided`));
-    if (token !== '') causes.push(notWithContinue);
-    if (match !== 'Exact' && match !== 'NotOlderThan')
-      causes.push(unsupportedValue(MATCH, match, ['Exact', 'NotOlderThan', '']));
-    if (match === 'Exact' && version === '0')
-      causes.push(forbiddenValue(MATCH, `${MATCH} "exact" is forbidden for resourceVersion "0"`));
-  }
-  if (sendsInitial)
-    causes.push(forbiddenValue('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
-  return causes;
-}
-
-function watchProblems({ match, token, sendsInitial }: ListOptions): readonly Cause[] {
-  const causes: Cause[] = [];
-  if (sendsInitial && match !== 'NotOlderThan')
-    causes.push(forbiddenValue(MATCH, `sendInitialEvents requires setting ${MATCH} to NotOlderThan`));
-  if (match !== '') {
-    if (!sendsInitial)
-      causes.push(
-        forbiddenValue(MATCH, `${MATCH} is forbidden for watch unless sendInitialEvents is provided`),
-      );
-    if (match !== 'NotOlderThan') causes.push(unsupportedValue(MATCH, match, ['NotOlderThan']));
-    if (token !== '') causes.push(notWithContinue);
-  }
-  return causes;
 }

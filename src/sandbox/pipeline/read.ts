@@ -1,56 +1,19 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { ApiFailure, badRequest, internalError, type Cause } from '../../machinery/failure.ts';
+import { ApiFailure, badRequest } from '../../machinery/failure.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../machinery/selectors/selectors.ts';
 import { converted, objectAnswer, storedObject, type Answer, type Api, type Call } from './context.ts';
-import { checkListOptions } from './options.ts';
-import { messageOf } from '../../json/abort.ts';
 
 export async function get(call: Call): Promise<Answer> {
   const { api, request, type } = call;
   refuseFuture(api, request.query.get('resourceVersion'));
-  const stored = storedObject(call);
-  const object = await converted(api, stored, type).catch((error: unknown) => {
-    throw internalError(undecodable(stored, error));
-  });
-  return objectAnswer(type, object);
-}
-
-/** The message for a stored object that its conversion webhook does not convert, as in etcd3/corrupt_obj_deleter.go. */
-const undecodable = ({ metadata: { resourceVersion = '' } }: ApiObject, error: unknown): string =>
-  `object not decodable revision=${resourceVersion}: ${messageOf(error)}`;
-
-/** @throws ApiFailure 500 that names each object that cannot be converted */
-async function convertAll({ api, type }: Call, objects: readonly ApiObject[]): Promise<readonly ApiObject[]> {
-  try {
-    return await api.convert(objects, type);
-  } catch {
-    const causes: Cause[] = [];
-    const shown: ApiObject[] = [];
-    for (const object of objects)
-      try {
-        shown.push(await converted(api, object, type));
-      } catch (error) {
-        const { namespace = '', name = '' } = object.metadata;
-        causes.push({
-          reason: 'UnexpectedServerResponse',
-          message: undecodable(object, error),
-          field: `/${['registry', type.group, type.resource, namespace, name].filter((part) => part !== '').join('/')}`,
-        });
-      }
-    const [first] = causes;
-    if (first === undefined) return shown;
-    const { group, resource } = type;
-    const message = `failed to read one or more ${resource}.${group} from the storage: ${first.message}`;
-    throw new ApiFailure(500, 'StorageReadError', message, { name: 'list', group, kind: resource, causes });
-  }
+  return objectAnswer(type, await converted(api, storedObject(call), type));
 }
 
 export async function list(call: Call): Promise<Answer> {
   const { api, info, type } = call;
   const { query } = call.request;
-  checkListOptions(query, false);
   refuseFuture(api, query.get('resourceVersion'));
   const limit = Number(query.get('limit') ?? 0);
   const continueToken = query.get('continue') ?? '';
@@ -62,7 +25,7 @@ export async function list(call: Call): Promise<Answer> {
     ...(isExact(query, limit) ? { revision: revisionOf(query.get('resourceVersion')) } : {}),
     ...(accepts === undefined ? {} : { accepts }),
   });
-  return { kind: 'list', type, page: { ...page, items: await convertAll(call, page.items) } };
+  return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
 }
 
 /** Whether the request wants the state at exactly this resourceVersion. For a page, this is implied. */

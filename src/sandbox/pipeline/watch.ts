@@ -4,7 +4,6 @@ import { ApiFailure, expired } from '../../machinery/failure.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
 import { type StoredEvent, placeOf } from '../../machinery/storage/stored.ts';
 import { converted, type Answer, type Api, type Call, type WatchEvent } from './context.ts';
-import { checkListOptions } from './options.ts';
 import { acceptsOf, revisionOf } from './read.ts';
 
 /** When the last bookmark is sent, in milliseconds before the end: the client's next watch continues from it. */
@@ -14,7 +13,6 @@ const LAST_BOOKMARK_MS = 2_000;
 const BOOKMARK_EVERY_MS = 60_000;
 
 export function watch({ api, request: { query }, info, type }: Call): Answer {
-  checkListOptions(query, true);
   const accepts = acceptsOf(query, type) ?? (() => true);
   const inScope = ({ metadata }: ApiObject) => info.namespace === '' || metadata.namespace === info.namespace;
   const plan = planOf(query);

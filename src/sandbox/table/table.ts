@@ -1,6 +1,5 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { type ApiObject, toJson } from '../../machinery/api-object.ts';
-import { badRequest } from '../../machinery/failure.ts';
 import type { PrinterColumn, ResourceType } from '../../machinery/resource-type.ts';
 import { canonicalJson, goFloat } from '../../machinery/schema/causes.ts';
 import { ageOf } from '../../machinery/human-duration.ts';
@@ -46,20 +45,15 @@ export function toTable(
   };
 }
 
-/** The part of an object that its row contains. @throws ApiFailure 400 */
+/** The part of an object that its row contains. */
 function includedIn(includeObject: string): (object: ApiObject) => JsonValue {
   switch (includeObject) {
-    case '':
-    case 'Metadata':
-      return toPartialMetadata;
     case 'None':
       return () => null;
     case 'Object':
       return toJson;
     default:
-      throw badRequest(
-        `Unable to convert to Table as requested: includeObject: Invalid value: "${includeObject}": must be 'Metadata', 'Object', 'None', or empty`,
-      );
+      return toPartialMetadata;
   }
 }
 

@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 import { connect, Socket, type AddressInfo } from 'node:net';
@@ -34,6 +34,37 @@ test('a connection that was closed does not count, even before its socket has cl
   expect(most).toBe(MOST);
   expect(count()).toBe(MOST);
   expect(crowdedOut).toBe(CLIENTS - MOST);
+});
+
+test('a client with a successful response is kept before a newer one without any; one in a request is not idle', async () => {
+  const server = createHttpServer();
+  const { isIdle } = limitConnections(server, 2, 0, () => undefined);
+  const idle: boolean[] = [];
+  server.on('request', ({ socket, url }, response) => {
+    idle.push(isIdle(socket));
+    response.on('close', () => idle.push(isIdle(socket)));
+    response.writeHead(url === '/good' ? 200 : 404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const closed: string[] = [];
+  const open = async (name: string, path?: string) => {
+    const client = connect(port, '127.0.0.1').on('close', () => closed.push(name));
+    onTestFinished(() => void client.destroy());
+    await once(client, 'connect');
+    if (path === undefined) return;
+    client.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+    await once(client, 'data');
+  };
+  onTestFinished(() => void server.close());
+
+  await open('good', '/good');
+  await open('silent');
+  await open('refused', '/elsewhere');
+  await expect.poll(() => closed).toEqual(['silent']);
+  await open('last', '/good');
+  await expect.poll(() => closed).toEqual(['silent', 'refused']);
+  expect(idle).toEqual([false, true, false, true, false, true]);
 });
 
 function tlsServer() {

@@ -7,7 +7,9 @@ import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import { objectIn, type JsonObject } from '../../../json/json.ts';
 import {
   CRDS,
+  detectorOf,
   GROUP,
+  NAMESPACES,
   object,
   policy,
   REFERENCE,
@@ -182,17 +184,8 @@ test('a webhook of others whose Service is missing refuses writes', async () => 
 });
 
 test('Namespaces are created first, without labels of Velero, and admission sees them', async () => {
-  const namespaces = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'teams' },
-    spec: {
-      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
-      validate: {
-        rules: [{ expression: 'has(object.metadata.labels) && "team" in object.metadata.labels' }],
-      },
-    },
-  };
+  const expression = 'has(object.metadata.labels) && "team" in object.metadata.labels';
+  const namespaces = policy({ match: NAMESPACES, validate: { rules: [{ expression }] } });
   const { lines, restored } = await rehearsed({ backup: [shop('a')], own: [namespaces] });
   expect(restored).toEqual([]);
   expect(lines).toEqual([
@@ -279,15 +272,8 @@ describe('workloads that may act on half a cluster', () => {
     ...[operator('maker', { app: 'maker' }), binding('maker', 'writes')],
     ...[operator('reader', {}), binding('reader', 'reads'), operator('unbound', {})],
   ];
-  const pausing = (namespace: string): JsonObject => ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'RestoreDetector',
-    metadata: { name: 'velero' },
-    spec: {
-      ...(shippedDetector('velero').spec as unknown as JsonObject),
-      quiesce: [{ ...DEPLOYMENTS, matchLabels: { app: 'maker' }, namespaces: [namespace] }],
-    },
-  });
+  const pausing = (namespace: string): JsonObject =>
+    detectorOf({ quiesce: [{ ...DEPLOYMENTS, matchLabels: { app: 'maker' }, namespaces: [namespace] }] });
   const writersOf = async (own: readonly JsonObject[], flags: object = {}) => {
     const { lines } = await rehearsed({ backup, own: [REFERRING, ...own], flags });
     return lines.filter((line) => line.startsWith('note NotPaused'));
@@ -322,15 +308,7 @@ test('policies and detectors that are not ready in the cluster are reported', as
       status: { conditions: [{ ...condition, lastTransitionTime: '2026-11-27T11:00:00Z' }] },
     };
   };
-  const detector = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'RestoreDetector',
-    metadata: { name: 'velero' },
-    spec: shippedDetector('velero').spec as unknown as JsonObject,
-  };
-  const { notes } = await rehearsed({
-    own: [having('Ready', REFERRING), having('Watching', detector)],
-  });
+  const { notes } = await rehearsed({ own: [having('Ready', REFERRING), having('Watching', detectorOf())] });
   expect(notes).toEqual([
     'AdmissionPolicy shops is not ready: kubectl describe admissionpolicy shops',
     'RestoreDetector velero does not watch what it names, so it opens no window: kubectl describe restoredetector velero',

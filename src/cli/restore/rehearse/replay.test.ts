@@ -5,6 +5,7 @@ import {
   CRDS,
   definition,
   GROUP,
+  NAMESPACES,
   object,
   policy,
   REFERENCE,
@@ -66,19 +67,9 @@ test('of two objects that are mapped to one name, the second is lost, and the vi
 });
 
 test('violations of a Namespace are reported with its new name', async () => {
-  const teams = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'teams' },
-    spec: {
-      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
-      validate: {
-        references: [
-          { name: 'zone', path: 'metadata.labels.zone', target: { apiGroup: GROUP, resource: 'zones' } },
-        ],
-      },
-    },
-  };
+  const target = { apiGroup: GROUP, resource: 'zones' };
+  const zone = { name: 'zone', path: 'metadata.labels.zone', target };
+  const teams = policy({ match: NAMESPACES, validate: { references: [zone] } });
   const { lines } = await rehearsed({
     backup: [namespace('east', { zone: 'red' })],
     own: [teams],

@@ -272,7 +272,14 @@ export const INGRESS: ResourceType = builtInKind({
   namespaced: true,
   shortNames: ['ing'],
   description: 'Which requests from outside reach which Services.',
-  fields: { spec: s.openObject({}), status: s.openObject({}) },
+  fields: {
+    // What policies of the library read: the API server checks the types of their expressions.
+    spec: s.openObject({
+      defaultBackend: s.openObject({}),
+      rules: s.listOf(s.openObject({ host: s.STRING })),
+    }),
+    status: s.openObject({}),
+  },
   hasStatus: true,
   strategy: { countsGenerations: true },
 });
