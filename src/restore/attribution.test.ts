@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
-import { createAttribution, type SweptViolation } from './attribution.ts';
+import {
+  createAttribution,
+  type SweptViolation,
+  restoringWindows,
+  sweepMode,
+  veleroName,
+} from './attribution.ts';
+import { hash } from 'node:crypto';
 
 const LABEL = 'velero.io/restore-name';
 const detectors = [
@@ -23,27 +30,25 @@ function windowOf(
   };
 }
 
+const refOf = (name: string) => ({
+  apiVersion: 'velero.io/v1',
+  kind: 'Restore',
+  resource: 'restores',
+  name,
+  uid: name,
+});
+
 /** The window of a Velero Restore. */
-function veleroWindow(
-  restore: string,
-  from: string,
-  to: string,
-  phase: 'Settling' | 'Completed' = 'Settling',
-): RestoreWindow {
-  const ref = {
-    apiVersion: 'velero.io/v1',
-    kind: 'Restore',
-    resource: 'restores',
-    name: restore,
-    uid: restore,
-  };
-  const window = windowOf(restore, from, to);
-  return {
-    ...window,
-    spec: { ...window.spec, source: { type: 'Detector', detector: 'velero', ref } },
-    status: { ...window.status, phase },
-  };
+function veleroWindow(restore: string, from: string, to: string, metadata: object = {}): RestoreWindow {
+  const source = { type: 'Detector', detector: 'velero', ref: refOf(restore) } as const;
+  const spec = { principals: [], expiresAt: at('23:00:00'), source };
+  const window = windowOf(restore, from, to, { spec, status: { phase: 'Settling' } });
+  return { ...window, metadata: { ...window.metadata, ...metadata } };
 }
+const completed = (window: RestoreWindow): RestoreWindow => ({
+  ...window,
+  status: { ...window.status, phase: 'Completed' },
+});
 
 interface Change {
   readonly label?: string;
@@ -105,28 +110,21 @@ test.each([
 });
 
 test('two restores with one name in succession: the first write of the object decides', () => {
-  const rename = (name: string, window: RestoreWindow) => ({
-    ...window,
-    metadata: { ...window.metadata, name },
-  });
-  const first = rename('first', veleroWindow('r1', '10:00:00', '10:30:00'));
-  const second = rename('second', veleroWindow('r1', '12:00:00', '12:30:00'));
+  const first = veleroWindow('r1', '10:00:00', '10:30:00', { name: 'first' });
+  const second = veleroWindow('r1', '12:00:00', '12:30:00', { name: 'second' });
   expect(reporter([first, second], found('10:10:00', { label: 'r1' }))).toBe('first');
   expect(reporter([first, second], found('12:10:00', { label: 'r1' }))).toBe('second');
   expect(reporter([first, second], found('09:00:00', { label: 'r1' }))).toBe('second');
 });
 
 test('a window in deletion leaves the report to the next window of the same restore', () => {
-  const change = (name: string, metadata: object = {}) => {
-    const window = veleroWindow('r1', '10:00:00', '10:30:00');
-    return { ...window, metadata: { ...window.metadata, name, ...metadata } };
-  };
-  const gone = change('a', { deletionTimestamp: at('10:00:00') });
-  expect(reporter([gone, change('b')], found('10:10:00', { label: 'r1' }))).toBe('b');
+  const deleted = { name: 'a', deletionTimestamp: at('10:00:00') };
+  const gone = veleroWindow('r1', '10:00:00', '10:30:00', deleted);
+  const other = veleroWindow('r1', '10:00:00', '10:30:00', { name: 'b' });
+  expect(reporter([gone, other], found('10:10:00', { label: 'r1' }))).toBe('b');
   expect(reporter([gone], found('10:10:00', { label: 'r1' }))).toBe('a');
   // The next window opens a moment after the write that it is to report.
-  const later = { ...veleroWindow('r1', '10:10:01', '10:30:00') };
-  const next = { ...later, metadata: { ...later.metadata, name: 'b' } };
+  const next = veleroWindow('r1', '10:10:01', '10:30:00', { name: 'b' });
   expect(reporter([gone, next], found('10:10:00', { label: 'r1' }))).toBe('b');
 });
 
@@ -152,7 +150,7 @@ test('the writer of an object is one window, and none once its report is complet
   const writer = (windows: readonly RestoreWindow[], label: string) =>
     createAttribution(windows, detectors, 65_000).writer(found('11:00:40', { label }))?.metadata.name;
   expect(['r2', 'r3'].map((label) => writer(three, label))).toEqual(['r2', 'r3']);
-  expect(writer([veleroWindow('r2', '10:31:00', '11:00:00', 'Completed')], 'r2')).toBeUndefined();
+  expect(writer([completed(veleroWindow('r2', '10:31:00', '11:00:00'))], 'r2')).toBeUndefined();
 });
 
 test('a window without a label reports what was created or changed while it was open, where it covers', () => {
@@ -172,12 +170,9 @@ test('a window without a label reports what was created or changed while it was 
 });
 
 test('a tool without a label in its detector is treated in the same way', () => {
-  const ref = { apiVersion: 'actions.kio.kasten.io/v1alpha1', kind: 'RestoreAction', name: 'r', uid: 'u' };
-  const window = windowOf('k', '10:00:00', '10:30:00');
-  const k10 = {
-    ...window,
-    spec: { ...window.spec, source: { type: 'Detector', detector: 'k10', ref } as const },
-  };
+  const source = { type: 'Detector', detector: 'k10', ref: refOf('r') } as const;
+  const spec = { principals: [], expiresAt: at('23:00:00'), source };
+  const k10 = windowOf('k', '10:00:00', '10:30:00', { spec });
   expect(reporter([k10], found('10:10:00'))).toBe('k');
 });
 
@@ -196,18 +191,93 @@ test('a finding that no audit makes remains in the report of the newest restore 
     spec: { principals: [], expiresAt: at('13:00:00'), match: { namespaces: { include: ['lab'] } } },
   });
   expect(reporter([...three, elsewhere], unaudited)).toBe('r3');
-  const [first, second] = three;
-  const last = veleroWindow('r3', '11:00:30', '11:30:00', 'Completed');
-  expect(
-    reporter(
-      [first, second, last].filter((one) => one !== undefined),
-      unaudited,
-    ),
-  ).toBe('r2');
+  const last = completed(veleroWindow('r3', '11:00:30', '11:30:00'));
+  expect(reporter([...three.slice(0, 2), last], unaudited)).toBe('r2');
 });
 
 test('the namespace mapping of a restore says nothing about the objects of others', () => {
   const crossing = { reason: 'CrossesNamespaceMapping', isAudited: false } as const;
   expect(reporter(three, found('09:00:00', crossing))).toBeUndefined();
   expect(reporter(three, found('10:10:00', { ...crossing, label: 'r1' }))).toBe('r1');
+});
+
+const restoredBy =
+  (...given: Parameters<typeof restoringWindows>) =>
+  (...made: Parameters<ReturnType<typeof restoringWindows>>) =>
+    restoringWindows(...given)(...made).length > 0;
+const window = (
+  status: RestoreWindow['status'] = {},
+  spec: Partial<RestoreWindow['spec']> = {},
+): RestoreWindow => ({
+  metadata: { name: 'w', creationTimestamp: '2026-11-21T12:00:10Z' },
+  spec: { principals: [], expiresAt: '2026-11-21T18:00:00Z', ...spec },
+  status,
+});
+const created = (time: string) => ({ creationTimestamp: at(time) });
+
+test.each([
+  ['before the window', '12:00:09', false],
+  ['within its first second', '12:00:10', true],
+  ['while it is open', '13:00:00', true],
+  ['while its last writes arrive', '14:01:05', true],
+  ['after its last writes', '14:01:06', false],
+])('an object created %s (%s) counts as restored: %s', (_when, time, expected) => {
+  const windows = [window({ openedAt: '2026-11-21T12:00:10.700Z', closedAt: '2026-11-21T14:00:00Z' })];
+  expect(restoredBy(windows, [], 65_000)(created(time))).toBe(expected);
+});
+
+test('an open window has not ended, and without a window no object counts as restored', () => {
+  expect(restoredBy([window()], [], 0)(created('23:59:59'))).toBe(true);
+  expect(restoredBy([], [], 0)(created('23:59:59'))).toBe(false);
+  expect(restoredBy([window()], [], 0)({})).toBe(false);
+});
+
+test('A10: an object with the label of the restore, shortened as by Velero, counts as restored', () => {
+  const name = 'r'.repeat(80);
+  const source = { type: 'Detector', detector: 'velero', ref: refOf(name) } as const;
+  const isRestored = restoredBy([window({}, { source })], detectors, 0);
+  const labelled = (value: string) => ({ ...created('01:00:00'), labels: { [LABEL]: value } });
+  expect(isRestored(labelled(`${'r'.repeat(57)}${hash('sha256', name).slice(0, 6)}`))).toBe(true);
+  expect(isRestored(labelled(name))).toBe(false);
+  expect(veleroName('short')).toBe('short');
+});
+
+const SERVERS = { group: 'infra.example.com', resource: 'servers' };
+const named = (
+  name: string,
+  spec: Partial<RestoreWindow['spec']> = {},
+  status: RestoreWindow['status'] = {},
+): RestoreWindow => ({ ...window(status, spec), metadata: { ...window().metadata, name } });
+
+test('an object belongs to each window that was open at its creation and covers its place', () => {
+  const earlier = named('earlier', {}, { closedAt: '2026-11-21T12:30:00Z' });
+  const shop = named('shop', { match: { namespaces: { include: ['shop'] } } });
+  const disks = named('disks', { match: { resources: [{ apiGroup: '*', resource: 'disks' }] } });
+  const of = (namespace?: string) =>
+    restoringWindows([earlier, shop, disks], [], 0)({ ...created('13:00:00'), namespace }, SERVERS);
+  expect(of('shop')).toEqual([shop]);
+  expect(of('store')).toEqual([]);
+  expect(of()).toEqual([]);
+});
+
+test('objects do not belong to a Manual window by a label, because only a detector knows the label', () => {
+  const forged = window({}, { source: { type: 'Manual', detector: 'velero', ref: refOf('r') } });
+  const made = { ...created('01:00:00'), labels: { [LABEL]: 'r' } };
+  expect(restoringWindows([forged], detectors, 0)(made)).toEqual([]);
+});
+
+test.each([
+  ['one window links', ['Link'], 'Link'],
+  ['another window waits for an approval', ['Link', 'Report'], 'Report'],
+  ['another window turns links off', ['Link', 'Report', 'Off'], 'Off'],
+] as const)('the strictest mode of the windows of an object holds: %s', (_when, modes, expected) => {
+  const windows = modes.map((relinkOwners, index) => named(`w${index}`, { sweep: { relinkOwners } }));
+  const heldBy = windows.length === 1 ? {} : { heldBy: `w${windows.length - 1}` };
+  for (const order of [windows, windows.toReversed()])
+    expect(sweepMode(named('w0'), order)).toEqual({ mode: expected, ...heldBy });
+});
+
+test('a sweep leaves the objects of other windows alone', () => {
+  expect(sweepMode(named('later'), [named('careful')])).toEqual({ mode: 'Off' });
+  expect(sweepMode(named('later'), [])).toEqual({ mode: 'Off' });
 });

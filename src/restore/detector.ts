@@ -7,30 +7,13 @@ import { quiesceProblems, MAX_WINDOW_MS } from './window.ts';
 /** `unknown`: the detector does not list the phase. */
 export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
 
-export interface RestoreSource {
-  readonly namespace: string | undefined;
-  readonly name: string;
-  readonly uid: string;
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly activity: SourceActivity;
-  readonly phase: string;
-  readonly startedAt: Date;
-  readonly createdAt: Date;
-  /** Whether the source reports that all objects are written. It may still be busy, for example with volumes. */
-  readonly allWritten: boolean;
-  readonly namespaceMapping: Readonly<Record<string, string>>;
-  readonly targetNamespace: string | undefined;
-}
+export type RestoreSource = ReturnType<typeof readSource>;
 
 /** `settleMs`: undefined for the default of all windows. @throws RangeError if a duration is invalid; `detectorProblems` reports such durations */
 export function timesOf({ spec }: RestoreDetector) {
   const { maxDuration = '6h', settle, idle = '30s' } = spec.window ?? {};
-  return {
-    maxDurationMs: toMs(maxDuration),
-    settleMs: settle === undefined ? undefined : toMs(settle),
-    idleMs: toMs(idle),
-  };
+  const settleMs = settle === undefined ? undefined : toMs(settle);
+  return { maxDurationMs: toMs(maxDuration), settleMs, idleMs: toMs(idle) };
 }
 
 function toMs(text: string): number {
@@ -61,7 +44,7 @@ export const veleroDetector = (
       isTrusted(one, namespace),
   );
 
-export function readSource({ spec }: RestoreDetector, object: object): RestoreSource {
+export function readSource({ spec }: RestoreDetector, object: object) {
   const text = (path: string | undefined): string => {
     const value = path === undefined ? undefined : fieldAt(object, path);
     return typeof value === 'string' ? value : '';
@@ -79,6 +62,7 @@ export function readSource({ spec }: RestoreDetector, object: object): RestoreSo
     activity: activityOf(spec, phase),
     startedAt: Number.isNaN(started.getTime()) ? created : started,
     createdAt: created,
+    /** Whether all objects are written. The source may still be busy, for example with volumes. */
     allWritten: isAllWritten(spec, object),
     namespaceMapping: mappingOf(spec, object),
     targetNamespace: text(spec.scope?.targetNamespacePath) || undefined,
@@ -110,9 +94,8 @@ function mappingOf(
 ): Readonly<Record<string, string>> {
   const value = namespaceMappingPath === undefined ? undefined : fieldAt(object, namespaceMappingPath);
   if (typeof value !== 'object' || value === null) return {};
-  return Object.fromEntries(
-    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
+  const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
+  return Object.fromEntries(Object.entries(value).filter(isText));
 }
 
 export function detectorProblems({ spec }: RestoreDetector): readonly string[] {

@@ -17,15 +17,8 @@ const shelf: OwnerReference = { ...rack, kind: 'Shelf', name: 's1', uid: 'old-sh
 const other: OwnerReference = { ...rack, name: 'other', uid: 'other', controller: true };
 
 function restored(refs: readonly OwnerReference[], metadata: ObjectMeta = {}, self = 'a'): KubeObject {
-  return {
-    metadata: {
-      name: 'a',
-      uid: 'child',
-      resourceVersion: '7',
-      annotations: { [OWNER_RECORD_ANNOTATION]: encodeOwnerRecord({ self, refs }) ?? '' },
-      ...metadata,
-    },
-  };
+  const annotations = { [OWNER_RECORD_ANNOTATION]: encodeOwnerRecord({ self, refs }) ?? '' };
+  return { metadata: { name: 'a', uid: 'child', resourceVersion: '7', annotations, ...metadata } };
 }
 
 const found = (uid = 'new', rest: Partial<Extract<OwnerState, { kind: 'found' }>> = {}): OwnerState => ({
@@ -111,11 +104,8 @@ describe('an owner', () => {
     const limits = { ...NO_LIMITS, stale: new Set(['wrong']) };
     const object = restored([{ ...rack, uid: 'wrong' }], { ownerReferences: [{ ...rack, uid: 'wrong' }] });
     const back = plan(object, MISSING, limits);
-    expect(back).toMatchObject({
-      changes: true,
-      ownerReferences: [],
-      verdicts: [{ result: 'OwnerMissing' }],
-    });
+    const verdicts = [{ result: 'OwnerMissing' }];
+    expect(back).toMatchObject({ changes: true, ownerReferences: [], verdicts });
     expect(parseOwnerRecord(back.record)?.refs).toHaveLength(1);
     expect(plan(object, found('right'), limits).ownerReferences).toMatchObject([{ uid: 'right' }]);
   });

@@ -38,12 +38,7 @@ export interface OwnerLinkResult {
   readonly message?: string;
 }
 
-export interface LinkPlan {
-  readonly verdicts: readonly OwnerLinkResult[];
-  readonly ownerReferences: readonly OwnerReference[];
-  readonly record: string | undefined;
-  readonly changes: boolean;
-}
+export type LinkPlan = ReturnType<typeof planLinks>;
 
 export function lostOwners(
   object: KubeObject,
@@ -60,7 +55,7 @@ export function planLinks(
   object: KubeObject,
   stateOf: (ref: OwnerReference) => OwnerState,
   limits: LinkLimits = NO_LIMITS,
-): LinkPlan {
+) {
   const present = presentOwners(object, limits.stale);
   const owners = [...present];
   const waiting: OwnerReference[] = [];
@@ -113,11 +108,10 @@ function judgeOwner(
     case 'found':
       break;
   }
-  if (state.isTerminating)
-    return {
-      result: 'OwnerTerminating',
-      message: `${owner} is being deleted, and would take the object along`,
-    };
+  if (state.isTerminating) {
+    const message = `${owner} is being deleted, and would take the object along`;
+    return { result: 'OwnerTerminating', message };
+  }
   if (state.isDoubtful && state.uid !== ref.uid) {
     const message = `${owner} is younger than the object and no restore has made it; set metadata.ownerReferences if it is the owner`;
     return { result: 'OwnerAmbiguous', message };

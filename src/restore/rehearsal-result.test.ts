@@ -14,18 +14,13 @@ describe('a result', () => {
   test('survives the ConfigMap', () => {
     const result = resultOf(['Refused pods shop/b', 'Refused pods shop/a'], resultOf([]));
     expect(parseData(toData(result))).toEqual(result);
-    expect(result).toMatchObject({
-      total: 2,
-      added: 2,
-      problems: ['Refused pods shop/a', 'Refused pods shop/b'],
-    });
+    const problems = ['Refused pods shop/a', 'Refused pods shop/b'];
+    expect(result).toMatchObject({ total: 2, added: 2, problems });
   });
   test('counts the problems that the run before did not have, not the difference of the numbers', () => {
     const before = resultOf(['Refused pods shop/a', 'Refused pods shop/b']);
-    expect(resultOf(['Refused pods shop/b', 'Refused pods shop/c'], before)).toMatchObject({
-      total: 2,
-      added: 1,
-    });
+    const next = resultOf(['Refused pods shop/b', 'Refused pods shop/c'], before);
+    expect(next).toMatchObject({ total: 2, added: 1 });
   });
   test('of the first run has nothing new', () => {
     expect(resultOf(['Refused pods shop/a'])).toMatchObject({ total: 1, added: 0 });

@@ -27,12 +27,8 @@ export function rehearsalResult(
   before: RehearsalResult | undefined,
 ): RehearsalResult {
   const sorted = [...new Set(problems.map(printable))].toSorted();
-  return {
-    ...run,
-    problems: fitting(sorted),
-    total: sorted.length,
-    added: before === undefined ? 0 : addedTo(before, sorted).length,
-  };
+  const added = before === undefined ? 0 : addedTo(before, sorted).length;
+  return { ...run, problems: fitting(sorted), total: sorted.length, added };
 }
 
 function fitting(lines: readonly string[]): readonly string[] {

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Violation } from '../api/restore-window.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
 import {
+  concernsReport,
   relinkCondition,
   toRelinkStatus,
   toReports,
@@ -29,16 +30,14 @@ const violation = (name: string, change: Partial<Violation> = {}): Violation => 
   ...change,
 });
 
-describe('the phase after a sweep is', () => {
-  test.each<[string, string, Partial<SweepResult>]>([
-    ['Completed', 'there are no violations', {}],
-    ['CompletedWithViolations', 'a target is missing', { violations: [violation('s1')] }],
-    ['CompletedWithViolations', 'a kind could not be read', { unreadable: ['servers: 403'] }],
-    ['Settling', 'writes may still arrive, even without violations', { interim: true }],
-    ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
-  ])('%s if %s', (phase, _when, change) => {
-    expect(toSweepStatus({ ...clean, ...change }).phase).toBe(phase);
-  });
+test.each<[string, string, Partial<SweepResult>]>([
+  ['Completed', 'there are no violations', {}],
+  ['CompletedWithViolations', 'a target is missing', { violations: [violation('s1')] }],
+  ['CompletedWithViolations', 'a kind could not be read', { unreadable: ['servers: 403'] }],
+  ['Settling', 'writes may still arrive, even without violations', { interim: true }],
+  ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
+])('the phase after a sweep is %s if %s', (phase, _when, change) => {
+  expect(toSweepStatus({ ...clean, ...change }).phase).toBe(phase);
 });
 
 test('the status lists the first fifty violations and counts all', () => {
@@ -72,6 +71,18 @@ test.each([
   expect(reports.map(({ window, part, parts: all }) => [window, part, all])).toEqual(
     parts.map((_, part) => ['drill', part, parts.length]),
   );
+});
+
+test.each([
+  ['its target', 1, 'infra.example.com', 'datacenters', 'fra1', true],
+  ['a target of another name', 1, 'infra.example.com', 'datacenters', 'fra2', false],
+  ['another kind', 1, 'infra.example.com', 'racks', 'fra1', false],
+  ['another group', 1, 'example.com', 'datacenters', 'fra1', false],
+  ['any target, if there are more violations than in the status', 2, '', 'racks', 'r1', true],
+])('a report of a missing target may change with %s', (_what, total, group, resource, key, concerns) => {
+  const violations = { total, byPolicy: {}, items: [violation('s1')] };
+  expect(concernsReport({ status: { violations } }, { group, resource }, key)).toBe(concerns);
+  expect(concernsReport({}, { group, resource }, key)).toBe(false);
 });
 
 const item = (name: string, result: RelinkItem['result'], more: Partial<RelinkItem> = {}): RelinkItem => ({

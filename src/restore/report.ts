@@ -1,8 +1,8 @@
 /** Converts the result of a sweep to the status of a RestoreWindow. */
 import { REPORT_ITEMS, type RelinkItem, type RestoreReportSpec } from '../api/restore-findings.ts';
-import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
+import type { RestoreWindow, RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 import { counted } from '../json/counted.ts';
-import type { Condition, KubeObject } from '../json/kube-object.ts';
+import { objectKey, type Condition, type GroupResource, type KubeObject } from '../json/kube-object.ts';
 import { compareText, pick } from '../json/json.ts';
 
 /** Of the status: etcd limits an object to 1.5 MiB, and users read only the first page. */
@@ -26,6 +26,7 @@ export function toSweepStatus(
 ): Required<Pick<RestoreWindowStatus, 'phase' | 'lastSweep' | 'violations'>> {
   const { interim, unreadable } = result;
   const violations = withDates(result, before);
+  const items = violations.slice(0, MAX_STATUS_ITEMS);
   const clean = violations.length === 0 && unreadable.length === 0;
   return {
     phase: open ? 'Open' : interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
@@ -35,11 +36,7 @@ export function toSweepStatus(
       objectsScanned: result.objectsScanned,
       interim,
     },
-    violations: {
-      total: violations.length,
-      byPolicy: countByPolicy(violations),
-      items: violations.slice(0, MAX_STATUS_ITEMS),
-    },
+    violations: { total: violations.length, byPolicy: countByPolicy(violations), items },
   };
 }
 
@@ -61,21 +58,28 @@ export function toReports(
   relink: readonly RelinkItem[],
 ): readonly RestoreReportSpec[] {
   if (violations.length <= MAX_STATUS_ITEMS && relink.length <= MAX_STATUS_ITEMS) return [];
-  const parts = Math.max(
-    1,
-    Math.ceil(violations.length / REPORT_ITEMS),
-    Math.ceil(relink.length / REPORT_ITEMS),
-  );
+  const parts = Math.ceil(Math.max(violations.length, relink.length) / REPORT_ITEMS);
   return Array.from({ length: parts }, (_, part) => {
     const slice = <T>(all: readonly T[]) => all.slice(part * REPORT_ITEMS, (part + 1) * REPORT_ITEMS);
     return { window, part, parts, violations: slice(violations), relink: slice(relink) };
   });
 }
 
+/** Whether the report may change with this target. If the status omits some violations, with any target. */
+export function concernsReport(
+  { status }: Pick<RestoreWindow, 'status'>,
+  { group, resource }: GroupResource,
+  key: string,
+): boolean {
+  const { total = 0, items = [] } = status?.violations ?? {};
+  const isTarget = ({ target }: Violation) =>
+    target?.group === group && target.resource === resource && objectKey(target) === key;
+  return total > items.length || items.some(isTarget);
+}
+
 function countByPolicy(violations: readonly Violation[]): Readonly<Record<string, number>> {
-  return Object.fromEntries(
-    [...Map.groupBy(violations, ({ policy }) => policy)].map(([policy, all]) => [policy, all.length]),
-  );
+  const byPolicy = [...Map.groupBy(violations, ({ policy }) => policy)];
+  return Object.fromEntries(byPolicy.map(([policy, all]) => [policy, all.length]));
 }
 
 const compareBy =

@@ -19,7 +19,7 @@ import {
   windowProblems,
   withHold,
 } from './window.ts';
-import { kindOf, placesOfRule } from './quiesce/rules.ts';
+import { kindOf, placesOfRule } from './quiesce/plan.ts';
 import { isReservedName } from './detected-window.ts';
 
 export interface OwnKindRequest {

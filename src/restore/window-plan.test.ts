@@ -64,56 +64,47 @@ test.each(PLANS)('%s', (_name, object, now, plan, changed = false) => {
   expect(planWindow(object, at(now), { changed }, times)).toMatchObject(plan);
 });
 
-describe('a window with a source', () => {
-  const since = at('12:00:00');
-  const known = (activity: 'active' | 'settling' | 'over', quietSince?: Date): SourceState => ({
-    kind: 'known',
-    activity,
-    phase: activity,
-    quietSince,
-  });
-  const gone = { kind: 'gone', since } as const;
-  const open = window(OPENED);
-  const lasting = window(OPENED, { closeWithSource: false });
-  const sweptOpen = window({ ...OPENED, ...sweep(true) });
-  const quiet = known('active', since);
-  test.each<[string, RestoreWindow, string, SourceState | undefined, object]>([
-    ['stays open while the source is active', open, '12:00:00', known('active'), { kind: 'open' }],
-    ['stays open while the state of the source is unknown', open, '12:00:00', undefined, { kind: 'open' }],
-    ['closes when everything is written', open, '12:00:00', known('settling'), { reason: 'SourceInactive' }],
-    ['closes when the source is over', open, '12:00:00', known('over'), { kind: 'close' }],
-    ['stays open if closeWithSource is false', lasting, '12:00:00', known('over'), { until: at('13:00:00') }],
-    ['B7: waits a minute for writes of a deleted source', open, '12:00:59', gone, { until: at('12:01:00') }],
-    ['B7: closes a minute after the source was deleted', open, '12:01:00', gone, { reason: 'SourceDeleted' }],
-    ['B8: is swept when the source is quiet', open, '12:00:00', quiet, INTERIM],
-    ['B8: is swept only once while the source is quiet', sweptOpen, '12:00:10', quiet, { kind: 'open' }],
-    ['B5: closes at its end, regardless of the source', open, '13:00:00', quiet, { reason: 'Expired' }],
-  ])('%s', (_name, object, now, source, plan) => {
-    expect(planWindow(object, at(now), { changed: false, source }, times)).toMatchObject(plan);
-  });
+const since = at('12:00:00');
+const known = (activity: 'active' | 'settling' | 'over', quietSince?: Date): SourceState => ({
+  kind: 'known',
+  activity,
+  phase: activity,
+  quietSince,
+});
+const gone = { kind: 'gone', since } as const;
+const open = window(OPENED);
+const lasting = window(OPENED, { closeWithSource: false });
+const sweptOpen = window({ ...OPENED, ...sweep(true) });
+const quiet = known('active', since);
+test.each<[string, RestoreWindow, string, SourceState | undefined, object]>([
+  ['stays open while the source is active', open, '12:00:00', known('active'), { kind: 'open' }],
+  ['stays open while the state of the source is unknown', open, '12:00:00', undefined, { kind: 'open' }],
+  ['closes when everything is written', open, '12:00:00', known('settling'), { reason: 'SourceInactive' }],
+  ['closes when the source is over', open, '12:00:00', known('over'), { kind: 'close' }],
+  ['stays open if closeWithSource is false', lasting, '12:00:00', known('over'), { until: at('13:00:00') }],
+  ['B7: waits a minute for writes of a deleted source', open, '12:00:59', gone, { until: at('12:01:00') }],
+  ['B7: closes a minute after the source was deleted', open, '12:01:00', gone, { reason: 'SourceDeleted' }],
+  ['B8: is swept when the source is quiet', open, '12:00:00', quiet, INTERIM],
+  ['B8: is swept only once while the source is quiet', sweptOpen, '12:00:10', quiet, { kind: 'open' }],
+  ['B5: closes at its end, regardless of the source', open, '13:00:00', quiet, { reason: 'Expired' }],
+])('a window with a source %s', (_name, object, now, source, plan) => {
+  expect(planWindow(object, at(now), { changed: false, source }, times)).toMatchObject(plan);
 });
 
-describe('a completed window is swept again', () => {
-  const V1 = { apiVersion: 'v1' };
-  const swept = { ...closed, ...sweep(false), ...clean };
-  const approved = { sweep: { approved: true } };
-  const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => ({
-    relink: {
-      found: 1,
-      linked: 0,
-      skipped: 1,
-      failed: 0,
-      items: [{ object: { ...V1, kind: 'A', name: 'a' }, owner: { ...V1, kind: 'B', name: 'b' }, result }],
-    },
-  });
-  test.each<[string, RestoreWindow, string]>([
-    ['while an owner is missing', window({ ...swept, ...item('OwnerMissing') }), 'sweep'],
-    ['if links were approved', window({ ...swept, ...item('WouldLink') }, approved), 'sweep'],
-    ['not while links are not approved', window({ ...swept, ...item('WouldLink') }), 'done'],
-    ['not for owners that are never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
-  ])('%s', (_case, object, kind) => {
-    expect(planWindow(object, at('15:00:00'), { changed: false }, times).kind).toBe(kind);
-  });
+const swept = { ...closed, ...sweep(false), ...clean };
+const approved = { sweep: { approved: true } };
+const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => {
+  const object = { apiVersion: 'v1', kind: 'A', name: 'a' };
+  const items = [{ object, owner: object, result }];
+  return { relink: { found: 1, linked: 0, skipped: 1, failed: 0, items } };
+};
+test.each<[string, RestoreWindow, string]>([
+  ['while an owner is missing', window({ ...swept, ...item('OwnerMissing') }), 'sweep'],
+  ['if links were approved', window({ ...swept, ...item('WouldLink') }, approved), 'sweep'],
+  ['not while links are not approved', window({ ...swept, ...item('WouldLink') }), 'done'],
+  ['not for owners that are never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
+])('a completed window is swept again %s', (_case, object, kind) => {
+  expect(planWindow(object, at('15:00:00'), { changed: false }, times).kind).toBe(kind);
 });
 
 test.each([

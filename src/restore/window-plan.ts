@@ -75,10 +75,8 @@ function planOpen(
   const closes = spec.closeWithSource !== false;
   if (source.kind === 'gone') {
     const closeAt = new Date(source.since.getTime() + SOURCE_GONE_WAIT_MS);
-    if (!closes) return { kind: 'open', until };
-    return now >= closeAt
-      ? { kind: 'close', at: now, reason: 'SourceDeleted' }
-      : { kind: 'open', until: earlier(closeAt, until) };
+    if (closes && now >= closeAt) return { kind: 'close', at: now, reason: 'SourceDeleted' };
+    return { kind: 'open', until: closes ? earlier(closeAt, until) : until };
   }
   const { activity, quietSince } = source;
   if (closes && (activity === 'settling' || activity === 'over'))
@@ -130,10 +128,8 @@ function planSweep(
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
   // Check violations less often the longer they stay unrepaired.
-  const wait = Math.min(
-    MAX_RECHECK_MS,
-    Math.max(recheckMs, (finishedAt.getTime() - closedAt.getTime()) / 10),
-  );
+  const age = finishedAt.getTime() - closedAt.getTime();
+  const wait = Math.min(MAX_RECHECK_MS, Math.max(recheckMs, age / 10));
   const recheckAt = new Date(finishedAt.getTime() + wait);
   if (changed) return { kind: 'sweep', interim: false, notBefore: now };
   return now >= recheckAt

@@ -98,9 +98,8 @@ export function relinkMode({ sweep = {} }: Pick<RestoreWindowSpec, 'sweep'>): Re
 
 export function covers({ match }: RestoreWindowSpec, { group, resource, namespace }: WriteTarget): boolean {
   const { resources = [], namespaces } = match ?? {};
-  const isKind = resources.some(
-    (kind) => ['*', group].includes(kind.apiGroup) && ['*', resource].includes(kind.resource),
-  );
+  const ofGroup = resources.filter(({ apiGroup }) => ['*', group].includes(apiGroup));
+  const isKind = ofGroup.some((kind) => ['*', resource].includes(kind.resource));
   if (resources.length > 0 && !isKind) return false;
   const { include = [], exclude = [] } = namespaces ?? {};
   if (include.length > 0 && (namespace === undefined || !include.includes(namespace))) return false;

@@ -94,24 +94,13 @@ test('a question without a remaining caller is cancelled, whether it waits or is
   await expect.poll(() => shown(sent)).toEqual(['ana a', 'ana c']);
   expect(sent[0]?.signal?.aborted).toBe(true);
   sent[1]?.answer(true);
-  expect((await results).map(({ status }) => status)).toEqual([
-    'rejected',
-    'rejected',
-    'rejected',
-    'fulfilled',
-  ]);
+  const outcomes = (await results).map(({ status }) => status);
+  expect(outcomes).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled']);
 });
 
 const ADA = { username: 'ada', uid: 'u', groups: ['authors'], extra: { scopes: ['all'] } };
-const ATTRIBUTES = {
-  verb: 'get',
-  group: '',
-  resource: 'pods',
-  subresource: '',
-  namespace: 'shop',
-  name: 'a',
-};
-const GET_POD: CelResourceQuestion = { kind: 'resource', ...ATTRIBUTES };
+const POD = { verb: 'get', group: '', resource: 'pods', subresource: '', namespace: 'shop', name: 'a' };
+const GET_POD: CelResourceQuestion = { kind: 'resource', ...POD };
 
 /** An API server whose answers have this status. */
 function answering(status: object) {
@@ -145,7 +134,7 @@ test('paths, selectors, users and service accounts are asked about as in a Subje
       groups: ['authors'],
       extra: { scopes: ['all'] },
       resourceAttributes: {
-        ...ATTRIBUTES,
+        ...POD,
         fieldSelector: { rawSelector: 'a=b' },
         labelSelector: { rawSelector: 'c=d' },
       },

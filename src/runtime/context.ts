@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { SharedConfig } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
 import { createClient, type KubeClient } from '../kube/client.ts';
-import { createDiscovery, refuseOlder, type Discovery, type ServerVersion } from '../kube/discovery.ts';
+import { createDiscovery, refuseOlder, type Discovery } from '../kube/discovery.ts';
 import { readOwnUser } from '../kube/access.ts';
 import { createRest, confined, type Rest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';
@@ -74,9 +74,11 @@ export async function connect<Settings extends SharedConfig>(
   const prompt = within(createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS }));
   const rest = within(createRest({ ...options, background: true }));
   const discovery = createDiscovery(prompt, systemClock);
-  const version = await versionOf(discovery, connection.server, log, signal);
+  const { server } = connection;
+  const warn = (err: unknown) => log.warn({ err, server }, 'could not read the version of the API server');
+  const version = await untilAnswered(() => discovery.serverVersion(signal), warn, signal);
   refuseOlder(version);
-  log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
+  log.info({ server, version: version.gitVersion, identity }, 'connected');
   const client = createClient(prompt);
   const exactly = { ...options, parse: parseJson };
   const exact = {
@@ -113,18 +115,18 @@ function reportOutages({ recovery, server }: Connection, log: Pick<Logger, 'info
   });
 }
 
-async function versionOf(
-  discovery: Discovery,
-  server: string,
-  log: Logger,
+/** @throws the reason of `signal` on abort */
+export async function untilAnswered<T>(
+  ask: () => Promise<T>,
+  onError: (error: unknown) => void,
   signal: AbortSignal,
-): Promise<ServerVersion> {
+): Promise<T> {
   for (;;) {
     try {
-      return await discovery.serverVersion(signal);
-    } catch (err) {
+      return await ask();
+    } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err, server }, 'could not read the version of the API server');
+      onError(error);
       await sleep(RETRY_MS, undefined, { signal });
     }
   }

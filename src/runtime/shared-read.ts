@@ -7,6 +7,7 @@ export function createSharedRead<T>(read: () => Promise<T>): SharedRead<T> {
   let current: Promise<T> | undefined;
   let next: Promise<T> | undefined;
   const begin = (): Promise<T> => {
+    next = undefined;
     const reading = read();
     current = reading;
     const end = (): void => {
@@ -15,18 +16,8 @@ export function createSharedRead<T>(read: () => Promise<T>): SharedRead<T> {
     reading.then(end, end);
     return reading;
   };
-  const follow = (before: Promise<T>): Promise<T> => {
-    const goOn = (): Promise<T> => {
-      next = undefined;
-      return begin();
-    };
-    return before.then(goOn, goOn);
-  };
   return (signal) => {
-    if (next === undefined) {
-      if (current === undefined) return orAborted(begin(), signal);
-      next = follow(current);
-    }
-    return orAborted(next, signal);
+    next ??= current?.then(begin, begin);
+    return orAborted(next ?? begin(), signal);
   };
 }

@@ -35,17 +35,12 @@ export function traceRequests(
   server: string,
 ): (line: RequestLine) => RequestSpan | undefined {
   const { hostname, port, protocol } = new URL(server);
-  const address = {
-    'server.address': hostname,
-    'server.port': port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
-  };
+  const defaultPort = protocol === 'http:' ? 80 : 443;
+  const address = { 'server.address': hostname, 'server.port': port === '' ? defaultPort : Number(port) };
   return ({ method, path }) => {
     const template = pathTemplate(path);
-    const span = client(`${method} ${template}`, {
-      ...address,
-      'http.request.method': method,
-      'url.template': template,
-    });
+    const attributes = { ...address, 'http.request.method': method, 'url.template': template };
+    const span = client(`${method} ${template}`, attributes);
     if (span === undefined) return undefined;
     return {
       headers: span.headers,

@@ -5,7 +5,6 @@ export class WriteRefused extends Error {
   override readonly name = 'WriteRefused';
 }
 
-/** Retry interval of a refused write, in milliseconds. */
 export const REFUSED_RECHECK_MS = 60_000;
 /** How long a refusal must last, in milliseconds: long enough for a store to receive a change. */
 const CONFIRMED_MS = 2_000;

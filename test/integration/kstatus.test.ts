@@ -15,7 +15,7 @@ import { desiredStatus, type Unready } from '../../src/controllers/status.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Reconcile } from '../../src/runtime/controller.ts';
-import type { ConversionState } from '../../src/runtime/conversions/conversion-registry.ts';
+import type { ConversionState } from '../../src/runtime/conversions/conversions-reconciler.ts';
 import { createConversionStatusReconciler } from '../../src/runtime/conversions/start-conversions.ts';
 import { createExceptionStatusReconciler } from '../../src/runtime/policies/policy-exceptions.ts';
 import type { PolicyState } from '../../src/runtime/policies/policy-registry.ts';

@@ -121,11 +121,14 @@ export function openWindow(
   });
 }
 
-export function closeWindow(cluster: QuiesceCluster, name: string, isSwept = true): void {
+export function closeWindow(
+  cluster: QuiesceCluster,
+  name: string,
+  lastSweep?: NonNullable<RestoreWindow['status']>['lastSweep'],
+): void {
   const window = cluster.windows.get(name);
   if (window === undefined) return;
   const closedAt = cluster.time.toISOString();
-  const lastSweep = { startedAt: closedAt, finishedAt: closedAt, objectsScanned: 1, interim: false };
-  const status = { ...window.status, phase: 'Settling' as const, closedAt, ...(isSwept && { lastSweep }) };
+  const status = { ...window.status, phase: 'Settling' as const, closedAt, ...(lastSweep && { lastSweep }) };
   cluster.windows.set(name, { ...window, status });
 }

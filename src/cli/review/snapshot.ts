@@ -21,7 +21,7 @@ import { createKinds } from './kinds.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import type { Claims, GovernedIndex, RequestWorld } from '../../admission/policy/world.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { evidenceOfWindows } from '../../restore/evidence.ts';
+import { evidenceOfWindows } from '../../restore/detected-window.ts';
 import { openedForCluster } from '../../restore/window.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { type GovernedSummary, needsSummary, summarise } from '../../admission/policy/governed-summary.ts';

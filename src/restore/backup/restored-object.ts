@@ -1,6 +1,6 @@
 /** Changes an object of a backup as Velero does before it creates the object. */
 import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { veleroName } from '../restored-by.ts';
+import { veleroName } from '../attribution.ts';
 import type { BackupItem } from './backup.ts';
 
 export interface RestoreNames {

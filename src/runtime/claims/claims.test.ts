@@ -5,6 +5,7 @@ import { ApiError } from '../../kube/api-error.ts';
 import { createClaims, createNamespaceCheck, createIntents, finishIntent } from './claims.ts';
 import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import { resourceOf } from '../../../test/support/definitions.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { newIntent } from '../../admission/policy/references/check-references.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
@@ -14,15 +15,10 @@ import { createStore } from '../../kube/store.ts';
 import type { Governed } from '../policies/governed.ts';
 import { createUnsettledClaims } from './unsettled-claims.ts';
 
+const holder = { group: '', resource: 'servers', name: 'a' };
 const claim: UniqueClaim = {
   metadata: { name: 'serial-1', uid: 'u', resourceVersion: '7' },
-  spec: {
-    policy: 'servers',
-    rule: 'serial',
-    values: [],
-    holder: { group: '', resource: 'servers', name: 'a' },
-    claimedAt: '2026-11-21T12:00:00Z',
-  },
+  spec: { policy: 'servers', rule: 'serial', values: [], holder, claimedAt: '2026-11-21T12:00:00Z' },
 };
 const { signal } = new AbortController();
 const failing = (code: number, reason: string) => () =>
@@ -31,10 +27,8 @@ const failing = (code: number, reason: string) => () =>
 type Client = Parameters<typeof createClaims>[0];
 const claimsOf = (change: Partial<Client>) => {
   const unasked = () => Promise.reject(new Error('unexpected call'));
-  return createClaims(
-    { get: unasked, create: unasked, replace: unasked, delete: unasked, ...change },
-    70_000,
-  );
+  const none = { get: unasked, create: unasked, replace: unasked, delete: unasked };
+  return createClaims({ ...none, ...change }, 70_000);
 };
 
 test('a taken name, an old version and a missing claim are results rather than errors', async () => {
@@ -68,13 +62,7 @@ test('a namespace is read once a minute; a missing namespace is read each time',
 
 const NOW = Date.parse('2026-11-27');
 const POLICY = policyOf({ validate: {} });
-const SERVERS: Resource = {
-  group: GROUP,
-  version: 'v1',
-  resource: 'servers',
-  kind: 'Server',
-  namespaced: true,
-};
+const SERVERS = resourceOf(GROUP, 'servers', 'Server');
 const server = (name: string, resourceVersion: string): KubeObject => ({
   metadata: { namespace: 'store', name, uid: `uid-${name}`, resourceVersion },
 });
@@ -99,13 +87,9 @@ test('objects that the stores do not hold in the live version are unseen', async
     createIntents(client, governed, namespaces);
   expect(await intents({ stores }).unseen(POLICY, NEVER)).toEqual([refOf('changed'), refOf('new')]);
   await intents({ stores }, ['shop']).unseen(POLICY, NEVER);
-  expect(asked).toEqual([
-    { namespace: undefined, metadataOnly: true },
-    { namespace: 'shop', metadataOnly: true },
-  ]);
-  await expect(intents({ stores: () => undefined }).unseen(POLICY, NEVER)).rejects.toThrow(
-    'not been listed yet',
-  );
+  expect(asked).toEqual([undefined, 'shop'].map((namespace) => ({ namespace, metadataOnly: true })));
+  const unlisted = intents({ stores: () => undefined }).unseen(POLICY, NEVER);
+  await expect(unlisted).rejects.toThrow('not been listed yet');
 });
 
 /** Stores intents of the object `a`, whose write was admitted now. */
@@ -158,11 +142,8 @@ test.each(['reference.1', 'deletion.1'])(
 );
 
 test('the ledger knows the intents of an object until they are cleaned up', () => {
-  const ledger = createUnsettledClaims(
-    SETTLE_MS,
-    () => 0,
-    () => undefined,
-  );
+  const ignore = () => undefined;
+  const ledger = createUnsettledClaims(SETTLE_MS, () => 0, ignore);
   for (const claim of ['reference.1', 'reference.2', 'serial-1'])
     ledger.reserve([{ policy: { name: 'servers' }, claim, self: refOf('a') }], 'ada').written([claim]);
   expect(ledger.intentsOf(refOf('a'))).toEqual(['reference.1', 'reference.2']);

@@ -48,15 +48,9 @@ beforeEach(() => {
 const refOf = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'shop', name });
 
 function store(name: string, serial: string | undefined, metadata: object = {}): void {
+  const version = { resourceVersion: '1', creationTimestamp: '2026-11-21T11:00:00Z' };
   stored.set(name, {
-    metadata: {
-      name,
-      namespace: 'shop',
-      uid: `uid-of-${name}`,
-      resourceVersion: '1',
-      creationTimestamp: '2026-11-21T11:00:00Z',
-      ...metadata,
-    },
+    metadata: { name, namespace: 'shop', uid: `uid-of-${name}`, ...version, ...metadata },
     spec: serial === undefined ? {} : { serial },
   } as KubeObject);
 }
@@ -124,14 +118,12 @@ const compareAll = (change: Partial<UniqueClaimsOptions> = {}) =>
   createUniqueClaimsReconciler(options(change))(ALL_CLAIMS, NEVER);
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
 
-describe('a stored object', () => {
-  test('that claims its value first is checked again', async () => {
-    store('a', 'X');
-    claims.before('create', () => {
-      claim('X', 'b');
-    });
-    await expect(reconcile('X')).rejects.toThrow('in the meantime');
+test('a stored object that claims its value first is checked again', async () => {
+  store('a', 'X');
+  claims.before('create', () => {
+    claim('X', 'b');
   });
+  await expect(reconcile('X')).rejects.toThrow('in the meantime');
 });
 
 describe('a claim', () => {

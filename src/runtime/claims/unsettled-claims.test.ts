@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { ObjectRef } from '../../json/kube-object.ts';
 import { createUnsettledClaims, type UnsettledClaims } from './unsettled-claims.ts';
 
 const SETTLE_MS = 70_000;
@@ -17,12 +16,7 @@ beforeEach(() => {
   unsettled = createUnsettledClaims(SETTLE_MS, () => now, onRefused, LIMITS);
 });
 
-const refOf = (name: string, namespace: string | undefined = 'shop'): ObjectRef => ({
-  group: '',
-  resource: 'servers',
-  namespace,
-  name,
-});
+const refOf = (name: string, namespace = 'shop') => ({ group: '', resource: 'servers', namespace, name });
 const keyOf = (claim: string, { policy = 'serials', self = refOf('a') } = {}) => ({
   claim,
   policy: { name: policy },
@@ -34,10 +28,8 @@ function write(
   username = 'ada',
   where: Parameters<typeof keyOf>[1] = {},
 ): boolean {
-  const { refused, written } = unsettled.reserve(
-    claims.map((claim) => keyOf(claim, where)),
-    username,
-  );
+  const keys = claims.map((claim) => keyOf(claim, where));
+  const { refused, written } = unsettled.reserve(keys, username);
   if (refused.length > 0) return false;
   written(claims);
   return true;
@@ -62,10 +54,8 @@ describe('the limit', () => {
   });
 
   test('includes requests in progress', () => {
-    const { refused, written } = unsettled.reserve(
-      numbered('x', 4).map((claim) => keyOf(claim)),
-      'ada',
-    );
+    const keys = numbered('x', 4).map((claim) => keyOf(claim));
+    const { refused, written } = unsettled.reserve(keys, 'ada');
     expect(refused).toEqual([]);
     expect(write(['y'])).toBe(false);
     written([]);

@@ -135,11 +135,8 @@ export function createClusterWorld(
     },
     remove: async (kind, object, signal) => {
       const { uid } = object.metadata ?? {};
-      await client.delete(kind, placeOf(object), {
-        preconditions: { uid },
-        propagationPolicy: 'Background',
-        signal,
-      });
+      const options = { preconditions: { uid }, propagationPolicy: 'Background', signal } as const;
+      await client.delete(kind, placeOf(object), options);
       writes.removed(writeKey(kind, keyOf(object)));
     },
     setFinalizers: async (kind, object, finalizers, signal) => {

@@ -9,9 +9,11 @@ import {
   createConversionRegistry,
   type ConversionRegistry,
   type ConversionState,
-} from './conversion-registry.ts';
-import { createConversionsReconciler, type DefinitionRead } from './conversions-reconciler.ts';
-import { createConversionStatusReconciler } from './start-conversions.ts';
+  createConversionsReconciler,
+  type DefinitionRead,
+} from './conversions-reconciler.ts';
+import { createConversionStatusReconciler, startConversions } from './start-conversions.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 
@@ -137,6 +139,23 @@ describe('the status', () => {
     await report();
     expect(written[1]).not.toHaveProperty('inForce');
   });
+});
+
+test('objects are not converted until the policies of their group are compiled', async () => {
+  const { context, lists, signal } = createListedContext();
+  const definitions = Promise.withResolvers<readonly []>();
+  lists.set('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definitions.promise);
+  lists.set('/apis/gatehouse.dev/v1alpha1/conversionpolicies', [policyOf({}, 'servers', 1)]);
+  const { serving, checks } = startConversions(context, [], signal);
+  const patient = { timeout: 5_000 };
+  await expect.poll(() => checks.conversions?.(), patient).toBe('not compiled yet: servers');
+  const lookUp = (group: string) => serving.lookUp({ group, kind: 'Server', definition: undefined });
+  const message = 'this replica has not read ConversionPolicy servers yet';
+  expect(lookUp('infra.example.com')).toEqual({ kind: 'unready', message });
+  expect(lookUp('other.example.com')).toMatchObject({ kind: 'none' });
+  definitions.resolve([]);
+  await expect.poll(() => checks.conversions?.(), patient).toBeUndefined();
+  expect(lookUp('infra.example.com')).toMatchObject({ kind: 'none' });
 });
 
 describe('a lookup', () => {

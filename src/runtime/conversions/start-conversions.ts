@@ -16,12 +16,14 @@ import { createListeners } from '../listeners.ts';
 import { conditionsOf, createStatusReconciler } from '../policies/compiled-state.ts';
 import { CONVERSION_POLICIES } from '../resources.ts';
 import { keepOnly, watch, type WatchContext, type Watching } from '../watch.ts';
-import { type DefinitionRead, createConversionsReconciler, targetOf } from './conversions-reconciler.ts';
 import {
+  type DefinitionRead,
+  createConversionsReconciler,
+  targetOf,
   type ConversionState,
   type ConversionRegistry,
   createConversionRegistry,
-} from './conversion-registry.ts';
+} from './conversions-reconciler.ts';
 
 export interface Conversions {
   readonly serving: Pick<ConversionServing, 'lookUp'>;
@@ -36,13 +38,11 @@ export function startConversions(
   signal: AbortSignal,
 ): Conversions {
   const { config, log } = context;
+  const now = () => new Date();
   if (config.without.includes('conversions')) return withoutConversions(handlers);
   const changes = createListeners<[name: string]>();
-  const policies = watch<ConversionPolicy>(
-    context,
-    { resource: CONVERSION_POLICIES, onChange: changes.tell },
-    signal,
-  );
+  const watched = { resource: CONVERSION_POLICIES, onChange: changes.tell };
+  const policies = watch<ConversionPolicy>(context, watched, signal);
   const definitions = createDefinitions(
     context,
     (target) => {
@@ -74,7 +74,7 @@ export function startConversions(
         definition: definitions.read,
         handler: (target) => handlerFor.get(groupResourceName(target)),
         registry,
-        now: () => new Date(),
+        now,
         log,
       }),
     },
@@ -101,19 +101,10 @@ export function startConversions(
     lead: async (leading, leadership) => {
       const { namespace, service: name, servicePort } = leading.config;
       const service = { namespace, name, port: servicePort };
-      const reconcile = createConversionStatusReconciler(
-        leading.client,
-        policies.store,
-        registry,
-        service,
-        () => new Date(),
-      );
-      const options = {
-        name: 'conversion-status',
-        objects: policies,
-        onKey: [registry.subscribe],
-        reconcile,
-      };
+      const { client } = leading;
+      const reconcile = createConversionStatusReconciler(client, policies.store, registry, service, now);
+      const onKey = [registry.subscribe];
+      const options = { name: 'conversion-status', objects: policies, onKey, reconcile };
       await startController(leading, options, leadership).stopped;
     },
   };

@@ -15,7 +15,6 @@ export interface Question {
   readonly serverName: string;
 }
 
-/** For the connection and the handshake together, in milliseconds. */
 const TIMEOUT_MS = 5_000;
 /** OpenSSL limits each message, but not their number: a server can send empty ones without an end. */
 const MAX_BYTES = 256 * 1024;

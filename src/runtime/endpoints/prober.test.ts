@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createCountedClock } from '../../../test/support/kube/counted-clock.ts';
 import type { Answer, Question } from './handshake.ts';
-import { createProber } from './prober.ts';
+import { createProber, startEndpointProbes } from './prober.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { createServedCerts, type Served } from './served-certs.ts';
 import type { Endpoint } from './slices.ts';
 
@@ -127,4 +128,18 @@ test('nothing is asked about a Service that is removed, nor after the end', asyn
   await vi.advanceTimersByTimeAsync(3_600_000);
   expect(asked.length).toBeLessThanOrEqual(before + 1);
   expect(pending()).toBe(0);
+});
+
+test.each([
+  ['the limit of 0 endpoints', { endpointProbes: { maxEndpoints: 0, reloadMs: 1 } }, false],
+  ['--without certificates', { without: ['certificates'] }, false],
+  ['the default', {}, true],
+])('with %s, the leader reads EndpointSlices only if it asks endpoints', async (_what, change, reads) => {
+  const { context, listed, signal } = createListedContext();
+  const nothing = { service: () => undefined, serviceKeys: () => [], secret: () => undefined };
+  const stores = { ...nothing, whenSynced: () => Promise.resolve() };
+  const config = { ...context.config, ...change } as typeof context.config;
+  startEndpointProbes({ ...context, config }, stores as never, { claimOf: () => undefined }, signal);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(listed).toEqual(reads ? ['/apis/discovery.k8s.io/v1/endpointslices'] : []);
 });

@@ -17,16 +17,9 @@ import type { StaleService } from './served-certs.ts';
 const NOW = new Date('2026-03-01T12:00:00Z');
 const COUNTS = { current: 7, stale: 12, foreign: 1, unreachable: 2, plain: 5, unknown: 3 };
 
+const SERVED = { namespace: 'shop', uid: 'u', leaf: 'B', serverName: '', endpoints: [] };
 const stale = (name: string, pods: number, day: number): StaleService => ({
-  service: {
-    namespace: 'shop',
-    name,
-    uid: 'u',
-    secretName: `${name}-tls`,
-    leaf: 'B',
-    serverName: '',
-    endpoints: [],
-  },
+  service: { ...SERVED, name, secretName: `${name}-tls` },
   servers: Array.from({ length: pods }, (_, number) => ({
     pod: `${name}-${number}`,
     address: '10.0.0.1',
@@ -44,10 +37,8 @@ test('the report names the Services whose certificate ends first, with their fir
     ['api', 1, 1],
     ['db', 12, 10],
   ]);
-  expect(report().stale[0]).toMatchObject({
-    since: '2026-03-01T11:59:00Z',
-    notAfter: '2026-03-08T00:00:00Z',
-  });
+  const times = { since: '2026-03-01T11:59:00Z', notAfter: '2026-03-08T00:00:00Z' };
+  expect(report().stale[0]).toMatchObject(times);
 });
 
 test('a report of thousands of Services fits into a ConfigMap', () => {

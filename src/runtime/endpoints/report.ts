@@ -12,21 +12,8 @@ import type { EndpointState, StaleService, StaleServer } from './served-certs.ts
 export const SERVED_CERTS_CONFIGMAP = 'gatehouse-served-certs';
 const KEY = 'report.json';
 
-export interface ServedCertsReport {
-  readonly checkedAt: string;
-  readonly endpoints: Readonly<Record<Exclude<EndpointState, 'plain' | 'unknown'>, number>>;
-  readonly stale: readonly StaleRow[];
-}
-
-export interface StaleRow {
-  readonly namespace: string;
-  readonly service: string;
-  readonly secret: string;
-  readonly pods: readonly string[];
-  readonly count: number;
-  readonly since: string;
-  readonly notAfter: string;
-}
+export type ServedCertsReport = ReturnType<typeof reportOf>;
+export type StaleRow = ReturnType<typeof rowOf>;
 
 const MAX_SERVICES = 500;
 const MAX_PODS = 10;
@@ -39,7 +26,7 @@ export function reportOf(
   stale: readonly StaleService[],
   now: Date,
   sinceOf: (at: number) => Date,
-): ServedCertsReport {
+) {
   const { current, stale: staleCount, foreign, unreachable } = counts;
   const rows = stale.map((one) => rowOf(one, sinceOf)).toSorted((a, b) => (a.notAfter < b.notAfter ? -1 : 1));
   return {
@@ -49,7 +36,7 @@ export function reportOf(
   };
 }
 
-function rowOf(stale: StaleService, sinceOf: (at: number) => Date): StaleRow {
+function rowOf(stale: StaleService, sinceOf: (at: number) => Date) {
   const { service, servers } = stale;
   const pods = podsOf(stale);
   return {
@@ -109,10 +96,8 @@ export function createReportReconciler(
 
 function isSame(before: ServedCertsReport, report: ServedCertsReport): boolean {
   // Each leader counts `since` from its first handshake.
-  const content = ({ endpoints, stale }: ServedCertsReport) => [
-    endpoints,
-    stale.map((row) => ({ ...row, since: undefined })),
-  ];
+  const undated = (rows: ServedCertsReport['stale']) => rows.map((row) => ({ ...row, since: undefined }));
+  const content = ({ endpoints, stale }: ServedCertsReport) => [endpoints, undated(stale)];
   const ageMs = Date.parse(report.checkedAt) - Date.parse(before.checkedAt);
   return Math.abs(ageMs) < REPORT_EVERY_MS / 2 && isDeepStrictEqual(content(before), content(report));
 }
@@ -147,14 +132,11 @@ export function announcementOf(
   const pods = podsOf(stale);
   const isNew = announced === undefined || pods.some((pod) => !announced.pods.has(pod));
   if (!isNew && now - announced.at < REPEAT_MS) return { event: undefined, announced };
+  const { secretName } = stale.service;
+  const times = (announced?.times ?? 0) + 1;
   return {
     event: { type: 'Warning', reason: 'StaleCertificate', message: messageOf(stale, pods) },
-    announced: {
-      secretName: stale.service.secretName,
-      pods: new Set(pods),
-      at: now,
-      times: (announced?.times ?? 0) + 1,
-    },
+    announced: { secretName, pods: new Set(pods), at: now, times },
   };
 }
 
@@ -181,7 +163,6 @@ function messageOf({ service, servers }: StaleService, pods: readonly string[]):
 /** A later leader must not restart another workload during this rollout. Each write is conditional. */
 const RESTART_KEY = 'restart.json';
 
-/** The next workload waits this long for a rollout, in milliseconds. */
 export const ROLLOUT_MS = 10 * 60_000;
 export type RestartRecord = ReturnType<typeof createRestartRecord>;
 

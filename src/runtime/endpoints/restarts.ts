@@ -216,19 +216,18 @@ interface SelectingService extends KubeObject {
   readonly spec?: { readonly selector?: Readonly<Record<string, string>> };
 }
 
-/** Tenants write EndpointSlices, pods and owner references: each link is read live, and checked in both directions. */
-interface FoundWorkload {
-  readonly resource: Resource;
-  readonly workload: Workload;
-}
+type FoundWorkload = NonNullable<Awaited<ReturnType<typeof workloadOf>>>;
 
-/** Undefined if no such workload controls the pod. A pod that is younger than `createdBefore` may have replaced it. */
+/**
+ * Undefined if no such workload controls the pod. Tenants write EndpointSlices, pods and owner references: each link is
+ * read live, and checked in both directions. A pod that is younger than `createdBefore` may have replaced it.
+ */
 async function workloadOf(
   service: SelectingService,
   server: Pick<StaleServer, 'pod' | 'address'>,
   createdBefore: Date,
   { client, signal }: Running,
-): Promise<FoundWorkload | undefined> {
+) {
   const { namespace = '' } = service.metadata ?? {};
   const pod = await client.get<Pod>(pods, { namespace, name: server.pod }, { signal });
   const { labels = {}, creationTimestamp = '', deletionTimestamp } = pod?.metadata ?? {};

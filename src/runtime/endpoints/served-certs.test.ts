@@ -25,11 +25,11 @@ const service = (leaf: string, ...endpoints: readonly Endpoint[]) => ({
   endpoints,
 });
 
-const leaf = (name: string, host = 'db.shop.svc'): Served => ({
+const leaf = (name: string, isFor = true): Served => ({
   kind: 'leaf',
   leaf: name,
   notAfter: NOT_AFTER,
-  isFor: host === 'db.shop.svc',
+  isFor,
 });
 
 /** One Service with one endpoint, which presents `first`. */
@@ -44,7 +44,7 @@ function scene(first: Served = leaf('A'), change: Partial<Endpoint> = {}) {
 test.each<[string, Served, Partial<Endpoint>, string]>([
   ['the leaf of the Secret', leaf('A'), {}, 'current'],
   ['another leaf for the same names', leaf('Z'), {}, 'stale'],
-  ['a leaf for other names', leaf('Z', 'proxy.local'), {}, 'foreign'],
+  ['a leaf for other names', leaf('Z', false), {}, 'foreign'],
   ['no connection', { kind: 'unreachable' }, {}, 'unreachable'],
   ['a port without TLS', { kind: 'no-tls' }, {}, 'plain'],
   ['no handshake from a port that has TLS', { kind: 'no-tls' }, { isTls: true }, 'unreachable'],
@@ -75,11 +75,8 @@ test('a port that has answered with TLS once is not plain when it does not answe
 
 test('a renewal makes every server stale until it is seen with the new leaf', () => {
   const { served, key, answer } = scene();
-  expect(served.update('shop/db', service('B', endpoint(0)), 1_000)).toEqual({
-    added: [],
-    renewed: [key],
-    gone: [],
-  });
+  const changes = served.update('shop/db', service('B', endpoint(0)), 1_000);
+  expect(changes).toEqual({ added: [], renewed: [key], gone: [] });
   expect(served.counts()).toMatchObject({ current: 0, stale: 1 });
   expect(answer(leaf('B'), 2_000)).toMatchObject({ state: 'current', isChanged: true, askAt: 2_000 + HOUR });
   expect(served.counts()).toMatchObject({ current: 1, stale: 0 });

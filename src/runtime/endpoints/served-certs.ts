@@ -45,23 +45,8 @@ interface Watched {
   readonly tlsPorts: Set<string>;
 }
 
-interface Changes {
-  readonly added: readonly string[];
-  readonly renewed: readonly string[];
-  readonly gone: readonly string[];
-}
-
-export interface StaleServer {
-  readonly pod: string;
-  readonly address: string;
-  readonly since: number;
-  readonly notAfter: Date;
-}
-
-export interface StaleService {
-  readonly service: ServedService;
-  readonly servers: readonly StaleServer[];
-}
+export type StaleService = NonNullable<ReturnType<typeof staleService>>;
+export type StaleServer = StaleService['servers'][number];
 
 export type ServedCerts = ReturnType<typeof createServedCerts>;
 const HOUR = 60 * 60_000;
@@ -90,7 +75,7 @@ export function createServedCerts(reloadMs: number) {
     return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
   };
   return {
-    update: (serviceKey: string, service: ServedService, now: number): Changes => {
+    update: (serviceKey: string, service: ServedService, now: number) => {
       const watched = services.get(serviceKey) ?? {
         service,
         replacedAt: new Map(),
@@ -134,12 +119,8 @@ export function createServedCerts(reloadMs: number) {
       const state = stateOf(seen, watched);
       if (state === 'stale') seen.isOverdue = now >= (seen.staleSince ?? now) + reloadMs;
       seen.failures = state === 'unreachable' ? seen.failures + 1 : 0;
-      return {
-        serviceKey,
-        state,
-        isChanged: state !== before || seen.isOverdue !== wasOverdue,
-        askAt: askAt(state, seen, now, reloadMs),
-      };
+      const isChanged = state !== before || seen.isOverdue !== wasOverdue;
+      return { serviceKey, state, isChanged, askAt: askAt(state, seen, now, reloadMs) };
     },
     counts: (): Readonly<Record<EndpointState, number>> => {
       const counts = { current: 0, stale: 0, foreign: 0, unreachable: 0, plain: 0, unknown: 0 };
@@ -157,7 +138,7 @@ export function createServedCerts(reloadMs: number) {
   };
 }
 
-function renew(watched: Watched, serviceKey: string, service: ServedService, now: number): Changes {
+function renew(watched: Watched, serviceKey: string, service: ServedService, now: number) {
   const isRenewed = watched.service.leaf !== service.leaf;
   if (isRenewed) noteReplaced(watched, service.leaf, now);
   watched.service = service;
@@ -178,12 +159,7 @@ function noteReplaced({ service, replacedAt }: Watched, leaf: string, now: numbe
   if (replacedAt.size > MAX_REPLACED && oldest !== undefined) replacedAt.delete(oldest);
 }
 
-const unseen = (endpoint: Endpoint): Seen => ({
-  endpoint,
-  staleSince: undefined,
-  isOverdue: false,
-  failures: 0,
-});
+const unseen = (endpoint: Endpoint) => ({ endpoint, staleSince: undefined, isOverdue: false, failures: 0 });
 
 const keyOf = (serviceKey: string, { pod, address, port }: Endpoint): string =>
   `${serviceKey} ${pod} ${address} ${port}`;
@@ -239,7 +215,7 @@ function askAt(
   }
 }
 
-function staleService({ service, endpoints }: Watched): StaleService | undefined {
+function staleService({ service, endpoints }: Watched) {
   const servers = [...endpoints.values()].flatMap(({ endpoint, served, staleSince, isOverdue }) =>
     isOverdue && staleSince !== undefined && served?.kind === 'leaf' && served.leaf !== service.leaf
       ? [{ pod: endpoint.pod, address: endpoint.address, since: staleSince, notAfter: served.notAfter }]

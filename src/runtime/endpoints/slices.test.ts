@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { endpointsOf, toStoredSlice, type EndpointSlice } from './slices.ts';
+import { expect, test } from 'vitest';
+import { endpointsOf, toStoredSlice, type EndpointSlice, mayProbe } from './slices.ts';
 
 const pod = (name: string, address: string, ready?: boolean) => ({
   addresses: [address],
@@ -9,11 +9,7 @@ const pod = (name: string, address: string, ready?: boolean) => ({
 
 const slice = (change: Partial<EndpointSlice> = {}): EndpointSlice =>
   toStoredSlice({
-    metadata: {
-      namespace: 'shop',
-      name: 'db-x',
-      labels: { 'kubernetes.io/service-name': 'db', team: 'data' },
-    },
+    metadata: { namespace: 'shop', name: 'db-x', labels: { 'kubernetes.io/service-name': 'db' } },
     addressType: 'IPv4',
     endpoints: [pod('db-0', '10.0.0.1')],
     ports: [{ name: 'https', port: 8443, protocol: 'TCP' }],
@@ -49,19 +45,17 @@ test('a pod with two addresses is asked once, by IPv4', () => {
   expect(asked([six, slice()])).toEqual(['db-0 10.0.0.1 8443', 'db-1 fd00::2 8443']);
 });
 
-describe('never asked:', () => {
-  test.each<[string, Partial<EndpointSlice>]>([
-    ['an address without a pod', { endpoints: [{ addresses: ['10.0.0.1'] }] }],
-    ['another kind', { endpoints: [{ addresses: ['10.0.0.1'], targetRef: { kind: 'Node', name: 'a' } }] }],
-    ['the metadata of the cloud', { endpoints: [pod('db-0', '169.254.169.254')] }],
-    ['the leader itself', { endpoints: [pod('db-0', '127.0.0.1')] }],
-    ['what no pod can be called', { endpoints: [pod('db-0\nall is well', '10.0.0.1'), pod('', '10.0.0.2')] }],
-    ['a name', { addressType: 'FQDN', endpoints: [pod('db-0', 'db.example.com')] }],
-    ['a port whose protocol excludes TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
-    ['a slice without ports', { ports: [] }],
-  ])('%s', (_what, change) => {
-    expect(asked([slice(change)])).toEqual([]);
-  });
+test.each<[string, Partial<EndpointSlice>]>([
+  ['an address without a pod', { endpoints: [{ addresses: ['10.0.0.1'] }] }],
+  ['another kind', { endpoints: [{ addresses: ['10.0.0.1'], targetRef: { kind: 'Node', name: 'a' } }] }],
+  ['the metadata of the cloud', { endpoints: [pod('db-0', '169.254.169.254')] }],
+  ['the leader itself', { endpoints: [pod('db-0', '127.0.0.1')] }],
+  ['what no pod can be called', { endpoints: [pod('db-0\nall is well', '10.0.0.1'), pod('', '10.0.0.2')] }],
+  ['a name', { addressType: 'FQDN', endpoints: [pod('db-0', 'db.example.com')] }],
+  ['a port whose protocol excludes TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
+  ['a slice without ports', { ports: [] }],
+])('never asked: %s', (_what, change) => {
+  expect(asked([slice(change)])).toEqual([]);
 });
 
 test.each([
@@ -85,4 +79,38 @@ test('a port certainly uses TLS if the annotation or its protocol declares it', 
   expect(endpointsOf([https], undefined, 10).map(({ isTls }) => isTls)).toEqual([true]);
   expect(endpointsOf([slice()], undefined, 10).map(({ isTls }) => isTls)).toEqual([false]);
   expect(endpointsOf([slice()], '8443', 10).map(({ isTls }) => isTls)).toEqual([true]);
+});
+
+test.each([
+  '10.0.0.7',
+  '192.168.3.4',
+  '100.64.1.2',
+  '203.0.113.9',
+  'fd00::7',
+  '2001:db8::1',
+  '100.100.100.201',
+])('the leader may connect to %s', (address) => {
+  expect(mayProbe(address)).toBe(true);
+});
+
+test.each([
+  ['loopback', ['127.0.0.1', '127.8.9.10', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:0:0:1']],
+  ['this host', ['0.0.0.0', '::', '::ffff:0.0.0.0']],
+  [
+    'link-local',
+    ['169.254.169.254', 'fe80::1', 'fe80::1%eth0', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe'],
+  ],
+  ['multicast and broadcast', ['224.0.0.1', 'ff02::1', '255.255.255.255']],
+  [
+    'services of a cloud',
+    ['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '168.63.129.16', '192.0.0.192', '::ffff:a83f:8110'],
+  ],
+  [
+    'an embedded IPv4 address',
+    ['64:ff9b:1::7f00:1', '2002:7f00:1::1', '2002:a9fe:a9fe::', '2001:0:1::7f00:1'],
+  ],
+  ['a name', ['localhost', 'db.example.com', '']],
+  ['another notation', ['127.1', '2130706433', '0x7f.0.0.1', '[::1]']],
+])('the leader never connects to %s', (_what, addresses) => {
+  expect(addresses.filter(mayProbe)).toEqual([]);
 });

@@ -1,20 +1,18 @@
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
-import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 import { createHandlerWorld } from './handlers.ts';
+import { loadModules } from './load-handlers.ts';
 
-const KIND: ReadKind = {
-  group: 'infra.example.com',
-  resource: 'racks',
-  version: undefined,
-  metadataOnly: false,
-};
-const PINNED: ReadKind = { ...KIND, version: 'v1' };
+const KIND = { group: 'infra.example.com', resource: 'racks', version: undefined, metadataOnly: false };
+const PINNED = { ...KIND, version: 'v1' };
 const { signal } = new AbortController();
 const place = { namespace: 'shop', name: 'a' };
 
@@ -88,4 +86,10 @@ describe('a live read', () => {
       Unreadable,
     );
   });
+});
+
+test('a relative folder is looked for where the process was started', async () => {
+  const from = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
+  onTestFinished(() => rmSync(from, { recursive: true }));
+  await expect(loadModules('./missing', from)).rejects.toThrow('./missing: the folder does not exist');
 });

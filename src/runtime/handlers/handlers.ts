@@ -6,12 +6,12 @@ import type { Converter } from '../../admission/conversion/converter.ts';
 import type { Decision } from '../../admission/review/decision.ts';
 import { callHandler } from '../../admission/handlers/call-handler.ts';
 import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/handler-decision.ts';
-import { compileController, type CompiledController } from '../../controllers/compile-controller.ts';
+import { compileController } from '../../controllers/compile-controller.ts';
 import { isGoverned, type CompiledHandler, type ReadKind } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
-import { untilPassed, type HealthCheck } from '../../server/operations-server.ts';
+import { untilPassed } from '../../server/operations-server.ts';
 import { compileHandlers, loadModules, NOTHING, type Loaded } from './load-handlers.ts';
 import type { Context } from '../context.ts';
 import { inHandler, surviveStrayErrors } from './stray-errors.ts';
@@ -28,27 +28,7 @@ import { mayRead, missingAccessMessage } from '../policies/read-access.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
-export interface Handlers {
-  readonly all: readonly CompiledHandler[];
-  readonly controllers: readonly CompiledController[];
-  readonly converters: readonly Converter[];
-  /** Undefined when there is no such handler, or the handler does not govern the request. */
-  readonly decide: (
-    phase: HandlerPhase,
-    name: string,
-    request: AdmissionRequest,
-    signal: AbortSignal,
-  ) => Promise<Decision | undefined>;
-  readonly check: HealthCheck;
-}
-
-export const NO_HANDLERS: Handlers = {
-  all: [],
-  controllers: [],
-  converters: [],
-  decide: () => Promise.resolve(undefined),
-  check: () => undefined,
-};
+export type Handlers = ReturnType<typeof startHandlers>;
 
 /** @throws InvalidHandlers with all problems of the handlers */
 export async function openHandlers(
@@ -77,8 +57,7 @@ export function startHandlers(
   context: HandlersContext,
   { handlers: loaded, controllers }: Loaded,
   signal: AbortSignal,
-): Handlers {
-  if (loaded.length + controllers.length === 0) return NO_HANDLERS;
+) {
   const { client, exact, rollbacks, namespaces, discovery, config, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace });
   const stores = createHandlerStores(
@@ -93,25 +72,26 @@ export function startHandlers(
   const world = createHandlerWorld(exact.client, discovery, stores, namespaces);
   const byName = new Map(all.map((handler) => [handler.name, handler]));
   const names = controllers.map(({ name }) => name);
-  log.info({ handlers: [...byName.keys()], controllers: names }, 'handlers loaded');
+  if (loaded.length + controllers.length > 0)
+    log.info({ handlers: [...byName.keys()], controllers: names }, 'handlers loaded');
   return {
     all,
     controllers: controllers.map(({ name, controller }) => compileController(name, controller)),
     converters: all.flatMap(({ name, converter }) =>
       converter === undefined ? [] : [guarded(name, converter)],
     ),
-    decide: async (phase, name, request, waiting) => {
+    /** Undefined when there is no such handler, or the handler does not govern the request. */
+    decide: async (
+      phase: HandlerPhase,
+      name: string,
+      request: AdmissionRequest,
+      waiting: AbortSignal,
+    ): Promise<Decision | undefined> => {
       const handler = byName.get(name);
       if (handler?.[phase] === undefined || !isGoverned(handler, request)) return undefined;
       const started = performance.now();
-      const call = {
-        handler,
-        phase,
-        request,
-        world,
-        signal: waiting,
-        log: logFor(context, handler, request),
-      };
+      const handlerLog = logFor(context, handler, request);
+      const call = { handler, phase, request, world, signal: waiting, log: handlerLog };
       const outcome = await inHandler(name, () => callHandler(call));
       return settle(context, call, outcome, (performance.now() - started) / 1_000);
     },
@@ -240,7 +220,6 @@ type HandlerStores = ReturnType<typeof createHandlerStores>;
 
 /** The CRD of a kind may be created after the handler is loaded, and no watch reports it. */
 const RETRY_MS = 5_000;
-/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 const BY_NAMESPACE = 'namespace';
 
@@ -298,11 +277,8 @@ function kindKey(kind: ReadKind): string {
 }
 
 function isBeingListed({ watched, startedAt, isUnlisted }: Kind): boolean {
-  return (
-    watched?.hasSynced() !== true &&
-    (watched !== undefined || !isUnlisted) &&
-    performance.now() < startedAt + LISTING_MS
-  );
+  if (performance.now() >= startedAt + LISTING_MS) return false;
+  return watched === undefined ? !isUnlisted : !watched.hasSynced();
 }
 
 async function whenServed(

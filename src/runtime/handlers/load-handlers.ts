@@ -228,7 +228,6 @@ function hook(): void {
 const isOfHandlers = (url: string): boolean => [...folders].some((folder) => url.startsWith(folder));
 
 function versioned(resolved: ResolveFnOutput): ResolveFnOutput {
-  return changes === 0 || !isOfHandlers(resolved.url)
-    ? resolved
-    : { ...resolved, url: `${resolved.url}?change=${changes}` };
+  if (changes === 0 || !isOfHandlers(resolved.url)) return resolved;
+  return { ...resolved, url: `${resolved.url}?change=${changes}` };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { silent } from '../../../test/support/runtime/fixtures.ts';
 import type { LeaseObject } from '../../kube/lease/lease-record.ts';
 import { createOwnLease, restrictionsOf } from './own-lease.ts';
 
@@ -30,13 +31,9 @@ function replica(...restrictions: [Parameters<typeof createOwnLease>[4]?]) {
   const evidence: string[] = [];
   const due: string[] = [];
   let relisted = 0;
-  const own = createOwnLease(
-    () => (relisted += 1),
-    { rollback: (one) => evidence.push(one) },
-    () => new Date(now),
-    { warn: () => undefined },
-    ...restrictions,
-  );
+  const metrics = { rollback: (one: string) => evidence.push(one) };
+  const clock = () => new Date(now);
+  const own = createOwnLease(() => (relisted += 1), metrics, clock, silent, ...restrictions);
   own.onSweepDue((name) => due.push(name));
   return {
     ...own,
@@ -82,14 +79,6 @@ test('a completed sweep request is removed from the lease and not repeated', () 
   expect(next(standing)).not.toHaveProperty(['gatehouse.dev/sweep-due']);
   look({ ...standing, epoch: '6' }); // a pending write completes
   expect(sweepDue()).toBeUndefined();
-});
-
-test('a lease without renewal for more than ten minutes requests a sweep', () => {
-  const { look, next } = replica();
-  const left = { epoch: '5', renewedAt: START - 11 * 60_000 };
-  look(left);
-  expect(next(left)['gatehouse.dev/sweep-due']).toBe(`startup-${START / 1_000 - 660}`);
-  expect(next({ epoch: '5', renewedAt: START - 60_000 })).not.toHaveProperty(['gatehouse.dev/sweep-due']);
 });
 
 test('an old time on the lease is no gap if this replica has seen a leader', () => {

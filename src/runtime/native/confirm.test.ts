@@ -1,21 +1,21 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createConfirmer, PENDING, type Subject } from './confirm.ts';
 import type { Confirmation } from '../../admission/native/release.ts';
-import { compiled } from '../../../test/support/runtime/fixtures.ts';
-import { createTakeover } from './native-policies.ts';
+import { compiled, createCluster, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { UniqueClaim } from '../../api/unique-claim.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Resource } from '../../kube/object.ts';
+import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
+import { createNativePoliciesReconciler, createTakeover } from './native-policies.ts';
 
 const PAIR = { name: 'a.policies.gatehouse.dev', digest: 'd1', policy: 'p/1', binding: 'b/1' };
 const checked = { observedGeneration: 1, typeChecking: {} };
-const SUBJECT: Subject = {
-  pair: PAIR,
-  policy: { metadata: { generation: 1 }, ...{ status: checked } },
-  objectSelector: {},
-  answers: true,
-  hasTypeCheck: true,
-};
+const LIVE = { metadata: { generation: 1 }, status: checked };
+const SUBJECT: Subject = { pair: PAIR, policy: LIVE, objectSelector: {}, answers: true, hasTypeCheck: true };
 const { signal } = new AbortController();
 
 let time: number;
@@ -88,18 +88,12 @@ test('a new leader keeps a confirmation that its first probe agrees with', async
 });
 
 test('types come first, and an objectSelector that no labels satisfy leaves the check in the webhook', async () => {
-  const unchecked = {
-    ...SUBJECT,
-    policy: { metadata: { generation: 2 }, ...{ status: checked } } as KubeObject,
-  };
+  const unchecked = { ...SUBJECT, policy: { ...SUBJECT.policy, metadata: { generation: 2 } } };
   expect(await ask(start(), unchecked)).toContain('has not checked its types');
-  const matchExpressions = [
-    { key: 'a', operator: 'Exists' as const },
-    { key: 'a', operator: 'DoesNotExist' as const },
-  ];
-  expect(await ask(start(), { ...SUBJECT, objectSelector: { matchExpressions } })).toContain(
-    'no probe can satisfy',
-  );
+  const operators = ['Exists', 'DoesNotExist'] as const;
+  const matchExpressions = operators.map((operator) => ({ key: 'a', operator }));
+  const subject = { ...SUBJECT, objectSelector: { matchExpressions } };
+  expect(await ask(start(), subject)).toContain('no probe can satisfy');
   expect(probes).toEqual([]);
 });
 
@@ -116,13 +110,10 @@ beforeEach(() => {
   isInstalled = true;
 });
 
+const releaseOf = () => undefined;
+const monotonic = () => time;
 const takeOver = () =>
-  createTakeover({
-    confirmed: () => confirmed,
-    releaseOf: () => undefined,
-    isInstalled: () => isInstalled,
-    monotonic: () => time,
-  });
+  createTakeover({ confirmed: () => confirmed, releaseOf, isInstalled: () => isInstalled, monotonic });
 type Takeover = ReturnType<typeof takeOver>;
 
 function after(takeover: Takeover, ms: number): Takeover {
@@ -157,4 +148,62 @@ test.each([
   ['replaced', { ...STORED, binding: object('other') }],
 ])('a confirmed pair that others have changed is repaired immediately: %s', (_how, stored) => {
   expect(after(takeOver(), 0).mayChange(policy, PAIR.name, stored)).toBe(true);
+});
+
+describe('the policy of the API server', () => {
+  const KINDS = [validatingAdmissionPolicies, validatingAdmissionPolicyBindings];
+  const rules = [{ name: 'few', expression: 'object.spec.units < 5' }];
+  const ruled = compiled({ validate: { rules } }, { name: 'a', generation: 1 });
+  let served: readonly Resource[];
+  let inForce: readonly CompiledPolicy[];
+  let enforcers: (string | undefined)[];
+  let reconcile: () => Promise<unknown>;
+  const nothing = () => Promise.resolve(undefined);
+  beforeEach(() => {
+    served = KINDS;
+    inForce = [ruled];
+    const { client } = createCluster();
+    const create = ((kind: Resource, claim: UniqueClaim) => {
+      if (kind.resource !== 'uniqueclaims') return client.create(kind, claim);
+      const digest = claim.metadata.name?.replace('probe-', '') ?? '';
+      return Promise.reject(failure(403, `refused as a probe of the compiled policy ${digest}`));
+    }) as KubeClient['create']; // only these kinds are created
+    const one = createNativePoliciesReconciler({
+      client: { ...client, create },
+      discovery: { servedIn: () => Promise.resolve(served) },
+      installation: { owner: nothing, obstacle: nothing, isChanging: () => false },
+      policies: { get: () => ({ metadata: { name: 'a', uid: 'u' }, spec: ruled.spec }) },
+      detectors: { list: () => [] },
+      inForce: () => inForce,
+      isInstalled: () => true,
+      releaseOf,
+      ownNamespace: OWN_NAMESPACE,
+      report: (_name, { enforcedBy }) => (enforcers = enforcedBy.map(({ by, reason }) => reason ?? by)),
+      now: () => new Date(time),
+      monotonic,
+      log: silent,
+    });
+    reconcile = async () => {
+      await one('all', signal);
+      time += 1_500;
+    };
+  });
+  const confirmedAfter = async () => {
+    for (let passes = 1; ; passes += 1) {
+      await reconcile();
+      if (enforcers[0] === 'APIServer') return passes;
+      expect([enforcers[0], passes < 9]).toEqual([PENDING, true]);
+    }
+  };
+
+  test.each<[string, () => void]>([
+    ['its kinds were not served for a while', () => (served = [])],
+    ['it was removed for a while', () => (inForce = [])],
+  ])('is confirmed anew after %s', async (_what, end) => {
+    expect(await confirmedAfter()).toBe(3);
+    end();
+    await reconcile();
+    [served, inForce] = [KINDS, [ruled]];
+    expect(await confirmedAfter()).toBe(3);
+  });
 });

@@ -68,9 +68,7 @@ interface NativePoliciesOptions
   readonly report: (name: string, enforcement: Enforcement) => void;
 }
 
-/** How soon to look again whether a new policy is confirmed, in milliseconds. */
 const CONFIRM_MS = 1_000;
-/** The same where something else has to change first. */
 const RETRY_MS = 10_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
@@ -82,7 +80,7 @@ interface Settled {
 
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
 
-function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
+export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
   const { detectors, ownNamespace, installation, report, now, policies } = options;
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
@@ -105,18 +103,14 @@ function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconci
     const obstacles = new Map<NativePart, string | undefined>();
     const enforced: ConfirmedPair[] = [];
     for (const pair of pairs) {
-      const found = await enforce(policy, pair, stored.get(pair.name), signal).catch((error: unknown) => ({
-        obstacle: explain(error, signal),
-        confirmed: undefined,
-      }));
+      const failed = (error: unknown) => ({ obstacle: explain(error, signal), confirmed: undefined });
+      const found = await enforce(policy, pair, stored.get(pair.name), signal).catch(failed);
       obstacles.set(pair.part, found.obstacle);
       if (found.obstacle === undefined && found.confirmed !== undefined) enforced.push(found.confirmed);
     }
     const { generation } = policy;
-    return {
-      obstacle: (part) => obstacles.get(part),
-      confirmed: enforced.length === 0 ? undefined : { generation, pairs: enforced },
-    };
+    const confirmed = enforced.length === 0 ? undefined : { generation, pairs: enforced };
+    return { obstacle: (part) => obstacles.get(part), confirmed };
   };
 
   const enforce = async (
@@ -131,10 +125,8 @@ function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconci
     const subject = { pair, policy: live.policy, answers, hasTypeCheck: !isMutating(name) };
     const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
     const { objectSelector } = policy.match;
-    return {
-      obstacle: await confirmer.obstacle({ ...subject, objectSelector }, known, signal),
-      confirmed: pair,
-    };
+    const obstacle = await confirmer.obstacle({ ...subject, objectSelector }, known, signal);
+    return { obstacle, confirmed: pair };
   };
 
   return async (_key, signal) => {
@@ -168,10 +160,8 @@ function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconci
       });
       if (one.pairs.length === 0 && changesOf(one.policy, [], stored).length > 0) again = CONFIRM_MS;
       again = Math.min(again, ...one.pairs.map(({ part }) => retryAfter(state.obstacle(part))));
-      report(one.policy.name, {
-        enforcedBy: enforcersOf(one.checks, state.obstacle),
-        confirmed: state.confirmed,
-      });
+      const enforcedBy = enforcersOf(one.checks, state.obstacle);
+      report(one.policy.name, { enforcedBy, confirmed: state.confirmed });
     }
     // What is installed for policies that cannot be evaluated at the moment stays.
     const kept = new Set(inForce.flatMap(({ name }) => nativeNames(name)));
@@ -269,10 +259,8 @@ export function startNativePolicies(
   registry.subscribe((name) => {
     if (registry.get(name) === undefined) enforcements.delete(name);
   }, signal);
-  const on = [
-    registry.subscribe,
-    ...[policies, detectors, releases, installation].map(({ onChange: add }) => add),
-  ];
+  const others = [policies, detectors, releases, installation];
+  const on = [registry.subscribe, ...others.map((one) => one.onChange)];
   const options = { name: 'native-policies', key: 'all', on, reconcile };
   const { stopped } = startController(context, options, signal);
   return { enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name), stopped };
@@ -308,12 +296,9 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
         const confirmation = confirmed(name);
         const isResponsible =
           confirmation === undefined && releaseOf(policy) === undefined && isInstalled(policy) === true;
-        const since = before?.policy === policy ? before.since : undefined;
-        known.set(name, {
-          policy,
-          last: confirmation ?? before?.last,
-          since: isResponsible ? (since ?? monotonic()) : undefined,
-        });
+        const earlier = before?.policy === policy ? before.since : undefined;
+        const since = isResponsible ? (earlier ?? monotonic()) : undefined;
+        known.set(name, { policy, last: confirmation ?? before?.last, since });
       }
     },
     /** Objects that others have changed since the confirmation are repaired immediately: no replica relies on them. */

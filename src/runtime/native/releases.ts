@@ -24,19 +24,13 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
-import { createListeners, type Listeners } from '../listeners.ts';
+import { createListeners } from '../listeners.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 import { restorersOf } from '../restores/restore-kinds.ts';
 import { MUTATING, VALIDATING } from './stored-policies.ts';
 
-export interface Releases {
-  /** Undefined: the webhook judges every check of this version. */
-  readonly of: ReleaseOf;
-  readonly onChange: Listeners<[]>['add'];
-}
-
-const NONE: Releases = { of: NO_RELEASES, onChange: () => undefined };
+export type Releases = ReturnType<typeof startReleases>;
 
 interface Parts {
   readonly registry: Pick<PolicyRegistry, 'inForce' | 'subscribe'>;
@@ -50,9 +44,9 @@ export function startReleases(
   },
   parts: Parts,
   signal: AbortSignal,
-): Releases {
+) {
   const { namespace, compilePolicies } = context.config;
-  if (!compilePolicies) return NONE;
+  if (!compilePolicies) return { of: NO_RELEASES, onChange: () => undefined };
   const { registry, policies, detectors } = parts;
   const listeners = createListeners<[]>();
   let releases: ReadonlyMap<string, Release> = new Map();
@@ -98,18 +92,16 @@ export function startReleases(
   const isCurrent = () =>
     detectors.hasSynced() && [policies, detectors].every((one) => one.failure() === undefined);
   return {
-    of: (policy) => {
+    /** Undefined: the webhook judges every check of this version. */
+    of: ((policy) => {
       const release = releases.get(policy.name);
       return release?.policy === policy && isCurrent() ? release : undefined;
-    },
+    }) satisfies ReleaseOf,
     onChange: listeners.add,
   };
 }
 
-interface StoredKinds {
-  readonly policies: Watched<KubeObject>;
-  readonly bindings: Watched<KubeObject>;
-}
+type StoredKinds = ReturnType<typeof watchStored>;
 
 function watchStored(
   context: WatchContext,
@@ -117,7 +109,7 @@ function watchStored(
   onChange: () => void,
   onFailure: () => void,
   signal: AbortSignal,
-): StoredKinds {
+) {
   const start = (resource: Resource) => {
     const options = { resource, labelSelector: INSTALLED_SELECTOR, onChange, onFailure };
     const watched = watch<KubeObject>(context, options, signal);

@@ -49,17 +49,8 @@ const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies';
 const UNSERVED_MUTATING =
   'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
 
-export interface Stored {
-  readonly pairs: ReadonlyMap<string, StoredPair>;
-  /** Why there can be no MutatingAdmissionPolicies; undefined: there can. */
-  readonly mutatingProblem: string | undefined;
-}
-
 /** @throws WriteRefused if it lacks permission to list ValidatingAdmissionPolicies */
-export async function readStored(
-  options: StoredPoliciesOptions,
-  signal: AbortSignal,
-): Promise<Stored | string> {
+export async function readStored(options: StoredPoliciesOptions, signal: AbortSignal) {
   const served = await options.discovery.servedIn(VALIDATING.policy.group, signal);
   const read = async (kinds: Kinds): Promise<ReadonlyMap<string, StoredPair> | undefined> => {
     const isServed = ({ version, resource }: Resource) =>
@@ -95,9 +86,8 @@ async function listInstalled(
   return await refusable(ROLE, async () => {
     const [policies, bindings] = [await list(kinds.policy), await list(kinds.binding)];
     const names = new Set([...policies.keys(), ...bindings.keys()]);
-    return new Map(
-      [...names].map((name) => [name, { policy: policies.get(name), binding: bindings.get(name) }] as const),
-    );
+    const partsOf = (name: string) => ({ policy: policies.get(name), binding: bindings.get(name) });
+    return new Map([...names].map((name) => [name, partsOf(name)]));
   });
 }
 

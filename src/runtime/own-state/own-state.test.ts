@@ -55,11 +55,8 @@ describe('the leader', () => {
   test('copies the tokens, the key and its user name, keeps the certificate, and writes once', async () => {
     await share();
     await share();
-    expect(stateIn(serving())).toEqual({
-      paths: stored.read(keyOf(PATH_SECRET))?.data,
-      reads: { key: 'a2V5' },
-      user: LEADER,
-    });
+    const paths = stored.read(keyOf(PATH_SECRET))?.data;
+    expect(stateIn(serving())).toEqual({ paths, reads: { key: 'a2V5' }, user: LEADER });
     expect(serving()?.data).toMatchObject({ [TLS_CERT_KEY]: 'Y2VydA==' });
     expect(stored.writes()).toBe(1);
   });
@@ -171,12 +168,10 @@ describe('Gatehouse itself', () => {
   });
 
   test('while the leader is unknown, the own account of a webhook process is not Gatehouse, unless the leader shares it', () => {
-    const isOurs = (leader: string | undefined, own: string) =>
-      createIsOurs(
-        () => leader,
-        'gatehouse-system',
-        () => own,
-      );
+    const isOurs = (leader: string | undefined, own: string) => {
+      const readOwn = () => own;
+      return createIsOurs(() => leader, 'gatehouse-system', readOwn);
+    };
     const unknown = isOurs(undefined, account('renamed'));
     expect([unknown(account('renamed')), unknown(account('gatehouse'))]).toEqual([false, true]);
     expect(isOurs(account('both'), account('both'))(account('both'))).toBe(true);

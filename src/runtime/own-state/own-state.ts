@@ -4,9 +4,8 @@ import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { AccessSubject } from '../../kube/access.ts';
-import { sleep, systemClock } from '../../kube/clock.ts';
 import { orAborted } from '../../json/abort.ts';
-import type { Context } from '../context.ts';
+import { untilAnswered, type Context } from '../context.ts';
 import { createReadRecords, followReadRecords, READS_SECRET } from '../policies/read-records.ts';
 import { createAcceptedPaths, followPathTokens, PATH_SECRET } from '../webhooks/path-tokens.ts';
 import { isJsonObject, jsonIn, valueIn, type JsonValue } from '../../json/json.ts';
@@ -20,12 +19,9 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 
-export interface OwnState {
-  readonly paths: ReturnType<typeof followPathTokens>;
-  readonly records: ReturnType<typeof followReadRecords>;
-}
+export type OwnState = ReturnType<typeof followOwnSecrets>;
 
-export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnState => ({
+export const followOwnSecrets = (context: Context, signal: AbortSignal) => ({
   paths: followPathTokens(context, signal),
   records: followReadRecords(context, signal),
 });
@@ -44,15 +40,9 @@ export function followCopies(
   // Unlike the original, a missing copy proves nothing: no path is valid without it.
   const paths = createAcceptedPaths(() => false, config.caPropagationWaitMs, 'used');
   onChange((state) => paths.learn(parsePathTokens(state.paths)), signal);
-  return {
-    paths,
-    records: {
-      ...createReadRecords(() => current()?.reads),
-      hasSynced: () => current() !== undefined,
-      whenSynced: whenKnown,
-      onChange,
-    },
-  };
+  const records = createReadRecords(() => current()?.reads);
+  const hasSynced = () => current() !== undefined;
+  return { paths, records: { ...records, hasSynced, whenSynced: whenKnown, onChange } };
 }
 
 /** In the controllers process: the account of the webhook replicas. Undefined: `deploy/` was changed, so it is unknown. */
@@ -87,26 +77,16 @@ export function createIsOurs(
   };
 }
 
-const UNREAD_MS = 2_000;
-
 export function readOwnName(
   { userName, log }: Pick<Context, 'userName' | 'log'>,
   signal: AbortSignal,
 ): () => string | undefined {
   let own: string | undefined;
-  const read = async (): Promise<void> => {
-    for (;;) {
-      try {
-        own = await userName(signal);
-        return;
-      } catch (err) {
-        signal.throwIfAborted();
-        log.warn({ err }, 'could not read the own user name');
-        await sleep(systemClock, UNREAD_MS, signal);
-      }
-    }
-  };
-  read().catch(() => undefined); // rejects when the signal aborts
+  const warn = (err: unknown) => log.warn({ err }, 'could not read the own user name');
+  untilAnswered(() => userName(signal), warn, signal).then(
+    (name) => (own = name),
+    () => undefined, // the signal has aborted
+  );
   return () => own;
 }
 
@@ -178,11 +158,7 @@ export function createShareStateReconciler(
     if (parsePathTokens(paths.data) === undefined || !createReadRecords(() => reads.data).hasKey())
       return again;
     const user = await userName(signal);
-    const state: SharedState = {
-      paths: paths.data,
-      reads: reads.data,
-      ...(user === undefined ? {} : { user }),
-    };
+    const state = { paths: paths.data, reads: reads.data, ...(user === undefined ? {} : { user }) };
     if (isDeepStrictEqual(stateIn(serving), state)) return again;
     const data = { ...serving.data, [SHARED_STATE_KEY]: base64(JSON.stringify(state)) };
     await client.replace<Secret>(secrets, { ...serving, data }, { signal });
@@ -204,16 +180,15 @@ export function startShareState(
 }
 
 function createOwnName({ userName, config, log }: Pick<Context, 'userName' | 'config' | 'log'>) {
-  let learnt: { readonly user: string | undefined } | undefined;
-  return async (signal: AbortSignal): Promise<string | undefined> => {
-    if (learnt !== undefined) return learnt.user;
-    learnt = { user: await userName(signal) };
-    if (learnt.user === undefined)
+  const read = async (signal: AbortSignal): Promise<string | undefined> => {
+    const user = await userName(signal);
+    if (user === undefined)
       log.warn(
         {},
         `the user name of this process is unknown: unless it is a ServiceAccount of ${config.namespace}, ` +
           'the RestoreWindows that it creates are refused. Permit it to create selfsubjectreviews.authentication.k8s.io',
       );
-    return learnt.user;
+    return user;
   };
+  return memoizeAsync(read, () => 'own').read;
 }

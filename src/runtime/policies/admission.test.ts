@@ -1,17 +1,13 @@
 import { describe, expect, test } from 'vitest';
 
 import { containing } from '../../../test/support/runtime/fixtures.ts';
-import { clusterOf, createRequest, deleteRequest, policyOf } from '../../../test/support/admission/policy.ts';
+import { clusterOf, createRequest, policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { RequestWorld } from '../../admission/policy/world.ts';
-import { deletionEntriesOf } from '../../admission/webhooks/protect-own-kinds.ts';
 import { createAdmission } from './admission.ts';
 import { createPolicyRegistry } from './policy-registry.ts';
 
-const policy = policyOf({
-  defaults: [{ path: 'spec.racks', value: 1 }],
-  validate: { rules: [{ expression: 'object.spec.racks < 10' }] },
-});
+const defaults = [{ path: 'spec.racks', value: 1 }];
+const policy = policyOf({ defaults, validate: { rules: [{ expression: 'object.spec.racks < 10' }] } });
 function registryOf(...policies: readonly CompiledPolicy[]) {
   const registry = createPolicyRegistry(() => 0);
   for (const one of policies) registry.set(one.name, { inForce: one, problem: undefined, generation: 1 });
@@ -47,11 +43,8 @@ describe('a policy in force that cannot be evaluated', () => {
       message: 'policy servers is in force but cannot be evaluated: spec.validate: x',
     });
     const waiting = admissionOf({ ...policy, undecidable: { ...undecidable, isTemporary: true } });
-    expect(waiting[phase](policy.entryId, request, signal)).toMatchObject({
-      kind: 'deny',
-      code: 429,
-      retryAfterSeconds: 1,
-    });
+    const busy = { kind: 'deny', code: 429, retryAfterSeconds: 1 };
+    expect(waiting[phase](policy.entryId, request, signal)).toMatchObject(busy);
   });
 
   test('does not refuse if it only warns, and the other policies of its webhook still decide', () => {
@@ -66,59 +59,29 @@ describe('a policy in force that cannot be evaluated', () => {
 
   test('lets finalizers be removed', () => {
     const metadata = { deletionTimestamp: '2026-11-21T12:00:00Z' };
-    const removal = {
-      ...request,
-      operation: 'UPDATE' as const,
-      oldObject: { metadata: { ...metadata, finalizers: ['a/b'] } },
-      object: { metadata },
-    };
+    const oldObject = { metadata: { ...metadata, finalizers: ['a/b'] } };
+    const removal = { ...request, operation: 'UPDATE' as const, oldObject, object: { metadata } };
     const refusing = admissionOf({ ...policy, undecidable });
     expect(refusing.mutate(policy.entryId, removal, signal)).toMatchObject({ kind: 'allow' });
   });
 });
 
-describe('with --namespaces', () => {
-  const NAMESPACES = ['gatehouse-system', 'shop'];
-  const admissionOf = (one: CompiledPolicy, within: RequestWorld = world) =>
-    createAdmission(registryOf(one), within, undefined, undefined, undefined, NAMESPACES);
-  const references = [
-    {
-      name: 'settings',
-      path: 'spec.settings',
-      target: { apiGroup: '', resource: 'configmaps' },
-      onTargetDelete: 'Restrict',
-    },
-  ] as const;
+const target = { apiGroup: '', resource: 'configmaps' };
+const references = [{ name: 'settings', path: 'spec.settings', target }];
+const ELSEWHERE = containing('Gatehouse does not read namespace store');
 
-  test('a target elsewhere can be deleted: no object that Gatehouse reads names it', async () => {
-    const stays = policyOf({ validate: { references } });
-    const [entry] = deletionEntriesOf(stays);
-    const resource = { group: '', version: 'v1', resource: 'configmaps' };
-    const deletion = { ...deleteRequest({}), resource, requestResource: resource };
-    const governed = { referrers: () => [], holders: () => [] };
-    const validating = admissionOf(stays, { ...world, governed });
-    const decision = await validating.validate(entry?.entryId ?? '', deletion, signal);
-    expect(decision).toMatchObject({ kind: 'allow', warnings: [] });
-  });
-
-  const ELSEWHERE = containing('Gatehouse does not read namespace store');
-
-  test.each([
-    ['Deny', { kind: 'deny', message: ELSEWHERE }],
-    ['Warn', { kind: 'allow', warnings: [ELSEWHERE] }],
-    ['Audit', { kind: 'allow', auditAnnotations: { unchecked: 'servers' } }],
-  ] as const)(
-    'elsewhere, a policy that reads other objects sets its defaults, and then: %s',
-    (enforcement, expected) => {
-      const one = policyOf({
-        enforcement,
-        defaults: [{ path: 'spec.racks', value: 1 }],
-        validate: { references },
-      });
-      const { mutate, validate } = admissionOf(one);
-      const filled = { kind: 'allow', warnings: [], patch: [{ path: '/spec/racks' }] };
-      expect(mutate(one.entryId, createRequest({}), signal)).toMatchObject(filled);
-      expect(validate(one.entryId, createRequest({}), signal)).toMatchObject(expected);
-    },
-  );
-});
+test.each([
+  ['Deny', { kind: 'deny', message: ELSEWHERE }],
+  ['Warn', { kind: 'allow', warnings: [ELSEWHERE] }],
+  ['Audit', { kind: 'allow', auditAnnotations: { unchecked: 'servers' } }],
+] as const)(
+  'with --namespaces, a policy that reads other objects sets its defaults elsewhere, and then: %s',
+  (enforcement, expected) => {
+    const one = policyOf({ enforcement, defaults, validate: { references } });
+    const within = [undefined, undefined, undefined, ['gatehouse-system', 'shop']] as const;
+    const { mutate, validate } = createAdmission(registryOf(one), world, ...within);
+    const filled = { kind: 'allow', warnings: [], patch: [{ path: '/spec/racks' }] };
+    expect(mutate(one.entryId, createRequest({}), signal)).toMatchObject(filled);
+    expect(validate(one.entryId, createRequest({}), signal)).toMatchObject(expected);
+  },
+);

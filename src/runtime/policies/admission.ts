@@ -15,13 +15,8 @@ import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookServerOptions } from '../../server/webhook-server.ts';
 import type { Namespaces } from '../namespaces.ts';
-import { type Handlers, NO_HANDLERS } from '../handlers/handlers.ts';
+import type { Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
-
-const NO_OWN_KINDS: OwnKinds = {
-  mutate: () => Promise.resolve(ALLOWED),
-  validate: () => Promise.resolve(ALLOWED),
-};
 
 const validateWrite = confirmingExceptions(validate, ({ namespace }) => namespace);
 const checkDeletion = confirmingExceptions(checkTargetDeletion, () => undefined);
@@ -31,10 +26,10 @@ type Decide = (policies: readonly CompiledPolicy[]) => Decision | Promise<Decisi
 export function createAdmission(
   registry: PolicyRegistry,
   world: RequestWorld,
-  handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
+  handlers?: Pick<Handlers, 'decide'>,
   /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,
-  ownKinds: OwnKinds = NO_OWN_KINDS,
+  ownKinds?: OwnKinds,
   namespaces?: Namespaces,
   releaseOf: ReleaseOf = NO_RELEASES,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
@@ -54,7 +49,7 @@ export function createAdmission(
     name: string,
     request: AdmissionRequest,
     signal: AbortSignal,
-  ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknownHandler(name);
+  ): Promise<Decision> => (await handlers?.decide(phase, name, request, signal)) ?? unknownHandler(name);
   // Not async: a promise for a decision without I/O would cost each review a timer and another turn of the event loop.
   const route = (
     phase: HandlerPhase,
@@ -63,7 +58,7 @@ export function createAdmission(
     signal: AbortSignal,
     decide: Decide,
   ): Decision | Promise<Decision> => {
-    if (isOwnEntry(entry)) return ownKinds[phase](request, signal);
+    if (isOwnEntry(entry)) return ownKinds?.[phase](request, signal) ?? ALLOWED;
     const handler = handlerOfEntry(entry);
     if (handler !== undefined) return callHandler(phase, handler, request, signal);
     const policies = governing(phase, entry, request);
@@ -96,9 +91,8 @@ function decideUnlessUndecidable(
   const decision = decide(policies.filter(({ undecidable }) => undecidable === undefined));
   // In the other phase, the warning would be a duplicate.
   if (phase === 'mutate') return decision;
-  return decision instanceof Promise
-    ? decision.then((one) => withUnevaluated(one, policies))
-    : withUnevaluated(decision, policies);
+  const warn = (one: Decision) => withUnevaluated(one, policies);
+  return decision instanceof Promise ? decision.then(warn) : warn(decision);
 }
 
 const retry = (message: string): Decision => ({ kind: 'retry', message });

@@ -131,21 +131,13 @@ export function createPolicyWarnings(options: PolicyWarningsOptions) {
           message: problem.message,
         })),
       );
-    const all = [
-      ...(unserved === undefined ? [] : [{ where: 'spec.match', message: unserved.message }]),
-      ...problems,
-    ];
+    const missing = unserved === undefined ? [] : [{ where: 'spec.match', message: unserved.message }];
+    const all = [...missing, ...problems];
     const shown = all.slice(0, MOST_WARNINGS).map((problem) => `not enforced: ${describeProblem(problem)}`);
     const more = all.length - shown.length;
     const careful = result.kind === 'rejected' ? [] : controlPlaneWrites(result.policy);
-    return {
-      ...ALLOWED,
-      warnings: [
-        ...shown,
-        ...(more > 0 ? [`not enforced: ${more} more problems; see status.conditions`] : []),
-        ...careful.slice(0, MOST_WARNINGS),
-      ],
-    };
+    const others = more > 0 ? [`not enforced: ${more} more problems; see status.conditions`] : [];
+    return { ...ALLOWED, warnings: [...shown, ...others, ...careful.slice(0, MOST_WARNINGS)] };
   };
 
   return async (

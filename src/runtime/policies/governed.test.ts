@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { compiled, GROUP, silent } from '../../../test/support/runtime/fixtures.ts';
+import { compiled, datacenterReference, GROUP, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
 import { createGoverned, type Governed } from './governed.ts';
 
@@ -46,12 +46,7 @@ const heldBack = (path: string) => {
   return list;
 };
 
-const restrict = {
-  name: 'dc',
-  path: 'spec.dc',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-  onTargetDelete: 'Restrict',
-} as const;
+const restrict = { ...datacenterReference, path: 'spec.dc', onTargetDelete: 'Restrict' } as const;
 const unique = { name: 'serial', paths: ['spec.serial'] };
 
 const policy = (spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy =>

@@ -23,7 +23,7 @@ import { governed } from './policy-kinds.ts';
 import type { Change } from '../../kube/watch.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { watch, type WatchContext, type Watching } from '../watch.ts';
+import { watch, type WatchContext } from '../watch.ts';
 import { versionAmong } from './world.ts';
 
 export type Governed = ReturnType<typeof createGoverned>;
@@ -40,14 +40,7 @@ interface Followed {
   readonly next: Follower | undefined;
 }
 
-interface Plan {
-  readonly kinds: ReadonlyMap<
-    string,
-    { readonly resource: Resource; readonly policies: readonly CompiledPolicy[] }
-  >;
-  readonly byNeed: ReadonlyMap<string, readonly string[]>;
-  readonly isComplete: boolean;
-}
+type Plan = Awaited<ReturnType<typeof planFor>>;
 
 export function createGoverned(
   context: WatchContext,
@@ -172,7 +165,7 @@ export function createGoverned(
 async function planFor(
   policies: readonly CompiledPolicy[],
   resolve: (kind: GroupResource) => Promise<Resource | undefined>,
-): Promise<Plan> {
+) {
   const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
   const served = await Promise.all(
     wanted.map(async ({ kind, policy }) => {
@@ -200,22 +193,14 @@ function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string>): boo
 
 export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
 
-/** One watch of a governed kind. It keeps only a summary of each object. */
-interface Follower {
-  readonly resource: Resource;
-  readonly needs: ReadonlySet<string>;
-  readonly watched: Watching<GovernedObject>;
-  /** Rejects when the follower is stopped, so that nothing keeps one that was replaced before its first list. */
-  readonly listed: Promise<void>;
-  readonly stop: () => void;
-  readonly refs: (index: 'targets' | 'claims', value: string) => readonly ObjectRef[];
-}
+type Follower = ReturnType<typeof startFollower>;
 
 const INDEXES = {
   targets: ({ targets = [] }: GovernedObject) => targets,
   claims: ({ claims = [] }: GovernedObject) => claims,
 };
 
+/** One watch of a governed kind. It keeps only a summary of each object. */
 function startFollower(
   context: WatchContext,
   resource: Resource,
@@ -223,7 +208,7 @@ function startFollower(
   ownNamespace: string,
   onChange: (kind: GroupResource, change: Change<GovernedObject>) => void,
   signal: AbortSignal,
-): Follower {
+) {
   const own = new AbortController();
   const ended = AbortSignal.any([signal, own.signal]);
   const watched = watch<GovernedObject>(
@@ -240,9 +225,11 @@ function startFollower(
     resource,
     needs: new Set(policies.map(summaryKey)),
     watched,
+    /** Rejects at the end, so that nothing keeps a follower that was replaced before its first list. */
     listed: watched.whenSynced(ended),
     stop: () => own.abort(new Error('another watch replaces this one')),
-    refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
+    refs: (index: keyof typeof INDEXES, value: string) =>
+      watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
   };
 }
 

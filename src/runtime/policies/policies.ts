@@ -24,7 +24,7 @@ import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
 
 export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, 'schemas'> {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
@@ -130,11 +130,8 @@ async function judge(
     const message = `the API server refuses the webhooks of this policy: ${objection}`;
     return { problem: { reason: 'WebhooksRefused', message } };
   }
-  return {
-    usable: result.policy,
-    problem: unknownKind,
-    unserved: unknownKind === undefined ? unserved?.message : undefined,
-  };
+  const missing = unknownKind === undefined ? unserved?.message : undefined;
+  return { usable: result.policy, problem: unknownKind, unserved: missing };
 }
 
 function isAccepted(
@@ -182,10 +179,8 @@ const INPUTS = [
 ];
 
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
-  const comparable = (state: PolicyState | undefined) => ({
-    ...state,
-    inForce: state?.inForce && pick(state.inForce, ...INPUTS),
-  });
+  const inputsOf = (policy: CompiledPolicy | undefined) => policy && pick(policy, ...INPUTS);
+  const comparable = (state?: PolicyState) => ({ ...state, inForce: inputsOf(state?.inForce) });
   return isDeepStrictEqual(comparable(before), comparable(after));
 }
 
@@ -251,9 +246,8 @@ async function lastInForce(
     return refusing(previous, options, UNREVIEWED);
   const kinds = await resolveKinds(previous, options, signal);
   const server = (await options.discovery.serverVersion(signal)).minor;
-  const last = compilePrevious(previous, { ...options.environment, server }, (resource) =>
-    kinds.get(groupResourceName(resource)),
-  );
+  const kindOf = (resource: GroupResource) => kinds.get(groupResourceName(resource));
+  const last = compilePrevious(previous, { ...options.environment, server }, kindOf);
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
   if (last !== undefined) await watchTargets(last, options, signal);
   return last;

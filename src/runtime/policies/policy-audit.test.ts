@@ -1,21 +1,23 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import { clusterOf, DATACENTER, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { containing, silent } from '../../../test/support/runtime/fixtures.ts';
+import { resourceOf } from '../../../test/support/definitions.ts';
+import { containing, createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { AuditResult } from './stored-objects.ts';
-import { createPolicyAuditReconciler, type Audit, type PolicyAuditOptions } from './policy-audit.ts';
+import {
+  createPolicyAuditReconciler,
+  startPolicyAudit,
+  type Audit,
+  type PolicyAuditOptions,
+} from './policy-audit.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
+import { createPolicyReportsReconciler } from '../reports/policy-reports.ts';
 import type { RecordEvent } from '../controller.ts';
-import type { PolicyFindings } from '../../admission/reports/findings.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
-const datacenter = {
-  name: 'datacenter',
-  path: 'spec.datacenter',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-};
 
 let inForce: CompiledPolicy;
 let policy: AdmissionPolicy;
@@ -36,21 +38,12 @@ beforeEach(() => {
 
 function govern(spec: Parameters<typeof policyOf>[0]): void {
   inForce = { ...policyOf(spec), generation: 1 };
-  policy = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'servers', generation: 1 },
-    spec: inForce.spec,
-  };
+  policy = { metadata: { name: 'servers', generation: 1 }, spec: inForce.spec };
 }
 
 function server(name: string, spec: object, metadata: object = {}): KubeObject {
-  return {
-    apiVersion: `${GROUP}/v1`,
-    kind: 'Server',
-    metadata: { name, namespace: 'store', ...metadata },
-    spec,
-  } as KubeObject;
+  const place = { name, namespace: 'store', ...metadata };
+  return { apiVersion: `${GROUP}/v1`, kind: 'Server', metadata: place, spec } as KubeObject;
 }
 
 /** The policy has the result of an earlier audit. */
@@ -99,6 +92,22 @@ test('stored objects that violate a rule are counted, reported in the status and
   ]);
 });
 
+test('of many violating objects, the first twenty get an Event', async () => {
+  stored = Array.from({ length: 25 }, (_, n) => server(`s${n}`, { units: 7 }));
+  await audit();
+  expect(events.filter(({ reason }) => reason === 'PolicyViolation')).toHaveLength(20);
+});
+
+test('an audit whose exceptions have changed is outdated', () => {
+  const { context, signal } = createListedContext();
+  const policies = { store: { list: () => [], get: () => undefined } };
+  const registry = { get: () => undefined, subscribe: () => undefined };
+  const parts = { registry, policies, world: clusterOf().world } as never;
+  const { refresh, audits: kept } = startPolicyAudit(context, parts, () => undefined, signal);
+  refresh('servers');
+  expect(kept.get('servers')).toEqual({ isOutdated: true });
+});
+
 test('a change of its exceptions makes the audit due, at most once a minute', async () => {
   stored = [server('a', { units: 7 })];
   audits.set('servers', { isOutdated: true });
@@ -111,9 +120,9 @@ test('a change of its exceptions makes the audit due, at most once a minute', as
 });
 
 test('references are audited and counted, and a target that only the store lacks is no violation', async () => {
-  const standby = { ...datacenter, name: 'standby', path: 'spec.standby' };
+  const standby = { ...DATACENTER, name: 'standby', path: 'spec.standby' };
   const rules = [{ name: 'datacenter', expression: 'object.spec.units < 5', message: 'too many' }];
-  govern({ validate: { references: [datacenter, standby], rules } });
+  govern({ validate: { references: [DATACENTER, standby], rules } });
   stored = [server('a', { datacenter: 'fra1', units: 1 }), server('b', { datacenter: 'fra2', units: 7 })];
   audited({ total: 2 });
   await audit({
@@ -139,7 +148,7 @@ test('a kind that cannot be read does not count as clean, and is retried soon', 
 });
 
 test('at the limit of live reads the audit ends and reports an incomplete count', async () => {
-  govern({ validate: { references: [datacenter] } });
+  govern({ validate: { references: [DATACENTER] } });
   stored = Array.from({ length: 1_500 }, (_, n) => server(`s${n}`, { datacenter: `gone-${n}` }));
   const cluster = clusterOf();
   await audit({ world: cluster.world });
@@ -176,7 +185,7 @@ test.each<[string, Parameters<typeof policyOf>[0]]>([
 
 test('a deferred reference counts once its grace period ends, and is checked then', async () => {
   govern({
-    validate: { references: [datacenter] },
+    validate: { references: [DATACENTER] },
     initiallyDeferred: { principals: [{ user: 'flux' }], grace: '5m' },
   });
   stored = [
@@ -212,16 +221,40 @@ test('the findings of all policies together are limited, and the counts are not'
     rule: undefined,
     message: 'too many',
   }));
-  const other: PolicyFindings = {
-    policy: 'other',
-    enforcement: 'Deny',
-    counts: new Map(),
-    listed,
-    problem: undefined,
-  };
-  audits.set('other', { findings: other });
+  const other = { policy: 'other', enforcement: 'Deny', counts: new Map(), problem: undefined } as const;
+  audits.set('other', { findings: { ...other, listed } });
   stored = Array.from({ length: 700 }, (_, n) => server(`s${n}`, { units: 7 }));
   await audit({ keepsFindings: true });
   expect(audits.get('servers')?.findings?.listed).toHaveLength(500);
   expect(audits.get('servers')?.findings?.counts).toEqual(new Map([['store', 700]]));
+});
+
+test('the policy reports are written with a pause after each write', async () => {
+  const reportsIn = (resource: string) => resourceOf('openreports.io', resource, 'Report', true, 'v1alpha1');
+  const kinds = ['reports', 'clusterreports'].map(reportsIn);
+  stored = ['a', 'b'].map((namespace) => server('s', { units: 7 }, { namespace }));
+  await audit({ keepsFindings: true });
+  const pauses: number[] = [];
+  const { client, objects } = createCluster();
+  const reconcile = createPolicyReportsReconciler({
+    client,
+    discovery: { servedIn: (group) => Promise.resolve(kinds.filter((kind) => kind.group === group)) },
+    namespaces: undefined,
+    findings: () => [...audits.values()].flatMap(({ findings }) => findings ?? []),
+    pending: () => [],
+    now: () => new Date(NOW),
+    clock: {
+      now: () => NOW,
+      monotonic: () => NOW,
+      after: (ms, run) => {
+        pauses.push(ms);
+        run();
+        return () => undefined;
+      },
+    },
+    log: silent,
+  });
+  await reconcile('reports', new AbortController().signal);
+  expect(kinds.map((kind) => objects(kind).writes())).toEqual([2, 0]);
+  expect(pauses).toEqual([55, 55]);
 });

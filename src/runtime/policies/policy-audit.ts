@@ -49,7 +49,6 @@ export interface PolicyAuditOptions extends AuditSources {
 const EVERY_MS = 60 * 60_000;
 /** The shortest interval for deferred references, in milliseconds: each audit reads all objects of the kind. */
 const SHORTEST_MS = 60_000;
-/** When to retry a kind that could not be read, in milliseconds. */
 const RETRY_MS = 5 * 60_000;
 const MAX_EVENTS = 20;
 /** Limit for the findings that all audits keep for the policy reports, which cannot hold more. */

@@ -39,13 +39,9 @@ beforeEach(() => {
     return { inForce: result.policy, problem: undefined, generation: 1 };
   };
   const store = { get: () => exceptions.read(KEY) };
-  const run = createExceptionStatusReconciler(
-    cluster.client,
-    store,
-    { get },
-    () => now,
-    (policy) => refreshed.push(policy),
-  );
+  const clock = () => now;
+  const refresh = (policy: string) => refreshed.push(policy);
+  const run = createExceptionStatusReconciler(cluster.client, store, { get }, clock, refresh);
   reconcile = () => run(KEY, NEVER);
 });
 
@@ -101,19 +97,11 @@ const exception = (policy: string): JsonObject => ({
 const creation = (object: JsonObject) => requestOf({ operation: 'CREATE', object });
 
 test.each([
-  [
-    'of a missing policy',
-    exception('missing'),
-    'spec.policy: AdmissionPolicy "missing" not found or not in force; create it or fix the name',
-  ],
-  [
-    'that its policy refuses',
-    exception('closed'),
-    'spec.policy: AdmissionPolicy "closed" does not accept exceptions',
-  ],
-])('an exception %s is stored with a warning', (_what, object, warning) => {
-  const warnings = [containing(`not in force: ${warning}`)];
-  expect(warn(creation(object))).toMatchObject({ kind: 'allow', warnings });
+  ['missing', 'AdmissionPolicy "missing" not found or not in force; create it or fix the name'],
+  ['closed', 'AdmissionPolicy "closed" does not accept exceptions'],
+])('an exception of the %s policy is stored with a warning', (policy, warning) => {
+  const warnings = [containing(`not in force: spec.policy: ${warning}`)];
+  expect(warn(creation(exception(policy)))).toMatchObject({ kind: 'allow', warnings });
 });
 
 test('an exception in force and a change of labels do not cause a warning', () => {

@@ -116,9 +116,8 @@ async function schemasOf(
   { schemas }: CompileOptions,
   signal: AbortSignal,
 ): Promise<readonly JsonObject[]> {
-  const all = await Promise.all(
-    governed(spec).map((resource) => schemas(resource, spec.match.apiVersions ?? ['*'], signal)),
-  );
+  const { apiVersions = ['*'] } = spec.match;
+  const all = await Promise.all(governed(spec).map((kind) => schemas(kind, apiVersions, signal)));
   return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
@@ -145,28 +145,16 @@ test('a version that cannot be enforced is not Ready: the message names the prob
   expect(status()?.inForce?.generation).toBe(1); // a restarted replica needs it
 });
 
-describe('until the configurations carry the webhooks of a version', () => {
-  test('it is neither Ready nor installed, the API server says why, and it does not become status.inForce', async () => {
-    installed = false;
-    refusal = '422 Invalid: webhooks[3].rules';
-    await reconcile();
-    for (const type of ['Ready', 'WebhooksInstalled']) {
-      expect(condition(type)).toMatchObject({ status: 'False', reason: 'NotInstalled' });
-      expect(condition(type)?.message).toContain(refusal);
-    }
-    expect(condition('Ready')?.message).toContain('nothing is enforced');
-    expect(status()).not.toHaveProperty('inForce');
-  });
-
-  test('status.inForce is the version before, which a restarted replica needs', async () => {
-    await reconcile();
-    compiledNext();
-    installed = false;
-    await reconcile();
-    expect(condition('Ready')?.message).toContain('generation 1 remains in force');
-    expect(condition('WebhooksInstalled')?.status).toBe('False');
-    expect(status()?.inForce?.generation).toBe(1);
-  });
+test('until the configurations carry the webhooks of a version it is neither Ready nor installed, the API server says why, and it does not become status.inForce', async () => {
+  installed = false;
+  refusal = '422 Invalid: webhooks[3].rules';
+  await reconcile();
+  for (const type of ['Ready', 'WebhooksInstalled']) {
+    expect(condition(type)).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    expect(condition(type)?.message).toContain(refusal);
+  }
+  expect(condition('Ready')?.message).toContain('nothing is enforced');
+  expect(status()).not.toHaveProperty('inForce');
 });
 
 test('a write that meets a conflict fails, and is retried with the current object', async () => {
@@ -177,25 +165,23 @@ test('a write that meets a conflict fails, and is retried with the current objec
   expect(condition('Ready')?.status).toBe('True');
 });
 
-describe('the result of the audit', () => {
-  const found = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
+const found = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
 
-  const immutable = compiled({ validate: { immutable: ['spec.datacenter'] } });
+const immutable = compiled({ validate: { immutable: ['spec.datacenter'] } });
 
-  test.each<[string, Partial<PolicyState>, boolean]>([
-    ['stays when a new leader has not audited yet', {}, true],
-    ['stays while nothing is in force', { inForce: undefined, problem }, true],
-    ['leaves the status when the policy has audit: false', { inForce: compiled({ audit: false }) }, false],
-    ['leaves the status when the policy has none of its checks', { inForce: immutable }, false],
-  ])('%s', async (_what, change, stays) => {
-    violations = found;
-    await reconcile();
-    expect(status()?.violations).toEqual(found);
-    if (stays) violations = undefined;
-    await reconcileWith(change);
-    expect(status()?.conditions).toBeDefined();
-    expect(status()?.violations).toEqual(stays ? found : undefined);
-  });
+test.each<[string, Partial<PolicyState>, boolean]>([
+  ['stays when a new leader has not audited yet', {}, true],
+  ['stays while nothing is in force', { inForce: undefined, problem }, true],
+  ['leaves the status when the policy has audit: false', { inForce: compiled({ audit: false }) }, false],
+  ['leaves the status when the policy has none of its checks', { inForce: immutable }, false],
+])('the result of the audit %s', async (_what, change, stays) => {
+  violations = found;
+  await reconcile();
+  expect(status()?.violations).toEqual(found);
+  if (stays) violations = undefined;
+  await reconcileWith(change);
+  expect(status()?.conditions).toBeDefined();
+  expect(status()?.violations).toEqual(stays ? found : undefined);
 });
 
 test.each([true, false])(
@@ -206,10 +192,8 @@ test.each([true, false])(
     installed = isInstalled;
     const last = { generation: 1, spec: version(1).spec, record: 'lost' };
     policies.patch('servers', { status: { inForce: last } });
-    await reconcileWith({
-      inForce: { ...version(1), undecidable: { message: 'x', isTemporary: false } },
-      problem,
-    });
+    const undecidable = { message: 'x', isTemporary: false };
+    await reconcileWith({ inForce: { ...version(1), undecidable }, problem });
     expect(status()?.inForce).toEqual(last);
   },
 );

@@ -49,11 +49,8 @@ export function createPolicyStatusReconciler(
     const previous = before.inForce;
     const enforced = installed ? state.inForce : previous;
     const installation = installationOf(state, installed, refusal);
-    const shown = {
-      ...state,
-      inForce: enforced,
-      problem: state.problem ?? (installed ? undefined : installation),
-    };
+    const problem = state.problem ?? (installed ? undefined : installation);
+    const shown = { ...state, inForce: enforced, problem };
     const verbs = ['is enforced', 'nothing is enforced'] as const;
     const conditions = conditionsOf(shown, verbs, installation, before.conditions, now());
     const shortcomings = [
@@ -82,11 +79,8 @@ function enforcement({
 }: Partial<Enforcement>): Pick<AdmissionPolicyStatus, 'compiled' | 'enforcedBy' | 'confirmed'> {
   if (enforcedBy === undefined) return {};
   const native = enforcedBy.filter(({ by }) => by === 'APIServer');
-  return {
-    compiled: `${native.length}/${enforcedBy.length}`,
-    enforcedBy,
-    ...(confirmed === undefined ? {} : { confirmed }),
-  };
+  const compiled = `${native.length}/${enforcedBy.length}`;
+  return { compiled, enforcedBy, ...(confirmed === undefined ? {} : { confirmed }) };
 }
 
 function coverageOf({ inForce }: PolicyState, all: readonly CompiledPolicy[]): Shortcoming {

@@ -40,11 +40,8 @@ export function createReadAccess(
   const readable = async (resource: GroupResource) =>
     (await mayRead(may, resource, await places(resource))) &&
     (!isSecret(resource) || (await namesSecrets(client)));
-  const access = memoizeAsync(readable, groupResourceName, {
-    now,
-    ttlMs: FRESH_MS,
-    ttlOf: (allowed) => (allowed ? FRESH_MS : 0),
-  });
+  const ttlOf = (allowed: boolean) => (allowed ? FRESH_MS : 0);
+  const access = memoizeAsync(readable, groupResourceName, { now, ttlMs: FRESH_MS, ttlOf });
   return async (resource, signal) => {
     signal.throwIfAborted();
     return orAborted(access.read(resource), signal);

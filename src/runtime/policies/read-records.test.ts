@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import { createCluster, NEVER, type Cluster, type Objects } from '../../../test/support/runtime/fixtures.ts';
-import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { secrets } from '../../kube/well-known.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
@@ -10,10 +10,7 @@ import { createReadRecords, createReadRecordsReconciler, READS_SECRET } from './
 const NAMESPACE = 'gatehouse-system';
 const KEY = `${NAMESPACE}/${READS_SECRET}`;
 const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
-const reading = (resource: string): AdmissionPolicySpec => ({
-  match,
-  params: { apiGroup: '', resource, name: 'a' },
-});
+const reading = (resource: string) => ({ match, params: { apiGroup: '', resource, name: 'a' } });
 const maps = reading('configmaps');
 
 let cluster: Cluster;
@@ -31,13 +28,8 @@ beforeEach(() => {
 });
 
 const records = () => createReadRecords(() => stored.read(KEY)?.data);
-const reconciler = () =>
-  createReadRecordsReconciler(
-    cluster.client,
-    NAMESPACE,
-    () => installed,
-    () => new Date(now),
-  );
+const clock = () => new Date(now);
+const reconciler = () => createReadRecordsReconciler(cluster.client, NAMESPACE, () => installed, clock);
 
 /** The key exists, and the policies so far are listed. */
 async function begin(): Promise<void> {
@@ -64,17 +56,6 @@ test('the record of a policy is valid for its name and for what it reads and dis
   now = 1_000_000;
   await begin();
   expect(records().verdict('a', maps, record)).toBe('unreviewed'); // another key
-});
-
-test('until the webhook is installed, policies count as older, except those that read Secrets', async () => {
-  for (const step of ['no key', 'no list']) {
-    expect([step, records().verdict('a', maps, undefined)]).toEqual([step, 'earlier']);
-    expect([step, records().verdict('a', reading('secrets'), undefined)]).toEqual([step, 'unreviewed']);
-    await reconciler()('', NEVER);
-  }
-  expect(records().verdict('a', reading('secrets'), records().recordOf('a', reading('secrets')))).toBe(
-    'reviewed',
-  );
 });
 
 test('the list is written once, after the API server has had time to learn of the webhook', async () => {

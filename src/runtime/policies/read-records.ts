@@ -34,23 +34,17 @@ export function createReadRecords(data: () => SecretData | undefined) {
     const text = data()?.[key];
     return text === undefined ? undefined : Buffer.from(text, 'base64');
   };
-  const recordOf = (name: string, spec: AdmissionPolicySpec): string | undefined => {
+  const sign = (text: string): string | undefined => {
     const key = dataOf(KEY);
-    return (
-      key &&
-      createHmac('sha256', key)
-        .update(`v1\n${name}\n${disclosingText(spec)}`)
-        .digest('base64url')
-    );
+    return key && createHmac('sha256', key).update(`v1\n${text}`).digest('base64url');
   };
+  const recordOf = (name: string, spec: AdmissionPolicySpec): string | undefined =>
+    sign(`${name}\n${disclosingText(spec)}`);
   return {
     hasKey: () => dataOf(KEY) !== undefined,
     recordOf,
     /** Signs what replicas tell the leader. Undefined while there is no key. */
-    prove: (text: string): string | undefined => {
-      const key = dataOf(KEY);
-      return key && createHmac('sha256', key).update(`v1\nproof\n${text}`).digest('base64url');
-    },
+    prove: (text: string): string | undefined => sign(`proof\n${text}`),
     verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
       const reads = readsOf(spec);
       if (reads.length === 0) return 'reviewed';

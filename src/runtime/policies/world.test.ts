@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { resourceOf } from '../../../test/support/definitions.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource, NamedRef } from '../../kube/object.ts';
 import { OutOfReachError } from '../../admission/policy/world.ts';
@@ -7,12 +8,7 @@ import { createWorld, withinReach, createOwners } from './world.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 
 const ref = { group: 'infra.example.com', resource: 'datacenters', namespace: undefined, name: 'fra1' };
-const version = (name: string): Resource => ({
-  ...ref,
-  version: name,
-  kind: 'Datacenter',
-  namespaced: false,
-});
+const version = (name: string) => ({ ...ref, version: name, kind: 'Datacenter', namespaced: false });
 const signal = new AbortController().signal;
 const noTargets = { store: () => undefined };
 const restoreEvidence = () => Promise.resolve(undefined);
@@ -90,13 +86,8 @@ test('with --namespaces, an object elsewhere is out of reach', async () => {
 });
 
 const rack = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1' };
-const racks = (version: string, namespaced = true): Resource => ({
-  group: 'infra.example.com',
-  version,
-  resource: 'racks',
-  kind: 'Rack',
-  namespaced,
-});
+const racks = (version: string, namespaced = true) =>
+  resourceOf('infra.example.com', 'racks', 'Rack', namespaced, version);
 
 /** @param known the answers of discovery, before and after each `forget` */
 function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1', exists = true) {
@@ -123,11 +114,8 @@ function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1'
 
 test('an owner is read in the namespace of its dependent', async () => {
   const { owners, reads, kinds } = ownersOf([racks('v1')]);
-  expect(await owners.read(rack, 'shop', signal)).toMatchObject({
-    uid: 'u1',
-    apiVersion: 'infra.example.com/v1',
-    labels: { a: 'b' },
-  });
+  const found = { uid: 'u1', apiVersion: 'infra.example.com/v1', labels: { a: 'b' } };
+  expect(await owners.read(rack, 'shop', signal)).toMatchObject(found);
   expect(kinds).toEqual([{ group: 'infra.example.com', version: 'v1', kind: 'Rack' }]);
   expect(reads).toEqual([['v1', { namespace: 'shop', name: 'r1' }]]);
 });

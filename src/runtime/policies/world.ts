@@ -104,7 +104,6 @@ export function withinReach<World extends ObjectReads>(world: World, namespaces:
 const outOfReach = ({ namespace = '' }: ObjectRef): OutOfReachError =>
   new OutOfReachError(`Gatehouse does not read namespace ${namespace}: add it to --namespaces`);
 
-/** Resolves a kind without the discovery cache. Concurrent callers share one request per kind. */
 function createUncachedResolve(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
   const reads = new Map<string, SharedRead<Resource | undefined>>();
   return (kind, signal = new AbortController().signal) => {
@@ -143,7 +142,6 @@ const READ_MS = 2_000;
 /** A restore creates thousands of children before their owners, and each read of a missing owner is a 404. */
 const RELEARN_MS = 5_000;
 
-/** @param now a monotonic clock, in milliseconds */
 export function createOwners(
   client: Pick<KubeClient, 'getMetadata'>,
   discovery: Pick<Discovery, 'resolveKind' | 'forget'>,

@@ -38,14 +38,16 @@ const VERBS: Readonly<Record<NonNullable<ReferenceRule['onTargetDelete']>, reado
   SetDefault: ['patch'],
 };
 
-export function createActionAccessReconciler(
+/** @param onChange called with the policy whose missing permissions have changed */
+export function createActionAccess(
   policies: () => readonly CompiledPolicy[],
   client: Pick<KubeClient, 'create'>,
   discovery: Pick<Discovery, 'resolve'>,
   namespaces: Namespaces,
-  onMissing: (policy: string, message: string) => void,
-  now: () => Date,
-): Reconcile {
+  onChange: (policy: string) => void,
+) {
+  const messages = new Map<string, string>();
+  const missingOf = (policy: string): string => messages.get(policy) ?? '';
   const isGranted = async ({ verb, group, resource }: Needed, signal: AbortSignal) => {
     const served = await discovery.resolve({ group, resource }, signal);
     const places = served === undefined ? [undefined] : placesOf(served, namespaces);
@@ -53,15 +55,19 @@ export function createActionAccessReconciler(
       canI(client, { verb, group, resource, namespace }, { signal });
     return (await Promise.all(places.map(ask))).every(Boolean);
   };
-  return async (name, signal) => {
+  const reconcile: Reconcile = async (name, signal) => {
     const policy = policies().find((one) => one.name === name);
     const needed = policy === undefined ? [] : neededBy(policy.spec);
     const granted = await Promise.all(needed.map((one) => isGranted(one, signal)));
     const missing = needed.filter((_one, index) => !granted[index]);
-    onMissing(name, missing.length === 0 ? '' : missingMessage(name, missing));
+    const before = missingOf(name);
+    if (missing.length === 0) messages.delete(name);
+    else messages.set(name, missingMessage(name, missing));
+    if (missingOf(name) !== before) onChange(name);
     if (needed.length === 0) return GONE;
-    return requeueIn(missing.length === 0 ? GRANTED_MS : MISSING_MS, now());
+    return requeueIn(missing.length === 0 ? GRANTED_MS : MISSING_MS, new Date());
   };
+  return { reconcile, missing: missingOf };
 }
 
 function missingMessage(policy: string, missing: readonly Needed[]): string {

@@ -1,12 +1,18 @@
 import { createHmac } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-
 import {
   createClaimsInMemory,
   SETTLE_MS,
   type ClaimsInMemory,
 } from '../../../test/support/admission/claims.ts';
-import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { resourceOf } from '../../../test/support/definitions.ts';
+import {
+  compiled,
+  datacenterReference,
+  GROUP,
+  NEVER,
+  silent,
+} from '../../../test/support/runtime/fixtures.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { newDeletionRecord, withGone } from '../../admission/policy/references/deletion-record.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -15,15 +21,12 @@ import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { createDeletionActionsReconciler, type DeletionActionsOptions } from './deletion-actions.ts';
 import type { Progress } from './deletion-progress.ts';
+import type { AccessQuestion } from '../../kube/access.ts';
+import { createActionAccess } from './action-access.ts';
 
 const START = Date.parse('2026-11-27T12:00:00Z');
 const prove = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
-const dc = (name: string): ObjectRef => ({
-  group: GROUP,
-  resource: 'datacenters',
-  namespace: undefined,
-  name,
-});
+const dc = (name: string) => ({ group: GROUP, resource: 'datacenters', namespace: undefined, name });
 const srv = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'shop', name });
 
 let now: number;
@@ -38,12 +41,7 @@ let progress: Progress[];
 let listed: boolean;
 let known: ObjectRef[];
 
-const cascade: ReferenceRule = {
-  name: 'datacenter',
-  path: 'spec.datacenter',
-  onTargetDelete: 'Cascade',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-};
+const cascade: ReferenceRule = { ...datacenterReference, onTargetDelete: 'Cascade' };
 /** The policy in force and in the API server. */
 const govern = (...references: readonly ReferenceRule[]) => {
   policies = [compiled({ validate: { references } })];
@@ -91,10 +89,8 @@ function record(change: Partial<typeof order> = {}, goneAt?: number): string {
   if (made === undefined || named === undefined) throw new Error('no key');
   const { name = '' } = made.metadata;
   const creationTimestamp = new Date(now).toISOString();
-  claims.stored.set(name, {
-    ...named,
-    metadata: { ...named.metadata, resourceVersion: 'r1', creationTimestamp },
-  });
+  const metadata = { ...named.metadata, resourceVersion: 'r1', creationTimestamp };
+  claims.stored.set(name, { ...named, metadata });
   return name;
 }
 
@@ -267,11 +263,8 @@ test('a cascade writes the record of the next level first, with its depth', asyn
     },
   });
   const [next] = [...claims.stored.values()].filter(({ metadata }) => metadata.name !== name);
-  expect(next?.spec).toMatchObject({
-    rule: 'references/peer',
-    values: ['Cascade', '4'],
-    holder: { name: 's1' },
-  });
+  const deeper = { rule: 'references/peer', values: ['Cascade', '4'], holder: { name: 's1' } };
+  expect(next?.spec).toMatchObject(deeper);
 });
 
 test('a name that something writes back is reported, not removed for ever', async () => {
@@ -282,4 +275,34 @@ test('a name that something writes back is reported, not removed for ever', asyn
   });
   expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 0 });
   expect(progress.at(-1)?.message).toContain('writes the reference back');
+});
+
+test('the status of the policy has the ClusterRole that is missing, until it is granted', async () => {
+  const told: string[] = [];
+  let allowed = false;
+  const asked: AccessQuestion[] = [];
+  const client = {
+    create: ((_resource: unknown, { spec }: { spec: { resourceAttributes: AccessQuestion } }) => {
+      asked.push(spec.resourceAttributes);
+      return Promise.resolve({ status: { allowed } });
+    }) as KubeClient['create'], // a SelfSubjectAccessReview
+  };
+  const { reconcile, missing } = createActionAccess(
+    () => policies,
+    client,
+    { resolve: () => Promise.resolve(resourceOf(GROUP, 'servers', 'Server')) },
+    undefined,
+    (name) => told.push(name),
+  );
+  expect(await reconcile('servers', NEVER)).toMatchObject({ kind: 'requeue' });
+  expect(missing('servers')).toMatch(
+    /lacks permission to delete servers\.infra\.example\.com after a target is deleted\. Add this ClusterRole:\n[^]*aggregate-to-actions/,
+  );
+  await reconcile('servers', NEVER);
+  expect(told).toEqual(['servers']);
+  allowed = true;
+  expect(await reconcile('servers', NEVER)).toMatchObject({ kind: 'requeue' });
+  expect([missing('servers'), told]).toEqual(['', ['servers', 'servers']]);
+  expect(await reconcile('no-policy', NEVER)).toEqual({ kind: 'gone' });
+  expect(asked[0]).toMatchObject({ verb: 'delete', group: GROUP, resource: 'servers' });
 });

@@ -10,7 +10,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { windowState } from '../../restore/window.ts';
 import { createClaims, type ClaimSources } from '../claims/claims.ts';
 import { watch } from '../watch.ts';
-import { createActionAccessReconciler } from './action-access.ts';
+import { createActionAccess } from './action-access.ts';
 import type { OwnState } from '../own-state/own-state.ts';
 import type { RestoreKinds } from '../restores/restore-kinds.ts';
 import { createDeletionActionsReconciler, createWriteReferrer } from './deletion-actions.ts';
@@ -67,30 +67,12 @@ export function startDeletionActions(
   windows.onChange(() => {
     for (const claim of stored.store.list()) controller.add(keyOf(claim));
   }, signal);
-  const missing = new Map<string, string>();
-  const onMissing = (policy: string, message: string) => {
-    const before = missing.get(policy) ?? '';
-    if (message === '') missing.delete(policy);
-    else missing.set(policy, message);
-    if (message !== before) onMessage(policy);
-  };
-  const localNow = () => new Date();
-  const review = createActionAccessReconciler(
-    registry.inForce,
-    client,
-    discovery,
-    namespaces,
-    onMissing,
-    localNow,
-  );
+  const access = createActionAccess(registry.inForce, client, discovery, namespaces, onMessage);
   const key = registry.inForce().map(({ name }) => name);
-  const onKey = [registry.subscribe];
-  const access = startController(context, { name: 'action-access', key, onKey, reconcile: review }, signal);
-  return {
-    stopped: Promise.all([controller.stopped, access.stopped]),
-    progress: progress.message,
-    missing: (policy: string) => missing.get(policy) ?? '',
-  };
+  const review = { name: 'action-access', key, onKey: [registry.subscribe], reconcile: access.reconcile };
+  const reviewing = startController(context, review, signal);
+  const stopped = Promise.all([controller.stopped, reviewing.stopped]);
+  return { stopped, progress: progress.message, missing: access.missing };
 }
 
 /** Until the sweep is over, admitted writes may still be stored. */

@@ -293,10 +293,8 @@ async function ownReports(
 ): Promise<readonly StoredReport[]> {
   const found: StoredReport[] = [];
   for (const resource of [namespaced, cluster]) {
-    const reports = await listIn<Report>(client, resource, namespaces, {
-      labelSelector: REPORT_SELECTOR,
-      signal,
-    });
+    const options = { labelSelector: REPORT_SELECTOR, signal };
+    const reports = await listIn<Report>(client, resource, namespaces, options);
     found.push(...reports.filter(isOwnReport).map((report) => ({ resource, report })));
   }
   return found;

@@ -9,6 +9,7 @@ import {
   type KubeObject,
   type ObjectMeta,
   type OwnerReference,
+  type ObjectRef,
 } from '../../json/kube-object.ts';
 import { ownerKey } from '../../api/owner-record.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
@@ -24,10 +25,14 @@ import {
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
 import { messageOf } from '../../json/abort.ts';
-import type { CreationMetadata } from '../../restore/restored-by.ts';
+import type { CreationMetadata } from '../../restore/attribution.ts';
 import { subjectOf } from '../../restore/report.ts';
 import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
-import type { PatchGuarded } from './guarded-patch.ts';
+import type { JsonPatchOperation } from '../../json/json-patch.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import { served } from '../policies/world.ts';
 
 interface Task {
   readonly owners: Pick<Owners, 'read'>;
@@ -125,12 +130,7 @@ async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkIt
     switch (outcome.kind) {
       case 'forbidden':
         if (!limits.mayBlock || !plan.verdicts.some(blocks))
-          return conclude(
-            instead(
-              'Failed',
-              `${outcome.message}; grant Gatehouse get, patch and delete on ${groupResourceName(resource)}`,
-            ),
-          );
+          return conclude(instead('Failed', lacking(outcome.message, resource)));
         progress = { ...progress, limits: { ...limits, mayBlock: false } };
         break;
       case 'changed': {
@@ -168,10 +168,8 @@ function noted(
   plan: LinkPlan,
   adjust = (verdict: OwnerLinkResult): OwnerLinkResult => verdict,
 ): ReadonlyMap<string, OwnerLinkResult> {
-  return new Map([
-    ...verdicts,
-    ...plan.verdicts.map((verdict) => [ownerKey(verdict.ref), adjust(verdict)] as const),
-  ]);
+  const found = plan.verdicts.map((verdict) => [ownerKey(verdict.ref), adjust(verdict)] as const);
+  return new Map([...verdicts, ...found]);
 }
 
 async function readOwners(
@@ -226,6 +224,9 @@ export const instead =
       ? { ...verdict, result, ...(message === undefined ? {} : { message }) }
       : verdict;
 
+const lacking = (problem: string, resource: GroupResource) =>
+  `${problem}; grant Gatehouse get, patch and delete on ${groupResourceName(resource)}`;
+
 export const heldBack = ({ heldBy }: RelinkOptions, what: 'link' | 'change') => {
   const why = `RestoreWindow "${heldBy ?? ''}" also restored the object, and defers the ${what}`;
   return instead('WouldLink', heldBy === undefined ? undefined : `${why}: approve the links of that window`);
@@ -250,5 +251,39 @@ export function toItem(object: KubeObject, { ref, result, message }: Judged): Re
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },
     result,
     ...(message === undefined ? {} : { message }),
+  };
+}
+
+export type PatchGuarded = ReturnType<typeof createPatch>;
+
+export type PatchOutcome =
+  | { readonly kind: 'patched'; readonly object: KubeObject }
+  /** The object has changed or was deleted: nothing was written. */
+  | { readonly kind: 'changed'; readonly message: string }
+  /** Gatehouse lacks the permission; the message comes from the API server. */
+  | { readonly kind: 'forbidden'; readonly message: string };
+
+/** A JSON Patch that tests the version of the object. */
+export function createPatch(
+  client: Pick<KubeClient, 'patchJson'>,
+  discovery: Pick<Discovery, 'resolve'>,
+  fieldManager: string,
+) {
+  return async (
+    ref: ObjectRef,
+    operations: readonly JsonPatchOperation[],
+    signal: AbortSignal,
+  ): Promise<PatchOutcome> => {
+    const resource = await served(discovery, ref, signal);
+    try {
+      const object = await client.patchJson<KubeObject>(resource, ref, operations, { fieldManager, signal });
+      return { kind: 'patched', object };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // 422 is a failed `test`, or an owner that the API server rejects.
+      if ([404, 409, 422].includes(error.code)) return { kind: 'changed', message: error.message };
+      if (error.code === 403) return { kind: 'forbidden', message: error.message };
+      throw error;
+    }
   };
 }

@@ -1,31 +1,37 @@
 /** Links restored objects to their former owners and targets, once for each governed object. */
 import type { Owners } from '../../admission/policy/world.ts';
-import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
+import { type GroupResource, type KubeObject, groupResourceName } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
-import { OWNERS_MANAGER } from '../../restore/owner-links.ts';
-import { restoringWindows, sweepMode, type SweepMode } from '../../restore/restored-by.ts';
-import { type StoredObjects, storedObjects, eachPage } from '../policies/stored-objects.ts';
+import { OWNERS_MANAGER, unchanged } from '../../restore/owner-links.ts';
+import { restoringWindows, sweepMode, type SweepMode, createAttribution } from '../../restore/attribution.ts';
+import { type StoredObjects, storedObjects, eachPage, storedRef } from '../policies/stored-objects.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { namesUids } from '../../admission/policy/references/target-uids.ts';
+import { namesUids, targetUids, type TargetUid } from '../../admission/policy/references/target-uids.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { createAttribution } from '../../restore/attribution.ts';
 import { relinkMode } from '../../restore/window.ts';
 import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import type { RestoreKinds } from './restore-kinds.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
-import { type RelinkOptions, type Relink, createRelinker } from './relink-owners.ts';
-import { type RelinkUids, createUidRelinker } from './relink-uids.ts';
-import { createPatch } from './guarded-patch.ts';
+import {
+  type RelinkOptions,
+  type Relink,
+  createRelinker,
+  ATTEMPTS,
+  isYounger,
+  instead,
+  heldBack,
+  toItem,
+  createPatch,
+  type PatchGuarded,
+} from './relink-owners.ts';
+import { messageOf } from '../../json/abort.ts';
+import { pointerOf } from '../../json/json-patch.ts';
 
-export interface RelinkedStored {
-  readonly items: readonly RelinkItem[];
-  readonly unreadable: readonly string[];
-}
+export type RelinkedStored = Awaited<ReturnType<typeof relinkStored>>;
 
-/** Limit for objects that are linked concurrently. Each takes three consecutive requests. */
 const AT_ONCE = 16;
 
 interface Relinkers {
@@ -44,7 +50,7 @@ export async function relinkStored(
   relink: Relinkers,
   { modeOf, isRestored }: RelinkTask,
   signal: AbortSignal,
-): Promise<RelinkedStored> {
+) {
   const preserving = policies.filter((policy) => policy.preservesOwners || namesUids(policy));
   const items: RelinkItem[] = [];
   if (preserving.length === 0) return { items, unreadable: [] };
@@ -105,4 +111,112 @@ export function createRelinkOwners(
     };
     return await relinkStored(stored, registry.inForce(), relink, task, signal);
   };
+}
+
+/** One item for each stale uid; none for an object that no restore has created. */
+export type RelinkUids = (
+  resource: GroupResource,
+  object: KubeObject,
+  governing: readonly Pick<CompiledPolicy, 'references'>[],
+  options: RelinkOptions,
+  signal: AbortSignal,
+) => Promise<readonly RelinkItem[]>;
+
+interface Verdict {
+  readonly place: TargetUid;
+  readonly result: RelinkItem['result'] | 'Current';
+  readonly message?: string;
+  readonly now?: string;
+  readonly apiVersion?: string | undefined;
+}
+
+export function createUidRelinker(stored: Pick<StoredObjects, 'read'>, patch: PatchGuarded): RelinkUids {
+  return async (resource, listed, governing, options, signal) => {
+    const { metadata = {} } = listed;
+    if (metadata.deletionTimestamp !== undefined || targetUids(governing, listed).length === 0) return [];
+    if (!options.isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels }))
+      return [];
+    const self = storedRef(resource, listed);
+    const judge = async (object: KubeObject) =>
+      await Promise.all(
+        targetUids(governing, object).map((place) => judgeUid(place, object, stored, options, signal)),
+      );
+
+    const linked = new Map<string, RelinkItem>();
+    let trouble = '';
+    let object: KubeObject | undefined = listed;
+    for (let attempt = 0; attempt <= ATTEMPTS; attempt += 1) {
+      if (object === undefined || object.metadata?.uid !== metadata.uid) return [];
+      const verdicts: readonly Verdict[] = (await judge(object)).filter(({ result }) => result !== 'Current');
+      const stale = verdicts.filter(({ result }) => result === 'Linked');
+      const conclude = (adjust = (verdict: Verdict): Verdict => verdict) => [
+        ...linked.values(),
+        ...verdicts.map((verdict) => toUidItem(listed, adjust(verdict))),
+      ];
+      if (options.mode === 'Report') return conclude(heldBack(options, 'change'));
+      if (stale.length === 0) return conclude();
+      if (attempt === ATTEMPTS) return conclude(instead('Failed', trouble));
+      const outcome = await patch(self, uidPatch(object, stale), signal);
+      switch (outcome.kind) {
+        case 'forbidden':
+          return conclude(instead('Failed', lacking(outcome.message, resource)));
+        case 'changed':
+          trouble = outcome.message;
+          object = await stored.read(self, signal);
+          break;
+        case 'patched':
+          // The next attempt reads the targets again: one may have been replaced in the meantime.
+          for (const verdict of stale) linked.set(verdict.place.field, toUidItem(listed, verdict));
+          trouble = 'its target was replaced again and again';
+          object = outcome.object;
+      }
+    }
+    return [];
+  };
+}
+
+async function judgeUid(
+  place: TargetUid,
+  object: KubeObject,
+  stored: Pick<StoredObjects, 'read'>,
+  { isRestored }: RelinkOptions,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const target = `${place.reference.targetKind} "${place.target.name}"`;
+  try {
+    const live = await stored.read(place.target, signal);
+    if (live === undefined) {
+      const message = `${target} not found; restore it as well, and the next sweep writes its uid`;
+      return { place, result: 'OwnerMissing', message };
+    }
+    const { uid, creationTimestamp, deletionTimestamp, labels, namespace } = live.metadata ?? {};
+    if (uid === undefined || uid === place.uid) return { place, result: 'Current' };
+    if (deletionTimestamp !== undefined)
+      return { place, result: 'OwnerTerminating', message: `${target} is being deleted` };
+    if (
+      isYounger({ creationTimestamp }, object.metadata ?? {}) &&
+      !isRestored({ creationTimestamp, labels, namespace })
+    ) {
+      const message = `${target} is younger than the object and no restore has made it; write its uid if it is the target`;
+      return { place, result: 'OwnerAmbiguous', message };
+    }
+    return { place, result: 'Linked', now: uid, apiVersion: live.apiVersion };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { place, result: 'Failed', message: `could not read ${target}: ${messageOf(error)}` };
+  }
+}
+
+const lacking = (problem: string, resource: GroupResource) =>
+  `${problem}; grant Gatehouse get and patch on ${groupResourceName(resource)}`;
+
+const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
+  ...unchanged(object),
+  ...stale.map(({ place: { keys }, now }) => ({ op: 'replace', path: pointerOf(keys), value: now }) as const),
+];
+
+function toUidItem(object: KubeObject, { place, result, message, apiVersion }: Verdict): RelinkItem {
+  const { target, reference, field } = place;
+  const ref = { apiVersion: apiVersion ?? target.group, kind: reference.targetKind, name: target.name };
+  return { ...toItem(object, { ref, result: result === 'Current' ? 'Linked' : result, message }), field };
 }

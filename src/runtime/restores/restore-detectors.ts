@@ -50,7 +50,6 @@ interface DetectionContext extends Pick<LeaderContext, 'record'> {
   readonly log: Log;
 }
 
-/** When to retry a kind that is not served or not readable, in milliseconds. */
 const RETRY_MS = 10_000;
 const LISTING_MS = 1_000;
 

@@ -62,13 +62,10 @@ test.each([
   ['the whole cluster', { [OPENER_SCOPE]: 'Cluster' }, 'drill', []],
   ['some namespaces', { [OPENED_BY]: 'restorer' }, 'velero-', ['restorewindows', 'restores']],
 ])('with a known window for %s, these are read live: %s', async (_where, annotations, name, expected) => {
+  const match = { namespaces: { include: ['velero'] } };
   const known: RestoreWindow = {
     metadata: { name: 'drill', creationTimestamp: '2026-11-21T11:00:00Z', annotations },
-    spec: {
-      principals: [{ user: 'restorer' }],
-      expiresAt: '2026-11-21T13:00:00Z',
-      match: { namespaces: { include: ['velero'] } },
-    },
+    spec: { principals: [{ user: 'restorer' }], expiresAt: '2026-11-21T13:00:00Z', match },
   };
   const { restoreEvidence, reads, knownRestore } = evidenceWith(detectorIn('velero'), [known]);
   expect(knownRestore(QUERY)?.windows).toHaveLength(1);

@@ -10,19 +10,19 @@ import {
   evidenceOfWindows,
   toEvidence as evidenceOf,
   windowsOfSources,
-} from '../../restore/evidence.ts';
+  hasSameSource,
+} from '../../restore/detected-window.ts';
 import { windowState, type WriteTarget } from '../../restore/window.ts';
 import { insteadOf, isAlreadyExists, isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { isCovered, placesOf } from '../namespaces.ts';
+import { isCovered, listIn } from '../namespaces.ts';
 import { createSharedRead } from '../shared-read.ts';
 import type { Watched } from '../watch.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import { orAborted } from '../../json/abort.ts';
 import type { Log } from '../../log.ts';
-import { hasSameSource } from '../../restore/detected-window.ts';
 
 type StoreWindow = (window: RestoreWindow, signal: AbortSignal) => Promise<unknown>;
 
@@ -77,14 +77,8 @@ export function createRestoreEvidence(
     const kind = await discovery.resolve({ group, resource }, signal);
     if (kind === undefined) return []; // the backup tool is not installed
     const inVersion = { ...kind, version };
-    const places =
-      kind.namespaced && !namespaces.includes('*')
-        ? namespaces.filter((namespace) => isCovered(covered, namespace))
-        : placesOf(kind, covered);
-    const lists = await Promise.all(
-      places.map((namespace) => client.listAll<KubeObject>(inVersion, { namespace, signal })),
-    );
-    return lists.flatMap(({ items }) => items);
+    const named = namespaces.filter((namespace) => isCovered(covered, namespace));
+    return await listIn(client, inVersion, namespaces.includes('*') ? covered : named, { signal });
   }
 
   return { mayRestore, knownRestore, restoreEvidence };

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
-import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import { concernsReport } from '../../restore/report.ts';
 import type { Store } from '../../kube/store.ts';
-import { createAttribution, type SweptViolation } from '../../restore/attribution.ts';
-import { spanOf } from '../../restore/restored-by.ts';
+import { createAttribution, type SweptViolation, spanOf } from '../../restore/attribution.ts';
 import { hasFinalReport, withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
@@ -21,8 +21,7 @@ import { RESTORE_WINDOWS } from '../resources.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
 import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink.ts';
 import { startDetection } from './restore-detectors.ts';
-import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
-import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
+import { createSharedSweep, traceSweeps, createSweep, type Sweep, type SweepOptions } from './sweep.ts';
 import { isCreatedSince } from './sweep-checks.ts';
 import {
   followSweep,
@@ -91,10 +90,8 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
         if (swept.kind === 'later') return { kind: 'requeue', at: swept.at };
         const relinked = await relink?.(window, signal);
         const since = beganAt(window, time);
-        const violations = options.violationsOf(
-          window,
-          swept.result.violations.filter((found) => isOfTime(found, since)),
-        );
+        const found = swept.result.violations.filter((one) => isOfTime(one, since));
+        const violations = options.violationsOf(window, found);
         await reportSweep(progress.window(), { ...swept.result, violations }, relinked, options, signal);
         // A change during the sweep counts as a new one. A sweep that fails leaves the change.
         if (changes.get(name) === change) changes.delete(name);
@@ -183,9 +180,7 @@ async function close(
   announce(window, 'Normal', 'WindowClosed', message, writer.record);
 }
 
-/** How often the leader checks a report with violations again if no watch reports a change, in milliseconds. */
 const RECHECK_MS = 60_000;
-/** Pause before violations are confirmed, in milliseconds. */
 const CONFIRM_AFTER_MS = 1_000;
 /** Timeout of a sweep, in milliseconds. It reads every governed object: 100,000 objects take a minute or two. */
 const SWEEP_MS = 10 * 60_000;
@@ -236,7 +231,7 @@ export function startRestores(
 
   targets.onChange((target, key) => {
     for (const window of windows.store.list()) {
-      if (!mayAffectReport(window, target, key)) continue;
+      if (!concernsReport(window, target, key)) continue;
       changes.set(keyOf(window), {});
       controller.add(keyOf(window));
     }
@@ -246,17 +241,4 @@ export function startRestores(
       if (window.status?.closedAt === undefined) controller.add(keyOf(window));
   }, signal);
   return { stopped: Promise.all([controller.stopped, detection.stopped, quiesce.stopped]) };
-}
-
-/** Whether this target may affect the report. If the status omits some violations, any target may affect them. */
-function mayAffectReport({ status }: RestoreWindow, target: GroupResource, key: string): boolean {
-  const { total = 0, items = [] } = status?.violations ?? {};
-  if (total === 0) return false;
-  return (
-    total > items.length ||
-    items.some(
-      ({ target: missing }) =>
-        missing?.resource === target.resource && missing.group === target.group && objectKey(missing) === key,
-    )
-  );
 }

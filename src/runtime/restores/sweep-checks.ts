@@ -155,14 +155,14 @@ export const swept = (
   violations: readonly Violation[],
 ): readonly SweptViolation[] => {
   const { managedFields = [], ...metadata }: ManagedMeta = object.metadata ?? {};
+  const ofObject = managedFields.filter(({ subresource = '' }) => subresource === '');
+  const changedAt = ofObject.flatMap(({ time }) => time ?? []);
   return violations.map((violation) => ({
     violation,
     resource,
     written: {
       ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
-      changedAt: managedFields.flatMap(({ time, subresource = '' }) =>
-        time === undefined || subresource !== '' ? [] : [time],
-      ),
+      changedAt,
     },
     isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
   }));
@@ -238,9 +238,8 @@ export function createDuplicates({ read, now }: CheckSources) {
 }
 
 function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: readonly KubeObject[]): Violation {
-  const [first = '', ...more] = holders
-    .filter((holder) => holder !== object)
-    .map(({ metadata = {} }) => objectKey(metadata));
+  const rest = holders.filter((holder) => holder !== object);
+  const [first = '', ...more] = rest.map(({ metadata = {} }) => objectKey(metadata));
   const others = more.length === 0 ? first : `${first} and ${more.length} more`;
   return {
     ...about({ policy, object }, key.field),

@@ -7,8 +7,7 @@ import { emptyWorld } from '../../../test/support/admission/policy.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { createSharedSweep } from './shared-sweep.ts';
-import { createSweep, type SweepSources, type SweepOptions } from './sweep.ts';
+import { createSharedSweep, createSweep, type SweepSources, type SweepOptions } from './sweep.ts';
 
 const startedAt = new Date('2026-11-21T12:00:00Z');
 
@@ -35,12 +34,8 @@ beforeEach(() => {
 });
 
 function server(name: string, spec: Server['spec'], metadata: KubeObject['metadata'] = {}): Server {
-  return {
-    apiVersion: `${GROUP}/v1`,
-    kind: 'Server',
-    metadata: { namespace: 'shop', name, uid: `uid-of-${name}`, ...metadata },
-    spec,
-  };
+  const own = { namespace: 'shop', name, uid: `uid-of-${name}`, ...metadata };
+  return { apiVersion: `${GROUP}/v1`, kind: 'Server', metadata: own, spec };
 }
 
 function put(resource: string, ...objects: KubeObject[]): void {
@@ -101,13 +96,8 @@ const match = { apiGroups: [GROUP], resources: ['servers'] };
 test('a reference with a missing target is reported with object, field and target', async () => {
   put('servers', server('s1', GONE), server('s2', { datacenter: 'fra1' }), server('s3', {}));
   put('datacenters', datacenter('fra1'));
-  const object = {
-    apiVersion: `${GROUP}/v1`,
-    kind: 'Server',
-    namespace: 'shop',
-    name: 's1',
-    uid: 'uid-of-s1',
-  };
+  const { apiVersion, kind, metadata } = server('s1', GONE);
+  const object = { apiVersion, kind, ...metadata };
   const target = { group: GROUP, resource: 'datacenters', name: 'gone' };
   const reference = { reference: 'datacenter', field: 'spec.datacenter', reason: 'TargetMissing', target };
   expect(await sweep()).toEqual({
@@ -118,10 +108,8 @@ test('a reference with a missing target is reported with object, field and targe
     unreadable: [],
     violations: [{ policy: 'servers', object, ...reference }],
   });
-  expect([listed, reads]).toEqual([
-    ['datacenters'],
-    ['servers shop/s1', 'datacenters gone', 'datacenters gone'],
-  ]);
+  expect(listed).toEqual(['datacenters']);
+  expect(reads).toEqual(['servers shop/s1', 'datacenters gone', 'datacenters gone']);
   expect((await sweep({}, true)).interim).toBe(true);
 });
 
@@ -130,31 +118,29 @@ test('a sweep is not clean while a policy cannot be evaluated', async () => {
   expect(await sweep()).toMatchObject({ objectsScanned: 0, unreadable: ['policy servers: no such kind'] });
 });
 
-describe('only Datacenter fra1 exists:', () => {
-  const [DELETED, NOON, EARLIER] = [
-    { deletionTimestamp: '2026-11-21T11:59:00Z' },
-    { creationTimestamp: '2026-11-21T12:00:00Z' },
-    { creationTimestamp: '2026-11-21T11:00:00Z' },
-  ];
-  const missing = 's1 TargetMissing spec.datacenter gone';
-  const three = server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] });
-  const both = [0, 2].map((at) => `s1 TargetMissing spec.disks[${at}].site gone`);
-  const prod = { match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } };
-  const inTwo = [server('s1', GONE), server('s2', GONE, { namespace: 'lab' })];
-  const tier = { validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] };
-  const aged = [server('new', {}, NOON), server('filled', { tier: 'x' }, NOON), server('old', {}, EARLIER)];
+const [DELETED, NOON, EARLIER] = [
+  { deletionTimestamp: '2026-11-21T11:59:00Z' },
+  { creationTimestamp: '2026-11-21T12:00:00Z' },
+  { creationTimestamp: '2026-11-21T11:00:00Z' },
+];
+const missing = 's1 TargetMissing spec.datacenter gone';
+const three = server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] });
+const both = [0, 2].map((at) => `s1 TargetMissing spec.disks[${at}].site gone`);
+const prod = { match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } };
+const inTwo = [server('s1', GONE), server('s2', GONE, { namespace: 'lab' })];
+const tier = { validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] };
+const aged = [server('new', {}, NOON), server('filled', { tier: 'x' }, NOON), server('old', {}, EARLIER)];
 
-  test.each<[string, Partial<AdmissionPolicySpec>, readonly Server[], readonly string[]]>([
-    ['every missing target is reported once', { validate: { references: [disks] } }, [three], both],
-    ['a deletionTimestamp, which may be forged, hides nothing', {}, [server('s1', GONE, DELETED)], [missing]],
-    ['namespaces that are not selected are left out', prod, inTwo, [missing]],
-    ['a default that the restore left out is reported', tier, aged, ['new DefaultWouldChange spec.tier']],
-  ])('%s', async (_what, spec, servers, expected) => {
-    policies = [compiled(spec)];
-    put('servers', ...servers);
-    put('datacenters', datacenter('fra1'));
-    expect(await found()).toEqual(expected);
-  });
+test.each<[string, Partial<AdmissionPolicySpec>, readonly Server[], readonly string[]]>([
+  ['every missing target is reported once', { validate: { references: [disks] } }, [three], both],
+  ['a deletionTimestamp, which may be forged, hides nothing', {}, [server('s1', GONE, DELETED)], [missing]],
+  ['namespaces that are not selected are left out', prod, inTwo, [missing]],
+  ['a default that the restore left out is reported', tier, aged, ['new DefaultWouldChange spec.tier']],
+])('only Datacenter fra1 exists: %s', async (_what, spec, servers, expected) => {
+  policies = [compiled(spec)];
+  put('servers', ...servers);
+  put('datacenters', datacenter('fra1'));
+  expect(await found()).toEqual(expected);
 });
 
 describe('a stale page causes no false report:', () => {
@@ -270,12 +256,8 @@ describe('checks other than references', () => {
 
   test('a value of two objects is reported for both, only while both have it', async () => {
     policies = [compiled({ validate: { unique } })];
-    put(
-      'servers',
-      server('s1', { serial: 'a' }),
-      server('s2', { serial: 'a' }),
-      server('s3', { serial: 'b' }),
-    );
+    const holding = (name: string, serial: string) => server(name, { serial });
+    put('servers', holding('s1', 'a'), holding('s2', 'a'), holding('s3', 'b'));
     expect(await found()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
     const changed = (ref: ObjectRef) =>
       ref.name === 's2' ? Promise.resolve(server('s2', { serial: 'c' })) : read(ref);
@@ -298,12 +280,8 @@ describe('checks other than references', () => {
     const validate = { references: [datacenterReference], rules };
     const fra1: Server = { metadata: { name: 'fra1' }, spec: { capacity: 4 } };
     put('datacenters', fra1);
-    put(
-      'servers',
-      server('s1', { units: 9, datacenter: 'fra1' }),
-      server('s2', { units: 4, datacenter: 'fra1' }),
-      server('s3', { units: 9, datacenter: 'gone' }),
-    );
+    const sized = (name: string, units: number, datacenter = 'fra1') => server(name, { units, datacenter });
+    put('servers', sized('s1', 9), sized('s2', 4), sized('s3', 9, 'gone'));
     policies = [compiled({ validate })];
     expect(await found()).toEqual(['s1 CheckFailed ', 's3 TargetMissing spec.datacenter gone']);
     policies = [compiled({ validate, restore: { references: 'Enforce' } })];

@@ -18,6 +18,8 @@ import {
   missingDefaults,
   swept,
 } from './sweep-checks.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Tracing } from '../../tracing/tracing.ts';
 
 export interface SweepSources
   extends CheckSources, Pick<StoredObjects, 'pages' | 'keys' | 'namespaceLabels'> {
@@ -152,10 +154,8 @@ async function stillViolated(
   const missing = violations.filter(({ violation }) => violation.reason === 'TargetMissing');
   if (missing.length === 0) return violations;
   await sources.pause(signal);
-  const targets = memoizeAsync(
-    (ref: ObjectRef) => sources.read(ref, signal),
-    (ref) => `${groupResourceName(ref)} ${objectKey(ref)}`,
-  );
+  const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)} ${objectKey(ref)}`;
+  const targets = memoizeAsync((ref: ObjectRef) => sources.read(ref, signal), keyOf);
   const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> => {
     if (target === undefined || failures.isAway(target)) return true;
     try {
@@ -165,10 +165,60 @@ async function stillViolated(
       return true;
     }
   };
-  const still = await mapConcurrent(
-    violations,
-    CONCURRENT_READS,
-    async (one) => one.violation.reason !== 'TargetMissing' || (await isMissing(one)),
-  );
+  const isLeft = async (one: SweptViolation) =>
+    one.violation.reason !== 'TargetMissing' || (await isMissing(one));
+  const still = await mapConcurrent(violations, CONCURRENT_READS, isLeft);
   return violations.filter((_, index) => still[index]);
+}
+
+/** The pause after a sweep, as a multiple of its duration. */
+const REST = 4;
+const SHORTEST_REST_MS = 1_000;
+const LONGEST_REST_MS = 5 * 60_000;
+
+/** Frequent restores must not cause continuous reads. A sweep that began before `notBefore` does not count. */
+export function createSharedSweep(sweep: Sweep, now: () => Date) {
+  let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
+  return async (
+    options: SweepOptions,
+    notBefore: Date,
+    signal: AbortSignal,
+    onProgress?: OnSweepProgress,
+  ) => {
+    if (last !== undefined) {
+      const { result } = last;
+      if (result.startedAt >= notBefore && covers(last.options, options))
+        return { kind: 'swept', result: { ...result, interim: options.interim } } as const;
+      const took = result.finishedAt.getTime() - result.startedAt.getTime();
+      const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
+      const at = new Date(result.finishedAt.getTime() + rest);
+      if (now() < at) return { kind: 'later', at } as const;
+    }
+    const result = await sweep(options, signal, onProgress);
+    last = { options, result };
+    return { kind: 'swept', result } as const;
+  };
+}
+
+function covers(done: SweepOptions, wanted: SweepOptions): boolean {
+  return (
+    (!done.interim || wanted.interim) && // an interim sweep does not confirm after a pause
+    done.since <= wanted.since &&
+    isDeepStrictEqual(done.namespaceMapping, wanted.namespaceMapping)
+  );
+}
+
+export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
+  if (tracing === undefined) return sweep;
+  return (options, ...rest) =>
+    tracing.work('sweep', { 'gatehouse.interim': options.interim }, async () => {
+      const result = await sweep(options, ...rest);
+      const { objectsScanned, violations, unreadable } = result;
+      tracing.note({
+        'gatehouse.objects': objectsScanned,
+        'gatehouse.violations': violations.length,
+        'gatehouse.unreadable': unreadable.length,
+      });
+      return result;
+    });
 }

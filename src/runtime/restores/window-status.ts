@@ -79,21 +79,18 @@ function windowReadiness(
     case 'Completed':
       return { ready: condition('Ready', 'True', 'Completed', found('no violation is left')) };
     case 'CompletedWithViolations':
-      return stalled('ViolationsFound', found('violations are left'));
+      return notReady('ViolationsFound', found('violations are left'));
     case 'Refused':
-      return stalled('InvalidSpec', message('Open', 'the spec is not valid'));
+      return notReady('InvalidSpec', message('Open', 'the spec is not valid'));
     case 'Settling':
     case undefined:
-      return {
-        ready: condition('Ready', 'False', 'Settling', 'stored objects are being swept'),
-        why: 'Reconciling',
-      };
+      return notReady('Settling', 'stored objects are being swept', 'Reconciling');
   }
 }
 
-const stalled = (reason: string, message: string): Readiness => ({
+const notReady = (reason: string, message: string, why: NotReady = 'Stalled'): Readiness => ({
   ready: condition('Ready', 'False', reason, message),
-  why: 'Stalled',
+  why,
 });
 
 /** Writes the status if it differs. The write fails if the window has changed since it was read. */
@@ -110,9 +107,8 @@ export async function updateStatus(
   const after = withConditions(before, readiness, updates, observed, now());
   // Only plain values are compared: a new sweep always counts as a change.
   const current = new Map<string, unknown>(Object.entries(window.status ?? {}));
-  const isSame = Object.entries({ ...change, ...observed }).every(
-    ([key, value]) => current.get(key) === value,
-  );
+  const changes = Object.entries({ ...change, ...observed });
+  const isSame = changes.every(([key, value]) => current.get(key) === value);
   if (after === before && isSame) return;
   const status = { ...window.status, ...change, ...observed, conditions: [...after] };
   delete status.currentSweep; // every other status ends the progress of a sweep
@@ -192,9 +188,8 @@ async function writeReports(
   const { name = '' } = window.metadata;
   const labelSelector = `${WINDOW_LABEL}=${toLabelValue(name)}`;
   const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS, { labelSelector, signal });
-  const stale = new Map(
-    items.filter(({ spec }) => spec.window === name).map((report) => [report.metadata.name, report]),
-  );
+  const ofWindow = items.filter(({ spec }) => spec.window === name);
+  const stale = new Map(ofWindow.map((report) => [report.metadata.name, report]));
   for (const spec of reports) {
     const wanted = toReport(window, spec);
     const live = stale.get(wanted.metadata.name);
@@ -221,16 +216,13 @@ async function createReport(
     const options = { fieldSelector: `metadata.name=${name}`, signal };
     const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS, options);
     const live = items.find(({ metadata }) => metadata.name === name);
-    if (live !== undefined && isSameReport(live, report)) return;
+    if (live !== undefined && isDeepStrictEqual(contentOf(live), contentOf(report))) return;
     if (live !== undefined) await remove(live, client, signal);
     await client.create(RESTORE_REPORTS, report, { signal });
   }
 }
 
-const isSameReport = (a: RestoreReport, b: RestoreReport): boolean =>
-  isDeepStrictEqual(a.spec, b.spec) &&
-  isDeepStrictEqual(a.metadata.labels, b.metadata.labels) &&
-  isDeepStrictEqual(a.metadata.ownerReferences, b.metadata.ownerReferences);
+const contentOf = ({ spec, metadata }: RestoreReport) => [spec, metadata.labels, metadata.ownerReferences];
 
 /** Deletes the object that was read, not one that has replaced it since. */
 const remove = (
@@ -304,7 +296,6 @@ async function totalOf(
   stored: SweepProgressOptions['stored'],
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  return sumOf(
-    await Promise.all(resources.map((resource) => stored.count(resource, signal).catch(() => undefined))),
-  );
+  const countOf = (resource: GroupResource) => stored.count(resource, signal).catch(() => undefined);
+  return sumOf(await Promise.all(resources.map(countOf)));
 }

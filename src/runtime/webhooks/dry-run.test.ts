@@ -11,10 +11,8 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { createDryRun } from './dry-run.ts';
 
-const target = {
-  service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
-  ownNamespace: OWN_NAMESPACE,
-};
+const service = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
+const target = { service, ownNamespace: OWN_NAMESPACE };
 const policy = compiled({ defaults: [{ path: 'spec.tier', value: 'x' }] });
 
 test.each([

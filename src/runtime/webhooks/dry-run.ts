@@ -41,11 +41,8 @@ export const NO_DRY_RUN: DryRun = () => Promise.resolve(undefined);
 export const createDryRun =
   (client: Pick<KubeClient, 'create'>, target: Omit<WebhookTarget, 'caBundle'>): DryRun =>
   async (policy, signal) => {
-    const { mutating, validating } = webhookConfigurations([policy], {
-      ...target,
-      caBundle: '',
-      protectsOwnKinds: false,
-    });
+    const tried = { ...target, caBundle: '', protectsOwnKinds: false };
+    const { mutating, validating } = webhookConfigurations([policy], tried);
     const { mutatingwebhookconfigurations, validatingwebhookconfigurations } = WEBHOOK_CONFIGURATIONS;
     for (const [kind, configuration] of [
       [mutatingwebhookconfigurations, mutating],

@@ -101,47 +101,30 @@ describe('the owner', () => {
   });
 });
 
-describe('nothing is created', () => {
-  test.each<[string, () => void, string]>([
-    ['without the Service', removeService, 'Service gatehouse-system/gatehouse does not exist'],
-    [
-      'while the namespace goes',
-      () => addNamespace(DELETED),
-      'the namespace gatehouse-system is being deleted',
-    ],
-  ])('%s', async (_what, spoil, problem) => {
-    expect(await installation.obstacle(NEVER)).toBeUndefined();
-    spoil();
-    expect(await installation.obstacle(NEVER)).toContain(problem);
-  });
-
-  test('for ten seconds after the role was deleted, unless it is back', async () => {
-    addRole('1');
-    await installation.owner(NEVER);
-    removeRole();
-    await installation.owner(NEVER);
-    expect(await installation.obstacle(NEVER)).toContain('has just been deleted');
-    addRole('2');
-    await installation.owner(NEVER);
-    expect(await installation.obstacle(NEVER)).toBeUndefined();
-    removeRole();
-    await installation.owner(NEVER);
-    time += 10_000;
-    expect(await installation.obstacle(NEVER)).toBeUndefined();
-  });
+test('nothing is created for ten seconds after the role was deleted, unless it is back', async () => {
+  addRole('1');
+  await installation.owner(NEVER);
+  removeRole();
+  await installation.owner(NEVER);
+  expect(await installation.obstacle(NEVER)).toContain('has just been deleted');
+  addRole('2');
+  await installation.owner(NEVER);
+  expect(await installation.obstacle(NEVER)).toBeUndefined();
+  removeRole();
+  await installation.owner(NEVER);
+  time += 10_000;
+  expect(await installation.obstacle(NEVER)).toBeUndefined();
 });
 
-describe('a write with an owner', () => {
-  const owner = installationOwner('1');
-  const REFUSED = "cannot set an ownerRef on a resource you can't delete";
+const owner = installationOwner('1');
+const REFUSED = "cannot set an ownerRef on a resource you can't delete";
 
-  test.each([new ApiError(403, 'forbidden'), new ApiError(422, REFUSED)])(
-    'fails if something else is refused: %s',
-    async (error) => {
-      await expect(installation.withOwner(owner, () => Promise.reject(error))).rejects.toBe(error);
-    },
-  );
-});
+test.each([new ApiError(403, 'forbidden'), new ApiError(422, REFUSED)])(
+  'a write with an owner fails if something else is refused: %s',
+  async (error) => {
+    await expect(installation.withOwner(owner, () => Promise.reject(error))).rejects.toBe(error);
+  },
+);
 
 describe('the namespace', () => {
   const reconciler = (change: Partial<Cluster['client']> = {}) =>
@@ -161,70 +144,56 @@ describe('the namespace', () => {
   });
 });
 
-describe('whether a replica can serve:', () => {
-  const SELECTS = { type: 'ClusterIP', selector: { app: 'gatehouse' } };
+const SELECTS = { type: 'ClusterIP', selector: { app: 'gatehouse' } };
 
-  test.each<[string, object | undefined, readonly { readonly ready?: boolean }[], string | undefined]>([
-    ['not without the Service', undefined, [], `Service ${OWN_NAMESPACE}/gatehouse does not exist`],
-    ['a Service without selector leads elsewhere', { ports: [] }, [], undefined],
-    ['so does an ExternalName', { ...SELECTS, type: 'ExternalName' }, [], undefined],
-    ['no endpoint', SELECTS, [], 'no endpoint is ready'],
-    ['no endpoint that is ready', SELECTS, [{ ready: false }], 'no endpoint is ready'],
-    ['one ready endpoint', SELECTS, [{ ready: false }, { ready: true }], undefined],
-    ['an endpoint whose readiness is unknown, which counts as ready', SELECTS, [{}], undefined],
-  ])('%s', async (_what, spec, conditions, problem) => {
-    removeService();
-    if (spec !== undefined) addService(spec);
-    for (const [service, endpoints] of [
-      ['another', [{ conditions: { ready: true } }]],
-      ['gatehouse', conditions.map((one) => ({ conditions: one }))],
-    ] as const) {
-      const labels = { 'kubernetes.io/service-name': service };
-      const slice = { metadata: { namespace: OWN_NAMESPACE, name: service, labels }, endpoints };
-      cluster.objects<typeof slice>(endpointSlices).add(slice);
-    }
-    const found = await servingObstacle(cluster.client, PLACE, NEVER);
-    if (problem === undefined) expect(found).toBeUndefined();
-    else expect(found).toContain(problem);
-  });
+test.each<[string, object | undefined, readonly { readonly ready?: boolean }[], string | undefined]>([
+  ['not without the Service', undefined, [], `Service ${OWN_NAMESPACE}/gatehouse does not exist`],
+  ['a Service without selector leads elsewhere', { ports: [] }, [], undefined],
+  ['so does an ExternalName', { ...SELECTS, type: 'ExternalName' }, [], undefined],
+  ['no endpoint', SELECTS, [], 'no endpoint is ready'],
+  ['no endpoint that is ready', SELECTS, [{ ready: false }], 'no endpoint is ready'],
+  ['one ready endpoint', SELECTS, [{ ready: false }, { ready: true }], undefined],
+  ['an endpoint whose readiness is unknown, which counts as ready', SELECTS, [{}], undefined],
+])('whether a replica can serve: %s', async (_what, spec, conditions, problem) => {
+  removeService();
+  if (spec !== undefined) addService(spec);
+  for (const [service, endpoints] of [
+    ['another', [{ conditions: { ready: true } }]],
+    ['gatehouse', conditions.map((one) => ({ conditions: one }))],
+  ] as const) {
+    const labels = { 'kubernetes.io/service-name': service };
+    const slice = { metadata: { namespace: OWN_NAMESPACE, name: service, labels }, endpoints };
+    cluster.objects<typeof slice>(endpointSlices).add(slice);
+  }
+  const found = await servingObstacle(cluster.client, PLACE, NEVER);
+  if (problem === undefined) expect(found).toBeUndefined();
+  else expect(found).toContain(problem);
 });
 
-describe('the first installation', () => {
-  let problem: string | undefined;
-  let asked: number;
-  const gate = () =>
-    createFirstInstallation(cluster.client, TARGET, () => {
-      asked += 1;
-      return Promise.resolve(problem);
-    });
-  beforeEach(() => {
-    problem = 'no replica';
-    asked = 0;
-  });
+test.each([
+  ['lacks permission, which is a message', 403, undefined],
+  ['gets no answer, which is an error', 500, 'away'],
+])('the leader that %s', async (_what, code, error) => {
+  addService({ selector: { app: 'gatehouse' } });
+  const listAll = () => Promise.reject(new ApiError(code, 'away'));
+  const found = servingObstacle({ ...cluster.client, listAll }, PLACE, NEVER);
+  if (error !== undefined) await expect(found).rejects.toThrow(error);
+  else expect(await found).toContain('the leader lacks permission to list the EndpointSlices');
+});
 
-  test('waits until a replica can serve, and never again', async () => {
-    const waitsFor = gate();
-    expect(await waitsFor(NEVER)).toBe('no replica');
-    problem = undefined;
-    expect(await waitsFor(NEVER)).toBeUndefined();
-    problem = 'no replica';
-    expect(await waitsFor(NEVER)).toBeUndefined();
-    expect(asked).toBe(2);
-  });
-
-  test.each([
-    ['over if a mutating entry fails closed', mutatingWebhookConfigurations, 'Fail', {}, true],
-    ['over if a validating entry fails closed', validatingWebhookConfigurations, 'Fail', {}, true],
-    ['not over if all entries fail open', validatingWebhookConfigurations, 'Ignore', {}, false],
-    ['not over in another namespace', mutatingWebhookConfigurations, 'Fail', { namespace: 'other' }, false],
-    ['not over for another Service', mutatingWebhookConfigurations, 'Fail', { name: 'other' }, false],
-    ['not over for another port', mutatingWebhookConfigurations, 'Fail', { port: 8443 }, false],
-    ['not over for a URL', mutatingWebhookConfigurations, 'Fail', undefined, false],
-  ] as const)('is %s', async (_what, kind, failurePolicy, change, isOver) => {
-    const clientConfig =
-      change === undefined ? { url: 'https://192.0.2.1' } : { service: { ...TARGET, ...change } };
-    const webhooks = [{ name: 'w', failurePolicy, clientConfig }] as unknown as readonly LiveWebhook[]; // the parts that count
-    cluster.objects<LiveWebhookConfiguration>(kind).add({ metadata: { name: 'gatehouse' }, webhooks });
-    expect(await gate()(NEVER)).toBe(isOver ? undefined : 'no replica');
-  });
+test.each([
+  ['over if a mutating entry fails closed', mutatingWebhookConfigurations, 'Fail', {}, true],
+  ['over if a validating entry fails closed', validatingWebhookConfigurations, 'Fail', {}, true],
+  ['not over if all entries fail open', validatingWebhookConfigurations, 'Ignore', {}, false],
+  ['not over in another namespace', mutatingWebhookConfigurations, 'Fail', { namespace: 'other' }, false],
+  ['not over for another Service', mutatingWebhookConfigurations, 'Fail', { name: 'other' }, false],
+  ['not over for another port', mutatingWebhookConfigurations, 'Fail', { port: 8443 }, false],
+  ['not over for a URL', mutatingWebhookConfigurations, 'Fail', undefined, false],
+] as const)('the first installation is %s', async (_what, kind, failurePolicy, change, isOver) => {
+  const clientConfig =
+    change === undefined ? { url: 'https://192.0.2.1' } : { service: { ...TARGET, ...change } };
+  const webhooks = [{ name: 'w', failurePolicy, clientConfig }] as unknown as readonly LiveWebhook[]; // the parts that count
+  cluster.objects<LiveWebhookConfiguration>(kind).add({ metadata: { name: 'gatehouse' }, webhooks });
+  const waitsFor = createFirstInstallation(cluster.client, TARGET, () => Promise.resolve('no replica'));
+  expect(await waitsFor(NEVER)).toBe(isOver ? undefined : 'no replica');
 });

@@ -74,9 +74,8 @@ export function createInstallation(options: InstallationOptions) {
       if (own === undefined || own.metadata?.deletionTimestamp !== undefined)
         return `the namespace ${namespace} is being deleted`;
       if (service === undefined) return missingService(options);
-      return known?.uid === undefined && isChanging()
-        ? `ClusterRole ${INSTALLATION_ROLE} has just been deleted`
-        : undefined;
+      if (known?.uid !== undefined || !isChanging()) return undefined;
+      return `ClusterRole ${INSTALLATION_ROLE} has just been deleted`;
     },
     /** Or without it if the API server refuses it: OwnerReferencesPermissionEnforcement asks for the permission to delete. */
     withOwner: async <T>(
@@ -193,10 +192,10 @@ export async function servingObstacle(
   try {
     const options = { namespace, labelSelector, signal };
     const { items } = await client.listAll<EndpointSlice>(endpointSlices, options);
-    const isReady = items.some(({ endpoints }) =>
-      (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
-    );
-    return isReady ? undefined : `Service ${namespace}/${name}: no endpoint is ready yet`;
+    const all = items.flatMap(({ endpoints }) => endpoints ?? []);
+    return all.some(({ conditions }) => conditions?.ready !== false)
+      ? undefined
+      : `Service ${namespace}/${name}: no endpoint is ready yet`;
   } catch (error) {
     if (!isForbidden(error)) throw error;
     return `the leader lacks permission to list the EndpointSlices of namespace ${namespace}: permit it (${CLUSTER_ROLE})`;

@@ -29,12 +29,8 @@ export const readConfigurations = (client: Pick<KubeClient, 'get'>, signal: Abor
   );
 
 export function configurationTarget({ config }: Pick<Context<ControllersConfig>, 'config'>) {
-  const { namespace, service, servicePort } = config;
-  return {
-    service: { namespace, name: service, port: servicePort },
-    ownNamespace: namespace,
-    protectsOwnKinds: true,
-  };
+  const { namespace, service: name, servicePort: port } = config;
+  return { service: { namespace, name, port }, ownNamespace: namespace, protectsOwnKinds: true };
 }
 
 export type InstalledWebhooks = ReturnType<typeof watchInstalledWebhooks>;

@@ -27,7 +27,6 @@ const SOURCES = { windows: none, detectors: none, records: RECORDS, ownNamespace
 function scene(
   mayUser: (question: AccessQuestion) => Promise<boolean> = ({ namespace }) =>
     Promise.resolve(namespace !== undefined),
-  isOurs: (username: string) => boolean = () => false,
 ) {
   const asked: AccessQuestion[] = [];
   const recording = (_user: unknown, question: AccessQuestion) => {
@@ -36,7 +35,7 @@ function scene(
   };
   return {
     asked,
-    ...createOwnKinds({ mayUser: recording, ...SOURCES, owners: { isOurs } }, warn, () => NOW),
+    ...createOwnKinds({ mayUser: recording, ...SOURCES, owners: { isOurs: () => false } }, warn, () => NOW),
   };
 }
 
@@ -70,19 +69,9 @@ test.each([
   ],
 ])('%s breaks the schema and causes no SubjectAccessReview', async (_case, request, message) => {
   const { validate, asked } = scene();
-  expect(await validate(request, live)).toMatchObject({
-    kind: 'deny',
-    code: 403,
-    message: containing(message),
-  });
+  const denied = { kind: 'deny', code: 403, message: containing(message) };
+  expect(await validate(request, live)).toMatchObject(denied);
   expect(asked).toEqual([]);
-});
-
-test('a window in more namespaces than one user may name causes one SubjectAccessReview', async () => {
-  const { validate, asked } = scene();
-  const denied = { kind: 'deny', message: containing('at most 64') };
-  expect(await validate(windowIn(namespaces(65)), live)).toMatchObject(denied);
-  expect(asked).toHaveLength(1);
 });
 
 test('the record of what the opener may open comes from one SubjectAccessReview for the cluster, at the creation', async () => {
@@ -106,41 +95,9 @@ test('a policy that breaks the schema causes no SubjectAccessReview: the API ser
   expect(asked).toEqual([]);
 });
 
-test('only Gatehouse writes a status, even if a SubjectAccessReview would allow it', async () => {
-  const ours = 'system:serviceaccount:gatehouse-system:gatehouse';
-  const { validate, asked } = scene(
-    () => Promise.resolve(true),
-    (username) => username === ours,
-  );
-  const created = windowIn(['ns-0']);
-  const write = (username: string) =>
-    validate(
-      {
-        ...created,
-        operation: 'UPDATE',
-        subResource: 'status',
-        oldObject: created.object,
-        userInfo: { ...created.userInfo, username },
-      },
-      live,
-    );
-  expect(await write(ours)).toMatchObject({ kind: 'allow' });
-  expect(asked).toEqual([]);
-  expect(await write('alice')).toMatchObject({
-    kind: 'deny',
-    message: containing('only Gatehouse writes restorewindows/status'),
-  });
-  expect(asked).toEqual([]);
-});
-
 test('a PolicyException gets warnings, no questions, and restorers may write it', async () => {
   const { validate, asked } = scene();
-  const spec = {
-    policy: 'servers',
-    objects: { names: ['web-1'] },
-    reason: 'a drill',
-    expiresAt: '2026-12-01T00:00:00Z',
-  };
+  const spec = { policy: 'p', objects: { names: ['a'] }, reason: 'a', expiresAt: '2026-12-01T00:00:00Z' };
   const written = { ...creation('policyexceptions', spec), namespace: 'shop' };
   expect(await validate(written, live)).toMatchObject({ kind: 'allow', warnings: ['not in force'] });
   expect(asked).toEqual([]);

@@ -29,7 +29,6 @@ import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
-import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
 import type { Context } from '../context.ts';
@@ -59,9 +58,8 @@ export function createOwnKinds(
 ) {
   const reviewAuthor = createAuthorReview(mayUser, records, ownNamespace);
   const restorers = () => {
-    const open = windows.store
-      .list()
-      .filter((window) => isClusterWide(window) && windowState(window, now()).kind === 'open');
+    const isOpen = (window: RestoreWindow) => windowState(window, now()).kind === 'open';
+    const open = windows.store.list().filter((window) => isClusterWide(window) && isOpen(window));
     return [...detectors.store.list(), ...open].flatMap(({ spec }) => spec.principals);
   };
   const mayEverywhere = async (
@@ -74,12 +72,7 @@ export function createOwnKinds(
     if (namespaces.length === 0) return await ask();
     return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
   };
-  const opening = (name: string | undefined) => ({
-    verb: 'open',
-    group: GROUP,
-    resource: 'restorewindows',
-    name,
-  });
+  const opening = (name: string | undefined) => ({ ...OPENING, name });
   return {
     mutate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       const { object, operation, userInfo, name } = request;
@@ -127,6 +120,8 @@ export function createOwnKinds(
   };
 }
 
+const OPENING = { verb: 'open', group: GROUP, resource: 'restorewindows' } as const;
+
 const undecided =
   (what: string) =>
   (cause: unknown): Decision => ({
@@ -171,10 +166,7 @@ const withoutExtensions = (schema: object): object =>
 type Part = keyof OwnKindsPolicy;
 type PartObject = OwnKindsPolicy[Part];
 
-const RESOURCES: Readonly<Record<Part, Resource>> = {
-  policy: validatingAdmissionPolicies,
-  binding: validatingAdmissionPolicyBindings,
-};
+const RESOURCES = { policy: validatingAdmissionPolicies, binding: validatingAdmissionPolicyBindings };
 
 /** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
 const RECHECK_MS = 60_000;
@@ -244,18 +236,9 @@ export function startProtectOwnKinds(
 ): { readonly stopped: Promise<void> } {
   const { client, config, serverClock, log } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const { now } = serverClock;
-  const reconcile = createProtectOwnKindsReconciler({
-    client,
-    detectors: detectors.store,
-    installation,
-    now,
-    log,
-  });
+  const options = { client, detectors: detectors.store, installation, now: serverClock.now, log };
+  const reconcile = createProtectOwnKindsReconciler(options);
   const on = [detectors.onChange, installation.onChange];
-  return startController(
-    context,
-    { name: 'guard-policy', key: OWN_KINDS_POLICY_NAME, on, reconcile },
-    signal,
-  );
+  const running = { name: 'guard-policy', key: OWN_KINDS_POLICY_NAME, on, reconcile };
+  return startController(context, running, signal);
 }

@@ -120,12 +120,8 @@ export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
   const { client, namespace, overlapMs, now, random, log } = rotation;
   let settled: { readonly state: string; readonly since: number } | undefined;
   const write = async (live: Secret | undefined, tokens: PathTokens, signal: AbortSignal): Promise<void> => {
-    const metadata = {
-      ...live?.metadata,
-      namespace,
-      name: PATH_SECRET,
-      labels: { ...live?.metadata?.labels, ...ownStateLabels },
-    };
+    const labels = { ...live?.metadata?.labels, ...ownStateLabels };
+    const metadata = { ...live?.metadata, namespace, name: PATH_SECRET, labels };
     const secret = { type: 'gatehouse.dev/webhook-path', ...live, metadata, data: withPathTokens(tokens) };
     await (live === undefined ? client.create : client.replace)<Secret>(secrets, secret, { signal });
   };
@@ -150,10 +146,8 @@ export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
     const next = nextPathTokens(tokens, id, random);
     if (next === undefined) return again(Math.min(RECHECK_MS, Math.max(overlapMs, 1_000)));
     await write(live, next, signal);
-    log.info(
-      { step: next.current === tokens.current ? 'retired' : 'rotated' },
-      'changed the tokens of the webhook paths',
-    );
+    const step = next.current === tokens.current ? 'retired' : 'rotated';
+    log.info({ step }, 'changed the tokens of the webhook paths');
     return again(0);
   };
 }

@@ -36,7 +36,6 @@ const atStart = {
   caBundle: 'AAAA' as string | undefined,
   pathToken: '' as string | undefined,
   owner: installationOwner('1'),
-  obstacle: undefined as string | undefined,
   serverNow: now,
 };
 
@@ -45,7 +44,6 @@ let mutating: Objects<LiveWebhookConfiguration>;
 let validating: Objects<LiveWebhookConfiguration>;
 let given: typeof atStart;
 let refused: ReadonlyMap<string, string>;
-let waiting: string | undefined;
 
 beforeEach(() => {
   cluster = createCluster();
@@ -53,11 +51,11 @@ beforeEach(() => {
   validating = cluster.objects(validatingWebhookConfigurations);
   given = { ...atStart };
   refused = new Map();
-  waiting = undefined;
 });
 
 type Client = WebhookConfigurationsOptions['client'];
 
+const service = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
 const reconciler = (client: Partial<Client> = {}) =>
   createWebhookConfigurationsReconciler({
     handlers: [],
@@ -65,21 +63,17 @@ const reconciler = (client: Partial<Client> = {}) =>
     policies: () => given.policies,
     caBundle: () => given.caBundle,
     pathToken: () => given.pathToken,
-    target: {
-      service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
-      ownNamespace: OWN_NAMESPACE,
-      protectsOwnKinds: false,
-    },
+    target: { service, ownNamespace: OWN_NAMESPACE, protectsOwnKinds: false },
     client: { ...cluster.client, ...client },
     detectors: { list: () => [] },
     awaited: () => rulesOf(given.awaited),
     waitsFor: () => Promise.resolve(undefined),
     installation: {
       owner: () => Promise.resolve(given.owner),
-      obstacle: () => Promise.resolve(given.obstacle),
+      obstacle: () => Promise.resolve(undefined),
       withOwner: (by, write) => write(by),
     },
-    onWaiting: (next) => void (waiting = next),
+    onWaiting: () => undefined,
     onRefused: (next) => void (refused = next),
     serverNow: () => given.serverNow,
     log: silent,
@@ -131,13 +125,6 @@ test.each(['caBundle', 'pathToken'] as const)('without a %s nothing is written',
   expect(writes()).toBe(0);
 });
 
-test('every path has the token', async () => {
-  given.pathToken = '0'.repeat(32);
-  await reconcile();
-  expect(paths()).toHaveLength(2);
-  for (const path of paths()) expect(path).toMatch(/^\/(mutate|validate)\/0{32}\/fail-/);
-});
-
 test('a configuration without policies is empty, and equals one that the API server returns without a webhooks field', async () => {
   given.policies = [];
   await reconcile();
@@ -150,10 +137,6 @@ test('a configuration without policies is empty, and equals one that the API ser
 describe('a configuration is repaired', () => {
   test.each<[string, () => void]>([
     ['that ignores failures', () => edit(validating, (webhook) => ({ ...webhook, failurePolicy: 'Ignore' }))],
-    [
-      'without a caBundle',
-      () => edit(validating, (one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle: '' } })),
-    ],
     ['without labels', () => validating.patch(NAME, { metadata: { labels: null } })],
   ])('%s', async (_what, spoil) => {
     await reconcile();
@@ -175,21 +158,6 @@ describe('a configuration is repaired', () => {
     await reconcile();
     expect(validating.read(NAME)).toMatchObject({ metadata, ...withBundle() });
   });
-});
-
-test('while Gatehouse is being removed, nothing is created, users learn why, and what exists is updated', async () => {
-  given.obstacle = 'the Service is gone';
-  expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 1_000) });
-  expect([writes(), waiting]).toEqual([0, given.obstacle]);
-  given.obstacle = undefined;
-  await reconcile();
-  expect([writes(), waiting]).toEqual([2, undefined]);
-  given = { ...given, obstacle: 'the Service is gone', caBundle: 'BBBB' };
-  mutating.remove(NAME);
-  await reconcile();
-  expect(mutating.read(NAME)).toBeUndefined();
-  expect(validating.read(NAME)).toMatchObject(withBundle());
-  expect(waiting).toBe(given.obstacle);
 });
 
 test.each([

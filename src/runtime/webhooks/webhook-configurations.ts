@@ -66,7 +66,7 @@ const NO_AUTHORITY_MS = 500;
 const NOT_SERVING_MS = 1_000;
 
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
-  const { handlers, target, detectors, serverNow } = options;
+  const { handlers, releaseOf, target, detectors, serverNow } = options;
   return async (_key, signal) => {
     const [caBundle, pathToken] = [options.caBundle(), options.pathToken()];
     if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, serverNow());
@@ -77,12 +77,8 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     }
     const owner = await options.installation.owner(signal);
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
-    const { mutating, validating } = webhookConfigurations(
-      options.policies(),
-      wanted,
-      handlers,
-      options.releaseOf,
-    );
+    const policies = options.policies();
+    const { mutating, validating } = webhookConfigurations(policies, wanted, handlers, releaseOf);
     const results = await Promise.allSettled([
       ensure('mutatingwebhookconfigurations', mutating, owner, options, signal),
       ensure('validatingwebhookconfigurations', validating, owner, options, signal),
@@ -91,9 +87,8 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     const withheld = states.find((state) => state.kind === 'withheld')?.reason;
     options.onWaiting(withheld);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
-    options.onRefused(
-      new Map(states.flatMap((state) => (state.kind === 'installed' ? [...state.refused] : []))),
-    );
+    const refused = states.flatMap((state) => (state.kind === 'installed' ? [...state.refused] : []));
+    options.onRefused(new Map(refused));
     if (withheld !== undefined) return requeueIn(NOT_SERVING_MS, serverNow());
     const expiries = states.flatMap((state) =>
       state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],

@@ -41,7 +41,8 @@ const begin = async (...more: [rules?: Parameters<typeof openWindow>[2], spec?: 
 };
 /** The window is over, after its final sweep. */
 const end = async (name = 'drill') => {
-  closeWindow(cluster, name);
+  const now = cluster.time.toISOString();
+  closeWindow(cluster, name, { startedAt: now, finishedAt: now, objectsScanned: 1, interim: false });
   return await pass();
 };
 const replicas = (name = 'app', namespace?: string) =>
@@ -55,7 +56,7 @@ test('an open window pauses in order, and its end undoes it in reverse order', a
   expect(await begin([PAUSE, SCALE])).toBe('open');
   expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec]).toEqual([0, { paused: true }]);
   expect(state()).toMatchObject({ status: 'True', reason: 'Paused', message: '2 objects are paused' });
-  closeWindow(cluster, 'drill', false);
+  closeWindow(cluster, 'drill');
   await pass();
   expect(replicas()).toBe(0); // until the final sweep
   expect(await end()).toBe('idle');
@@ -64,27 +65,35 @@ test('an open window pauses in order, and its end undoes it in reverse order', a
   expect(state()).toMatchObject({ status: 'False', reason: 'Undone' });
 });
 
+test.each([
+  ['an interim sweep', '2026-11-21T12:00:01Z', true],
+  ['a sweep from before the end', '2026-11-21T11:59:59Z', false],
+])('%s does not end the pause', async (_which, startedAt, interim) => {
+  await begin();
+  closeWindow(cluster, 'drill', { startedAt, finishedAt: startedAt, objectsScanned: 1, interim });
+  await pass();
+  expect(replicas()).toBe(0);
+});
+
 test('without a final sweep, objects do not stay paused for ever', async () => {
   await begin();
-  closeWindow(cluster, 'drill', false);
+  closeWindow(cluster, 'drill');
   cluster.time = new Date('2026-11-21T12:20:00Z');
   await pass();
   expect(replicas()).toBe(3);
 });
 
-describe('never outside of the window', () => {
-  const ref = { apiVersion: '', kind: '', name: '', uid: '', namespace: 'velero' };
-  const excluding = { match: { namespaces: { exclude: ['other'] } } };
-  test.each<[what: string, namespace: string, change: object, rule: object]>([
-    ['in a namespace that the window excludes', 'other', excluding, {}],
-    ['in a namespace that the rule does not contain', 'other', {}, { namespaces: ['ops'] }],
-    ['in the namespace of Gatehouse', 'gatehouse-system', {}, {}],
-    ['in the namespace of the backup tool', 'velero', { source: { type: 'Detector', ref } }, {}],
-  ])('%s', async (_what, namespace, change, rule) => {
-    cluster.put(DEPLOYMENTS, { name: 'far', namespace, labels }, { replicas: 2 });
-    await begin([{ ...SCALE, ...rule }], change);
-    expect([replicas(), replicas('far', namespace)]).toEqual([0, 2]);
-  });
+const ref = { apiVersion: '', kind: '', name: '', uid: '', namespace: 'velero' };
+const excluding = { match: { namespaces: { exclude: ['other'] } } };
+test.each<[what: string, namespace: string, change: object, rule: object]>([
+  ['in a namespace that the window excludes', 'other', excluding, {}],
+  ['in a namespace that the rule does not contain', 'other', {}, { namespaces: ['ops'] }],
+  ['in the namespace of Gatehouse', 'gatehouse-system', {}, {}],
+  ['in the namespace of the backup tool', 'velero', { source: { type: 'Detector', ref } }, {}],
+])('never outside of the window %s', async (_what, namespace, change, rule) => {
+  cluster.put(DEPLOYMENTS, { name: 'far', namespace, labels }, { replicas: 2 });
+  await begin([{ ...SCALE, ...rule }], change);
+  expect([replicas(), replicas('far', namespace)]).toEqual([0, 2]);
 });
 
 test('two windows: the first end undoes nothing', async () => {
@@ -97,21 +106,19 @@ test('two windows: the first end undoes nothing', async () => {
   expect(replicas()).toBe(3);
 });
 
-describe('others change the field', () => {
-  test('their value is restored at the end, and after three pauses they win', async () => {
-    await begin();
-    for (const wanted of [4, 5]) {
-      cluster.set(DEPLOYMENTS, 'app', 'replicas', wanted);
-      await pass();
-      expect(replicas()).toBe(0);
-    }
-    cluster.set(DEPLOYMENTS, 'app', 'replicas', 6);
+test('if others change the field, their value is restored at the end, and after three pauses they win', async () => {
+  await begin();
+  for (const wanted of [4, 5]) {
+    cluster.set(DEPLOYMENTS, 'app', 'replicas', wanted);
     await pass();
-    expect([replicas(), state()?.reason]).toEqual([6, 'Overridden']);
-    expect(state()?.message).toContain('ops/app');
-    await end();
-    expect([replicas(), marks()]).toEqual([6, {}]);
-  });
+    expect(replicas()).toBe(0);
+  }
+  cluster.set(DEPLOYMENTS, 'app', 'replicas', 6);
+  await pass();
+  expect([replicas(), state()?.reason]).toEqual([6, 'Overridden']);
+  expect(state()?.message).toContain('ops/app');
+  await end();
+  expect([replicas(), marks()]).toEqual([6, {}]);
 });
 
 describe('a record that is', () => {

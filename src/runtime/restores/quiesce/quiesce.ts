@@ -4,7 +4,17 @@ import { createHmac } from 'node:crypto';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { groupResourceName, keyOf, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
 import { secrets } from '../../../kube/well-known.ts';
-import { type Sign, planQuiesce, QUIESCE_LABEL, type QuiescePlan } from '../../../restore/quiesce/plan.ts';
+import {
+  type Sign,
+  planQuiesce,
+  QUIESCE_LABEL,
+  type QuiescePlan,
+  activeRules,
+  appliesTo,
+  kindOf,
+  placesOfRule,
+  type ActiveRule,
+} from '../../../restore/quiesce/plan.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import {
   AWAIT_CHANGE,
@@ -23,16 +33,9 @@ import { counted } from '../../../json/counted.ts';
 import { messageOf } from '../../../json/abort.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { uniqueBy } from '../../../json/json.ts';
-import {
-  activeRules,
-  appliesTo,
-  kindOf,
-  placesOfRule,
-  type ActiveRule,
-} from '../../../restore/quiesce/rules.ts';
 import { isPaused, QUIESCED, UNDONE } from '../../../restore/window.ts';
 import { isForbidden } from '../../../kube/api-error.ts';
-import { type PatchGuarded, createPatch } from '../guarded-patch.ts';
+import { createPatch } from '../relink-owners.ts';
 
 /** While a window is open: objects may be created, restored or changed. In milliseconds. */
 const OPEN_MS = 2_000;
@@ -41,19 +44,26 @@ const RETRY_MS = 1_000;
 const IDLE_MS = 10 * 60_000;
 const FIELD_MANAGER = 'gatehouse-quiesce';
 
-export function startQuiesce(
+export type QuiesceWorld = ReturnType<typeof createWorld>;
+
+function createWorld(
   context: LeaderContext,
   { windows, detectors }: RestoreKinds,
   settleMs: (window: RestoreWindow) => number,
-  signal: AbortSignal,
+  user: () => string,
 ) {
   const { client, discovery, config, serverClock, namespaces } = context;
-  const now = serverClock.now;
-  const defaultUser = `system:serviceaccount:${config.namespace}:gatehouse-controllers`;
-  const world: QuiesceWorld = {
+  const { now } = serverClock;
+  return {
     windows: windows.store.list,
-    rules: () => detectors.store.list().flatMap(({ spec }) => spec.quiesce ?? []),
-    list: async (kind, labels, places, stop) => {
+    /** Of all detectors: an object in a backup may be paused without a window that names its kind. */
+    rules: (): readonly QuiesceRule[] => detectors.store.list().flatMap(({ spec }) => spec.quiesce ?? []),
+    list: async (
+      kind: GroupResource,
+      labels: Readonly<Record<string, string>>,
+      places: readonly string[] | undefined,
+      stop: AbortSignal,
+    ) => {
       const resource = await served(discovery, kind, stop);
       const labelSelector = Object.entries(labels)
         .map(([key, value]) => `${key}=${value}`)
@@ -62,8 +72,9 @@ export function startQuiesce(
       return await listIn<KubeObject>(client, resource, covered, { labelSelector, signal: stop });
     },
     patch: createPatch(client, discovery, FIELD_MANAGER),
-    sign: async (stop) => await signWith(client, config.namespace, stop),
-    report: async (window, update, stop) => {
+    sign: async (stop: AbortSignal) => await signWith(client, config.namespace, stop),
+    /** Writes the condition if it differs. @throws if the window has changed */
+    report: async (window: RestoreWindow, update: ConditionUpdate, stop: AbortSignal) => {
       // `Ready` repeats the message of this condition.
       const verified = window.status?.conditions?.find(({ type }) => type === 'IntegrityVerified');
       const updates = verified === undefined ? [update] : [update, verified];
@@ -72,9 +83,20 @@ export function startQuiesce(
     settleMs,
     ownNamespace: config.namespace,
     now,
-    permissionsFor: (kinds) => permissionsFor(kinds, user ?? defaultUser),
+    permissionsFor: (kinds: readonly GroupResource[]) => permissionsFor(kinds, user()),
   };
+}
+
+export function startQuiesce(
+  context: LeaderContext,
+  kinds: RestoreKinds,
+  settleMs: (window: RestoreWindow) => number,
+  signal: AbortSignal,
+) {
   let user: string | undefined;
+  const defaultUser = `system:serviceaccount:${context.config.namespace}:gatehouse-controllers`;
+  const world = createWorld(context, kinds, settleMs, () => user ?? defaultUser);
+  const { now } = context.serverClock;
   const reconcile: Reconcile = async (_key, stop) => {
     user ??= await context.userName(stop);
     switch (await quiescePass(world, stop)) {
@@ -86,7 +108,7 @@ export function startQuiesce(
         return world.rules().length === 0 ? AWAIT_CHANGE : requeueIn(IDLE_MS, now());
     }
   };
-  const on = [windows.onChange, detectors.onChange];
+  const on = [kinds.windows.onChange, kinds.detectors.onChange];
   return startController(context, { name: 'restore-quiesce', key: 'all', on, reconcile }, signal);
 }
 
@@ -135,26 +157,6 @@ export function permissionsFor(kinds: readonly GroupResource[], user: string): s
     'roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gatehouse-quiesce }',
     `subjects: [${subject}]`,
   ].join('\n');
-}
-
-export interface QuiesceWorld {
-  readonly windows: () => readonly RestoreWindow[];
-  /** The rules of all detectors: an object in a backup may be paused without a window that names its kind. */
-  readonly rules: () => readonly QuiesceRule[];
-  readonly list: (
-    kind: GroupResource,
-    labels: Readonly<Record<string, string>>,
-    places: readonly string[] | undefined,
-    signal: AbortSignal,
-  ) => Promise<readonly KubeObject[]>;
-  readonly patch: PatchGuarded;
-  readonly sign: (signal: AbortSignal) => Promise<Sign>;
-  /** Writes the condition if it differs. @throws if the window has changed */
-  readonly report: (window: RestoreWindow, update: ConditionUpdate, signal: AbortSignal) => Promise<void>;
-  readonly settleMs: (window: RestoreWindow) => number;
-  readonly ownNamespace: string;
-  readonly now: () => Date;
-  readonly permissionsFor: (kinds: readonly GroupResource[]) => string;
 }
 
 const AT_ONCE = 16;

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import type { KubeObject } from '../../json/kube-object.ts';
+import { compileController } from '../../controllers/compile-controller.ts';
+import { defineController } from '../../controllers/controller.ts';
+import { ownerMark } from '../../controllers/owned-objects.ts';
+import { createCluster } from '../../../test/support/runtime/fixtures.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
+import { createClusterWorld, createOwnWrites, watchKinds } from './cluster-world.ts';
+import { rememberingYes } from './start-controllers.ts';
+
+const kind = { group: '', version: 'v1', resource: 'configmaps', kind: 'ConfigMap', namespaced: true };
+const at = (resourceVersion: string, metadata: object = {}): KubeObject => ({
+  metadata: { name: 'a', labels: { 'gatehouse.dev/owner': 'm' }, resourceVersion, ...metadata },
+});
+const key = 'configmaps a';
+
+test('a state that the controller wrote is its own, until it has changed', () => {
+  const writes = createOwnWrites();
+  writes.wrote(key, at('5'));
+  expect(writes.causeOf(key, { kind: 'added', object: at('4') })).toBeUndefined();
+  expect(writes.causeOf(key, { kind: 'added', object: at('5') })).toBe('patch');
+  expect(writes.causeOf(key, { kind: 'deleted', object: at('5') })).toBeUndefined();
+  writes.applied(key, { kind, object: at('6') });
+  expect(writes.causeOf(key, { kind: 'changed', object: at('6'), previous: at('5') })).toBe('apply');
+});
+
+test('a write over a version that the pass has not seen is news', () => {
+  const writes = createOwnWrites();
+  writes.wrote(key, at('5'), false);
+  expect(writes.causeOf(key, { kind: 'changed', object: at('5'), previous: at('3') })).toBeUndefined();
+  expect(writes.isSeen(key, at('4'))).toBe(false);
+});
+
+test('what was applied is listed by its owner, until a store has it', () => {
+  const writes = createOwnWrites();
+  writes.applied(key, { kind, object: at('5') });
+  expect(writes.unseen('m').map(([found]) => found)).toEqual([key]);
+  expect(writes.unseen('other')).toEqual([]);
+  expect(writes.isSeen(key, undefined)).toBe(false);
+  expect(writes.isSeen(key, at('4'))).toBe(false);
+  expect(writes.isSeen(key, at('5'))).toBe(true);
+  expect(writes.unseen('m')).toEqual([]);
+});
+
+test.each<[string, (writes: ReturnType<typeof createOwnWrites>) => void]>([
+  ['of a write that a store has', (writes) => writes.saw(key, { kind: 'added', object: at('5') })],
+  ['of an object that is gone', (writes) => writes.saw(key, { kind: 'deleted', object: at('5') })],
+  [
+    'of an object that the controller deleted',
+    (writes) => {
+      writes.removed(key);
+      writes.saw(key, { kind: 'deleted', object: at('5') });
+    },
+  ],
+])('memory is released %s', (_what, happen) => {
+  const writes = createOwnWrites();
+  writes.applied(key, { kind, object: at('5') });
+  happen(writes);
+  expect(writes.size()).toBe(0);
+  expect(writes.unseen('m')).toEqual([]);
+});
+
+const teams = { ...kind, group: 'example.com', version: 'v1', resource: 'teams', kind: 'Team' };
+const secret = { ...kind, resource: 'secrets', kind: 'Secret' };
+const rule = ({ group, version, resource }: typeof kind) => ({
+  apiGroups: [group] as const,
+  apiVersions: [version] as const,
+  resources: [resource] as const,
+});
+const controller = compileController(
+  'teams',
+  defineController({ name: 'teams', watch: rule(teams), owns: [rule(kind)], reconcile: () => undefined }),
+);
+const mark = ownerMark(controller, 'shop/a');
+const owned = (name: string, owner: string): KubeObject => ({
+  metadata: { namespace: 'shop', name, resourceVersion: '1', labels: { 'gatehouse.dev/owner': owner } },
+});
+
+test('the world of a controller lists the objects of one owner from its stores, and reads other kinds live', async () => {
+  const { client, objects } = createCluster();
+  const discovery = {
+    resolve: ({ resource }: { readonly resource?: string }) =>
+      Promise.resolve(resource === 'secrets' ? secret : undefined),
+  };
+  const { context, lists, signal } = createListedContext({ client, discovery });
+  lists.set('/apis/example.com/v1/teams', [{ metadata: { namespace: 'shop', name: 'a' } }]);
+  lists.set('/api/v1/configmaps', [owned('mine', mark), owned('other', 'x')]);
+  const writes = createOwnWrites();
+  const kinds = [teams, kind] as const;
+  const passes: string[] = [];
+  const memory = { writes, settled: new Map() };
+  const stores = watchKinds(context, controller, kinds, memory, (one) => passes.push(one), signal);
+  await stores.whenSynced(signal);
+  const world = createClusterWorld(context, controller, kinds, stores, writes);
+  expect((await world.owned(mark)).map(({ object }) => object.metadata?.name)).toEqual(['mine']);
+  expect(passes).toContain('shop/a');
+  objects(secret).add({ metadata: { namespace: 'shop', name: 's' } });
+  const wanted = { ...secret, metadataOnly: false };
+  expect(await world.get(wanted, { namespace: 'shop', name: 's' }, signal)).toBeDefined();
+});
+
+test('only what was not permitted or not answered is asked again', async () => {
+  const asked: string[] = [];
+  let fails = true;
+  const may = rememberingYes(({ verb }) => {
+    asked.push(verb);
+    if (verb === 'list' && fails) return Promise.reject(new Error('connection refused'));
+    return Promise.resolve(verb !== 'watch');
+  });
+  const ask = (verb: string) => may({ verb, group: '', resource: 'secrets' });
+  await expect(ask('list')).rejects.toThrow('connection refused');
+  expect([await ask('get'), await ask('watch')]).toEqual([true, false]);
+  fails = false;
+  expect([await ask('get'), await ask('list'), await ask('watch')]).toEqual([true, true, false]);
+  expect(asked).toEqual(['list', 'get', 'watch', 'list', 'watch']);
+});
