@@ -17,7 +17,7 @@ import {
   type Cluster,
   untilGone,
 } from '../support/cluster.ts';
-import { definitionOf, resourceOf } from '../support/definitions.ts';
+import { resourceOf } from '../support/definitions.ts';
 import {
   enforceExamples,
   refusal,
@@ -33,21 +33,17 @@ import {
   datacenter,
   entriesOfPolicies,
   isTrue,
-  referencesRole,
   server,
   type Server,
   serversPolicy,
 } from '../support/objects.ts';
 import { recordOf } from '../support/owner-scene.ts';
-import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    arrangement: 'both',
-  }));
+  ({ cluster, replica } = await startGatehouse({ arrangement: 'both' }));
   await enforceExamples(cluster);
 });
 
@@ -134,20 +130,6 @@ test('policies of equal scope share one webhook entry', async () => {
     expect(entriesOfPolicies({ webhooks: await webhooksOf(cluster, kind) })).toHaveLength(1);
 });
 
-test('a webhook configuration that a user changes or deletes is restored', async () => {
-  const read = () => webhooksOf(cluster, validatingWebhookConfigurations);
-  const before = await read();
-  const restored = () =>
-    eventually('the webhooks are restored', async () => {
-      expect(await read()).toEqual(before);
-      return true;
-    });
-  await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
-  await restored();
-  await cluster.admin.delete(validatingWebhookConfigurations, { name: 'gatehouse' });
-  await restored();
-});
-
 test('a policy that does not compile reports where and why, and its previous version remains in force', async () => {
   const good = await cluster.admin.get<Conditioned & { spec: object }>(ADMISSION_POLICIES, {
     name: 'servers',
@@ -164,11 +146,7 @@ test('a policy that does not compile reports where and why, and its previous ver
   ).toContain('atlantis');
 
   await replica.program.stop(15_000); // the previous version must survive a restart
-  replica = await startReplica(cluster.plane, {
-    name: 'again',
-    arrangement: 'both',
-    port: replica.port,
-  });
+  replica = await startReplica(cluster.plane, { name: 'again', arrangement: 'both', port: replica.port });
   await replica.whenReady(40_000);
   expect(
     (await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
@@ -176,32 +154,6 @@ test('a policy that does not compile reports where and why, and its previous ver
 
   await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'servers' }, { spec: good?.spec ?? {} });
   await policyIs('servers', isTrue('Ready'));
-});
-
-test('if Gatehouse lacks permission to read its kinds, a policy shows the ClusterRole to add, and is enforced once that exists', async () => {
-  const widgets = { group: 'apps.example.com', resource: 'widgets' };
-  await cluster.apply(definitionOf({ ...widgets, version: 'v1', kind: 'Widget', namespaced: false }));
-  await cluster.apply(
-    serversPolicy('widgets', {
-      validate: {
-        references: [
-          {
-            name: 'widget',
-            path: 'spec.serial',
-            target: { apiGroup: widgets.group, resource: widgets.resource },
-          },
-        ],
-      },
-    }),
-  );
-  const forbidden = await policyIs('widgets', (object) => condition(object, 'Ready')?.reason === 'Forbidden');
-  const role = condition(forbidden, 'Ready')?.message ?? '';
-  expect(role).toContain('kind: ClusterRole');
-  expect(role).toContain('widgets');
-
-  await cluster.apply(referencesRole('widgets', widgets.group, [widgets.resource]));
-  await policyIs('widgets', isTrue('Ready'));
-  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'widgets' });
 });
 
 const WEBHOOKS = {

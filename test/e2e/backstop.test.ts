@@ -26,7 +26,7 @@ import {
 import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { freePort } from '../support/processes.ts';
-import { grant } from '../support/objects.ts';
+import { grant, deployment } from '../support/objects.ts';
 import { kustomized } from '../support/kustomization.ts';
 
 const ACCOUNTS = ['gatehouse-controllers', 'gatehouse'] as const;
@@ -134,12 +134,7 @@ test('what a controller of users applied passes where its role grants the kind, 
 test('a workload can be paused where a role grants the kind, and nothing else of it can be changed', async () => {
   const account = thief('gatehouse-controllers');
   const ref = { namespace: TENANT, name: 'paused' };
-  const template = {
-    metadata: { labels: { app: 'paused' } },
-    spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
-  };
-  const spec = { replicas: 3, selector: { matchLabels: { app: 'paused' } }, template };
-  await cluster.admin.create(deployments, { metadata: ref, ...{ spec } });
+  await cluster.admin.create(deployments, deployment('paused', 3, { namespace: TENANT }));
   const marks = (value: string | null) => ({
     annotations: { 'gatehouse.dev/quiesced': value },
     labels: { 'gatehouse.dev/quiesced': value },

@@ -7,8 +7,8 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
-import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import { admissionPolicy, type Conditioned, restoreWindow, configMap, grant } from '../support/objects.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused, seePhase } from '../support/gatehouse-cluster.ts';
+import { admissionPolicy, restoreWindow, configMap, grant, configMapsWith } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const RESTORER = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
@@ -54,34 +54,20 @@ test('the report of a restore names a missing target of the core group', async (
   );
   await restorer.create(configMaps, configMap('early', { parent: 'late' }));
   await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
-  const { status } = await cluster.see<Window>(
-    'the report',
-    RESTORE_WINDOWS,
-    { name: 'drill' },
-    (object) => object.status?.phase === 'CompletedWithViolations',
-  );
+  const { status } = await seePhase(cluster, 'drill', 'CompletedWithViolations');
   expect(status?.violations?.items).toMatchObject([
     { object: { name: 'early' }, target: { group: '', resource: 'configmaps', name: 'late' } },
   ]);
 });
 
-interface Window extends Conditioned {
-  readonly status?: NonNullable<Conditioned['status']> & {
-    readonly phase?: string;
-    readonly violations?: { readonly items: readonly object[] };
-  };
-}
-
 test('a kind that two API groups serve is checked by the policies for both, whichever group the client uses', async () => {
-  const about = (name: string, apiGroup: string, field: string) => ({
-    ...policy(name, {}),
-    spec: {
+  const about = (name: string, apiGroup: string, field: string) => {
+    const rules = [{ expression: `object.?${field}.orValue('') != '${name}'`, message: `not ${name}` }];
+    return admissionPolicy(name, {
       match: { apiGroups: [apiGroup], resources: ['events'] },
-      validate: {
-        rules: [{ expression: `object.?${field}.orValue('') != '${name}'`, message: `not ${name}` }],
-      },
-    },
-  });
+      validate: { rules },
+    });
+  };
   // Only the group differs, so both policies could share a webhook entry.
   await cluster.apply(about('old-events', '', 'message'));
   await cluster.apply(about('new-events', 'events.k8s.io', 'note'));
@@ -129,12 +115,7 @@ describe('rules that ask the API server what the requester may do', () => {
 
   /** `release` is a verb that no API has: a permission of the policy's own. */
   const POLICY = admissionPolicy(NAME, {
-    match: {
-      apiGroups: [''],
-      apiVersions: ['v1'],
-      resources: ['configmaps'],
-      objectSelector: { matchLabels: { suite: NAMESPACE } },
-    },
+    match: configMapsWith({ suite: NAMESPACE }),
     variables: [
       { name: 'may', expression: "authorizer.requestResource.name(object.metadata.name).check('release')" },
     ],

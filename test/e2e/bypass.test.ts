@@ -16,7 +16,7 @@ import { createNamespace, established, RESTORE_WINDOWS, type Cluster } from '../
 import { testsSandbox } from '../support/control-plane.ts';
 import { seeConverting } from '../support/conversion-objects.ts';
 import { seeInForce, startBalanced } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startReplica, type Replica, sumOf } from '../support/gatehouse.ts';
 import { handlerFolder } from '../support/handler-folder.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
@@ -90,12 +90,6 @@ async function untilEnforced(): Promise<void> {
   );
 }
 
-async function overloads(): Promise<number> {
-  const texts = await Promise.all(replicas.map((replica) => replica.metrics()));
-  const counts = texts.join('\n').matchAll(/^gatehouse_admission_reviews_refused_total\{.*\} (\d+)$/gm);
-  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
-}
-
 async function searchPaths(count: number): Promise<Found> {
   const from = performance.now();
   const found = await search({
@@ -106,7 +100,7 @@ async function searchPaths(count: number): Promise<Found> {
     lanes: LANES,
     replicas: replicas.length,
     reduceMs: REDUCE_MS,
-    overloads,
+    overloads: () => sumOf(replicas, 'gatehouse_admission_reviews_refused_total'),
     replay: REPLAY,
   });
   const { failure, paths, writes, tally } = found;

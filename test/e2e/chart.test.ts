@@ -23,16 +23,9 @@ const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const VALUES = join(DEPLOY, 'chart', 'values');
 const DETECTORS = 'gatehouse.dev/v1alpha1/RestoreDetector';
 
-/** The value at a path such as `spec.replicas`. */
-function at(object: unknown, path: string): unknown {
-  return path
-    .split('.')
-    .reduce<unknown>(
-      (value, key) =>
-        typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined,
-      object,
-    );
-}
+/** The value at a path such as `spec.replicas`; undefined ends the path. */
+const at = (object: unknown, path: string): unknown =>
+  path.split('.').reduce((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
 
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata?.name}`;
 const byName = (objects: readonly KubeObject[]) =>
@@ -90,14 +83,15 @@ const LARGE = { limits: { memory: '1Gi' } };
 const SURGE = { maxSurge: '50%', maxUnavailable: 0 };
 const DRAIN = '--drain-delay=20s';
 const LIFETIME = '--ca-lifetime=365d';
-const SINGLE_WITH_ARGS = { processes: 'single', extraArgs: [DRAIN] };
+const IN_ONE = { processes: 'single', extraArgs: [DRAIN] };
 const BOTH_COMPAT = ['controllers', '--compat=openshift,cert-manager'];
+const TRUSTED = 'restore.velero.namespace';
+const VOLUME = 'job.pod.volumes.0.persistentVolumeClaim';
 const BUCKET = { claimName: 'bucket', readOnly: true };
+const MONITOR = 'PodMonitor gatehouse';
 const POD_MONITOR = monitored('podMonitor');
 const MOUNT = { name: 'v', mountPath: '/v' };
-const DASHBOARD = {
-  'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8'),
-};
+const DASHBOARD = { 'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8') };
 const taint = [{ key: 'gpu', operator: 'Exists' }];
 const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
 const spread = [{ maxSkew: 2, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }];
@@ -122,20 +116,10 @@ type Effect = [
   others?: Readonly<Record<string, unknown>>,
 ];
 
-const without = (part: string): Effect => [
-  `parts.${part}.enabled`,
-  false,
-  CONTROLLERS,
-  'container.args',
-  ['controllers', `--without=${part}`],
-];
-const flag = (value: string, name: string): Effect => [
-  value,
-  true,
-  CONTROLLERS,
-  'container.args',
-  ['controllers', name],
-];
+/** A value that adds an argument to the command of the controllers. */
+const argOf = (value: string, given: boolean, arg: string): Effect => {
+  return [value, given, CONTROLLERS, 'container.args', ['controllers', arg]];
+};
 
 /** Of every value of the chart. */
 const EFFECTS: readonly Effect[] = [
@@ -167,14 +151,7 @@ const EFFECTS: readonly Effect[] = [
   ['logLevel', 'debug', DEPLOYMENT, 'container.args', ['webhook', '--log-level=debug']],
   ['extraArgs', [DRAIN], DEPLOYMENT, 'container.args', ['webhook', DRAIN]],
   ['controllers.extraArgs', [LIFETIME], CONTROLLERS, 'container.args', ['controllers', LIFETIME]],
-  [
-    'controllers.extraArgs',
-    [LIFETIME],
-    SINGLE,
-    'container.args',
-    ['serve', DRAIN, LIFETIME],
-    SINGLE_WITH_ARGS,
-  ],
+  ['controllers.extraArgs', [LIFETIME], SINGLE, 'container.args', ['serve', DRAIN, LIFETIME], IN_ONE],
   ['extraEnv', [{ name: 'A', value: '1' }], DEPLOYMENT, 'container.env.2', { name: 'A', value: '1' }],
   ['extraVolumes', [{ name: 'v', emptyDir: {} }], DEPLOYMENT, 'pod.volumes', [{ name: 'v', emptyDir: {} }]],
   ['extraVolumeMounts', [MOUNT], DEPLOYMENT, 'container.volumeMounts', [MOUNT]],
@@ -182,34 +159,22 @@ const EFFECTS: readonly Effect[] = [
   ['compat.openshift', true, role('openshift-compat'), 'rules.0.resources', ['services']],
   ['compat.certManager', true, CONTROLLERS, 'container.args', BOTH_COMPAT, { compat: { openshift: true } }],
   ['compat.certManager', true, role('cert-manager-compat'), 'rules.0.resources', ['certificates']],
-  ...['certificates', 'conversions', 'injection', 'restores'].map(without),
-  flag('statusPage', '--status-page'),
-  flag('policyReports', '--policy-reports'),
-  flag('compilePolicies', '--compile-policies'),
+  ...['certificates', 'conversions', 'injection', 'restores'].map((part) =>
+    argOf(`parts.${part}.enabled`, false, `--without=${part}`),
+  ),
+  argOf('statusPage', true, '--status-page'),
+  argOf('policyReports', true, '--policy-reports'),
+  argOf('compilePolicies', true, '--compile-policies'),
   ['compilePolicies', true, DEPLOYMENT, 'container.args', ['webhook', '--compile-policies']],
   ['distributeBundles', true, role('distribute-bundles'), 'rules.1.verbs', ['create', 'update', 'delete']],
   ['deleteSecrets', true, role('delete-secrets'), 'rules.0.verbs', ['delete']],
   ['restarts', true, role('restarts'), 'rules.0.resources', ['pods']],
   ['restore.velero.enabled', true, role('detector-velero'), 'rules.0.resources', ['restores'], VELERO],
-  ['restore.velero.namespace', 'backups', DETECTOR, 'spec.namespaces', ['backups'], VELERO],
-  [
-    'restore.velero.namespace',
-    'backups',
-    DETECTOR,
-    'spec.principals.0.group',
-    'system:serviceaccounts:backups',
-    VELERO,
-  ],
+  [TRUSTED, 'backups', DETECTOR, 'spec.namespaces', ['backups'], VELERO],
+  [TRUSTED, 'backups', DETECTOR, 'spec.principals.0.group', 'system:serviceaccounts:backups', VELERO],
   ['restore.rehearsal.enabled', true, JOB, 'apiVersion', 'batch/v1'],
   ['restore.rehearsal.schedule', '0 5 * * 0', JOB, 'spec.schedule', '0 5 * * 0', REHEARSED],
-  [
-    'restore.rehearsal.claimName',
-    'bucket',
-    JOB,
-    'job.pod.volumes.0.persistentVolumeClaim',
-    BUCKET,
-    REHEARSED,
-  ],
+  ['restore.rehearsal.claimName', 'bucket', JOB, VOLUME, BUCKET, REHEARSED],
   ['restore.rehearsal.resources', LARGE, JOB, 'job.container.resources.limits.memory', '1Gi', REHEARSED],
   ['podDisruptionBudget.enabled', false, 'PodDisruptionBudget gatehouse', 'kind', undefined],
   ['podDisruptionBudget.minAvailable', '50%', 'PodDisruptionBudget gatehouse', 'spec.minAvailable', '50%'],
@@ -218,15 +183,8 @@ const EFFECTS: readonly Effect[] = [
   ['networkPolicy.metricsFrom', peers, 'NetworkPolicy gatehouse', 'spec.ingress.1.from', peers],
   ['crds.enabled', false, POLICY_CRD, 'kind', undefined],
   ['crds.keep', false, POLICY_CRD, 'metadata.annotations', undefined],
-  [
-    'monitoring.labels',
-    { release: 'p' },
-    'PodMonitor gatehouse',
-    'metadata.labels.release',
-    'p',
-    POD_MONITOR,
-  ],
-  ['monitoring.podMonitor', true, 'PodMonitor gatehouse', 'metadata.namespace', 'gatehouse-system'],
+  ['monitoring.labels', { release: 'p' }, MONITOR, 'metadata.labels.release', 'p', POD_MONITOR],
+  ['monitoring.podMonitor', true, MONITOR, 'metadata.namespace', 'gatehouse-system'],
   ['monitoring.prometheusRule', true, 'PrometheusRule gatehouse', 'metadata.namespace', 'gatehouse-system'],
   ['monitoring.dashboard', true, 'ConfigMap gatehouse-dashboard', 'data', DASHBOARD],
 ];

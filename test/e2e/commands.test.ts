@@ -145,20 +145,6 @@ describe('gatehouse restore', () => {
       ...grant(name, ['alice'], [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }]),
     );
 
-  test('wrong usage is reported before any request to a cluster, and exits with 2', async () => {
-    const { code, stderr } = await runGatehouse([
-      ...['restore', 'open', '--for', '30h', '--kubeconfig', '/nowhere'],
-    ]);
-    expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(
-        /^error: name the user that restores.*; --for 30h: must not exceed 24h$/,
-      ) as string,
-      'See gatehouse restore open --help',
-      '',
-    ]);
-    expect(code).toBe(2);
-  });
-
   test('a user who lacks permission to open a window learns which permission to request', async () => {
     const open = () => restoreAs('alice', 'open', 'alices', '--user', VELERO.user, '--no-wait');
     const stranger = await open();

@@ -25,7 +25,7 @@ import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } fr
 import { seeInForce, untilRefused, webhooksOf } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
-import { admissionPolicy, configMap } from '../support/objects.ts';
+import { admissionPolicy, configMap, configMapsWith } from '../support/objects.ts';
 
 interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
@@ -91,16 +91,7 @@ const MISTYPED = [...RULES, { name: 'mistyped', expression: 'object.?data.number
 const UNIQUE = { unique: [{ name: 'code', paths: ['data.code'] }] };
 
 const policyOf = (validate: object, more: object = {}): KubeObject =>
-  admissionPolicy(NAME, {
-    match: {
-      apiGroups: [''],
-      apiVersions: ['v1'],
-      resources: ['configmaps'],
-      objectSelector: { matchLabels: { suite: NAMESPACE } },
-    },
-    validate,
-    ...more,
-  });
+  admissionPolicy(NAME, { match: configMapsWith({ suite: NAMESPACE }), validate, ...more });
 
 /** Replaces the policy, so that its lists lose what the new version does not have. */
 const write = (policy: KubeObject) =>

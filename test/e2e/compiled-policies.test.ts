@@ -46,6 +46,7 @@ import {
   datacenter,
   server,
   configMap,
+  configMapsWith,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { messageOf } from '../../src/json/abort.ts';
@@ -94,13 +95,6 @@ beforeAll(async () => {
 
 afterAll(() => cluster.stop());
 
-const matchOf = (suite: string) => ({
-  apiGroups: [''],
-  apiVersions: ['v1'],
-  resources: ['configmaps'],
-  objectSelector: { matchLabels: { suite } },
-});
-
 const statusOf = async (name: string) =>
   (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name }))?.status;
 
@@ -122,7 +116,7 @@ describe('checks', () => {
   const RULES_ONLY = { rules: rules('password') };
 
   const specOf = (word: string) => ({
-    match: matchOf(NAME),
+    match: configMapsWith({ suite: NAME }),
     validate: {
       immutable: ['data.region'],
       rules: rules(word),
@@ -213,11 +207,7 @@ describe('checks', () => {
     const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] };
     const spec = { matchConstraints: { resourceRules: [rule] }, validations: [{ expression: 'true' }] };
     const foreign = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' };
-    await cluster.admin.create(validatingAdmissionPolicies, {
-      ...foreign,
-      metadata: { name },
-      spec,
-    });
+    await cluster.admin.create(validatingAdmissionPolicies, { ...foreign, metadata: { name }, spec });
     const other = passwords('foreign');
     await cluster.apply({ ...other, metadata: { name: 'foreign' } });
     await eventually('the reason', async () =>
@@ -235,7 +225,7 @@ describe('defaults and mutations', () => {
   const COMPILED = { name: `${NAME}.changes.gatehouse.dev` };
 
   const specOf = (tier: string) => ({
-    match: matchOf(NAME),
+    match: configMapsWith({ suite: NAME }),
     defaults: [{ path: 'data.tier', value: tier }],
     mutations: [
       { name: 'shown', expression: '{"metadata": {"annotations": {"tier": string(object.data.tier)}}}' },

@@ -1,5 +1,6 @@
 // suite: shared-plane, sandbox: long
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
@@ -246,7 +247,7 @@ describe('a policy', () => {
     const seen = await seeCondition(cluster, CONVERSION_POLICIES, plural, 'Ready', 'True');
     expect(condition(seen, 'Installed')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
     const [, stanza = ''] = condition(seen, 'Installed')?.message.split(`${name}:\n`) ?? [];
-    await cluster.admin.patchMerge(customResourceDefinitions, { name }, parseStanza(stanza));
+    await cluster.admin.patchMerge(customResourceDefinitions, { name }, parse(stanza) as object);
     await seeConverting(cluster, plural);
   });
 });
@@ -309,26 +310,6 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
     expect(said).not.toContain('hunter2');
   });
 });
-
-/** Parses the stanza that the message tells users to add. */
-function parseStanza(yaml: string): object {
-  const text = (key: string) => new RegExp(`${key}: (.+)`).exec(yaml)?.[1] ?? '';
-  const service = {
-    namespace: text('namespace'),
-    name: text('          name'),
-    port: Number(text('port')),
-    path: text('path'),
-  };
-  return {
-    metadata: { annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
-    spec: {
-      conversion: {
-        strategy: 'Webhook',
-        webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
-      },
-    },
-  };
-}
 
 describe('expectConversionFailureMessage', () => {
   const BROKEN = 'no such key: storageGigabytes';

@@ -8,7 +8,7 @@ import { configMaps } from '../../src/kube/well-known.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { admissionPolicy } from '../support/objects.ts';
+import { admissionPolicy, configMapsWith, configMap } from '../support/objects.ts';
 
 const POLICIES = 8;
 /** Requests of the attacker at a time: more than one webhook may hold. */
@@ -17,31 +17,21 @@ const WRITES = 6;
 /** At the size of the attack, one rule uses nearly the whole cost limit of a request. */
 const KEYS = 420;
 
-interface ConfigMap extends KubeObject {
-  readonly data: Readonly<Record<string, string>>;
-}
-
 let cluster: Cluster;
 let replica: Replica;
 
-const configMap = (namespace: string, name: string, keys: readonly string[]): ConfigMap => ({
-  metadata: { namespace, name, labels: { judged: 'true' } },
-  data: Object.fromEntries(keys.map((key) => [key, ''])),
-});
+const judged = (namespace: string, name: string, keys: readonly string[]) => {
+  const data = Object.fromEntries(keys.map((key) => [key, '']));
+  return configMap(name, data, { namespace, labels: { judged: 'true' } });
+};
 const keys = (count: number) => Array.from({ length: count }, (_, index) => `key-${index}`);
 
 function quadratic(name: string, failurePolicy: string): KubeObject {
-  const match = {
-    apiGroups: [''],
-    apiVersions: ['v1'],
-    resources: ['configmaps'],
-    objectSelector: { matchLabels: { judged: 'true' } },
-  };
   const expression =
     "!object.data.exists(k, k == 'bad') && object.data.all(a, object.data.exists_one(b, a == b))";
   const rules = [{ name: 'distinct', expression, message: 'keys repeat' }];
-  const spec = { match, failurePolicy, timeoutSeconds: 5, validate: { rules } };
-  return admissionPolicy(name, spec);
+  const match = configMapsWith({ judged: 'true' });
+  return admissionPolicy(name, { match, failurePolicy, timeoutSeconds: 5, validate: { rules } });
 }
 
 beforeAll(async () => {
@@ -51,16 +41,14 @@ beforeAll(async () => {
   await cluster.apply(...names.map((name) => quadratic(name, 'Fail')), quadratic('lenient', 'Ignore'));
   for (const name of [...names, 'lenient']) await seeInForce(cluster, name);
   await untilRefused('a bad ConfigMap', `policy ${names.at(-1) ?? ''}`, () =>
-    cluster.admin.create(configMaps, configMap('shop', 'bad', ['bad']), { dryRun: true }),
+    cluster.admin.create(configMaps, judged('shop', 'bad', ['bad']), { dryRun: true }),
   );
 });
 
 afterAll(() => cluster.stop());
 
 test('a request that exceeds the cost limit is refused, with the policies, the rule, the cost and the remedy', async () => {
-  const { message } = await refusal(
-    cluster.admin.create(configMaps, configMap('hers', 'costly', keys(KEYS))),
-  );
+  const { message } = await refusal(cluster.admin.create(configMaps, judged('hers', 'costly', keys(KEYS))));
   expect(message).toMatch(
     /it costs more than \d+; all expressions for one request may cost 1000000, and those before it used \d+: make the object smaller, or simplify the expressions .* \(rule distinct\) \(policy distinct-\d\)/,
   );
@@ -74,7 +62,7 @@ test('during an attack with such requests, a bystander writes, the replica stays
   const outcomes = new Map<string, number>();
   const attack = async (lane: number): Promise<void> => {
     for (let count = 0; !stopping.signal.aborted; count += 1) {
-      const costly = configMap('hers', `costly-${lane}-${count}`, keys(KEYS));
+      const costly = judged('hers', `costly-${lane}-${count}`, keys(KEYS));
       const outcome = await mallory.create(configMaps, costly).then(
         () => 'stored',
         (error: unknown) => (error instanceof ApiError ? `HTTP ${error.code}` : 'no answer'),
@@ -89,9 +77,9 @@ test('during an attack with such requests, a bystander writes, the replica stays
     if (!ok) unready.push(text);
   };
   try {
-    await refusal(mallory.create(configMaps, configMap('hers', 'first', keys(KEYS))));
+    await refusal(mallory.create(configMaps, judged('hers', 'first', keys(KEYS))));
     for (let index = 0; index < WRITES; index += 1) {
-      await Promise.all([ada.create(configMaps, configMap('shop', `small-${index}`, keys(3))), probe()]);
+      await Promise.all([ada.create(configMaps, judged('shop', `small-${index}`, keys(3))), probe()]);
     }
   } finally {
     stopping.abort();

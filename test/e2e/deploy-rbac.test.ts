@@ -70,6 +70,7 @@ import {
   type SecretObject,
   type LeaseObject,
   inShop,
+  toDatacenter,
 } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
 import { base64 } from '../support/pki/fixtures.ts';
@@ -307,13 +308,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       return hasUsed('delete gatehouse.dev/uniqueclaims');
     };
     await eventually('a replica releases a claim', claimInVain);
-    const reference = {
-      name: 'datacenter',
-      path: 'spec.datacenter',
-      onTargetDelete: 'Restrict',
-      guarantee: 'Serializable',
-      target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-    };
+    const reference = { ...toDatacenter, onTargetDelete: 'Restrict', guarantee: 'Serializable' };
     await cluster.apply(policy('keys', { references: [reference] }, SELLING));
     await seeInForce(cluster, 'keys');
     const deleteTarget = async () => {
@@ -467,10 +462,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const { message } = await seeEvent(cluster, 'default', 'certified', 'InvalidInjection');
     expect(message).toContain('Certificate shop/none or its Secret does not exist yet');
     // Only a watch sees that the Certificate is created.
-    await cluster.admin.create(certificates, {
-      metadata: inShop('none'),
-      spec: { secretName: 'issued' },
-    });
+    await cluster.admin.create(certificates, { metadata: inShop('none'), spec: { secretName: 'issued' } });
     const issued = { 'tls.crt': base64(THEIRS), 'tls.key': base64(THEIRS), 'ca.crt': base64(THEIRS) };
     await cluster.admin.create<SecretObject>(secrets, {
       metadata: { ...inShop('issued'), annotations: { 'cert-manager.io/certificate-name': 'none' } },
@@ -552,11 +544,9 @@ const withSerial = (name: string, serial: string): KubeObject => {
 };
 
 /** A policy on Servers. */
-const policy = (name: string, validate: object, match: object = {}, others: object = {}): KubeObject => {
-  const spec = {
+const policy = (name: string, validate: object, match: object = {}, others: object = {}): KubeObject =>
+  admissionPolicy(name, {
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'], ...match },
     validate,
     ...others,
-  };
-  return admissionPolicy(name, spec);
-};
+  });

@@ -3,7 +3,7 @@
  * `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and restores the original configuration at
  * its end.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, describe } from 'vitest';
 
 import { devSessionOf, type LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
@@ -15,7 +15,15 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+  startCluster,
+  established,
+  createNamespace,
+  applyExamples,
+} from '../support/cluster.ts';
 import { rotateAuthority } from '../support/end-trust.ts';
 import {
   enforceExamples,
@@ -26,7 +34,7 @@ import {
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { forCase, handlerFolder } from '../support/handler-folder.ts';
 import { sendConfigMap, startLaptop, untilHandlerSays, untilLaptopSays } from '../support/laptop.ts';
-import { admissionPolicy } from '../support/objects.ts';
+import { admissionPolicy, configMapsWith } from '../support/objects.ts';
 import { eventually, freePort, tail } from '../support/processes.ts';
 import { runGatehouse } from '../support/review-command.ts';
 
@@ -43,9 +51,7 @@ let cluster: Cluster;
 const laptops: Replica[] = [];
 
 beforeAll(async () => {
-  ({ cluster } = await startGatehouse({
-    settings: { handlers: ofCluster, 'ca-propagation-wait': '1s' },
-  }));
+  ({ cluster } = await startGatehouse({ settings: { handlers: ofCluster, 'ca-propagation-wait': '1s' } }));
   await enforceExamples(cluster);
 });
 
@@ -157,11 +163,7 @@ test('a laptop takes over, the leader does not interfere, and on exit the laptop
  */
 const noted = (message: string) =>
   admissionPolicy('noted', {
-    match: {
-      apiGroups: [''],
-      resources: ['configmaps'],
-      objectSelector: { matchLabels: { case: 'noted' } },
-    },
+    match: configMapsWith({ case: 'noted' }),
     timeoutSeconds: 7,
     validate: { rules: [{ name: 'never', expression: 'false', message }] },
   });
@@ -221,10 +223,7 @@ test('a laptop that the API server cannot reach reports it immediately, and leav
   const laptop = await startReplica(cluster.plane, {
     name: 'unreachable',
     port,
-    settings: {
-      kubeconfig: cluster.plane.kubeconfig('admin'),
-      'dev-url': `https://127.0.0.1:${closedPort}`,
-    },
+    settings: { kubeconfig: cluster.plane.kubeconfig('admin'), 'dev-url': `https://127.0.0.1:${closedPort}` },
   });
   laptops.push(laptop);
   expect((await laptop.program.exited).code).toBe(1);
@@ -253,3 +252,48 @@ test(
     await clusterDecides();
   },
 );
+
+describe('in a cluster with only the CRDs of Gatehouse', () => {
+  let bare: Cluster;
+  let port: number;
+
+  beforeAll(async () => {
+    [bare, port] = await Promise.all([startCluster(), freePort()]);
+    await bare.applyFolder('base/crds');
+    for (const kind of ['admissionpolicies', 'restorewindows', 'restoredetectors', 'uniqueclaims'])
+      await established(bare, `${kind}.gatehouse.dev`);
+    await createNamespace(bare, 'shop');
+    await applyExamples(bare);
+  });
+
+  afterAll(() => bare.stop());
+
+  /** Starts a laptop, always with the same user name and URL. Resolves when it decides. */
+  async function startEva(): Promise<Replica> {
+    const laptop = await startLaptop(bare, { name: 'eva', port, handlers: ofLaptop });
+    laptops.push(laptop);
+    await untilLaptopSays(laptop, bare, 'greeter', 'the laptop refuses');
+    return laptop;
+  }
+
+  const stored = () => Promise.all(KINDS.map((resource) => bare.admin.get(resource, { name: 'gatehouse' })));
+
+  test('a laptop enforces policies and handlers without a replica, and leaves nothing behind at its end', async () => {
+    const laptop = await startEva();
+    await untilServersChecked(bare);
+    laptop.program.kill('SIGINT');
+    expect((await laptop.program.exited).code).toBe(0);
+    expect(await stored()).toEqual([undefined, undefined]);
+    await eventually('no webhook is called any more', () => sendConfigMap(bare, 'greeter'));
+  });
+
+  test('the next run of the command removes what a crash left behind', async () => {
+    const first = await startEva();
+    first.program.kill('SIGKILL');
+    await first.program.exited;
+    expect(await stored()).not.toContain(undefined);
+    const second = await startEva();
+    await second.program.stop(15_000);
+    expect(await stored()).toEqual([undefined, undefined]);
+  });
+});

@@ -10,7 +10,7 @@ import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
 import { rotateAuthority } from '../support/end-trust.ts';
 import { enforceExamples, startReplicas, webhooksOf } from '../support/gatehouse-cluster.ts';
-import { isLeading, type Replica } from '../support/gatehouse.ts';
+import { isLeading, type Replica, sumOf } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { datacenter, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
 import { BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
@@ -26,10 +26,7 @@ let replicas: readonly Replica[] = [];
 
 describe('C4: etcd is restored from a snapshot', () => {
   beforeAll(async () => {
-    ({ cluster, replicas } = await startReplicas(['one', 'two'], {
-      settings: SETTINGS,
-      own: true,
-    }));
+    ({ cluster, replicas } = await startReplicas(['one', 'two'], { settings: SETTINGS, own: true }));
     if (cluster.plane.processes === undefined) throw new Error('a real control plane has processes');
     processes = cluster.plane.processes;
     await enforceExamples(cluster);
@@ -37,11 +34,7 @@ describe('C4: etcd is restored from a snapshot', () => {
 
   afterAll(() => cluster.stop());
 
-  const rollbacks = async (replica: Replica) =>
-    [...(await replica.metrics()).matchAll(/^gatehouse_rollbacks_detected_total\{.*\} (\d+)$/gm)].reduce(
-      (sum, [, count]) => sum + Number(count),
-      0,
-    );
+  const rollbacks = (replica: Replica) => sumOf([replica], 'gatehouse_rollbacks_detected_total');
 
   const create = (name: string, wanted: string) =>
     cluster.admin.create(SERVERS, server('shop', name, wanted), { dryRun: true });

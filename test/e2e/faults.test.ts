@@ -1,6 +1,6 @@
 // suite: shared-plane, sandbox: long
 /**
- * One fault at a time between Gatehouse and the API server, in each direction. src/kube/reflector.test.ts has the faults of watches,
+ * One fault at a time between Gatehouse and the API server, in each direction. src/kube/reflector.test.ts has the faults of lists and watches,
  * certs-two-leaders.test.ts the faults of a rotation, and restore-failures.test.ts restores.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,11 +8,11 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
-import { DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
+import { localService, SERVERS } from '../support/cluster.ts';
 import type { Fault } from '../support/faults/request-faults.ts';
 import { serverWith, startFaultScene, verdictOn, type FaultScene } from '../support/faults/scene.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
-import { datacenter, text, type SecretObject } from '../support/objects.ts';
+import { text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** How long a recovery may take, in milliseconds: twice the longest backoff of a reflector. */
@@ -51,8 +51,6 @@ const seeCertOf = (name: string) =>
     isWhole,
     WITHIN_MS,
   );
-
-const within = { timeoutMs: WITHIN_MS };
 
 const WRITE_FAULTS: readonly (readonly [string, Fault])[] = [
   ['409', { kind: 'answer', code: 409, applied: false }],
@@ -133,75 +131,23 @@ async function holdersOf(serial: string): Promise<readonly string[]> {
   return items.filter(({ spec }) => spec.serial === serial).map(({ metadata }) => metadata?.name ?? '');
 }
 
-test('a replica recovers from a list that is older than the previous one', async () => {
-  const { cluster, api, replica } = scene;
-  await cluster.admin.create(DATACENTERS, datacenter('listed'));
-  const rewritten: string[] = [];
-  api.disturb(({ method, path }) =>
-    method === 'GET' && path.includes('/datacenters?')
-      ? {
-          kind: 'rewrite',
-          change: (body) => {
-            rewritten.push(path);
-            return body.replace(/("resourceVersion":)"\d+"/, '$1"1"');
-          },
-        }
-      : undefined,
-  );
-  api.breakWatches((path) => path.includes('/datacenters?'));
-  await eventually('the replica received an older list', () => rewritten.length >= 2, within);
-  expect(await kindOf('p', { at: 'nowhere' })).not.toBe('allowed');
-  api.disturb(undefined);
-  await cluster.admin.delete(DATACENTERS, { name: 'listed' });
-  await eventually(
-    'the deletion is known',
-    async () => (await kindOf('p', { at: 'listed' })) === 'refused',
-    within,
-  );
-  expect(replica.program.isRunning()).toBe(true);
-});
-
 /** The faults, and whether calls can succeed during them. */
 const WEBHOOK_FAULTS: readonly (readonly [
   string,
-  (scene: FaultScene) => void,
+  (tcp: FaultScene['webhookTcp']) => void,
   'passes' | 'fails' | 'either',
 ])[] = [
-  [
-    'frozen',
-    ({ webhookTcp }) => {
-      webhookTcp.freeze();
-    },
-    'fails',
-  ],
-  [
-    'cut',
-    ({ webhookTcp }) => {
-      webhookTcp.cut();
-    },
-    'fails',
-  ],
-  [
-    'slow',
-    ({ webhookTcp }) => {
-      webhookTcp.delay({ min: 20, max: 200 });
-    },
-    'passes',
-  ],
-  [
-    'half-closed towards Gatehouse',
-    ({ webhookTcp }) => {
-      webhookTcp.halfClose('target');
-    },
-    'either',
-  ],
+  ['frozen', (tcp) => tcp.freeze(), 'fails'],
+  ['cut', (tcp) => tcp.cut(), 'fails'],
+  ['slow', (tcp) => tcp.delay({ min: 20, max: 200 }), 'passes'],
+  ['half-closed towards Gatehouse', (tcp) => tcp.halfClose('target'), 'either'],
 ];
 
 test.each(WEBHOOK_FAULTS)(
   'while webhook calls are %s, no verdict is wrong, and calls succeed immediately after the fault',
   async (_how, begin, expected) => {
     expect(await kindOf('p')).toBe('allowed');
-    begin(scene);
+    begin(scene.webhookTcp);
     const [good, bad, taken] = await Promise.all([
       create('p'),
       create('p', { at: 'nowhere' }),

@@ -22,22 +22,23 @@ import {
   seeViolations,
   webhooksOf,
 } from '../support/gatehouse-cluster.ts';
-import { type Replica } from '../support/gatehouse.ts';
+import { type Replica, sumOf } from '../support/gatehouse.ts';
 import {
   entriesOfPolicies,
   server,
   admissionPolicy,
   referencesRole,
-  type ConfigMap,
   type EventObject,
   inShop,
+  deployment,
+  configMap,
+  configMapsWith,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import { type KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { runGatehouse } from '../support/review-command.ts';
-import { post, type HttpAnswer } from '../support/webhook-client.ts';
+import { post, reviewOf, serverObject } from '../support/webhook-client.ts';
 import type { Endpoint } from '../support/webhook-server.ts';
 
 /** The default limit. */
@@ -60,62 +61,24 @@ beforeAll(async () => {
 
 afterAll(() => cluster.stop());
 
-/**
- * The text of a review for a Server. `spec` and the other fields are raw JSON, so that tests can send invalid or
- * unusual JSON.
- */
-function review({
-  uid = '"one"',
-  spec = '{"datacenter":"fra1"}',
-}: { readonly uid?: string; readonly spec?: string } = {}): string {
-  const object = `{"apiVersion":"infra.example.com/v1","kind":"Server","metadata":{"name":"a","namespace":"shop"},"spec":${spec}}`;
-  const resource =
-    '"kind":{"group":"infra.example.com","version":"v1","kind":"Server"},"resource":{"group":"infra.example.com","version":"v1","resource":"servers"}';
-  const request = `{${uid === '' ? '' : `"uid":${uid},`}${resource},"name":"a","namespace":"shop","operation":"CREATE","userInfo":{"username":"mallory"},"object":${object},"oldObject":null,"dryRun":false,"options":null}`;
-  return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":${request}}`;
-}
+const metric = (name: string) => sumOf([replica], name);
+const heapBytes = async () =>
+  (await metric('nodejs_heap_size_used_bytes')) + (await metric('nodejs_external_memory_bytes'));
 
-const verdictOf = ({ body }: HttpAnswer) =>
-  (
-    JSON.parse(body) as {
-      readonly response: { readonly allowed: boolean; readonly status?: { readonly message: string } };
-    }
-  ).response;
-
-async function heapBytes(): Promise<number> {
-  const metrics = await replica.metrics();
-  const read = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
-  return read('nodejs_heap_size_used_bytes') + read('nodejs_external_memory_bytes');
-}
-
-const healthyVerdict = async () => verdictOf(await post(endpoint, path, review()));
+const isAdmitted = async () => (await post(endpoint, path, reviewOf())).body.includes('"allowed":true');
 
 /** The collector finds the garbage of small reviews immediately. Large reviews make it also look for old garbage. */
 async function collectGarbage(): Promise<void> {
-  const filler = JSON.stringify('x'.repeat(2 ** 20));
-  for (let n = 0; n < 20; n++)
-    await post(endpoint, path, review({ spec: `{"datacenter":"fra1","filler":${filler}}` }));
+  const body = reviewOf({ object: serverObject({ filler: 'x'.repeat(2 ** 20) }) });
+  for (let n = 0; n < 20; n++) await post(endpoint, path, body);
 }
-
-test('keys named __proto__ and constructor are ordinary data, and do not bypass a check', async () => {
-  const hidden =
-    '{"__proto__":{"datacenter":"fra1"},"constructor":{"prototype":{"datacenter":"fra1"}},"datacenter":"atlantis"}';
-  const denied = verdictOf(await post(endpoint, path, review({ spec: hidden })));
-  expect(denied.allowed).toBe(false);
-  expect(denied.status?.message).toContain('atlantis');
-  expect(
-    verdictOf(await post(endpoint, path, review({ spec: hidden.replace('atlantis', 'fra1') }))).allowed,
-  ).toBe(true);
-  expect(await healthyVerdict()).toMatchObject({ allowed: true });
-});
 
 /** Open files of the replica's process. The pid is valid, because the shell has replaced itself with Node. */
 const openFiles = () => readdirSync(`/proc/${replica.program.pid}/fd`).length;
-const connections = async () =>
-  Number(/^gatehouse_webhook_connections (\d+)$/m.exec(await replica.metrics())?.[1]);
+const connections = () => metric('gatehouse_webhook_connections');
 
 test('of 10,000 idle connections, a replica holds at most the limit, and it answers the API server throughout', async () => {
-  await healthyVerdict();
+  await isAdmitted();
   await eventually('only the API server is connected', async () => (await connections()) < 10);
   const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
   const held: Socket[] = [];
@@ -134,7 +97,7 @@ test('of 10,000 idle connections, a replica holds at most the limit, and it answ
     await Promise.all(Array.from({ length: 200 }, (_, n) => open(opened + n)));
     if (opened % 1_000 !== 0) continue;
     await cluster.admin.create(SERVERS, server('shop', `written-${opened}`, 'fra1'));
-    expect(await healthyVerdict()).toMatchObject({ allowed: true });
+    expect(await isAdmitted()).toBe(true);
     admitted += 1;
     mostConnections = Math.max(mostConnections, await connections());
     mostFiles = Math.max(mostFiles, openFiles());
@@ -169,25 +132,8 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
   /** Maximum number of Events: on objects of one policy, and on the policy itself. */
   const MOST_EVENTS = 21;
 
-  const policy = (
-    name: string,
-    resource: Pick<Resource, 'group' | 'resource'>,
-    validate: object,
-  ): KubeObject => {
-    const match = {
-      apiGroups: [resource.group],
-      apiVersions: ['v1'],
-      resources: [resource.resource],
-      objectSelector: { matchLabels: LABELS },
-    };
-    const spec = { match, validate };
-    return admissionPolicy(name, spec);
-  };
-
-  const configMap = (name: string, data: Readonly<Record<string, string>>): ConfigMap => ({
-    metadata: { namespace: 'shop', name, labels: LABELS },
-    data,
-  });
+  const judged = (name: string, data: Readonly<Record<string, string>>) =>
+    configMap(name, data, { labels: LABELS });
 
   /** The API server's error for a refused request. */
   async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
@@ -207,10 +153,10 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
 
   test('an object with 10,000 violations, whose values are terminal control sequences, exists before its policy', async () => {
     const evil = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, `${n}`]));
-    await cluster.admin.create(configMaps, configMap('exploding', evil));
-    await cluster.admin.create(configMaps, configMap('speaking', { word: EVIL, long: 'x'.repeat(500_000) }));
+    await cluster.admin.create(configMaps, judged('exploding', evil));
+    await cluster.admin.create(configMaps, judged('speaking', { word: EVIL, long: 'x'.repeat(500_000) }));
     for (let n = 0; n < 40; n++)
-      await cluster.admin.create(configMaps, configMap(`many-${n}`, { word: `${n} ${EVIL}` }));
+      await cluster.admin.create(configMaps, judged(`many-${n}`, { word: `${n} ${EVIL}` }));
     const schema = {
       type: 'object',
       properties: { data: { type: 'object', additionalProperties: { type: 'string', pattern: '^ok$' } } },
@@ -222,7 +168,9 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
         messageExpression: "'the word is ' + object.data.word",
       },
     ];
-    await cluster.apply(policy('loud', configMaps, { schema, rules }));
+    await cluster.apply(
+      admissionPolicy('loud', { match: configMapsWith(LABELS), validate: { schema, rules } }),
+    );
     await seeInForce(cluster, 'loud');
     const audited = await seeViolations(cluster, 'loud', (total) => total > 0);
     expect(JSON.stringify(audited.status).length).toBeLessThan(64 * 1024);
@@ -231,7 +179,7 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
   test('its refusal, its Events and the status of its policy are short, few, and on one line', async () => {
     const many = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, EVIL]));
     const error = await refusal(() =>
-      cluster.admin.create(configMaps, configMap('again', { ...many, word: EVIL }), { dryRun: true }),
+      cluster.admin.create(configMaps, judged('again', { ...many, word: EVIL }), { dryRun: true }),
     );
     expect(error.message.length).toBeLessThan(10_000);
     expect(error.causes.length).toBeLessThanOrEqual(16);
@@ -253,7 +201,10 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
 
   test('a user whose name imitates a log line, with a client that does the same, causes one log line', async () => {
     await cluster.apply(
-      policy('roles', ROLES, { rules: [{ name: 'never', expression: 'false', message: 'no' }] }),
+      admissionPolicy('roles', {
+        match: { ...configMapsWith(LABELS), apiGroups: [ROLES.group], resources: ['roles'] },
+        validate: { rules: [{ name: 'never', expression: 'false', message: 'no' }] },
+      }),
     );
     await seeInForce(cluster, 'roles');
     // eslint-disable-next-line no-control-regex -- headers of HTTP cannot hold these; names of Roles can
@@ -274,22 +225,6 @@ describe('hostile names and values, aimed at the readers of logs, Events, messag
     expect(parsed.filter(({ msg }) => msg === 'forged')).toEqual([]);
     expect(parsed.some((line) => line.user === user)).toBe(true);
     expect(lines.filter((line) => STEERING.test(line))).toEqual([]);
-  });
-
-  test('nested comprehensions in a rule end with a refusal, and do not delay other requests', async () => {
-    const loops =
-      'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != "x"))))';
-    await cluster.apply({
-      ...policy('loops', configMaps, { rules: [{ name: 'loops', expression: loops, message: 'no' }] }),
-    });
-    await seeInForce(cluster, 'loops');
-    const data = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, 'ok']));
-    const attempts = Array.from({ length: 8 }, (_, n) =>
-      refusal(() => cluster.admin.create(configMaps, configMap(`loop-${n}`, data), { dryRun: true })),
-    );
-    const small = await cluster.admin.create(configMaps, configMap('small', { k: 'ok' }), { dryRun: true });
-    expect(small.metadata?.name).toBe('small');
-    for (const { message } of await Promise.all(attempts)) expect(message).toMatch(/budget|cost/i);
   });
 
   test('no metric has a label whose value a tenant can choose', async () => {
@@ -339,33 +274,11 @@ describe('issue 16: padding does not bypass a policy with `failurePolicy: Ignore
     await untilRefused('padding', 'only good ones', () => create('probe', 'bad', [], { dryRun: true }));
   });
 
-  interface Deployment extends KubeObject {
-    readonly spec: object;
-  }
-
-  const specOf = (args: readonly string[]) => ({
-    replicas: 0,
-    selector: { matchLabels: { app: 'a' } },
-    template: {
-      metadata: { labels: { app: 'a' } },
-      spec: { containers: [{ name: 'main', image: 'example.com/app:1', args }] },
-    },
-  });
-
   const create = (name: string, verdict: string, args: readonly string[], options = {}) =>
-    cluster.admin.create<Deployment>(
-      deployments,
-      {
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        metadata: { namespace: 'shop', name, labels: { verdict } },
-        spec: specOf(args),
-      },
-      options,
-    );
+    cluster.admin.create(deployments, deployment(name, 0, { labels: { verdict } }, { args }), options);
   const patch = (name: string, change: object) => cluster.admin.patchMerge(deployments, inShop(name), change);
   const verdictOf = async (name: string) =>
-    (await cluster.admin.get<Deployment>(deployments, inShop(name)))?.metadata?.labels?.verdict;
+    (await cluster.admin.get(deployments, inShop(name)))?.metadata?.labels?.verdict;
 
   test.each([
     ['lower', '<'.repeat(STORABLE)],
@@ -386,7 +299,8 @@ describe('issue 16: padding does not bypass a policy with `failurePolicy: Ignore
   test('a review that is larger than two stored objects can make it is refused, not ignored', async () => {
     await create('grown', 'good', ['<'.repeat(STORABLE)]);
     // Only etcd refuses such an object, after admission: the review has more than 6 × (1.4 + 2.4) MiB.
-    const error = await refusal(patch('grown', { spec: specOf(['<'.repeat(2.4 * 2 ** 20)]) }));
+    const { spec } = deployment('grown', 0, {}, { args: ['<'.repeat(2.4 * 2 ** 20)] });
+    const error = await refusal(patch('grown', { spec }));
     expect(error.code).toBe(403);
     expect(error.message).toContain(
       'Gatehouse cannot check this request: the review is larger than 20 MiB: make the object smaller',

@@ -1,6 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** With --namespaces, RoleBindings in these namespaces are enough for everything namespaced. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, namespaces, secrets } from '../../src/kube/well-known.ts';
@@ -25,7 +25,7 @@ import {
   seeViolations,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica } from '../support/gatehouse.ts';
-import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
+import { refusedTo, rolesIn } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { datacenter, grant, referencesRole, server, serversPolicy } from '../support/objects.ts';
@@ -37,59 +37,52 @@ const NAMESPACED = ['configmaps', 'endpointslices', 'events', 'secrets', 'server
 let cluster: Cluster;
 let kubectl: Kubectl;
 
-/** The rules of all ClusterRoles of deploy/: about namespaced kinds, or about all others. */
-function rulesOf(manifests: readonly KubeObject[], namespaced: boolean): GrantingRole['rules'] {
-  return rolesIn(manifests)
-    .filter(({ kind }) => kind === 'ClusterRole')
-    .flatMap(({ rules = [] }) => rules)
-    .flatMap((rule) => {
-      const resources = (rule.resources ?? []).filter((name) => NAMESPACED.includes(name) === namespaced);
-      return resources.length === 0 ? [] : [{ ...rule, resources }];
-    });
-}
-
 const PROCESSES = ['gatehouse', 'webhook', 'controllers'] as const;
 
 /** Permits what policies read of cluster-scoped kinds, which RoleBindings cannot permit. */
 function referencesOfCluster(manifests: readonly KubeObject[]): readonly KubeObject[] {
   const users = PROCESSES.map((user) => USERS[user].name);
-  return grant('cluster-scoped-references', users, rulesOf(manifests, false) ?? []);
+  const rules = rolesIn(manifests)
+    .filter(({ kind }) => kind === 'ClusterRole')
+    .flatMap((role) => role.rules ?? [])
+    .flatMap((rule) => {
+      const resources = (rule.resources ?? []).filter((name) => !NAMESPACED.includes(name));
+      return resources.length === 0 ? [] : [{ ...rule, resources }];
+    });
+  return grant('cluster-scoped-references', users, rules);
 }
 
-beforeAll(async () => {
-  if (!HAS_KUBECTL) return;
-  const port = await freePort();
-  cluster = await startCluster();
-  kubectl = createKubectl(cluster.plane);
-  const deployed = createDeployed(cluster, kubectl, port);
-  await deployed.apply('overlays/default', { components: ['namespaces'] });
-  await established(cluster, 'admissionpolicies.gatehouse.dev');
-  for (const name of ['shop', 'other']) await createNamespace(cluster, name);
-  for (const namespace of COVERED) await deployed.apply('components/namespaces/bindings', { namespace });
-  const examples: KubeObject[] = [];
-  await cluster.applyFolder('examples', (one) => {
-    examples.push(one);
-    return one.kind === 'ClusterRole';
+describe.skipIf(!HAS_KUBECTL)('with --namespaces', () => {
+  beforeAll(async () => {
+    const port = await freePort();
+    cluster = await startCluster();
+    kubectl = createKubectl(cluster.plane);
+    const deployed = createDeployed(cluster, kubectl, port);
+    await deployed.apply('overlays/default', { components: ['namespaces'] });
+    await established(cluster, 'admissionpolicies.gatehouse.dev');
+    for (const name of ['shop', 'other']) await createNamespace(cluster, name);
+    for (const namespace of COVERED) await deployed.apply('components/namespaces/bindings', { namespace });
+    const examples: KubeObject[] = [];
+    await cluster.applyFolder('examples', (one) => {
+      examples.push(one);
+      return one.kind === 'ClusterRole';
+    });
+    await cluster.apply(...referencesOfCluster(examples), referencesRole('configmaps', '', ['configmaps']));
+    const replica = await startReplica(cluster.plane, {
+      name: 'one',
+      port,
+      arrangement: 'both' as const,
+      settings: { namespaces: 'shop' },
+    });
+    await replica.whenReady();
   });
-  await cluster.apply(...referencesOfCluster(examples), referencesRole('configmaps', '', ['configmaps']));
-  const replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-    arrangement: 'both' as const,
-    settings: { namespaces: 'shop' },
+
+  afterAll(async () => {
+    kubectl.stop();
+    await cluster.stop();
   });
-  await replica.whenReady();
-});
 
-afterAll(async () => {
-  if (!HAS_KUBECTL) return;
-  kubectl.stop();
-  await cluster.stop();
-});
-
-test.skipIf(!HAS_KUBECTL)(
-  'Services and ConfigMaps in the namespaces get what they ask for; elsewhere, nothing happens',
-  async () => {
+  test('Services and ConfigMaps in the namespaces get what they ask for; elsewhere, nothing happens', async () => {
     const { resource, make } = KINDS.configmap;
     for (const namespace of ['other', 'shop']) {
       await askForCertificate(cluster, namespace, 'front');
@@ -102,12 +95,9 @@ test.skipIf(!HAS_KUBECTL)(
     const elsewhere = await cluster.admin.get<Carrier>(resource, { namespace: 'other', name: 'trust' });
     expect(elsewhere?.data).not.toHaveProperty(['ca.crt']);
     expect(await cluster.admin.get(secrets, { namespace: 'other', name: 'front-tls' })).toBeUndefined();
-  },
-);
+  });
 
-test.skipIf(!HAS_KUBECTL)(
-  'a policy that needs only the request is enforced everywhere; its audit covers the namespaces',
-  async () => {
+  test('a policy that needs only the request is enforced everywhere; its audit covers the namespaces', async () => {
     await cluster.applyFolder('examples', ({ kind }) => kind === 'CustomResourceDefinition');
     await established(cluster, 'servers.infra.example.com');
     for (const namespace of ['other', 'shop'])
@@ -124,23 +114,17 @@ test.skipIf(!HAS_KUBECTL)(
         cluster.admin.create(SERVERS, server(namespace, 'old-2', 'fra1'), { dryRun: true }),
       );
     await seeViolations(cluster, 'names', (total) => total === 1);
-  },
-);
+  });
 
-test.skipIf(!HAS_KUBECTL)(
-  'a policy that reads other objects is enforced in the namespaces, and refuses requests elsewhere',
-  async () => {
+  test('a policy that reads other objects is enforced in the namespaces, and refuses requests elsewhere', async () => {
     await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
     await seeInForce(cluster, 'servers');
     await untilServersChecked(cluster);
     const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
     expect(denied.message).toContain('Gatehouse does not read namespace other');
-  },
-);
+  });
 
-test.skipIf(!HAS_KUBECTL)(
-  'a policy that restricts deletions lets targets elsewhere be deleted, because no known object names them',
-  async () => {
+  test('a policy that restricts deletions lets targets elsewhere be deleted, because no known object names them', async () => {
     const target = { apiGroup: '', resource: 'configmaps' };
     const held = { name: 'settings', path: 'metadata.labels.settings', target, optional: true };
     await cluster.apply(
@@ -161,12 +145,9 @@ test.skipIf(!HAS_KUBECTL)(
     await cluster.admin.create(configMaps, { metadata: { namespace: 'other', name: 'remains' } });
     await cluster.admin.delete(namespaces, { name: 'other' });
     await untilGone(cluster, namespaces, { name: 'other' });
-  },
-);
+  });
 
-test.skipIf(!HAS_KUBECTL)(
-  'the API server refuses nothing, and receives requests about these namespaces only',
-  () => {
+  test('the API server refuses nothing, and receives requests about these namespaces only', () => {
     const log = cluster.plane.auditLog();
     for (const user of PROCESSES) expect(refusedTo(log, USERS[user].name)).toEqual([]);
     const outside = log.flatMap(({ user, verb, requestURI, objectRef: { resource = '', namespace } = {} }) =>
@@ -176,5 +157,5 @@ test.skipIf(!HAS_KUBECTL)(
         : [],
     );
     expect(outside).toEqual([]);
-  },
-);
+  });
+});

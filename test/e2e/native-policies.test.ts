@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long, slow, nightly
 /**
  * Compiled policies in an API server without any process of Gatehouse: it accepts them, and it judges and changes generated requests
- * as the webhook would. test/integration/native-policies.test.ts compares many more, with the evaluation of the sandbox.
+ * as the webhook would.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -23,9 +23,9 @@ import { createTransport, type Transport } from '../conformance/transport.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { hasMutatingPolicies } from '../support/backstop.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
-import { changersOf, defaultingSpecFrom } from '../support/native/changes.ts';
+import { byWebhook, defaultingSpecFrom } from '../support/native/changes.ts';
 import { specFrom } from '../support/native/generated.ts';
-import { distinct, judgesOf, NOTHING, type Verdict, specOf } from '../support/native/judge.ts';
+import { distinct, NOTHING, specOf, type Verdict, verdictOfWebhook } from '../support/native/judge.ts';
 import { mutatingSpecFrom } from '../support/native/mutations.ts';
 import { KINDS, OPEN, SHARED_PARAMS, unowned } from '../support/native/real-objects.ts';
 import {
@@ -152,10 +152,7 @@ async function installOne({ policy, pairs, namespace }: Placed): Promise<void> {
     );
     await cluster.admin.create(
       changes ? mutatingAdmissionPolicyBindings : validatingAdmissionPolicyBindings,
-      {
-        ...installed.binding,
-        spec: { ...specOf(installed.binding), matchResources: narrowed },
-      },
+      { ...installed.binding, spec: { ...specOf(installed.binding), matchResources: narrowed } },
     );
   }
 }
@@ -281,9 +278,9 @@ test('the API server judges as the webhook', PATIENT, async () => {
     ...answer
   } of told) {
     const { validating } = request;
-    const { webhook, isLeft } = judgesOf(policy, OPTIONS);
-    const own = isLeft(validating) ? NOTHING : await webhook(validating, params);
-    seen[isLeft(validating) ? 'left' : 'alike'] += 1;
+    const isLeft = isLeftToWebhook(policy, OPTIONS.restorers, validating.request);
+    const own = isLeft ? NOTHING : await verdictOfWebhook(policy, validating, params);
+    seen[isLeft ? 'left' : 'alike'] += 1;
     if (!isDeepStrictEqual(own, NOTHING)) seen.told += 1;
     const real = realVerdict(answer, audit.get(answer.auditId) ?? {});
     if (!isTold(own, real))
@@ -338,7 +335,7 @@ test('the API server makes the same changes as the webhook', PATIENT, async ({ s
     const { object, oldObject, attributes } = mutating.question;
     if (object === undefined) throw new Error('nothing is written');
     const isLeft = isLeftToWebhook(policy, OPTIONS.restorers, mutating.request);
-    const own = isLeft ? toJson(object) : await changersOf(policy, OPTIONS).webhook(mutating, params);
+    const own = isLeft ? toJson(object) : await byWebhook([policy], mutating, params);
     const said = parseJson(answer.text);
     seen.compared += 1;
     if (isLeft) seen.left += 1;
@@ -358,13 +355,7 @@ test('the API server makes the same changes as the webhook', PATIENT, async ({ s
     const real = isRefusal ? 'refused' : written(said as JsonObject);
     const wanted = typeof own === 'string' ? own : written(storedOf(own));
     if (!isEqual(real, wanted) && !isDeepStrictEqual(real, wanted))
-      differences.push({
-        spec: policy.spec,
-        asked: mutating.request,
-        params,
-        wanted,
-        real,
-      });
+      differences.push({ spec: policy.spec, asked: mutating.request, params, wanted, real });
   }
   expect(differences.slice(0, 5)).toEqual([]);
   expect(seen.changed).toBeGreaterThan(told.length * 0.2);

@@ -26,7 +26,7 @@ import { RESTORE_WINDOWS, SYSTEM_NAMESPACE, type Cluster } from '../support/clus
 import { rotateAuthority } from '../support/end-trust.ts';
 import { writesOf } from '../support/gatehouse-audit.ts';
 import { enforceExamples, startReplicas } from '../support/gatehouse-cluster.ts';
-import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
+import { isLeading, startReplica, sumOf, type Replica } from '../support/gatehouse.ts';
 import { createAdmitter, startLoad, type Load } from '../support/load.ts';
 import {
   text,
@@ -97,11 +97,7 @@ async function leaderAndOther(): Promise<readonly [Replica, Replica]> {
 }
 
 /** A counter of the leader; 0 if it does not exist yet. */
-async function counter(name: string): Promise<number> {
-  const [leader] = await leaderAndOther();
-  const metrics = await leader.metrics();
-  return Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0);
-}
+const counter = async (name: string) => sumOf((await leaderAndOther()).slice(0, 1), name);
 
 async function timesTold(reason: string): Promise<number> {
   const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
@@ -130,6 +126,12 @@ async function snapshot() {
       CONFIGURATIONS.map((kind) => read<WebhookConfigurationObject>(kind, CONFIGURATION)),
     ),
   };
+}
+
+async function overwriteAll({ authority, serving, bundle }: Before): Promise<void> {
+  await overwrite(secrets, AUTHORITY, { data: authority });
+  await overwrite(secrets, SERVING, { data: serving });
+  await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': bundle } });
 }
 
 /** Rotates until the authority in the backup is obsolete: no bundle contains its CA any more. */
@@ -182,14 +184,7 @@ describe('C1: a restore replaces the authority in use with an older valid one', 
 
   const rounds: readonly (readonly [string, (before: Before) => Promise<unknown>])[] = [
     ['alone', (before) => overwrite(secrets, AUTHORITY, { data: before.authority })],
-    [
-      'with the serving certificate and the published bundle',
-      async (before) => {
-        await overwrite(secrets, AUTHORITY, { data: before.authority });
-        await overwrite(secrets, SERVING, { data: before.serving });
-        await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': before.bundle } });
-      },
-    ],
+    ['with the serving certificate and the published bundle', overwriteAll],
   ];
 
   test.each(rounds)(
@@ -255,9 +250,7 @@ test('C1: everything together, including the webhook configurations, is repaired
   const before = await snapshot();
   await rotate('everything');
   const now = await snapshot();
-  await overwrite(secrets, AUTHORITY, { data: before.authority });
-  await overwrite(secrets, SERVING, { data: before.serving });
-  await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': before.bundle } });
+  await overwriteAll(before);
   for (const [index, kind] of CONFIGURATIONS.entries())
     await overwrite(kind, CONFIGURATION, { webhooks: before.configurations[index]?.webhooks ?? [] });
   await repaired('everything', async () => {

@@ -15,9 +15,7 @@ let cluster: Cluster | undefined;
 let scene: OwnerScene;
 
 beforeAll(async () => {
-  ({ cluster } = await startGatehouse({
-    admissionPlugins: ['OwnerReferencesPermissionEnforcement'],
-  }));
+  ({ cluster } = await startGatehouse({ admissionPlugins: ['OwnerReferencesPermissionEnforcement'] }));
   scene = await createOwnerScene(cluster, { finalizers: false });
 });
 

@@ -9,18 +9,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { clusterAdmin, DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
 import type { OwnerReference } from '../../src/json/kube-object.ts';
-import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { createNamespace, type Cluster, untilGone } from '../support/cluster.ts';
-import { seeInForce, startGatehouse, seePhase } from '../support/gatehouse-cluster.ts';
-import { condition, datacenter, server, restoreWindow, inShop } from '../support/objects.ts';
-import {
-  backupOf,
-  createOwnerScene,
-  ownersOf,
-  recordOf,
-  type OwnerScene,
-  type SweptWindow,
-} from '../support/owner-scene.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { condition, datacenter, server, inShop } from '../support/objects.ts';
+import { backupOf, createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
 import {
   application,
@@ -79,16 +71,9 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   expect(report.status?.relink).toMatchObject({ found: 1, linked: 1, skipped: 0, failed: 0, items: [] });
   expect(condition(report, 'OwnersRelinked')).toMatchObject({ status: 'True', reason: 'Linked' });
   const linked = await scene.find('early');
-  expect(ownersOf(linked)).toEqual([
-    {
-      apiVersion: 'infra.example.com/v1',
-      kind: 'Datacenter',
-      name: 'later',
-      uid: owner.metadata?.uid,
-      controller: true,
-      blockOwnerDeletion: true,
-    },
-  ]);
+  const later = await scene.ownerNamed('later', { controller: true, blockOwnerDeletion: true });
+  expect(later.uid).toBe(owner.metadata?.uid);
+  expect(ownersOf(linked)).toEqual([later]);
   expect(recordOf(linked)).toContain(owner.metadata?.uid);
   await sleep(SURVIVES_MS);
   expect(ownersOf(await scene.find('early'))).toHaveLength(1);
@@ -113,15 +98,9 @@ test('G3: a child whose owner exists is created with the current uid of that own
   const owner = await scene.restorer.create(DATACENTERS, datacenter('present'));
   expect(ownersOf(await scene.restorer.create(SERVERS, backup, { dryRun: true }))).toHaveLength(1);
   const restored = await scene.restorer.create(SERVERS, backup);
-  expect(ownersOf(restored)).toEqual([
-    {
-      apiVersion: 'infra.example.com/v1',
-      kind: 'Datacenter',
-      name: 'present',
-      uid: owner.metadata?.uid,
-      blockOwnerDeletion: true,
-    },
-  ]);
+  const present = await scene.ownerNamed('present', { blockOwnerDeletion: true });
+  expect(present.uid).toBe(owner.metadata?.uid);
+  expect(ownersOf(restored)).toEqual([present]);
   expect(recordOf(restored)).toContain(owner.metadata?.uid);
   const report = await scene.close('g3');
   expect(report.status?.relink).toMatchObject({ found: 0, linked: 0 });
@@ -307,20 +286,9 @@ describe('uids inside objects (`references[].uidPath`)', () => {
   const stale = (name: string, peer: string) =>
     application('shop', name, { peer: { namespace: 'store', name: peer, uid: 'of-the-backup' } });
 
-  async function open(name: string): Promise<void> {
-    await cluster.admin.create(RESTORE_WINDOWS, restoreWindow(name, { principals: [{ user: VELERO.user }] }));
-    await seePhase(cluster, name, 'Open');
-  }
-
-  async function close(name: string): Promise<SweptWindow> {
-    await cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
-    const isDone = ({ status }: SweptWindow) => status?.phase === 'Completed';
-    return await cluster.see<SweptWindow>(`${name} is done`, RESTORE_WINDOWS, { name }, isDone);
-  }
-
   test('a stale uid is replaced at admission if the target exists, otherwise in the sweep', async () => {
     const tool = cluster.impersonate(VELERO);
-    await open('uids');
+    await scene.open('uids');
     const early = await tool.create<Application>(APPLICATIONS, stale('early', 'later'));
     expect(early.spec.peer?.uid).toBe('of-the-backup');
     const later = await tool.create<Application>(APPLICATIONS, application('store', 'later', {}));
@@ -332,7 +300,7 @@ describe('uids inside objects (`references[].uidPath`)', () => {
     });
     expect(again.spec.peer?.uid).toBe(later.metadata?.uid);
 
-    const report = await close('uids');
+    const report = await scene.close('uids');
     expect(report.status?.relink).toMatchObject({ found: 1, linked: 1, failed: 0, items: [] });
     expect(await uidIn('early')).toBe(later.metadata?.uid);
   });
@@ -342,12 +310,12 @@ describe('uids inside objects (`references[].uidPath`)', () => {
     const own = await cluster.admin.create<Application>(APPLICATIONS, stale('own', 'there'));
     expect(own.spec.peer?.uid).toBe('of-the-backup');
     const tool = cluster.impersonate(VELERO);
-    await open('leaving');
+    await scene.open('leaving');
     const hold = { finalizers: ['test.example.com/hold'] };
     await tool.create(APPLICATIONS, stale('names-leaving', 'leaving'));
     await tool.create(APPLICATIONS, application('store', 'leaving', {}, hold));
     await cluster.admin.delete(APPLICATIONS, { namespace: 'store', name: 'leaving' });
-    const report = await close('leaving');
+    const report = await scene.close('leaving');
     expect(report.status?.relink?.items).toMatchObject([
       { object: { name: 'names-leaving' }, field: 'spec.peer.uid', result: 'OwnerTerminating' },
     ]);

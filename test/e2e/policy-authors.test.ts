@@ -32,6 +32,7 @@ import {
   type Conditioned,
   type Server,
   grant,
+  toDatacenter,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -142,11 +143,6 @@ beforeAll(async () => {
 
 afterAll(() => cluster.stop());
 
-const toDatacenter = {
-  name: 'dc',
-  path: 'spec.datacenter',
-  target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-};
 const toSecret = { name: 'secret', path: 'spec.datacenter', target: { apiGroup: '', resource: 'secrets' } };
 
 describe('an author who lacks permission to read Secrets', () => {
@@ -378,9 +374,7 @@ test('a policy that was written while Gatehouse was down is not in force, even w
   await author.patchStatus(
     ADMISSION_POLICIES,
     { name: 'while-down' },
-    {
-      status: { inForce: { generation: 1, spec: { match: only('while-down'), ...readsVault }, record } },
-    },
+    { status: { inForce: { generation: 1, spec: { match: only('while-down'), ...readsVault }, record } } },
   );
 
   replica = await startReplica(cluster.plane, { name: 'two', port: replica.port });

@@ -70,11 +70,7 @@ const forbid = (
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: [resource] },
     validate: {
       rules: [
-        {
-          name: 'word',
-          message: `no ${word}`,
-          expression: `!object.metadata.name.contains('${word}')`,
-        },
+        { name: 'word', message: `no ${word}`, expression: `!object.metadata.name.contains('${word}')` },
         ...others,
       ],
     },

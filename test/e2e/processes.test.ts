@@ -182,7 +182,7 @@ test('controllers that run as another user open windows, and the account of the 
   expect((await open('alice')).metadata.name).toBe(detected.metadata.name);
 });
 
-test('a policy is Ready only if the webhook replicas can also read its kinds', async () => {
+test('a policy shows the ClusterRole to add until the webhook replicas can also read its kinds', async () => {
   const [webhook, controllers] = await Promise.all([start('webhook'), start('controllers')]);
   await Promise.all([webhook.whenReady(), controllers.whenReady()]);
   await applyExamples(cluster);
@@ -202,8 +202,9 @@ test('a policy is Ready only if the webhook replicas can also read its kinds', a
   );
   expect(condition(waiting, 'Ready')).toMatchObject({
     status: 'False',
-    message: expect.stringContaining(
-      'Gatehouse lacks permission to get, list and watch configmaps',
+    reason: 'Forbidden',
+    message: expect.stringMatching(
+      /Gatehouse lacks permission to get, list and watch configmaps[^]*kind: ClusterRole/,
     ) as string,
   });
   await cluster.apply(referencesRole('settings', '', ['configmaps']));

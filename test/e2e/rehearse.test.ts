@@ -16,6 +16,7 @@ import { untilRefused } from '../support/gatehouse-cluster.ts';
 import { datacenter, server, grant } from '../support/objects.ts';
 import { runGatehouse, writeFiles, type Ran, runReview } from '../support/review-command.ts';
 import { fileFolder } from '../support/folder.ts';
+import { definitionOf, versionOf, resourceOf } from '../support/definitions.ts';
 
 let cluster: Cluster;
 const folder = fileFolder('rehearse');
@@ -120,76 +121,24 @@ test('--against compares with the objects of the target, and tries each new obje
 });
 
 test('a dry run is in the version of the backup, even if the target prefers another version', async () => {
-  const version = (name: string, storage: boolean, required: readonly string[]) => ({
-    name,
-    served: true,
-    storage,
-    schema: {
-      openAPIV3Schema: { type: 'object', required, properties: { units: { type: 'integer' } } },
-    },
-  });
-  const crd = 'racks.infra.example.com';
-  await cluster.apply({
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: crd },
-    spec: {
-      group: 'infra.example.com',
-      scope: 'Namespaced',
-      names: { kind: 'Rack', plural: 'racks' },
-      versions: [version('v1alpha2', false, ['units']), version('v1alpha1', true, [])],
-    },
-  } as object);
-  await established(cluster, crd);
+  const racks = resourceOf('infra.example.com', 'racks', 'Rack');
+  const version = (name: string, storage: boolean, required: readonly string[]) =>
+    versionOf(name, { type: 'object', required, properties: { units: { type: 'integer' } } }, { storage });
+  await cluster.apply(
+    definitionOf(racks, { versions: [version('v1alpha2', false, ['units']), version('v1alpha1', true, [])] }),
+  );
+  await established(cluster, 'racks.infra.example.com');
   const rack = (name: string, version: string) => ({
     apiVersion: `infra.example.com/${version}`,
     kind: 'Rack',
     metadata: { namespace: 'shop', name },
   });
   const items = [rack('a', 'v1alpha1'), { ...rack('b', 'v1alpha2'), units: 1 }];
-  writeFiles(folder, {
-    'racks/objects.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
-  });
+  writeFiles(folder, { 'racks/objects.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) });
   const ran = await rehearse('racks', '--against', cluster.plane.kubeconfig('admin'));
   const { findings, summary } = printedBy(ran);
   expect(findings.filter(({ object }) => object.startsWith('racks'))).toEqual([]);
   expect(summary.restored).toBe(2);
-});
-
-test('without a backup, or with two, the command says what to name', async () => {
-  for (const args of [[], ['backup', '--from-cluster']]) {
-    const { code, stderr } = await rehearse(...args);
-    expect(stderr).toContain('name a backup, or use --newest-in or --from-cluster');
-    expect(code).toBe(2);
-  }
-});
-
-test('--against reports what the release of the target does not serve', async () => {
-  const changes = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingAdmissionPolicy',
-    metadata: { name: 'changes' },
-    spec: {
-      failurePolicy: 'Fail',
-      reinvocationPolicy: 'Never',
-      matchConstraints: {
-        resourceRules: [
-          { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
-        ],
-      },
-      mutations: [{ patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{}' } }],
-    },
-  };
-  writeFiles(folder, { 'changes/objects.json': JSON.stringify(changes) });
-  const ran = await rehearse('changes', '--against', cluster.plane.kubeconfig('admin'));
-  const { findings, summary } = printedBy(ran);
-  const isServed = cluster.plane.version.minor >= 36;
-  expect(
-    findings
-      .filter(({ object }) => object.endsWith(' changes'))
-      .map(({ reason, object }) => `${reason} ${object}`),
-  ).toEqual(isServed ? [] : ['NotServed mutatingadmissionpolicies.admissionregistration.k8s.io changes']);
-  expect(summary).toMatchObject({ restored: isServed ? 1 : 0, lost: isServed ? 0 : 1 });
 });
 
 describe('gatehouse review --cluster judges stored objects by policies that are in force, and by policies that are not applied yet', () => {

@@ -33,6 +33,7 @@ test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']
     { principals: [{ user: 'eve' }] },
     /spec\.principals: .*cannot be changed/,
   ],
+  ['can change its source', {}, { source: { type: 'Startup' } }, /spec\.source: .*cannot be changed/],
   ['can match more', {}, { match: { operations: ['DELETE'] } }, /spec\.match: .*cannot be changed/],
   [
     'can change its reason',
@@ -53,10 +54,13 @@ test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']
   await expect(change).rejects.toThrow(why);
 });
 
-test.each([
-  ['all authenticated users', [{ group: 'system:authenticated' }]],
-  ['the users of an OAuth server', [{ group: 'system:authenticated:oauth' }]],
-  ['the administrators of kubeadm', [{ group: 'kubeadm:cluster-admins' }]],
+const TOO_WIDE = [
+  ...['*', 'system:authenticated', 'system:authenticated:oauth', 'system:serviceaccounts', 'system:nodes'],
+  ...['system:masters', 'kubeadm:cluster-admins'],
+];
+
+test.each<[string, RestoreWindow['spec']['principals']]>([
+  ...TOO_WIDE.map((group): [string, RestoreWindow['spec']['principals']] => [group, [{ group }]]),
   ['a user and a group in one principal', [{ user: 'jane', group: 'restorers' }]],
 ])('no window can be for %s', async (_who, principals) => {
   const opening = cluster.admin.create(RESTORE_WINDOWS, window('wide', { principals }));

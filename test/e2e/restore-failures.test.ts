@@ -24,7 +24,6 @@ import {
   verdictOf,
   windowNameOf,
 } from '../support/restore-scene.ts';
-import { createSeeded } from '../support/seeded.ts';
 import { startSlowWebhook } from '../support/slow-webhook.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 import { createToolClient, VELERO } from '../support/velero-client.ts';
@@ -211,23 +210,6 @@ test('B7: the window of a Restore that is deleted while it writes stays open unt
   await cluster.see('its report', RESTORE_WINDOWS, { name }, isVerified, 90_000);
 });
 
-test('B7: each of two overlapping Restores has its own window, which ends with its own Restore', async () => {
-  const first = await velero.begin({ name: 'b7-first', backup: backupOf('b7f', 2) });
-  const second = await velero.begin({ name: 'b7-second', backup: backupOf('b7s', 2) });
-  await first.write();
-  expect((await first.finish()).errors).toEqual([]);
-  await seeWindowOf(
-    cluster,
-    'b7-first',
-    'the first is closed',
-    ({ status }) => status?.closedAt !== undefined,
-  );
-  await second.write();
-  expect((await second.finish()).errors).toEqual([]);
-  expect(isVerified(await seeReportOf(cluster, 'b7-first'))).toBe(true);
-  expect(isVerified(await seeReportOf(cluster, 'b7-second'))).toBe(true);
-});
-
 test('each of three restores into one namespace reports its own object, and none what others broke', async () => {
   await cluster.admin.create(ZONES, zone('fleeting'));
   const old = await cluster.admin.create(APPLICATIONS, application('prod', 'old', { zone: 'fleeting' }));
@@ -276,34 +258,4 @@ test('B4: while no replica answers, the restorer passes and other users are bloc
   const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
   expect(names).toEqual(expect.arrayContaining(['b4-0', 'b4-1']));
   expect(condition(report, 'CheckedAtAdmission')).toMatchObject({ status: 'False', reason: 'Unobserved' });
-});
-
-test('B3: kills of three replicas at random times lose no object and no line of the report', async () => {
-  const seed = Date.now() % 2 ** 31;
-  console.log(`B3: seed ${seed}`);
-  const seeded = createSeeded(seed);
-  const trio: Replica[] = await Promise.all(['x-0', 'x-1', 'x-2'].map((name) => serve(name)));
-  await route(...trio);
-  const backup = [...backupOf('b3', 20), ...withoutZones(backupOf('b3-lost', 3))];
-  const killAt = new Set([seeded.below(10), 10 + seeded.below(10), 20 + seeded.below(10)]);
-  let generation = 0;
-  const { errors } = await velero.restore({
-    name: 'b3',
-    backup,
-    beforeItem: async (written) => {
-      if (!killAt.has(written)) return;
-      const index = seeded.below(trio.length);
-      trio[index]?.program.kill('SIGKILL');
-      trio[index] = await serve(`y-${generation++}`);
-      balancer.setBackends(trio.map(({ port }) => port));
-    },
-  });
-  expect(errors).toEqual([]);
-  const report = await seeReportOf(cluster, 'b3');
-  const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
-  expect(names.filter((one) => one.startsWith('b3')).toSorted()).toEqual([
-    'b3-lost-0',
-    'b3-lost-1',
-    'b3-lost-2',
-  ]);
 });

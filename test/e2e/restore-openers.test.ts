@@ -162,9 +162,7 @@ describe('the record of the opener', () => {
     await carol.apply(
       RESTORE_WINDOWS,
       window('record-applied', [{ user: 'system:serviceaccount:team-a:other' }], 'team-a', forged),
-      {
-        fieldManager: 'carol',
-      },
+      { fieldManager: 'carol' },
     );
     expect(await scopeOf('record-admin')).toBe('Cluster');
     expect(await scopeOf('record')).toBeUndefined();

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { deployments } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { condition, type Conditioned } from '../support/objects.ts';
+import { condition, type Conditioned, deployment } from '../support/objects.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
@@ -23,20 +23,6 @@ interface Deployment extends KubeObject {
   readonly spec: { readonly replicas?: number };
 }
 
-const deployment = (namespace: string, name: string, replicas: number) => ({
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { namespace, name, labels },
-  spec: {
-    replicas,
-    selector: { matchLabels: { app: name } },
-    template: {
-      metadata: { labels: { app: name } },
-      spec: { containers: [{ name: 'app', image: 'registry.example.com/app' }] },
-    },
-  },
-});
-
 let cluster: Cluster;
 let replica: Replica;
 let port: number;
@@ -46,8 +32,11 @@ beforeAll(async () => {
   cluster = await startClusterFor(port);
   for (const namespace of ['ops', 'other']) await createNamespace(cluster, namespace);
   for (let n = 0; n < COUNT; n += 1)
-    await cluster.admin.create(deployments, deployment('ops', `app-${n}`, (n % 5) + 1));
-  await cluster.admin.create(deployments, deployment('other', 'far', 2));
+    await cluster.admin.create(
+      deployments,
+      deployment(`app-${n}`, (n % 5) + 1, { namespace: 'ops', labels }),
+    );
+  await cluster.admin.create(deployments, deployment('far', 2, { namespace: 'other', labels }));
   await start();
 });
 

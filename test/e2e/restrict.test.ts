@@ -16,7 +16,14 @@ import {
 } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { datacenter, referencesRole, server, serversPolicy, inShop } from '../support/objects.ts';
+import {
+  datacenter,
+  referencesRole,
+  server,
+  serversPolicy,
+  inShop,
+  toDatacenter,
+} from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -31,11 +38,13 @@ beforeAll(async () => {
     serversPolicy('stays', {
       validate: {
         references: [
-          reference('datacenter', 'spec.datacenter', {
-            apiGroup: 'infra.example.com',
-            resource: 'datacenters',
-          }),
-          reference('settings', 'metadata.labels.settings', { apiGroup: '', resource: 'configmaps' }),
+          { ...toDatacenter, onTargetDelete: 'Restrict' },
+          {
+            name: 'settings',
+            path: 'metadata.labels.settings',
+            target: { apiGroup: '', resource: 'configmaps' },
+            onTargetDelete: 'Restrict',
+          },
         ],
       },
     }),
@@ -48,13 +57,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => cluster.stop());
-
-const reference = (name: string, path: string, target: object) => ({
-  name,
-  path,
-  target,
-  onTargetDelete: 'Restrict',
-});
 
 /** Number of deletions of an object that Gatehouse has denied, without dry runs. */
 function refusedDeletions(name: string): number {
@@ -200,14 +202,7 @@ test('a policy with enforcement Warn warns, and the target can be deleted', asyn
   await cluster.apply(
     serversPolicy('stays', {
       enforcement: 'Warn',
-      validate: {
-        references: [
-          reference('datacenter', 'spec.datacenter', {
-            apiGroup: 'infra.example.com',
-            resource: 'datacenters',
-          }),
-        ],
-      },
+      validate: { references: [{ ...toDatacenter, onTargetDelete: 'Restrict' }] },
     }),
   );
   await eventually('the target can be deleted', () => removeDc('probe'));

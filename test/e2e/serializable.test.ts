@@ -16,7 +16,7 @@ import {
   installExamples,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { datacenter, server, serversPolicy } from '../support/objects.ts';
+import { datacenter, server, serversPolicy, toDatacenter } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for a write in flight, short enough for a test to wait. */
@@ -46,13 +46,7 @@ beforeAll(async () => {
   await Promise.all(replicas.map((replica) => replica.whenReady()));
   await installExamples(cluster);
   await createNamespace(cluster, 'shop');
-  const reference = {
-    name: 'datacenter',
-    path: 'spec.datacenter',
-    onTargetDelete: 'Restrict',
-    guarantee: 'Serializable',
-    target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-  };
+  const reference = { ...toDatacenter, onTargetDelete: 'Restrict', guarantee: 'Serializable' };
   await cluster.apply(serversPolicy('keys', { validate: { references: [reference] } }));
   await seeInForce(cluster, 'keys');
   await dc('probe');
@@ -62,9 +56,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
 const create = (name: string, datacenterName: string, options: { dryRun?: boolean } = {}) =>

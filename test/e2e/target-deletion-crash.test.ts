@@ -16,7 +16,14 @@ import {
 } from '../support/cluster.ts';
 import { seeInForce, startReplicas, untilRefused, installExamples } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { actionsRole, datacenter, server, serversPolicy, type LeaseObject } from '../support/objects.ts';
+import {
+  actionsRole,
+  datacenter,
+  server,
+  serversPolicy,
+  type LeaseObject,
+  toDatacenter,
+} from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { LEASE } from '../support/own-objects.ts';
 
@@ -34,15 +41,9 @@ beforeAll(async () => {
   ({ balancer, cluster, replicas } = await startReplicas(['one', 'two'], { settings }));
   await installExamples(cluster);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' });
-  const reference = {
-    name: 'datacenter',
-    path: 'spec.datacenter',
-    onTargetDelete: 'Cascade',
-    target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
-  };
   await cluster.apply(
     actionsRole('servers', 'infra.example.com', ['servers']),
-    serversPolicy('keys', { validate: { references: [reference] } }),
+    serversPolicy('keys', { validate: { references: [{ ...toDatacenter, onTargetDelete: 'Cascade' }] } }),
   );
   await seeInForce(cluster, 'keys');
   await createNamespace(cluster, 'shop');
@@ -51,9 +52,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const names = async () =>
   (await cluster.admin.listAll(SERVERS, { metadataOnly: true })).items.map(

@@ -1,5 +1,4 @@
 // suite: shared-plane, sandbox: long
-import { request } from 'node:https';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { UniqueClaim } from '../../src/api/unique-claim.ts';
@@ -8,14 +7,20 @@ import { configMaps, customResourceDefinitions } from '../../src/kube/well-known
 import { RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
-  applyExamples,
   createNamespace,
   DATACENTERS,
   SERVERS,
   type Cluster,
   untilGone,
 } from '../support/cluster.ts';
-import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import {
+  refusal,
+  seeInForce,
+  startGatehouse,
+  untilRefused,
+  installExamples,
+  warningsOf,
+} from '../support/gatehouse-cluster.ts';
 import {
   actionsRole,
   datacenter,
@@ -27,6 +32,7 @@ import {
   configMap,
   grant,
   inShop,
+  condition,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { seeEvent } from '../support/injection-objects.ts';
@@ -34,12 +40,8 @@ import { seeEvent } from '../support/injection-objects.ts';
 let cluster: Cluster;
 
 beforeAll(async () => {
-  ({ cluster } = await startGatehouse({
-    settings: { 'unique-settle': '3s' },
-    arrangement: 'both',
-  }));
-  await applyExamples(cluster);
-  await seeInForce(cluster, 'servers');
+  ({ cluster } = await startGatehouse({ settings: { 'unique-settle': '3s' }, arrangement: 'both' }));
+  await installExamples(cluster);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // it makes spec.datacenter immutable
   await cluster.apply(
     referencesRole('configmaps', '', ['configmaps']),
@@ -104,20 +106,8 @@ const records = async () =>
   (await cluster.admin.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector: 'gatehouse.dev/deletion' }))
     .items;
 
-/** The warnings in the answer when a Datacenter is deleted. */
-async function warningOfDeletion(name: string, dryRun = false): Promise<string> {
-  const { plane } = cluster;
-  const path = `/apis/infra.example.com/v1/datacenters/${name}${dryRun ? '?dryRun=All' : ''}`;
-  return await new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${plane.token('admin')}` };
-    request(`${plane.server}${path}`, { method: 'DELETE', ca: plane.ca, headers }, (response) => {
-      response.resume();
-      resolve([response.headers.warning ?? ''].flat().join('\n'));
-    })
-      .on('error', reject)
-      .end();
-  });
-}
+const warningOfDeletion = (name: string, dryRun = false) =>
+  warningsOf(cluster, `/apis/infra.example.com/v1/datacenters/${name}${dryRun ? '?dryRun=All' : ''}`);
 
 test('Cascade deletes the objects that name the target, and no others; the answer counts them', async () => {
   await dc('fra1');
@@ -153,6 +143,12 @@ test('a cascade follows references of the deleted objects, even in a cycle', asy
   await gone('c1', 'c2', 'c3');
 });
 
+/** Waits until the policy says that a deletion is not finished because of that. */
+const seeUnfinished = (why: string) =>
+  cluster.see<Conditioned>(`the policy names ${why}`, ADMISSION_POLICIES, { name: 'keys' }, (policy) =>
+    (condition(policy, 'DeletionsFinished')?.message ?? '').includes(why),
+  );
+
 test('Restrict elsewhere stops a cascade until the last reference is gone', async () => {
   await dc('fra3');
   await put('p1', 'fra3');
@@ -161,15 +157,8 @@ test('Restrict elsewhere stops a cascade until the last reference is gone', asyn
     cluster.admin.delete(SERVERS, inShop('p1'), { dryRun: true }),
   );
   await removeDc('fra3');
-  const policy = await cluster.see<Conditioned>(
-    'the policy says that p1 is left',
-    ADMISSION_POLICIES,
-    { name: 'keys' },
-    ({ status }) => status?.conditions?.some(({ type }) => type === 'DeletionsFinished') === true,
-  );
-  const condition = policy.status?.conditions?.find(({ type }) => type === 'DeletionsFinished');
-  expect(condition?.message).toContain('datacenters.infra.example.com "fra3" was deleted');
-  expect(condition?.message).toContain('"child"');
+  const { message } = condition(await seeUnfinished('"child"'), 'DeletionsFinished') ?? {};
+  expect(message).toContain('datacenters.infra.example.com "fra3" was deleted');
   await seeEvent(cluster, 'shop', 'p1', 'ReferrerKept');
   expect(await find('p1')).toBeDefined();
   await cluster.admin.delete(SERVERS, inShop('child'));
@@ -187,15 +176,7 @@ test('nothing is deleted while a RestoreWindow is open, and not at all if the re
   await window('first');
   await removeDc('fra4');
   await removeDc('fra5');
-  await cluster.see<Conditioned>(
-    'the policy waits for the restore',
-    ADMISSION_POLICIES,
-    { name: 'keys' },
-    ({ status }) =>
-      status?.conditions?.some(
-        ({ type, message }) => type === 'DeletionsFinished' && message.includes('RestoreWindow "first"'),
-      ) === true,
-  );
+  await seeUnfinished('RestoreWindow "first"');
   await dc('fra5'); // as a restore does
   expect(await find('w4')).toBeDefined();
   expect(await find('w5')).toBeDefined();

@@ -12,7 +12,7 @@ import { MAIN_OF_SOURCES } from '../support/main-module.ts';
 import { entriesOfPolicies, server } from '../support/objects.ts';
 import { startCollector, type CollectedSpan, type Collector } from '../support/otlp-collector.ts';
 import { eventually, freePort } from '../support/processes.ts';
-import { post } from '../support/webhook-client.ts';
+import { post, reviewOf } from '../support/webhook-client.ts';
 import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 
 /** Logs the loaded OpenTelemetry modules to stderr, except the API package, which prom-client also loads. */
@@ -68,24 +68,12 @@ async function another(name: string, options: Partial<ReplicaOptions>): Promise<
   return replica;
 }
 
-const review = (datacenter: string, uid = 'review-uid') => ({
-  apiVersion: 'admission.k8s.io/v1',
-  kind: 'AdmissionReview',
-  request: {
-    uid,
-    kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
-    resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
-    name: 'web-1',
-    namespace: 'shop',
-    operation: 'CREATE',
-    userInfo: { username: 'jane' },
-    object: { ...server('shop', 'web-1', datacenter), metadata: { namespace: 'shop', name: 'web-1' } },
-  },
-});
+const review = (datacenter: string, uid = 'review-uid') =>
+  reviewOf({ uid, name: 'web-1', namespace: 'shop', object: server('shop', 'web-1', datacenter) });
 
 /** Sends a review like the API server, plus the header of a trace: the API server of these tests does not start traces. */
-const ask = async (replica: Replica, body: object, headers: Record<string, string> = {}) =>
-  await post(await endpointOf(cluster, replica), `${validate}?timeout=5s`, JSON.stringify(body), { headers });
+const ask = async (replica: Replica, body: string, headers: Record<string, string> = {}) =>
+  await post(await endpointOf(cluster, replica), `${validate}?timeout=5s`, body, { headers });
 
 const newParent = () => {
   const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];

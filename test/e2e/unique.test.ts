@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { events } from '../../src/kube/well-known.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
@@ -21,16 +20,9 @@ import {
   installExamples,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import {
-  datacenter,
-  server,
-  serversPolicy,
-  type Claim,
-  restoreWindow,
-  type EventObject,
-  inShop,
-} from '../support/objects.ts';
+import { datacenter, server, serversPolicy, type Claim, restoreWindow, inShop } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+import { seeEvent } from '../support/injection-objects.ts';
 
 /** Long enough for a write in flight, short enough for a test to wait. */
 const SETTLE_MS = 6_000;
@@ -53,9 +45,7 @@ beforeAll(async () => {
   await untilRefused('a second OLD', 'spec.serial', () => create('probe', 'OLD', { dryRun: true }));
 });
 
-afterAll(async () => {
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 const create = (
   name: string,
@@ -226,12 +216,7 @@ test('in a restore, a duplicate value is admitted and reported', async () => {
       ),
   );
   expect((await claimOf('NAMED'))?.spec.holder.name).toBe('first');
-  const told = await eventually('an Event on the object that shares a value', async () =>
-    (await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' })).items.find(
-      ({ reason }) => reason === 'ValueNotUnique',
-    ),
-  );
-  expect(told.message).toContain(
+  expect((await seeEvent(cluster, 'shop', 'restored', 'ValueNotUnique')).message).toContain(
     '"NAMED" is also held by servers.infra.example.com "first" in namespace "shop": change or delete one of them',
   );
 });

@@ -21,7 +21,7 @@ import {
 import type { Replica } from '../support/gatehouse.ts';
 import { admissionPolicy, referencesRole, type Claim } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import { post } from '../support/webhook-client.ts';
+import { post, reviewOf } from '../support/webhook-client.ts';
 
 /** Long enough for 50 requests, short enough for a test to wait. */
 const SETTLE_MS = 30_000;
@@ -150,24 +150,15 @@ async function forge(path: string, namespace: string): Promise<string> {
     metadata: { namespace, name: 'forged', uid: 'forged', labels: { ok: '' } },
     spec: { externalIPs: ['10.10.0.1'] },
   };
-  const review = {
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
-    request: {
-      uid: 'forged',
-      kind: { group: '', version: 'v1', kind: 'Service' },
-      resource: { group: '', version: 'v1', resource: 'services' },
-      operation: 'CREATE',
-      name: 'forged',
-      namespace,
-      object,
-      userInfo: { username: 'system:admin' },
-    },
-  };
-  const { body } = await post(
-    await endpointOf(cluster, replica),
-    `${path}?timeout=5s`,
-    JSON.stringify(review),
-  );
+  const core = { group: '', version: 'v1' };
+  const review = reviewOf({
+    uid: 'forged',
+    name: 'forged',
+    namespace,
+    kind: { ...core, kind: 'Service' },
+    resource: { ...core, resource: 'services' },
+    object,
+  });
+  const { body } = await post(await endpointOf(cluster, replica), `${path}?timeout=5s`, review);
   return body;
 }

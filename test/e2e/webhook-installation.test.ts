@@ -23,7 +23,7 @@ import {
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { refusal, seeInForce, untilRefused, webhooksOf } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startReplica, type Replica, sumOf } from '../support/gatehouse.ts';
 import {
   admissionPolicy,
   condition as conditionOf,
@@ -31,6 +31,7 @@ import {
   server,
   type Conditioned,
   configMap,
+  configMapsWith,
 } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
@@ -78,11 +79,7 @@ async function start(): Promise<void> {
   const { folder } = cluster.plane;
   replica = await startReplica(
     { kubeconfig: proxy.kubeconfig, folder },
-    {
-      name: 'one',
-      port,
-      settings: { 'max-admission-reviews': String(AT_A_TIME) },
-    },
+    { name: 'one', port, settings: { 'max-admission-reviews': String(AT_A_TIME) } },
   );
   await replica.whenReady();
 }
@@ -95,12 +92,7 @@ async function restart(): Promise<void> {
 /** A policy that refuses ConfigMaps of a colour. Policies with equal scopes share a webhook. */
 const without = (color: string, scope: object = {}, match: object = {}) =>
   admissionPolicy(`no-${color}`, {
-    match: {
-      apiGroups: [''],
-      resources: ['configmaps'],
-      objectSelector: { matchLabels: { painted: 'yes' } },
-      ...match,
-    },
+    match: { ...configMapsWith({ painted: 'yes' }), ...match },
     validate: { rules: [{ expression: `object.data.color != '${color}'`, message: `${color} is out` }] },
     ...scope,
   });
@@ -205,18 +197,14 @@ test('a create succeeds although its first answer was a 429', async () => {
   );
   await seeInForce(cluster, 'servers');
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () => build('nowhere'));
-  const metric = async (series: string): Promise<number> => {
-    const line = (await replica.metrics()).split('\n').find((one) => one.startsWith(`${series} `));
-    return Number(line?.slice(series.length));
-  };
-  const refused = () => metric('gatehouse_admission_reviews_refused_total{reason="entry"}');
+  const refused = () => sumOf([replica], 'gatehouse_admission_reviews_refused_total{reason="entry"}');
   const held = Array.from({ length: AT_A_TIME / 2 }, (_, n) =>
     cluster.admin.create(SERVERS, server('shop', `held-${n}`, `slow-${n}`)),
   );
   const ended = Promise.allSettled(held);
   await eventually(
     'the requests are held',
-    async () => (await metric('gatehouse_admission_reviews_in_flight')) === held.length,
+    async () => (await sumOf([replica], 'gatehouse_admission_reviews_in_flight')) === held.length,
   );
   const before = await refused();
   const created = cluster.admin.create(SERVERS, server('shop', 'patient', 'fra1'));

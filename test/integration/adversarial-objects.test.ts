@@ -21,9 +21,7 @@ const everything = policy('everything', {
     },
   ],
   validate: {
-    schema: {
-      properties: { spec: { properties: { note: { type: 'string', pattern: '^(a+)+$' } } } },
-    },
+    schema: { properties: { spec: { properties: { note: { type: 'string', pattern: '^(a+)+$' } } } } },
     immutable: ['spec.payload', 'metadata.labels'],
     references: [
       {

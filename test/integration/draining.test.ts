@@ -1,12 +1,12 @@
-/** Shutdown of a replica: no admission fails because of it, and no client can delay it. */
+/** Connections end at shutdown, and when they are old: no admission fails because of it, and no client can delay it. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
-import { judgeAdmission } from '../support/review-checker.ts';
 import { keptAlive, MUTATE, openRaw, post, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
 import {
   governedBy,
@@ -15,6 +15,7 @@ import {
   startWebhookServer,
   type Running,
 } from '../support/webhook-server.ts';
+import { judgeAdmission } from '../support/review-checker.ts';
 
 const conversion = JSON.stringify({
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -42,40 +43,37 @@ async function close({ app }: Running): Promise<number> {
 /** In milliseconds: far below the 30 s after which idle connections end, and enough for a busy machine. */
 const SOON_MS = 10_000;
 
-describe('while draining', () => {
-  test('every answer is still correct, and closes its connection', async () => {
-    let draining = false;
-    const running = await startWebhookServer({ ...governedBy([serversPolicy]), isDraining: () => draining });
-    const cases = [
-      [MUTATE, reviewOf(), 200],
-      [VALIDATE, reviewOf(), 200],
-      ['/convert', conversion, 200],
-      ['/validate/unknown', reviewOf(), 503],
-      [VALIDATE, '{', 400],
-      ['/nowhere', '{}', 404],
-    ] as const;
-    for (const connection of ['keep-alive', 'close']) {
-      for (const [path, body, status] of cases) {
-        const answer = await post(running, path, body, { agent: keptAlive() });
-        expect(answer.status).toBe(status);
-        // After an invalid body the server cannot find the next request, so it always closes that connection.
-        if (status !== 400) expect([path, answer.headers.connection]).toEqual([path, connection]);
-      }
-      draining = true;
-    }
-  });
+const KINDS_OF_ANSWERS = [
+  [MUTATE, reviewOf(), 200],
+  [VALIDATE, reviewOf(), 200],
+  ['/convert', conversion, 200],
+  ['/validate/unknown', reviewOf(), 503],
+  [VALIDATE, '{', 400],
+  ['/nowhere', '{}', 404],
+] as const;
 
-  test('a client that keeps connections gets a new connection for each review, and no failure', async () => {
-    const running = await startWebhookServer({ ...governedBy([serversPolicy]), isDraining: () => true });
-    const agent = keptAlive();
-    for (let index = 0; index < 20; index += 1) {
-      const body = reviewOf({ uid: `uid-${index}` });
-      const answer = await post(running, VALIDATE, body, { agent });
-      expect(judgeAdmission('validate', body, answer.body).allowed).toBe(true);
+const startServer = (lifetimeMs: number, isDraining = false) =>
+  startWebhookServer(
+    { ...governedBy([serversPolicy]), isDraining: () => isDraining },
+    { ...WEBHOOK_LIMITS, lifetimeMs },
+  );
+
+test.each([
+  ['while draining', () => startServer(WEBHOOK_LIMITS.lifetimeMs, true), 'close'],
+  ['an old connection', () => startServer(0), 'close'],
+  ['a young connection', () => startServer(WEBHOOK_LIMITS.lifetimeMs), 'keep-alive'],
+])(
+  '%s: each kind of answer is correct, and closes or keeps its connection',
+  async (_what, start, connection) => {
+    const running = await start();
+    for (const [path, body, status] of KINDS_OF_ANSWERS) {
+      const answer = await post(running, path, body, { agent: keptAlive() });
+      expect(answer.status).toBe(status);
+      // After an invalid body the server cannot find the next request, so it always closes that connection.
+      if (status !== 400) expect([path, answer.headers.connection]).toEqual([path, connection]);
     }
-    await eventually('no connection stays', () => Object.keys(agent.freeSockets).length === 0);
-  });
-});
+  },
+);
 
 describe('closing', () => {
   test('waits for the review in flight, and accepts no more', async () => {
@@ -210,5 +208,51 @@ describe('idle connections', () => {
     socket.write(rawPost(VALIDATE, reviewOf({ uid: 'second' })));
     expect(await received(/"uid":"second"/)).toMatch(/keep-alive: timeout=120/i);
     socket.destroy();
+  });
+});
+
+describe('old connections', () => {
+  test('a connection ends with its first response after the age limit, and no request fails', async () => {
+    const running = await startServer(400);
+    const ages: number[] = [];
+    let connections = 0;
+    running.app.server.on('secureConnection', (socket) => {
+      const began = performance.now();
+      connections += 1;
+      socket.on('close', () => ages.push(performance.now() - began));
+    });
+    const agent = keptAlive(4);
+    const until = performance.now() + 3_000;
+    let closing = 0;
+    const client = async (name: string) => {
+      for (let index = 0; performance.now() < until; index += 1) {
+        const body = reviewOf({ uid: `${name}-${index}` });
+        const answer = await post(running, VALIDATE, body, { agent });
+        expect(judgeAdmission('validate', body, answer.body).allowed).toBe(true);
+        if (answer.headers.connection === 'close') closing += 1;
+      }
+    };
+    await Promise.all(['a', 'b', 'c', 'd'].map(client));
+    expect(closing).toBeGreaterThanOrEqual(4); // each of the four connections at least once
+    await eventually('those connections have ended', () => ages.length >= closing);
+    expect(Math.min(...ages)).toBeGreaterThanOrEqual(400);
+    // Only a response with `connection: close` ends a connection, which then carries nothing more.
+    expect(ages).toHaveLength(closing);
+    expect(connections - closing).toBeLessThanOrEqual(4);
+  });
+
+  test('an old connection that is idle stays open, and answers', async () => {
+    const running = await startServer(50);
+    const agent = keptAlive(1);
+    const first = await post(running, VALIDATE, reviewOf(), { agent });
+    expect(first.headers.connection).toBe('keep-alive');
+    await sleep(500);
+    const [free] = Object.values(agent.freeSockets).flat();
+    expect(free?.destroyed).toBe(false);
+    const sockets = new Set<unknown>();
+    running.app.server.on('request', ({ socket }) => sockets.add(socket.remotePort));
+    const second = await post(running, VALIDATE, reviewOf(), { agent });
+    expect([second.status, second.headers.connection]).toEqual([200, 'close']);
+    expect([...sockets]).toEqual([(free as TLSSocket | undefined)?.localPort]); // agents of HTTPS have TLS sockets
   });
 });

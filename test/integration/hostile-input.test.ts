@@ -72,9 +72,7 @@ describe('a body that is not a review is refused with a message', () => {
     ['a path with two dots', '/validate/../mutate/x', 'POST'],
     ['GET', VALIDATE, 'GET'],
   ])('%s', async (_what, path, method) => {
-    const answer = await post(server, path, method === 'GET' ? '' : reviewOf(), {
-      method,
-    });
+    const answer = await post(server, path, method === 'GET' ? '' : reviewOf(), { method });
     expect(answer.status).toBe(404);
     expect(answer.body).toContain('there is no');
   });

@@ -12,6 +12,7 @@ import type { PolicyException } from '../../src/api/policy-exception.ts';
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import { desiredStatus, type Unready } from '../../src/controllers/status.ts';
+import { valueIn } from '../../src/json/json.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Reconcile } from '../../src/runtime/controller.ts';
@@ -43,6 +44,7 @@ import {
   silent,
   type Cluster,
 } from '../support/runtime/fixtures.ts';
+import { condition } from '../support/objects.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const now = () => NOW;
@@ -341,32 +343,6 @@ const STATES: readonly State[] = [
 /** Undefined: Argo CD shows deletions without a script. */
 const HEALTH = { Current: 'Healthy', InProgress: 'Progressing', Failed: 'Degraded', Terminating: undefined };
 
-test('Argo CD shows the message of the condition Ready', async () => {
-  const object = {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'servers', generation: 2 },
-  };
-  const ready = {
-    type: 'Ready',
-    status: 'False',
-    reason: 'InvalidPath',
-    message: 'spec.a: "x" is\nno path',
-    lastTransitionTime: '2026-11-21T12:00:00Z',
-    observedGeneration: 2,
-  };
-  const conditions = [ready, { ...ready, type: 'Stalled', status: 'True' }];
-  const status = { observedGeneration: 2, conditions };
-  expect(await argoHealth({ ...object, status } as KubeObject)).toEqual({
-    status: 'Degraded',
-    message: ready.message,
-  });
-  expect(await argoHealth(object)).toEqual({
-    status: 'Progressing',
-    message: 'Gatehouse has not processed this generation yet',
-  });
-});
-
 describe('kstatus', () => {
   let judged: ReadonlyMap<State, KStatus | undefined>;
   beforeAll(async () => {
@@ -374,12 +350,20 @@ describe('kstatus', () => {
     judged = new Map(STATES.map((state, index) => [state, all[index]]));
   });
 
-  test.each(STATES)('of $what is $expected, and Argo CD agrees', async (state) => {
-    expect(judged.get(state)).toBe(state.expected);
-    const health = HEALTH[state.expected];
-    if (health !== undefined && healthChecks().has(state.object.kind ?? ''))
-      expect((await argoHealth(state.object)).status).toBe(health);
-  });
+  test.each(STATES)(
+    'of $what is $expected, and Argo CD agrees, with the message of the condition Ready',
+    async (state) => {
+      const { object, expected } = state;
+      expect(judged.get(state)).toBe(expected);
+      const status = HEALTH[expected];
+      if (status === undefined || !healthChecks().has(object.kind ?? '')) return;
+      const isProcessed = valueIn(object, 'status', 'observedGeneration') === object.metadata?.generation;
+      const message = isProcessed
+        ? condition(object, 'Ready')?.message
+        : 'Gatehouse has not processed this generation yet';
+      expect(await argoHealth(object)).toEqual({ status, message });
+    },
+  );
 });
 
 test('each kind that has a status has a health check, and is judged in every state that all kinds go through', () => {

@@ -1,165 +1,22 @@
-/**
- * Compiled policies refuse what the webhook refuses, in the same words. The sandbox evaluates them:
- * admission-policies.test.ts compares its evaluation with recordings of kube-apiserver 1.37.
- */
-import { isDeepStrictEqual } from 'node:util';
+/** Which checks compile for the API server, and why the webhook keeps the others. test/e2e/native-policies.test.ts compares the verdicts of both. */
 import { describe, expect, test } from 'vitest';
 
-import { isLeftToWebhook } from '../../src/admission/native/release.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
-import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
-import { isEqual } from '../../src/json/json.ts';
-import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
-import { changersOf, defaultingSpecFrom, type Outcome } from '../support/native/changes.ts';
-import { mutatingSpecFrom } from '../support/native/mutations.ts';
-import { judgesOf, NOTHING } from '../support/native/judge.ts';
-import { specFrom } from '../support/native/generated.ts';
-import { COMPARED } from '../support/native/policies.ts';
-import { askedFrom, paramsFrom } from '../support/native/requests.ts';
-import { isNightly } from '../support/nightly.ts';
-import { createSeeded, type Seeded } from '../support/seeded.ts';
+import { validate } from '../../src/admission/policy/validate.ts';
+import type { CelDecision, CelQuestion } from '../../src/cel/library/authorizer.ts';
+import type { JsonObject } from '../../src/json/json.ts';
+import { ofJson } from '../../src/machinery/api-object.ts';
+import { compilePolicy } from '../../src/machinery/policies/compile-policy.ts';
+import { evaluatePolicy } from '../../src/machinery/policies/evaluate-policy.ts';
+import type { ResourceType } from '../../src/machinery/resource-type.ts';
+import { clusterOf, createRequest, GROUP, policyOf } from '../support/admission/policy.ts';
 
-const PAIRS = isNightly ? 100_000 : 3_000;
-const PER_GENERATED = 20;
-const RESTORER = { user: 'system:serviceaccount:velero:velero' };
 const OPTIONS = {
   ownNamespace: 'gatehouse-system',
-  restorers: [RESTORER, { group: 'restorers' }],
+  restorers: [{ user: 'system:serviceaccount:velero:velero' }, { group: 'restorers' }],
   others: [],
 };
-const USERS = ['ada', 'mallory', 'root', '', RESTORER.user];
-
-/** Compares the verdicts about generated requests. @returns how many of each kind there were */
-async function compare(policy: CompiledPolicy, chance: Seeded, requests: number) {
-  const { webhook, apiServer, isLeft } = judgesOf(policy, OPTIONS);
-  const judged = { alike: 0, told: 0, left: 0 };
-  for (let pair = 0; pair < requests; pair += 1) {
-    const asked = askedFrom(chance, { ...policy.match, users: USERS });
-    const params = paramsFrom(chance, policy);
-    const native = await apiServer(asked, params);
-    if (isLeft(asked)) {
-      judged.left += 1;
-      expect(native, JSON.stringify(asked.request, withBigints)).toEqual(NOTHING);
-      continue;
-    }
-    const own = await webhook(asked, params);
-    judged.alike += 1;
-    if (!isDeepStrictEqual(own, NOTHING)) judged.told += 1;
-    if (!isDeepStrictEqual(own, native))
-      expect({ spec: policy.spec, asked: asked.request, params, said: native }).toEqual({
-        spec: policy.spec,
-        asked: asked.request,
-        params,
-        said: own,
-      });
-  }
-  return judged;
-}
-
-describe('both judge alike', () => {
-  test.each(COMPARED.map((spec, index) => [index, spec] as const))('policy %i', async (index, spec) => {
-    const policy = policyOf(spec, `policy-${index}`);
-    expect(compileNative(policy, OPTIONS).checks.filter(({ by }) => by === 'Webhook')).toEqual([]);
-    const requests = PAIRS / 2 / COMPARED.length;
-    const judged = await compare(policy, createSeeded(index), requests);
-    // Enough requests of each kind, so that the comparison can fail.
-    expect(judged.alike).toBeGreaterThan(requests * 0.2);
-    expect(judged.told).toBeGreaterThan(judged.alike * 0.05);
-    expect(judged.left).toBeGreaterThan(0);
-  });
-
-  test('generated policies', async () => {
-    const chance = createSeeded(1);
-    const kinds = new Map<string, number>();
-    const all = { alike: 0, told: 0, left: 0 };
-    let tried = 0;
-    let compared = 0;
-    while (all.alike + all.left < PAIRS / 2) {
-      tried += 1;
-      const result = compileSpec(specFrom(chance), 'generated');
-      if (result.kind === 'rejected') continue;
-      const { policy } = result;
-      const { checks } = compileNative(policy, OPTIONS);
-      if (checks.length === 0 || checks.some(({ by }) => by === 'Webhook')) continue;
-      compared += 1;
-      for (const { check } of checks) {
-        const [kind = ''] = check.split(' ');
-        kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-      }
-      const judged = await compare(policy, chance, PER_GENERATED);
-      for (const key of ['alike', 'told', 'left'] as const) all[key] += judged[key];
-    }
-    expect(compared).toBeGreaterThan(tried * 0.7);
-    expect([...kinds.keys()].toSorted()).toEqual(['audit', 'immutable', 'rule', 'schema', 'warnings']);
-    expect(all.told).toBeGreaterThan(all.alike * 0.3);
-    expect(all.alike - all.told).toBeGreaterThan(all.alike * 0.1);
-    expect(all.left).toBeGreaterThan(all.alike * 0.1);
-  });
-});
-
-async function compareChanges(specFor: (chance: Seeded) => Partial<AdmissionPolicySpec>, seed: number) {
-  const chance = createSeeded(seed);
-  const seen = { compared: 0, changed: 0, refused: 0, left: 0, policies: 0, inWebhook: 0 };
-  const texts: string[] = [];
-  while (seen.compared < PAIRS / 2) {
-    const result = compileSpec(specFor(chance), 'generated');
-    if (result.kind === 'rejected') continue;
-    const { policy } = result;
-    if (compileNative(policy, OPTIONS).checks.some(({ by }) => by === 'Webhook')) {
-      seen.inWebhook += 1;
-      continue;
-    }
-    const { webhook, apiServer } = changersOf(policy, OPTIONS);
-    seen.policies += 1;
-    texts.push(JSON.stringify(policy.spec));
-    for (let pair = 0; pair < PER_GENERATED; pair += 1) {
-      const asked = askedFrom(chance, { ...policy.match, operations: ['CREATE', 'UPDATE'], users: USERS });
-      const params = paramsFrom(chance, policy);
-      const native = await apiServer(asked, params);
-      const { object } = asked.question;
-      if (isLeftToWebhook(policy, OPTIONS.restorers, asked.request)) {
-        seen.left += 1;
-        expect(native).toEqual(object);
-        continue;
-      }
-      const own = await webhook(asked, params);
-      seen.compared += 1;
-      if (own === 'refused') seen.refused += 1;
-      else if (!isDeepStrictEqual(own, object)) seen.changed += 1;
-      const told = (outcome: Outcome) => ({ spec: policy.spec, asked: asked.request, params, outcome });
-      // A patch does not turn -0 into 0.
-      if (!isEqual(native, own)) expect(told(native)).toEqual(told(own));
-    }
-  }
-  return { ...seen, texts };
-}
-
-test('both fill the same defaults', async () => {
-  const seen = await compareChanges(defaultingSpecFrom, 2);
-  expect(seen.inWebhook).toBe(0);
-  expect(seen.changed).toBeGreaterThan(seen.compared * 0.3);
-  expect(seen.refused).toBeGreaterThan(seen.compared * 0.02);
-  expect(seen.left).toBeGreaterThan(seen.compared * 0.05);
-  expect(seen.policies).toBeGreaterThan(50);
-});
-
-test('both apply the same mutations', async () => {
-  const seen = await compareChanges(mutatingSpecFrom, 3);
-  expect(seen.policies).toBeGreaterThan(seen.inWebhook * 0.4);
-  const parts = ['params.spec', '/spec/list/-', 'remove', 'replace', 'null', 'dyn(', '] + ['];
-  for (const part of [...parts, '/status', '"defaults"'])
-    expect([part, seen.texts.filter((text) => text.includes(part)).length > 2]).toEqual([part, true]);
-  expect(seen.changed).toBeGreaterThan(seen.compared * 0.3);
-  expect(seen.refused).toBeGreaterThan(seen.compared * 0.05);
-  expect(seen.left).toBeGreaterThan(seen.compared * 0.05);
-  expect(seen.policies).toBeGreaterThan(50);
-});
-
 const NEVER_REFUSES = 'a request whose matchConditions fail must be refused, and enforcement';
-
-const withBigints = (_key: string, value: unknown): unknown =>
-  typeof value === 'bigint' ? String(value) : value;
 
 test('checks that need the webhook stay there, each with its reason', () => {
   const policy = policyOf({
@@ -271,4 +128,82 @@ test('the webhook keeps checks that a restore can defer, even for users who do n
   const warning = policyOf({ validate, restore: { rules: 'Defer' }, enforcement: 'Warn' });
   for (const policy of [policyOf({ validate }), warning])
     expect(compileNative(policy, OPTIONS).checks.map(({ by }) => by)).toEqual(Array(3).fill('APIServer'));
+});
+
+describe('rules that ask the authorizer: the webhook and the compiled policy give the same verdict', () => {
+  const TYPE = {
+    group: GROUP,
+    version: 'v1',
+    resource: 'servers',
+    kind: 'Server',
+    namespaced: true,
+    custom: true,
+  } as unknown as ResourceType; // what the evaluation reads
+
+  /** Allows paths, the verb `use`, and everything to one service account; fails for Secrets. */
+  function answer(question: CelQuestion): CelDecision {
+    if (question.kind === 'path') return { allowed: true, reason: 'paths' };
+    if (question.serviceAccount?.name === 'cart') return { allowed: true, reason: 'cart' };
+    if (question.resource === 'secrets') return { allowed: false, reason: '', error: 'role gone' };
+    return { allowed: question.verb === 'use', reason: question.name };
+  }
+
+  const SECRETS = "authorizer.group('').resource('secrets').check('get')";
+
+  test.each([
+    ["authorizer.requestResource.check('use').allowed()", true],
+    ["authorizer.requestResource.check('get').allowed()", false],
+    ["authorizer.requestResource.check('use').reason() == 'a'", true],
+    ["authorizer.path('/x').check('get').allowed()", true],
+    ["authorizer.serviceAccount('shop', 'cart').group('').resource('secrets').check('get').allowed()", true],
+    ["authorizer.serviceAccount('shop', 'till').group('').resource('pods').check('get').allowed()", false],
+    [`${SECRETS}.errored() && ${SECRETS}.error() == 'role gone'`, true],
+    [`${SECRETS}.allowed() || authorizer.path('/x').check('get').allowed()`, true],
+    ["['a', 'b'].all(name, authorizer.group('').resource('pods').name(name).check('use').allowed())", true],
+    [
+      "['a', 'b', 'c'].all(name, authorizer.group('').resource('pods').name(name).check('use').allowed())",
+      false,
+    ],
+    ["variables.may.allowed() && authorizer.path('/x').check('get').allowed()", true],
+  ])('%s is %s for both', async (expression, isAllowed) => {
+    const policy = policyOf({
+      variables: [{ name: 'may', expression: "authorizer.requestResource.check('use')" }],
+      validate: { rules: [{ expression, message: 'refused' }] },
+    });
+    const request = createRequest({ units: 3 });
+
+    const { checks, pairs } = compileNative(policy, OPTIONS);
+    expect(checks.map(({ by }) => by)).toEqual(['APIServer']);
+    const native = compilePolicy((pairs[0]?.policy as unknown as { spec: JsonObject }).spec);
+    const user = { username: 'ada', groups: ['authors'] };
+    const attributes = {
+      operation: 'CREATE' as const,
+      type: TYPE,
+      subresource: '',
+      namespace: 'store',
+      name: 'a',
+      user,
+      dryRun: false,
+      options: {},
+    };
+    const object = request.object === undefined ? undefined : ofJson(request.object);
+    const question = {
+      uid: 'u',
+      version: 'v1',
+      attributes,
+      seen: TYPE,
+      object,
+      oldObject: undefined,
+    } as const;
+    const { failures } = evaluatePolicy({ ...native, ignoresFailures: false }, question, undefined, answer);
+    expect(failures.length === 0).toBe(isAllowed);
+
+    const cluster = clusterOf();
+    const access = {
+      known: () => undefined,
+      ask: (_user: unknown, asked: CelQuestion) => Promise.resolve(answer(asked)),
+    };
+    const decision = await validate(request, [policy], { ...cluster, world: { ...cluster.world, access } });
+    expect(decision.kind).toBe(isAllowed ? 'allow' : 'deny');
+  });
 });

@@ -10,16 +10,11 @@ import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.ts';
 import { testFolder } from '../support/folder.ts';
 import { writeFiles } from '../support/review-command.ts';
+import { toDatacenter, deployment } from '../support/objects.ts';
 
 const GROUP = 'infra.example.com';
 const NOW = new Date('2026-11-21T12:00:00Z');
 const match = { apiGroups: [GROUP], resources: ['servers'] };
-const datacenter = {
-  name: 'datacenter',
-  path: 'spec.datacenter',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-};
-
 const folder = testFolder('review');
 
 const crd = (kind: string, namespaced: boolean, spec: object): object =>
@@ -115,7 +110,7 @@ const verdictsOn = async (
   objects: Inputs['objects'],
   more: Partial<Inputs> = {},
 ) => (await review({ policies: [policy(spec)], objects, ...more })).verdicts;
-const REFERENCE = { validate: { references: [datacenter] } };
+const REFERENCE = { validate: { references: [toDatacenter] } };
 const rules = (...all: readonly object[]) => ({ validate: { rules: all } }) as { readonly validate: object };
 
 test('objects under review can refer to each other, and to existing objects', async () => {
@@ -139,7 +134,7 @@ test('rules see the defaults of the definition and the changes of policies, even
       policy({
         mutations: [{ name: 'serial', expression: "{'spec': {'serial': object.metadata.name + '-1'}}" }],
         validate: {
-          references: [datacenter],
+          references: [toDatacenter],
           rules: [
             { expression: "object.spec.tier == 'standard'" },
             { expression: "object.spec.serial == object.metadata.name + '-1'" },
@@ -206,13 +201,10 @@ test('with --old, an object in both sets is updated, and the others are created'
   ]);
 });
 
-test('the review fails without a policy or a handler', async () => {
+test('the review fails without a policy, a handler, or an object to review', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
     'no AdmissionPolicy and no handler in the input: pass policies with -p',
   );
-});
-
-test('objects that configure Gatehouse are not reviewed', async () => {
   await expect(review({ policies: [], objects: [policy({})] })).rejects.toThrow(
     /f\.yaml: nothing to review: all objects configure Gatehouse$/,
   );
@@ -335,15 +327,6 @@ test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
 test('built-in kinds do not need a definition, and have the defaults of the API server', async () => {
   const expression = "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')";
   const pulled = { containers: [{ imagePullPolicy: 'Never' }] };
-  const deployment = (name: string, image: string) => ({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, namespace: 'shop' },
-    spec: {
-      selector: { matchLabels: { app: name } },
-      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image }] } },
-    },
-  });
   const { verdicts, notes } = await review({
     policies: [
       policy({
@@ -352,9 +335,9 @@ test('built-in kinds do not need a definition, and have the defaults of the API 
       }),
     ],
     objects: [
-      deployment('a', 'registry.example.com/a:1'),
-      deployment('b', 'registry.example.com/b:latest'),
-      { ...deployment('c', 'c'), kind: 'StatefulSet', ...{ spec: { template: { spec: pulled } } } },
+      deployment('a', 1),
+      deployment('b', 1, {}, { image: 'registry.example.com/b:latest' }),
+      { ...deployment('c', 1), kind: 'StatefulSet', spec: { template: { spec: pulled } } },
     ],
   });
   expect(verdicts).toEqual(['allowed', 'denied', 'allowed']);

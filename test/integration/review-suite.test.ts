@@ -14,11 +14,7 @@ async function run(path: string, recursive = false) {
   return await runSuites(
     [join(folder, path)],
     { recursive, standardInput: () => '' },
-    {
-      ownNamespace: 'gatehouse-system',
-      now: new Date('2026-11-21T12:00:00Z'),
-      openHandlers: undefined,
-    },
+    { ownNamespace: 'gatehouse-system', now: new Date('2026-11-21T12:00:00Z'), openHandlers: undefined },
   );
 }
 

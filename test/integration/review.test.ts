@@ -22,22 +22,6 @@ ${spec}
 const BER1 =
   'spec.datacenter: Datacenter "ber1" not found; create it or fix the name (reference datacenter) (policy servers)';
 
-test('the table of the examples shows what is denied, why, and what no policy checks', async () => {
-  const { code, stdout, stderr } = await runReview(
-    '-p deploy/examples -f deploy/examples/objects'.split(' '),
-  );
-  expect(stdout.split('\n')).toEqual([
-    'OBJECT            DECISION    POLICIES   MESSAGE',
-    `Server shop/db    denied      servers    ${BER1}`,
-    'Datacenter muc1   unchecked',
-    '',
-    '2 objects: 1 denied, 1 unchecked',
-    '',
-  ]);
-  expect(stderr).toBe('');
-  expect(code).toBe(1);
-});
-
 test('the JSON of the examples has the form that docs/review.md documents', async () => {
   const { code, stdout } = await runReview([
     ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects/db.yaml', '-o', 'json'],
@@ -147,20 +131,6 @@ test('policies are compiled if there is nothing to review', async () => {
     kind: 'PolicyReview',
     policies: ['pods', 'configmaps', 'secrets'],
   });
-});
-
-test.each<[string, readonly string[], string]>([
-  ['an unknown format', ['-f', 'objects', '-o', 'xml'], 'Allowed choices are table, json, junit.'],
-  [
-    'flags that exclude each other',
-    ['--suite', 'deploy/examples/tests', '--user', 'ada'],
-    'error: --user cannot be combined with --suite: set it in the suite\nSee gatehouse review --help\n',
-  ],
-])('wrong usage exits with 2: %s', async (_what, args, message) => {
-  const { code, stdout, stderr } = await runReview(args);
-  expect(stderr).toContain(message);
-  expect(stdout).toBe('');
-  expect(code).toBe(2);
 });
 
 test('a failed test shows the expected and the actual result', async () => {

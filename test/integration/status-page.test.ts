@@ -5,6 +5,7 @@ import { MAX_SESSIONS, SESSION_MS } from '../../src/server/status-page/credentia
 import { MAX_VIEWERS } from '../../src/server/status-page/status-page.ts';
 import { eventually } from '../support/processes.ts';
 import { runStatusPage } from '../support/status-scene.ts';
+import { listen } from '../support/status-viewers.ts';
 
 async function start() {
   const scene = await runStatusPage();
@@ -99,26 +100,6 @@ test('a client that has this version gets a 304', async () => {
   change({ attention: [] });
   expect((await again()).status).toBe(200);
 });
-
-async function listen(url: string, headers: Readonly<Record<string, string>>) {
-  const stopped = new AbortController();
-  onTestFinished(() => {
-    stopped.abort();
-  });
-  const { status, body } = await fetch(`${url}/events`, { headers, signal: stopped.signal });
-  const heard = { text: '', over: false };
-  void (async () => {
-    for await (const chunk of body ?? []) heard.text += Buffer.from(chunk).toString();
-    heard.over = true;
-  })().catch(() => (heard.over = true));
-  return {
-    status,
-    heard,
-    stop: () => {
-      stopped.abort();
-    },
-  };
-}
 
 test('an open page receives each change once, and nothing that it has already', async () => {
   const { url, get, change } = await start();

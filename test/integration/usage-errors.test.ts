@@ -17,6 +17,7 @@ import { listen } from '../support/tls.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 
 const folder = testFolder('usage');
+const NO_BACKUP = /^name a backup, or use --newest-in or --from-cluster/;
 
 test.each([
   ['nope', "unknown command 'nope'", 'gatehouse'],
@@ -28,9 +29,22 @@ test.each([
     'nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster',
     'gatehouse review',
   ],
+  ['review -f objects -o xml', /Allowed choices are table, json, junit\.$/, 'gatehouse review'],
+  [
+    'review --suite deploy/examples/tests --user ada',
+    '--user cannot be combined with --suite: set it in the suite',
+    'gatehouse review',
+  ],
   ['restore nope', "unknown command 'nope' (Did you mean open?)", 'gatehouse restore'],
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
-  ['restore open x --for 1y', /--for/, 'gatehouse restore open'],
+  [
+    'restore open --for 30h --kubeconfig /nowhere',
+    /^name the user that restores.*; --for 30h: must not exceed 24h$/,
+    'gatehouse restore open',
+  ],
+  ['restore rehearse', NO_BACKUP, 'gatehouse restore rehearse'],
+  ['restore rehearse backup --from-cluster', NO_BACKUP, 'gatehouse restore rehearse'],
+  ['doctor -o xml', /xml/, 'gatehouse doctor'],
   ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
   [
     'webhook --lease-duration 5s',
@@ -193,11 +207,5 @@ test('the ClusterRole of a policy is printed as YAML that can be applied as it i
   expect(parseAllDocuments(both.stdout).map((document) => document.toJS() as unknown)).toEqual([
     role,
     actionsRole('servers', 'infra.example.com', ['servers'], ['delete']),
-  ]);
-
-  const missing = await runGatehouse(['manifests', '-p', join(folder, 'none.yaml')]);
-  expect([missing.code, missing.stderr]).toEqual([
-    1,
-    `error: ${join(folder, 'none.yaml')}: no such file or folder\n`,
   ]);
 });

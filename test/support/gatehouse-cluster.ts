@@ -185,15 +185,17 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
     ),
   );
 
-export async function warningsOf({ plane }: Cluster, path: string, object: KubeObject): Promise<string> {
+/** The warnings in the answer to a POST of the object, or else to a DELETE. */
+export async function warningsOf({ plane }: Cluster, path: string, object?: KubeObject): Promise<string> {
   return await new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
-    request(`${plane.server}${path}`, { method: 'POST', ca: plane.ca, headers }, (response) => {
+    const method = object === undefined ? 'DELETE' : 'POST';
+    request(`${plane.server}${path}`, { method, ca: plane.ca, headers }, (response) => {
       response.resume();
       resolve([response.headers.warning ?? ''].flat().join('\n'));
     })
       .on('error', reject)
-      .end(JSON.stringify(object));
+      .end(object && JSON.stringify(object));
   });
 }
 

@@ -55,6 +55,18 @@ export async function startReplica(plane: Plane, options: ReplicaOptions): Promi
 export const isLeading = async (replica: Replica): Promise<boolean> =>
   /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
 
+/** The sum of a metric over these replicas and all labels. `series` may begin to name labels: `a_total{code="404"`. */
+export async function sumOf(replicas: readonly Pick<Replica, 'metrics'>[], series: string): Promise<number> {
+  const pages = await Promise.all(replicas.map(({ metrics }) => metrics()));
+  return pages
+    .flatMap((page) => page.split('\n'))
+    .filter(
+      (line) =>
+        line.startsWith(series) && (series.includes('{') || ' {'.includes(line.charAt(series.length))),
+    )
+    .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
 export function arrangementOf(arrangement: ReplicaOptions['arrangement'] = 'single'): Arrangement {
   if (arrangement !== 'both') return arrangement;
   const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? (testsSandbox() ? 'single' : 'split');

@@ -82,6 +82,21 @@ export const serversPolicy = (name: string, spec: object): Policy =>
     ...spec,
   });
 
+/** The scope of a policy on ConfigMaps with these labels. */
+export const configMapsWith = (matchLabels: Readonly<Record<string, string>>) => ({
+  apiGroups: [''],
+  apiVersions: ['v1'],
+  resources: ['configmaps'],
+  objectSelector: { matchLabels },
+});
+
+/** How a policy says that a Server references its Datacenter. */
+export const toDatacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+};
+
 export const inShop = (name: string) => ({ namespace: 'shop', name });
 
 /** In the namespace `shop`, unless `metadata` says otherwise. */
@@ -91,6 +106,18 @@ export const configMap = (name: string, data: ConfigMap['data'] = {}, metadata: 
   metadata: { namespace: 'shop', name, ...metadata },
   data,
 });
+
+/** In the namespace `shop`, unless `metadata` says otherwise. */
+export function deployment(name: string, replicas: number, metadata: object = {}, container: object = {}) {
+  const labels = { app: name };
+  const spec = { containers: [{ name: 'app', image: 'example.com/app:1', ...container }] };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { namespace: 'shop', name, ...metadata },
+    spec: { replicas, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+  };
+}
 
 /** For an hour, unless `spec` says otherwise. */
 export const restoreWindow = (

@@ -1,16 +1,13 @@
-/**
- * Validates responses by the API server's rules, from its documentation and sources: VerifyAdmissionResponse in
- * k8s.io/apiserver, and pkg/apiserver/conversion of k8s.io/apiextensions-apiserver.
- */
+/** Validates responses by the API server's rules: its documentation, and VerifyAdmissionResponse in k8s.io/apiserver. */
 type Fields = Record<string, unknown>;
 
-export interface PatchStep {
+interface PatchStep {
   readonly op: string;
   readonly path: string;
   readonly value?: unknown;
 }
 
-export type Webhook = 'mutate' | 'validate';
+type Webhook = 'mutate' | 'validate';
 
 /** The verdict of an AdmissionReview response. @throws Error that names the violated rule */
 export function judgeAdmission(webhook: Webhook, questionText: string, answerText: string) {
@@ -89,41 +86,6 @@ function judgeAuditAnnotations(annotations: unknown = {}): void {
   }
 }
 
-/** The error message of a ConversionReview response; undefined: it succeeded. @throws Error with the broken rule */
-export function judgeConversion(questionText: string, answerText: string): string | undefined {
-  const question = fieldsOf(JSON.parse(questionText), 'question');
-  const request = fieldsOf(question.request, 'request');
-  const answer = fieldsOf(JSON.parse(answerText), 'answer');
-  rule('apiVersion equals the question', answer.apiVersion === question.apiVersion);
-  rule('kind is ConversionReview', answer.kind === 'ConversionReview');
-  const response = fieldsOf(answer.response, 'response');
-  rule('uid equals the request', response.uid === request.uid);
-  const { status, message } = fieldsOf(response.result, 'result');
-  rule('status is Success or Failed', status === 'Success' || status === 'Failed');
-  if (status === 'Failed') {
-    rule('a failure says why', typeof message === 'string' && message !== '');
-    return String(message);
-  }
-  const [asked, converted] = [listOf(request.objects), listOf(response.convertedObjects)];
-  rule('as many objects as were asked for', converted.length === asked.length);
-  for (const [index, object] of converted.entries()) {
-    judgeConverted(fieldsOf(asked[index], 'object'), fieldsOf(object, 'object'), request.desiredAPIVersion);
-  }
-  return undefined;
-}
-
-/** The checks of validateConvertedObject and restoreObjectMeta in k8s.io/apiextensions-apiserver. */
-function judgeConverted(object: Fields, converted: Fields, desired: unknown): void {
-  rule('apiVersion is the desired one', converted.apiVersion === desired);
-  rule('kind stays', converted.kind === object.kind);
-  const [before, after] = [fieldsOf(object.metadata, 'metadata'), fieldsOf(converted.metadata, 'metadata')];
-  for (const field of ['name', 'namespace', 'uid'])
-    rule(`metadata.${field} stays`, after[field] === before[field]);
-  for (const map of ['labels', 'annotations']) {
-    rule(`${map} are texts`, areTexts(fieldsOf(after[map] ?? {}, map)));
-  }
-}
-
 const areTexts = (fields: Fields) => Object.values(fields).every((value) => typeof value === 'string');
 
 /** RFC 6902, as strict as the API server's library: missing parents and indices beyond the end are errors. */
@@ -166,8 +128,6 @@ function fieldsOf(value: unknown, what: string): Fields {
 function onlyKeys(fields: Fields, known: readonly string[]): void {
   for (const key of Object.keys(fields)) rule(`${key} is a field of the API`, known.includes(key));
 }
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 function rule(name: string, holds: boolean): void {
   if (!holds) throw new Error(`broken rule: ${name}`);

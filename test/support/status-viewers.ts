@@ -1,4 +1,6 @@
-/** Service accounts with and without permission to view the status page of a replica. */
+/** Service accounts with and without permission to view the status page of a replica, and its stream. */
+import { onTestFinished } from 'vitest';
+
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Cluster } from './cluster.ts';
 import { resourceOf } from './definitions.ts';
@@ -47,4 +49,20 @@ export async function visit(replica: Replica, token: string | undefined, path = 
     redirect: 'manual',
   });
   return { status: response.status, headers: response.headers, body: await response.text() };
+}
+
+/** Opens the stream of a status page, until the test ends. */
+export async function listen(page: string, headers: Readonly<Record<string, string>>) {
+  const stopped = new AbortController();
+  const stop = () => {
+    stopped.abort();
+  };
+  onTestFinished(stop);
+  const response = await fetch(`${page}/events`, { headers, signal: stopped.signal });
+  const heard = { text: '', over: false };
+  void (async () => {
+    for await (const chunk of response.body ?? []) heard.text += Buffer.from(chunk).toString();
+    heard.over = true;
+  })().catch(() => (heard.over = true));
+  return { status: response.status, type: response.headers.get('content-type'), heard, stop };
 }

@@ -1,4 +1,4 @@
-/** The controllers of the examples in a replica behind a proxy, with a cloud that can fail. */
+/** The controllers of the examples, and their cloud. */
 import { execFile } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,11 +38,7 @@ export const isReady = (object: Reconciled): boolean =>
 export type ControllerScene = Awaited<ReturnType<typeof startControllerScene>>;
 
 /** @param names of the examples whose controllers run */
-export async function startControllerScene(
-  servicePort: number,
-  names: readonly ('users' | 'machines')[],
-  fails?: Parameters<typeof startFakeCloud>[0],
-) {
+export async function startControllerScene(servicePort: number, names: readonly ('users' | 'machines')[]) {
   const cluster = await startClusterFor(servicePort);
   const folder = join(cluster.plane.folder, 'controllers');
   for (const name of names) {
@@ -55,7 +51,7 @@ export async function startControllerScene(
       .map(({ resource, group }) => established(cluster, `${resource}.${group}`)),
   );
   await allow(cluster, folder);
-  const cloud = await startFakeCloud(fails);
+  const cloud = await startFakeCloud();
   return {
     cluster,
     cloud,

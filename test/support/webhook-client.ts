@@ -114,6 +114,8 @@ export function rawHead(path: string, headers: readonly string[]): string {
 
 export interface ReviewFields {
   readonly uid?: string;
+  readonly name?: string;
+  readonly namespace?: string;
   readonly operation?: string;
   readonly resource?: { readonly group: string; readonly version: string; readonly resource: string };
   readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };

@@ -4,9 +4,9 @@ import { compileNative, type NativeOptions } from '../../../src/admission/native
 import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { mutate } from '../../../src/admission/policy/mutate.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { isEqual, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
+import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
-import { ofJson, toJson, type ApiObject } from '../../../src/machinery/api-object.ts';
+import { ofJson, toJson } from '../../../src/machinery/api-object.ts';
 import { applyMutation, MutationFailure } from '../../../src/machinery/policies/apply-mutation.ts';
 import { compilePolicy, type PolicyExpressions } from '../../../src/machinery/policies/compile-policy.ts';
 import {
@@ -14,55 +14,19 @@ import {
   evaluationOf,
   outcome,
 } from '../../../src/machinery/policies/evaluate-policy.ts';
-import { paramsOf } from '../../../src/machinery/policies/policy-admission.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
-import {
-  isCalled,
-  keyOfParams,
-  noAuthorizer,
-  sandboxed,
-  specOf,
-  storedNamespace,
-  worldWith,
-} from './judge.ts';
+import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, storedNamespace } from './judge.ts';
 import type { Asked } from './requests.ts';
 
-export type Outcome = JsonObject | 'refused' | 'changed again';
+type Outcome = JsonObject | 'refused';
 
-export function changersOf(policy: CompiledPolicy, options: NativeOptions) {
-  const pair = compileNative(policy, options).pairs.find(({ part }) => part === 'changes');
-  if (pair === undefined) throw new Error('the policy changes nothing in the API server');
-  const [spec, bound] = [specOf(pair.policy), specOf(pair.binding)];
-  const compiled = compilePolicy(spec);
-  return {
-    webhook: (asked: Asked, params: KubeObject | undefined) => byWebhook([policy], asked, params),
-    apiServer: async (asked: Asked, params: KubeObject | undefined): Promise<Outcome> => {
-      const found = await paramsOf(spec, bound, asked.question.attributes.namespace, worldWith(params));
-      if (found.kind === 'broken') throw new Error(found.message);
-      const before = objectOf(asked);
-      const [one] = found.params;
-      if (found.params.length === 0) return before;
-      const once = applyOnce(compiled, asked, before, one);
-      if (once === 'refused' || isEqual(once, before)) return once;
-      // The API server runs the policy again after a change.
-      const twice = applyOnce(compiled, asked, once, one);
-      return twice === 'refused' || isEqual(twice, once) ? twice : 'changed again';
-    },
-  };
-}
-
-function applyOnce(
-  compiled: PolicyExpressions,
-  asked: Asked,
-  before: JsonObject,
-  params: ApiObject | undefined,
-): JsonObject | 'refused' {
+function applyOnce(compiled: PolicyExpressions, asked: Asked, before: JsonObject): JsonObject | 'refused' {
   const { question, namespaceObject } = asked;
   const namespace = sandboxed(namespaceObject);
   const type = question.seen;
   const evaluationFor = (object: JsonObject) =>
-    evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, params);
+    evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
   let object = before;
   const match = evaluateConditions(compiled, evaluationFor(object));
   if (match.kind !== 'hits') return match.kind === 'error' ? 'refused' : object;
@@ -96,7 +60,7 @@ export function inOrder(
   });
   return (asked) =>
     [...compiled, ...compiled].reduce<JsonObject | 'refused'>(
-      (object, one) => (object === 'refused' ? object : applyOnce(one, asked, object, undefined)),
+      (object, one) => (object === 'refused' ? object : applyOnce(one, asked, object)),
       objectOf(asked),
     );
 }

@@ -1,10 +1,4 @@
-/** Webhook and API server judge one request by the same policy. */
-import { isLeftToWebhook } from '../../../src/admission/native/release.ts';
-import {
-  compileNative,
-  type NativeOptions,
-  type NativePair,
-} from '../../../src/admission/native/native-policy.ts';
+/** What the webhook answers to a request, in a form that its counterpart of the API server has. */
 import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { LONGEST_ANNOTATION } from '../../../src/admission/policy/findings.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
@@ -13,16 +7,10 @@ import { celValue } from '../../../src/cel/values/values.ts';
 import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
 import { objectIn, type JsonObject } from '../../../src/json/json.ts';
 import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
-import { ofJson, type ApiObject } from '../../../src/machinery/api-object.ts';
-import { compilePolicy } from '../../../src/machinery/policies/compile-policy.ts';
-import { evaluatePolicy } from '../../../src/machinery/policies/evaluate-policy.ts';
-import { paramsOf } from '../../../src/machinery/policies/policy-admission.ts';
-import { apiVersionOf, type ResourceRegistry } from '../../../src/machinery/resource-type.ts';
-import { createStorage } from '../../../src/machinery/storage/storage.ts';
-import { placeOf } from '../../../src/machinery/storage/stored.ts';
+import { ofJson } from '../../../src/machinery/api-object.ts';
 import { admissionRequest } from '../../../src/machinery/webhooks/admission-review.ts';
 import { clusterOf, GROUP } from '../admission/policy.ts';
-import { TYPES, type Asked } from './requests.ts';
+import type { Asked } from './requests.ts';
 
 /** What a user and the audit log see: refusals, warnings and annotations. */
 export interface Verdict {
@@ -34,49 +22,8 @@ export interface Verdict {
 export const NOTHING: Verdict = { refusals: [], warnings: [], annotations: {} };
 const UNEVALUATED = 'an expression that cannot be evaluated';
 
-export function judgesOf(policy: CompiledPolicy, options: NativeOptions) {
-  const pairs = compileNative(policy, options)
-    .pairs.filter(({ part }) => part !== 'changes')
-    .map((pair) => evaluated(pair));
-  return {
-    webhook: (asked: Asked, params: KubeObject | undefined) => byWebhook(policy, asked, params),
-    apiServer: async (asked: Asked, params: KubeObject | undefined): Promise<Verdict> => {
-      const all = await Promise.all(pairs.map((evaluate) => evaluate(asked, params)));
-      return {
-        refusals: distinct(all.flatMap(({ refusals }) => refusals)),
-        warnings: all.flatMap(({ warnings }) => warnings).toSorted(),
-        annotations: Object.fromEntries(all.flatMap(({ annotations }) => Object.entries(annotations))),
-      };
-    },
-    isLeft: ({ request }: Asked) => isLeftToWebhook(policy, options.restorers, request),
-  };
-}
-
 /** Each pair states the match conditions. */
 export const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
-
-function evaluated({ policy, binding }: NativePair) {
-  const [spec, bound] = [specOf(policy), specOf(binding)];
-  const compiled = { ...compilePolicy(spec), ignoresFailures: spec.failurePolicy === 'Ignore' };
-  const [action] = bound.validationActions as readonly string[];
-  return async ({ question, namespaceObject }: Asked, params: KubeObject | undefined): Promise<Verdict> => {
-    const found = await paramsOf(spec, bound, question.attributes.namespace, worldWith(params));
-    if (found.kind === 'broken') throw new Error(found.message);
-    const evaluatedAll = found.params.map((one) =>
-      evaluatePolicy(compiled, question, sandboxed(namespaceObject), noAuthorizer, one),
-    );
-    const failures = evaluatedAll.flatMap((one) => one.failures);
-    const auditAnnotations = evaluatedAll.flatMap((one) => one.auditAnnotations);
-    const messages = failures.map(({ message }) => message);
-    const common = messages.map(inCommon);
-    const annotations = Object.fromEntries(auditAnnotations);
-    return {
-      refusals: action === 'Deny' ? common : [],
-      warnings: action === 'Warn' ? common : [],
-      annotations: action === 'Audit' ? { ...annotations, ...violations(messages.join('; ')) } : annotations,
-    };
-  };
-}
 
 export const specOf = (object: KubeObject): JsonObject => objectIn(object, 'spec');
 
@@ -85,24 +32,13 @@ export const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' })
 export const sandboxed = (object: KubeObject | undefined) =>
   object === undefined ? undefined : ofJson(object as unknown as JsonObject);
 
-export function worldWith(params: KubeObject | undefined) {
-  const storage = createStorage();
-  const object = sandboxed(params);
-  const findKind = (apiVersion: string, kind: string) =>
-    Object.values(TYPES).find((type) => apiVersionOf(type) === apiVersion && type.kind === kind);
-  const type = findKind(params?.apiVersion ?? '', params?.kind ?? '');
-  if (object !== undefined && type !== undefined) storage.create(placeOf(type), object);
-  const registry = { findKind } as unknown as ResourceRegistry; // what the lookup of params reads
-  return { registry, storage, convert: (objects: readonly ApiObject[]) => Promise.resolve(objects) };
-}
-
 /** Ajv and CEL may find the flaws of a value in another order, so long annotations may keep other parts. */
 export const violations = (text: string): Verdict['annotations'] => {
   if (Array.from(text).length > LONGEST_ANNOTATION || text.endsWith('…')) return { violations: 'too long' };
   return text === '' ? {} : { violations: inCommon(text).split('; ').toSorted().join('; ') };
 };
 
-async function byWebhook(
+export async function verdictOfWebhook(
   policy: CompiledPolicy,
   { question, request, namespaceObject }: Asked,
   params: KubeObject | undefined,
