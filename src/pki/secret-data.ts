@@ -9,6 +9,10 @@ export const textOf = (data: SecretData | undefined, key: string): string | unde
     ? Buffer.from(data[key] ?? '', 'base64').toString('utf8')
     : undefined;
 
+/** All values as text. */
+export const textsOf = (data: SecretData = {}): SecretData =>
+  Object.fromEntries(Object.keys(data).map((key) => [key, textOf(data, key) ?? '']));
+
 export function inKey<Value>(key: string, read: () => Value): Value {
   try {
     return read();

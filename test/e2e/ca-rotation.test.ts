@@ -1,5 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** The lifecycle of the CA, in a complete replica against an API server. */
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
@@ -7,6 +8,7 @@ import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { endTrust } from '../support/end-trust.ts';
+import { seeEvent } from '../support/injection-objects.ts';
 import { text, type EventObject, type SecretObject } from '../support/objects.ts';
 import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -70,6 +72,22 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
     for (const ca of [before.bundle, behind.bundle])
       await expect(handshake(server.chain, server.key, ca, HOST)).resolves.toEqual({ authorized: true });
 
+  const whole = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+  const [newest, retiring] = await generations();
+  const moved = JSON.stringify([newest, { ...retiring, trustedUntil: '2020-01-01T00:00:00Z' }]);
+  for (const data of [
+    { [`${newest?.id ?? ''}.bridge.crt`]: null },
+    { 'generations.json': Buffer.from(moved).toString('base64') },
+  ]) {
+    await cluster.admin.patchMerge(secrets, AUTHORITY, { data });
+    await eventually('the lost part is restored', async () => {
+      const live = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+      return isDeepStrictEqual(live?.data, whole?.data);
+    });
+  }
+  expect(await served()).toEqual(behind.server);
+  await seeEvent(cluster, SYSTEM_NAMESPACE, AUTHORITY.name, 'SignerRestored');
+
   await endTrust(cluster);
   await statesAre('active');
   expect((await generations())[0]?.id).not.toBe(first?.id);
@@ -80,6 +98,55 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
     return told.every((reason) => reasons.has(reason));
   });
   expect(await replica.metrics()).toMatch(/gatehouse_rotation_phase\{phase="steady"\} 1/);
+});
+
+test('text of its own Secret and bundle that programs cannot read is written again', async () => {
+  const [before, roots] = [await served(), await bundle()];
+  const folded = Buffer.from(before.chain.replaceAll('\n', '')).toString('base64');
+  await cluster.admin.patchMerge(secrets, SERVING, { data: { 'tls.crt': folded } });
+  await eventually('the Secret is repaired', async () => (await served()).chain === before.chain);
+  await seeEvent(cluster, SYSTEM_NAMESPACE, 'gatehouse', 'SecretRepaired');
+  await cluster.admin.patchMerge(configMaps, BUNDLE, { data: { 'ca.crt': `# api: ${roots}` } });
+  await eventually('the bundle is repaired', async () => (await bundle()) === roots);
+  await seeEvent(cluster, SYSTEM_NAMESPACE, BUNDLE.name, 'BundleRepaired');
+});
+
+test('an immutable bundle is named once, with the cause, and has an Event', async () => {
+  const roots = await bundle();
+  await cluster.admin.patchMerge(configMaps, BUNDLE, { immutable: true });
+  await annotate({ 'gatehouse.dev/rotate': 'while the bundle is immutable' });
+  const refused = await seeEvent(cluster, SYSTEM_NAMESPACE, BUNDLE.name, 'WriteRefused');
+  expect(refused.message).toContain('it is immutable. Delete it, and Gatehouse creates it again');
+  const waiting = await seeEvent(cluster, SYSTEM_NAMESPACE, AUTHORITY.name, 'RotationWaiting');
+  expect(waiting.message.split(BUNDLE.name)).toHaveLength(2);
+  expect(waiting.message).toContain('it is immutable');
+  await cluster.admin.delete(configMaps, BUNDLE);
+  await eventually('the bundle has the new root', async () => {
+    const live = await cluster.admin.get<SecretObject>(configMaps, BUNDLE);
+    return (live?.data?.['ca.crt'] ?? roots) !== roots;
+  });
+  await statesAre('active,retiring');
+  await endTrust(cluster);
+  await statesAre('active');
+});
+
+test('without a good copy, a lost bridge is reported, and nothing acts on it', async () => {
+  await annotate({ 'gatehouse.dev/rotate': 'for a bridge' });
+  await statesAre('active,retiring');
+  const [newest] = await generations();
+  const bridge = `${newest?.id ?? ''}.bridge.crt`;
+  const whole = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+  await replica.program.stop(30_000);
+  await cluster.admin.patchMerge(secrets, AUTHORITY, { data: { [bridge]: null } });
+  const before = await served();
+  replica = await startReplica(cluster.plane, { name: 'one', port: replica.port, settings: SETTINGS });
+  await replica.whenReady();
+  const { message } = await seeEvent(cluster, SYSTEM_NAMESPACE, AUTHORITY.name, 'SignerBroken');
+  expect(message).toContain(`${bridge}: it is missing, and generations.json lists it`);
+  expect(await served()).toEqual(before);
+  await cluster.admin.patchMerge(secrets, AUTHORITY, { data: { [bridge]: whole?.data?.[bridge] ?? '' } });
+  await endTrust(cluster);
+  await statesAre('active');
 });
 
 test('service-ca e2e refresh-CA, cert-manager TestDynamicAuthority_Recreates: a deleted Secret is restored with the same content', async () => {

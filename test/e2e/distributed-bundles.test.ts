@@ -91,7 +91,7 @@ test('a broken source changes no copy, and a repaired one is distributed', async
     cluster.admin.patchMerge(configMaps, source, { data: { 'company.pem': text } });
   await edit(company.slice(0, 200));
   const { message } = await seeEvent(cluster, SYSTEM_NAMESPACE, NAME, 'InvalidDistribution');
-  expect(message).toBe('company.pem is broken: certificate 1 is cut off: its END line is missing');
+  expect(message).toBe('company.pem is broken: line 1: the certificate is cut off: its END line is missing');
   expect((await copyIn('web-one'))?.data?.['ca.crt']).toBe(bundle + company);
   const other = caBundle(await firstAuthority(new Date()), new Date());
   await edit(other);

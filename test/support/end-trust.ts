@@ -1,6 +1,7 @@
 /** Tests cannot wait until the certs of an old CA have expired, so they shorten its record. */
 import { isConflict } from '../../src/kube/api-error.ts';
 import { secrets } from '../../src/kube/well-known.ts';
+import { NEW_AUTHORITY } from '../../src/pki/annotations.ts';
 import { after, DAY } from '../../src/pki/durations.ts';
 import { parseAuthority, withAuthority } from '../../src/pki/authority/secret.ts';
 import type { Cluster } from './cluster.ts';
@@ -14,12 +15,17 @@ export async function endTrust({ admin }: Pick<Cluster, 'admin'>): Promise<void>
     const secret = await admin.get<SecretObject>(secrets, AUTHORITY);
     if (secret === undefined) throw new Error('there is no authority');
     const authority = parseAuthority(secret.data ?? {});
+    const longAgo = after(new Date(), -200 * DAY);
     const generations = authority.generations.map((generation) =>
-      generation.state === 'retiring' ? { ...generation, trustedUntil: after(new Date(), -DAY) } : generation,
+      generation.state === 'retiring'
+        ? { ...generation, activatedAt: longAgo, trustedUntil: after(new Date(), -DAY) }
+        : { ...generation, activatedAt: longAgo },
     );
     const data = withAuthority(secret.data, { ...authority, generations });
+    // Without consent, the leader restores a record that somebody shortened.
+    const annotations = { ...secret.metadata?.annotations, [NEW_AUTHORITY]: 'the test shortens the record' };
     try {
-      await admin.replace(secrets, { ...secret, data });
+      await admin.replace(secrets, { ...secret, metadata: { ...secret.metadata, annotations }, data });
       return true;
     } catch (error) {
       if (isConflict(error)) return false; // a leader wrote it at the same time

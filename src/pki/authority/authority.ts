@@ -84,7 +84,7 @@ export function bridgesFrom({ generations }: Authority, id: string, now: Date): 
   return chain.map((certificate) => toCertificatePem([certificate]));
 }
 
-const MAX_GONE = 16;
+export const MAX_GONE = 16;
 
 export const prepare = (
   authority: Authority,

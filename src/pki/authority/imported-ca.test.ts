@@ -16,6 +16,7 @@ import {
   opensslTrusts,
 } from '../../../test/support/trust-verdicts.ts';
 import { after, DAY, HOUR } from '../durations.ts';
+import { textOf } from '../secret-data.ts';
 import { nameConstraints, signRoot } from '../x509/certificate.ts';
 import { generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
 import { splitCertificates } from '../x509/pem.ts';
@@ -212,8 +213,12 @@ describe('the former root of an imported CA', () => {
   test('is stored where an older version keeps it and ignores it', () => {
     const data = toSecretData(twice);
     expect(parseAuthority(data)).toEqual(twice);
-    const { [`${ours.id}.former.crt`]: former, ...seenByOlder } = data;
+    const { [`${ours.id}.former.crt`]: former, ...without } = data;
     expect(splitCertificates(Buffer.from(former ?? '', 'base64').toString())).toHaveLength(2);
+    expect(() => parseAuthority(without)).toThrow(`${ours.id}.former.crt: it is missing`);
+    const list = JSON.parse(textOf(data, 'generations.json') ?? '') as readonly object[];
+    const older = list.map((entry) => ({ ...entry, files: undefined }));
+    const seenByOlder = { ...without, 'generations.json': base64(JSON.stringify(older)) };
     const withoutFormer = { ...activeGeneration(twice), formerRoots: undefined };
     expect(parseAuthority(seenByOlder).generations).toEqual([withoutFormer]);
   });
@@ -223,7 +228,9 @@ describe('the former root of an imported CA', () => {
     const data = { ...toSecretData(authority), [`${ours.id}.former.crt`]: base64(stranger) };
     expect(parseAuthority(data)).toEqual(authority);
     const garbage = { ...data, [`${ours.id}.former.crt`]: base64('-----BEGIN CERTIFICATE-----') };
-    expect(() => parseAuthority(garbage)).toThrow(`${ours.id}.former.crt: certificate 1 is cut off`);
+    expect(() => parseAuthority(garbage)).toThrow(
+      `${ours.id}.former.crt: line 1: the certificate is cut off`,
+    );
   });
 
   describe('and the renewed one are interchangeable: servers and clients of any time trust each other', () => {

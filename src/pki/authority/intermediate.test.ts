@@ -201,7 +201,7 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     [
       'ca.crt is garbage',
       () => ({ ...dataOf(issuing, [], root), 'ca.crt': base64('-----BEGIN CERTIFICATE-----') }),
-      'ca.crt: certificate 1 is cut off',
+      'ca.crt: line 1: the certificate is cut off',
     ],
     [
       'the path length of its root excludes it',

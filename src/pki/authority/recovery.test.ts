@@ -4,6 +4,10 @@ import { type AuthorityEvidence, judgeAuthority, startOver } from './recovery.ts
 import { parseAuthority, toSecretData } from './secret.ts';
 import { activeGeneration, type Authority, caBundle, remove, replaceActive } from './authority.ts';
 import { after, DAY } from '../durations.ts';
+import { signWith, type Generation } from './generation.ts';
+import { signRoot } from '../x509/certificate.ts';
+import { generateKeyPair, randomSerial } from '../x509/keys.ts';
+import { joinCertificatePems, type CertificatePem } from '../x509/pem.ts';
 import { activated, firstAuthority, prepared } from '../../../test/support/pki/fixtures.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
@@ -110,6 +114,74 @@ describe('D5: writing the last good copy back', () => {
   });
 });
 
+const ownerKeys = generateKeyPair('ECDSA-P256');
+
+/** A root of an owner's CA that ends after this many years. The key is always the same. */
+async function renewed(years: number): Promise<CertificatePem> {
+  const { publicKey, privateKey } = await ownerKeys;
+  const term = { serial: randomSerial(), notBefore: now, notAfter: after(now, years * 365 * DAY) };
+  return (await signRoot('owner', { publicKey, sign: signWith(privateKey) }, term)).certificate;
+}
+
+describe('a part that vanished or moved back while its generation stays', () => {
+  const oldest = () => two.generations.length - 1;
+  const withAt = (at: number, change: Partial<Generation>): Authority => ({
+    ...two,
+    gone: ['0badc0de'],
+    rotatedFor: 'leak',
+    generations: two.generations.map((one, index) => (index === at ? { ...one, ...change } : one)),
+  });
+  const good = () => withAt(-1, {});
+
+  test.each<[string, () => Authority]>([
+    ['a bridge', () => withAt(0, { bridge: undefined })],
+    ['another bridge', () => withAt(0, { bridge: stranger.generations[0]?.certificate })],
+    ['the record of trust', () => withAt(oldest(), { trustedUntil: after(now, -DAY) })],
+    ['the time of publication', () => withAt(0, { publishedAt: undefined })],
+    ['the time of creation', () => withAt(0, { createdAt: after(now, -DAY) })],
+    ['the generations that are gone', () => ({ ...good(), gone: [] })],
+    ['the request for the last rotation', () => ({ generations: two.generations, gone: ['0badc0de'] })],
+    ['a root', () => withAt(oldest(), { certificate: activeGeneration(stranger).certificate })],
+  ])('%s is restored from the last good copy', (_part, shrunk) => {
+    const evidence = { ...stored(shrunk()), published: [], lastGood: good() };
+    expect(judge(evidence)).toEqual({ kind: 'write-back', reason: 'Incomplete', authority: good() });
+    expect(judge({ ...evidence, consent: 'a user wants it' })).toMatchObject({ kind: 'adopt' });
+  });
+
+  test('former roots are restored next to those that another leader added', async () => {
+    const [first, second, third] = [await renewed(1), await renewed(2), await renewed(3)];
+    const of = (certificate: CertificatePem, ...former: readonly CertificatePem[]): Authority => {
+      const [active] = one.generations;
+      if (active === undefined) throw new Error('there is no generation');
+      const formerRoots = former.length === 0 ? undefined : joinCertificatePems(former);
+      return { generations: [{ ...active, certificate, formerRoots }] };
+    };
+    const lastGood = of(second, first);
+    expect(judge({ ...stored(of(third, second)), published: [], lastGood })).toEqual({
+      kind: 'write-back',
+      reason: 'Incomplete',
+      authority: of(third, second, first),
+    });
+    expect(judge({ ...stored(of(third, second, first)), published: [], lastGood })).toMatchObject({
+      kind: 'usable',
+    });
+  });
+
+  test('later changes of another leader stay', () => {
+    const later = { ...good(), gone: ['feedbeef', '0badc0de'], rotatedFor: 'audit' };
+    const shrunk = { ...later, generations: withAt(0, { bridge: undefined }).generations };
+    expect(judge({ ...stored(later), lastGood: good() })).toEqual({ kind: 'usable', authority: later });
+    expect(judge({ ...stored(shrunk), lastGood: good() })).toMatchObject({ authority: later });
+    const full = { ...good(), gone: Array.from({ length: 16 }, (_, index) => String(index)) };
+    expect(judge({ ...stored(full), lastGood: good() })).toMatchObject({ kind: 'usable' });
+  });
+
+  test('a time in the future, which a wrong clock wrote, may be corrected', () => {
+    const ahead = withAt(0, { publishedAt: after(now, DAY) });
+    expect(judge({ ...stored(good()), lastGood: ahead })).toMatchObject({ kind: 'usable' });
+  });
+});
+
 describe('T: detection of an older copy', () => {
   test('a published root that the copy does not contain reveals an older copy', () => {
     expect(judge(stored(one))).toMatchObject({
@@ -128,6 +200,14 @@ describe('T: detection of an older copy', () => {
     const foreign = caBundle(one, now).replace('BEGIN', 'BEGUN');
     expect(judge({ published: [foreign, 'garbage', '-----BEGIN CERTIFICATE-----'] })).toMatchObject({
       kind: 'usable',
+    });
+  });
+
+  test('a root counts as published even if another part of the bundle is broken', () => {
+    const padded = `-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n${caBundle(two, now)}`;
+    expect(judge({ ...stored(one), published: [padded] })).toMatchObject({
+      kind: 'broken',
+      reason: 'OlderThanPublished',
     });
   });
 });

@@ -1,8 +1,17 @@
 import type { X509Certificate } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { uniqueBy } from '../../json/json.ts';
-import { keylessGeneration, type Authority } from './authority.ts';
-import { generationId, isOwnRoot, stageOf, type Generation } from './generation.ts';
-import { readableCertificates, toCertificatePem } from '../x509/pem.ts';
+import { keylessGeneration, MAX_GONE, type Authority } from './authority.ts';
+import {
+  generationId,
+  isOwnRoot,
+  isSameCa,
+  rootOf,
+  rootsOf,
+  stageOf,
+  type Generation,
+} from './generation.ts';
+import { scanCertificates, toCertificatePem } from '../x509/pem.ts';
 
 export type StoredAuthority =
   | { readonly kind: 'absent' }
@@ -22,7 +31,7 @@ export interface AuthorityEvidence {
   readonly now: Date;
 }
 
-export type BrokenReason = 'Missing' | 'Unreadable' | 'OlderThanPublished';
+export type BrokenReason = 'Missing' | 'Unreadable' | 'OlderThanPublished' | 'Incomplete';
 
 export type AuthorityVerdict =
   | { readonly kind: 'usable'; readonly authority: Authority }
@@ -45,6 +54,9 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   const roots = ownRoots(evidence.published);
   if (stored.kind === 'readable') {
     const problem = regression(stored.authority, lastGood, roots);
+    const whole = withPartsOf(lastGood ?? stored.authority, stored.authority, now);
+    if (problem === undefined && consent === undefined && !isDeepStrictEqual(whole, stored.authority))
+      return { kind: 'write-back', reason: 'Incomplete', authority: whole };
     if (problem === undefined)
       // `adopt` writes the Secret without the consent, so that the consent cannot take effect years later.
       return { kind: consent === undefined ? 'usable' : 'adopt', authority: stored.authority };
@@ -99,6 +111,51 @@ function regression(
   return undefined;
 }
 
+/** With the parts that no step takes away while a generation stays. The rest another leader may have changed. */
+function withPartsOf(lastGood: Authority, stored: Authority, now: Date): Authority {
+  const generations = stored.generations.map((generation, index) => {
+    const known = lastGood.generations.findIndex(({ id }) => id === generation.id);
+    const before = lastGood.generations[known];
+    if (before === undefined) return generation;
+    const previous = stored.generations[index + 1]?.id;
+    const hasSamePrevious = previous !== undefined && previous === lastGood.generations[known + 1]?.id;
+    return {
+      ...withRootsOf(before, generation, now),
+      ...(hasSamePrevious && before.bridge !== undefined ? { bridge: before.bridge } : {}),
+      ...laterTimes(before, generation, now),
+    };
+  });
+  const gone = [...new Set([...(stored.gone ?? []), ...(lastGood.gone ?? [])])].slice(0, MAX_GONE);
+  const rotatedFor = stored.rotatedFor ?? lastGood.rotatedFor;
+  return {
+    generations,
+    ...(gone.length === 0 && stored.gone === undefined ? {} : { gone }),
+    ...(rotatedFor === undefined ? {} : { rotatedFor }),
+  };
+}
+
+function withRootsOf(before: Generation, stored: Generation, now: Date): Generation {
+  const present = new Set(rootsOf(stored).map(({ fingerprint256 }) => fingerprint256));
+  const lost = rootsOf(before).filter((one) => one.validToDate > now && !present.has(one.fingerprint256));
+  if (lost.length === 0) return stored;
+  if (isSameCa(rootOf(before), rootOf(stored)))
+    return { ...stored, formerRoots: toCertificatePem([...rootsOf(stored).slice(1), ...lost]) };
+  const { certificate, chain, formerRoots, key } = before;
+  return { ...stored, certificate, chain, formerRoots, key: stored.key && key };
+}
+
+const TIMES = ['createdAt', 'publishedAt', 'activatedAt', 'trustedUntil'] as const;
+
+/** Another leader corrects a time in the future, which a wrong clock wrote, but no record of trust. */
+const laterTimes = (before: Generation, stored: Generation, now: Date): Partial<Generation> =>
+  Object.fromEntries(
+    TIMES.map((name) => {
+      const [known, found] = [before[name], stored[name]];
+      const mayRestore = known !== undefined && (name === 'trustedUntil' || known <= now);
+      return [name, mayRestore && (found === undefined || found < known) ? known : found];
+    }),
+  );
+
 function unknownTo(
   { generations, gone = [] }: Authority,
   roots: readonly X509Certificate[],
@@ -107,9 +164,10 @@ function unknownTo(
   return roots.map(idOf).filter((id) => !known.has(id));
 }
 
-/** Newest first. Roots that others add to a bundle prove nothing. */
+/** Newest first, also of a bundle with broken parts. Roots that others add to a bundle prove nothing. */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
-  const roots = bundles.flatMap((bundle) => readableCertificates(bundle) ?? []).filter(isOwnRoot);
+  const found = bundles.flatMap((bundle) => [...scanCertificates(bundle)]);
+  const roots = found.flatMap((one) => (one instanceof Error || !isOwnRoot(one) ? [] : [one]));
   return uniqueBy(roots, idOf).toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime());
 }
 

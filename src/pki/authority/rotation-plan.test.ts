@@ -84,10 +84,10 @@ describe('start of a rotation', () => {
       expect(plan({ authority, rotate: 'leak' }).kind).toBe('prepare');
       authority = await rotated(authority, start);
     }
-    const full = { authority: withLast(authority, { trustedUntil: after(now, 30 * DAY) }), rotate: 'leak' };
+    const full = { authority: withLast(authority, { trustedUntil: after(now, 100 * DAY) }), rotate: 'leak' };
     expect(plan(full)).toMatchObject({ kind: 'none', phase: 'retiring' });
     expect(refusal({ ...healthy, ...full })).toContain('6 generations are trusted');
-    expect(refusal({ ...healthy, ...full })).toContain('after 2026-04-01T13:00:00.000Z');
+    expect(refusal({ ...healthy, ...full })).toContain('after 2026-06-10T13:00:00.000Z');
   });
 
   test('M1: an open restore window delays rotation and distrust, and the message explains it', () => {
@@ -305,7 +305,20 @@ describe('T9: the record of the latest end of a cert', () => {
 });
 
 describe('T8, T9: removal of an old root', () => {
-  const ended = (ago: number) => withLast(two, { trustedUntil: after(now, -ago) });
+  const longAgo = { activatedAt: after(now, -100 * DAY) };
+  const ended = (ago: number) => withLast(with0(two, longAgo), { trustedUntil: after(now, -ago) });
+
+  test('a record that ends before the certs that it covers was moved back: it is corrected, and the root stays', () => {
+    const activatedAt = after(now, -DAY);
+    const [id, until] = [idAt(two, 1), after(activatedAt, 90 * DAY)];
+    const authority = with0(ended(HOUR), { activatedAt });
+    expect(plan({ authority })).toEqual({ kind: 'record-trust', ids: [id], until, isMovedBack: true });
+    const corrected = recordTrust(authority, [id], until);
+    expect(plan({ authority: corrected }).kind).toBe('none');
+    const unlinked = with0(authority, { bridge: undefined });
+    const itself = withLast(unlinked, longAgo);
+    expect(plan({ authority: itself }).kind).toBe('retire');
+  });
 
   test('the root stays until its last cert has expired, for the slowest tolerated clock too', () => {
     expect(plan({ authority: ended(HOUR - 1) })).toMatchObject({
@@ -341,7 +354,8 @@ describe('T8, T9: removal of an old root', () => {
 
   test('roots are removed from the oldest on: bridges lead through a generation in the middle', () => {
     const [, middle, oldest] = three.generations.map(({ id }) => id);
-    const authority = withAt(three, 1, { trustedUntil: start });
+    const old = withAt(with0(three, longAgo), 1, longAgo);
+    const authority = withAt(old, 1, { ...longAgo, trustedUntil: start });
     expect(plan({ authority }).kind).toBe('none');
     const both = withLast(authority, { trustedUntil: start });
     expect(plan({ authority: both })).toMatchObject({ ids: [middle, oldest] });

@@ -50,7 +50,12 @@ export type RotationPlan =
       readonly without: readonly string[] | undefined;
     }
   /** Signers may sign certs that end later, so the roots of these generations are needed longer. */
-  | { readonly kind: 'record-trust'; readonly ids: readonly string[]; readonly until: Date }
+  | {
+      readonly kind: 'record-trust';
+      readonly ids: readonly string[];
+      readonly until: Date;
+      readonly isMovedBack?: boolean;
+    }
   | {
       readonly kind: 'retire';
       readonly ids: readonly string[];

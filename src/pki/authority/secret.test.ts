@@ -46,6 +46,11 @@ test('keys that do not belong to a generation are ignored', () => {
   expect(parseAuthority({ ...data, 'tls.crt': base64('garbage') })).toEqual(full);
 });
 
+test('an older version does not list the optional keys: its authority is read', () => {
+  const entries = list().map((entry) => ({ ...entry, files: undefined }));
+  expect(parseAuthority(withList(entries))).toEqual(full);
+});
+
 const breakages: readonly [string, () => SecretData, () => string][] = [
   ['lacks data', () => ({}), () => 'generations.json: it is missing'],
   [
@@ -86,6 +91,19 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
     'has a certificate that cannot be parsed (cert-manager Test__caRequiresRegeneration: failed to parse)',
     () => ({ ...data, [`${ids[1]}.crt`]: base64('garbage') }),
     () => `${ids[1]}.crt: it holds 0 certificates instead of one`,
+  ],
+  [
+    'lost a bridge',
+    () => without(`${ids[0]}.bridge.crt`),
+    () => `${ids[0]}.bridge.crt: it is missing, and generations.json lists it`,
+  ],
+  [
+    'lost its history',
+    () => ({
+      ...data,
+      'generations.json': toSecretData({ ...full, gone: ['0badc0de'] })['generations.json'] ?? '',
+    }),
+    () => 'history.json: it is missing, and generations.json lists it',
   ],
   ['lacks the active key', () => without(`${ids[1]}.key`), () => `${ids[1]}.key: it is missing`],
   ['lacks the pending key', () => without(`${ids[0]}.key`), () => `${ids[0]}.key: it is missing`],

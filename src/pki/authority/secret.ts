@@ -33,7 +33,7 @@ import {
 /*
  * The authority as the `data` of a Secret. Users can read it with kubectl and openssl:
  *
- *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, trustedUntil? }], newest first
+ *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, trustedUntil?, files }], newest first
  *     history.json             { gone: [id], rotatedFor? }; absent before the first rotation
  *     <id>.crt                 the certificate of the CA: the self-signed root, or an intermediate CA
  *     <id>.chain.crt           the issuers of an intermediate CA, up to the self-signed root; absent for a root
@@ -41,7 +41,8 @@ import {
  *     <id>.key                 the private key of <id>.crt, PKCS#8; absent once the generation has stopped signing
  *     <id>.bridge.crt          a certificate for the key of the root, signed by the previous generation; absent for the first
  *
- * Times are in RFC 3339. Other keys are ignored.
+ * Times are in RFC 3339. `files` are the optional keys that must be there, so that a lost one is noticed; older versions
+ * do not write them. Other keys are ignored.
  */
 
 const LIST_KEY = 'generations.json';
@@ -66,12 +67,18 @@ export class AuthorityBroken extends Error {
 }
 
 export function toSecretData({ generations, gone = [], rotatedFor }: Authority): SecretData {
-  const list = generations.map((one) =>
-    pick(one, 'id', 'state', 'createdAt', 'publishedAt', 'activatedAt', 'trustedUntil'),
-  );
+  const hasHistory = gone.length > 0 || rotatedFor !== undefined;
+  const list = generations.map((one, index) => ({
+    ...pick(one, 'id', 'state', 'createdAt', 'publishedAt', 'activatedAt', 'trustedUntil'),
+    files: [
+      ...(index === 0 && hasHistory ? [HISTORY_KEY] : []),
+      ...(one.formerRoots === undefined ? [] : [formerKey(one.id)]),
+      ...(one.bridge === undefined ? [] : [bridgeKey(one.id)]),
+    ],
+  }));
   const files: readonly (readonly [string, string | undefined])[] = [
     [LIST_KEY, toJson(list)],
-    [HISTORY_KEY, gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor })],
+    [HISTORY_KEY, hasHistory ? toJson({ gone, rotatedFor }) : undefined],
     ...generations.flatMap(({ id, certificate, chain, formerRoots, key, bridge }) => [
       [certificateKey(id), certificate] as const,
       [chainKey(id), chain] as const,
@@ -96,6 +103,8 @@ const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2
 export function parseAuthority(data: SecretData): Authority {
   const entries = read(data, LIST_KEY, parseList);
   if (entries === undefined) throw new AuthorityBroken(LIST_KEY, 'it is missing');
+  const lost = read(data, LIST_KEY, filesIn)?.find((name) => data[name] === undefined);
+  if (lost !== undefined) throw new AuthorityBroken(lost, `it is missing, and ${LIST_KEY} lists it`);
   const generations = entries.map((entry) => parseGeneration(entry, data));
   for (const [index, generation] of generations.entries()) checkBridge(generation, generations[index + 1]);
   return { generations, ...read(data, HISTORY_KEY, parseHistory) };
@@ -120,6 +129,11 @@ function parseList(text: string): readonly ListEntry[] {
   checkStates(entries);
   return entries;
 }
+
+const filesIn = (text: string): readonly string[] =>
+  (JSON.parse(text) as readonly { readonly files?: unknown }[])
+    .flatMap(({ files }): readonly unknown[] => (Array.isArray(files) ? files : []))
+    .filter((name) => typeof name === 'string');
 
 function parseEntry(entry: unknown, index: number): ListEntry {
   const broken = (problem: string) => new Error(`entry ${index} ${problem}`);

@@ -13,6 +13,18 @@ import { isExpired, rootOf, type Generation } from './generation.ts';
 /** A record is this much longer than needed, and is extended at half of it: at most two writes a day. */
 const AHEAD = DAY;
 
+/** A generation signs certs of the default life until the next one takes over: a shorter record was moved back. */
+function movedBack({ generations }: Authority) {
+  for (const [index, generation] of generations.entries()) {
+    const newer = generations[index - 1];
+    const signedAt = newer?.bridge === undefined ? generation.activatedAt : newer.activatedAt;
+    if (generation.state !== 'retiring' || signedAt === undefined) continue;
+    const until = after(signedAt, DEFAULT_SERVING_CERT_LIFETIME);
+    if (!isRecorded(generation, until)) return { ids: [generation.id], until, isMovedBack: true };
+  }
+  return undefined;
+}
+
 /** Records to extend now. Without a record, an older version may have signed certs of the longest life until now. */
 export function laterTrust(authority: Authority, longestLifeMs: number | undefined, now: Date) {
   const unrecorded = authority.generations.filter(
@@ -20,6 +32,8 @@ export function laterTrust(authority: Authority, longestLifeMs: number | undefin
   );
   if (unrecorded.length > 0)
     return { ids: unrecorded.map(({ id }) => id), until: after(now, MAX_SERVING_CERT_LIFETIME) };
+  const restored = movedBack(authority);
+  if (restored !== undefined) return restored;
   const active = activeGeneration(authority);
   if (longestLifeMs === undefined || isRecorded(active, after(now, longestLifeMs + AHEAD / 2)))
     return undefined;

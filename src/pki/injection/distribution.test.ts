@@ -34,6 +34,17 @@ test.each([
   expect(of(annotations, { a: root, b: other })).toMatchObject({ selector: 'team=web', ...expected });
 });
 
+test('a value that is not UTF-8 is read, or reported', () => {
+  const metadata = { name: 'trust', annotations: { [TO]: '' } };
+  const latin1 = Buffer.concat([Buffer.from([0xe4, 0x0a]), Buffer.from(other)]).toString('base64');
+  const found = distributionOf({ metadata, data: { a: root }, binaryData: { b: latin1 } });
+  expect(found.kind === 'wanted' && composeBundle(found.own, now)).toBe(root + other);
+  expect(distributionOf({ metadata, binaryData: { 'ca.der': 'MIIB' } })).toEqual({
+    kind: 'invalid',
+    message: 'there is no PEM certificate in ca.der',
+  });
+});
+
 test.each<[string, Record<string, string>, () => Record<string, string>, RegExp]>([
   [
     'unknown sources',
@@ -42,7 +53,12 @@ test.each<[string, Record<string, string>, () => Record<string, string>, RegExp]
     /is "authority,vault": write authority, public/,
   ],
   ['a key without certificates', {}, () => ({ a: root, b: 'garbage' }), /^there is no PEM certificate in b$/],
-  ['a truncated certificate', {}, () => ({ a: root.slice(0, 99) }), /^a is broken: certificate 1 is cut off/],
+  [
+    'a truncated certificate',
+    {},
+    () => ({ a: root.slice(0, 99) }),
+    /^a is broken: line 1: the certificate is cut off/,
+  ],
 ])('%s are invalid as a whole: nothing is lost', (_what, annotations, data, message) => {
   expect(of({ [TO]: '', ...annotations }, data())).toEqual({
     kind: 'invalid',

@@ -5,11 +5,14 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { BUNDLE_SOURCES, DISTRIBUTE_TO } from '../annotations.ts';
+import { textsOf } from '../secret-data.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
 /** A ConfigMap in the namespace of Gatehouse, where only operators write. */
 export interface DistributionSource extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
+  /** Of files that are not UTF-8, in base64. */
+  readonly binaryData?: Readonly<Record<string, string>>;
 }
 
 export type Distribution =
@@ -38,7 +41,7 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
   if (given.trim() !== '' && !names.every((name) => SOURCES.includes(name)))
     return invalid(`${BUNDLE_SOURCES} is ${quote(given)}: write authority, public, both, or nothing`);
   const own: X509Certificate[] = [];
-  for (const [key, text] of Object.entries(source?.data ?? {})) {
+  for (const [key, text] of Object.entries({ ...source?.data, ...textsOf(source?.binaryData) })) {
     try {
       const found = splitCertificates(text);
       if (found.length === 0) return invalid(`there is no PEM certificate in ${key}`);

@@ -3,7 +3,7 @@ import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import type { BundleState } from './source.ts';
 import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/authority.ts';
-import { readableCertificates, type CertificatePem } from '../x509/pem.ts';
+import { isWrittenAs, readableCertificates, type CertificatePem } from '../x509/pem.ts';
 export type InjectionPlan =
   | { readonly kind: 'none' }
   | { readonly kind: 'wait' }
@@ -43,7 +43,7 @@ export function planInjection(kind: TargetKind, target: InjectionTarget, bundle:
     case 'unusable':
       return { kind: 'invalid', problem: bundle.message };
     case 'bundle': {
-      const stale = wanted.filter((slot) => !holds(textIn(kind, slot), bundle.pem));
+      const stale = wanted.filter((slot) => !isWrittenAs(textIn(kind, slot), bundle.pem));
       if (stale.length > 0)
         return {
           kind: 'inject',
@@ -68,10 +68,6 @@ export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[
     ? slots.filter(({ reach }) => reach === 'service')
     : slots.filter(({ name }) => webhooks.includes(name));
 }
-
-/** Except for line ends: some PEM readers do not skip other text between the certificates. */
-const holds = (text: string, bundle: CertificatePem): boolean =>
-  text === bundle || text.replaceAll('\r\n', '\n').trim() === bundle.trim();
 
 /** Whether a client of the old text trusts a certificate of the bundle: consecutive bundles overlap. */
 function sharesCertificate(text: string, bundle: CertificatePem): boolean {

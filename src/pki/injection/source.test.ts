@@ -82,12 +82,12 @@ test.each<[string, () => SourceObject | undefined, RegExp]>([
   [
     'is truncated',
     () => source({ 'ca.crt': ca.slice(0, 200) }),
-    /is broken in ca.crt: certificate 1 is cut off/,
+    /is broken in ca.crt: line 1: the certificate is cut off/,
   ],
   [
     'contains one good and one broken certificate',
     () => source({ 'ca.crt': ca + other.slice(0, 200) }),
-    /certificate 2 is cut off/,
+    /line \d+: the certificate is cut off/,
   ],
 ])('nothing is injected from a source that %s', (_what, object, message) => {
   expect(bundleOf(object())).toEqual({ kind: 'unusable', message: expect.stringMatching(message) as string });
@@ -116,6 +116,16 @@ test('cert-manager TestAppendCertificatesToBundle: removes_expired_certificates,
 
 test('cert-manager TestAppendCertificatesToBundle: removes_duplicate_certificates', () => {
   expect(bundleOf(source({ 'ca.crt': ca + other + ca }))).toEqual({ kind: 'bundle', pem: ca + other });
+});
+
+test('a value that is not UTF-8, which a ConfigMap has in binaryData, is read', () => {
+  const value = Buffer.concat([Buffer.from([0xe4, 0x0a]), Buffer.from(ca)]).toString('base64');
+  const stored = toSourceObject({
+    metadata: { annotations: { [CONSENT]: 'true' } },
+    binaryData: { 'ca.crt': value, other: value },
+  });
+  const state = bundleOfSource({ ...ref, kind: 'ConfigMap' }, CONSENTS, stored, now);
+  expect(state).toEqual({ kind: 'bundle', pem: ca });
 });
 
 test('a stored source lacks the private key, and every annotation except its consent', () => {

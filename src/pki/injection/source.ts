@@ -3,7 +3,7 @@ import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { pick, uniqueBy } from '../../json/json.ts';
 import { ALLOW_DIRECT_INJECTION, CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
-import { textOf } from '../secret-data.ts';
+import { textOf, textsOf } from '../secret-data.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/authority.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type Consent, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
@@ -11,6 +11,8 @@ import { splitCertificates, toCertificatePem, type CertificatePem } from '../x50
 export interface SourceObject extends KubeObject {
   /** Values of a Secret are base64, values of a ConfigMap are text. */
   readonly data?: Readonly<Record<string, string>>;
+  /** Of a ConfigMap, base64: values that are not UTF-8. */
+  readonly binaryData?: Readonly<Record<string, string>>;
 }
 
 export type BundleState =
@@ -20,16 +22,17 @@ export type BundleState =
   | { readonly kind: 'bundle'; readonly pem: CertificatePem };
 
 export function toSourceObject(source: SourceObject): SourceObject {
-  const { metadata = {}, data = {} } = source;
+  const { metadata = {}, data = {}, binaryData = {} } = source;
   const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
     Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
+  const keys = [CA_BUNDLE_KEY, TLS_CERT_KEY];
   return {
     ...pick(source, 'apiVersion', 'kind'),
     metadata: {
       ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion'),
       annotations: only(metadata.annotations ?? {}, SOURCE_ANNOTATIONS),
     },
-    data: only(data, [CA_BUNDLE_KEY, TLS_CERT_KEY]),
+    data: { ...only(data, keys), ...textsOf(only(binaryData, keys)) },
   };
 }
 

@@ -49,6 +49,7 @@ test('the facts describe the cert in the Secret', () => {
     signedBy: active?.id,
     bridges: [active?.bridge && firstCertificate(active.bridge).fingerprint256],
     bundle: fingerprintsOf(caBundle(authority, now)),
+    damaged: [],
   });
 });
 
@@ -87,14 +88,14 @@ test.each([
     'has a cert with an end that is no time',
     () => ({ 'tls.crt': base64(withUnreadableEnd(server.chain)) }),
     'Unreadable',
-    'tls.crt: the validity of certificate 1',
+    'tls.crt: line 1: the validity of the certificate',
   ],
   ['has garbage as its cert', () => ({ 'tls.crt': base64('x') }), 'Unreadable', 'tls.crt: there is no PEM'],
   [
     'has a truncated cert',
     () => ({ 'tls.crt': base64(server.chain.slice(0, 200)) }),
     'Unreadable',
-    'tls.crt: certificate 1 is cut off',
+    'tls.crt: line 1: the certificate is cut off',
   ],
   ['has garbage as its key', () => ({ 'tls.key': base64('x') }), 'Unreadable', 'tls.key: the private key'],
   [

@@ -12,7 +12,14 @@ import {
 } from '../x509/certificate-fields.ts';
 import { caOf } from '../authority/generation.ts';
 import { type KeyAlgorithm, keyAlgorithmOf } from '../x509/keys.ts';
-import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
+import {
+  fingerprintsOf,
+  isWrittenAs,
+  privateKeyOf,
+  splitCertificates,
+  toCertificatePem,
+  toPrivateKeyPem,
+} from '../x509/pem.ts';
 import { inKey, type SecretData, textOf } from '../secret-data.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
@@ -39,8 +46,10 @@ interface ReadServingCert {
   readonly algorithm: KeyAlgorithm | undefined;
   /** The certificates after the leaf, as SHA-256 fingerprints. */
   readonly bridges: readonly string[];
-  /** The result of {@link fingerprintsOf} for `ca.crt`; undefined if that is missing or broken. */
+  /** The result of {@link fingerprintsOf} for `ca.crt`; undefined if that is missing, or damaged. */
   readonly bundle: string | undefined;
+  /** The keys whose text some client or server cannot read. */
+  readonly damaged: readonly string[];
 }
 
 export type ServingCertSummary = UnusableServingCert | ReadServingCert;
@@ -76,13 +85,25 @@ export function summarizeServingCert(data: SecretData | undefined): ServingCertS
         'KeyMismatch',
         `${TLS_PRIVATE_KEY_KEY} is not the key of the certificate in ${TLS_CERT_KEY}`,
       );
-    return inKey(TLS_CERT_KEY, () => summaryOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY) ?? ''));
+    const bundle = textOf(data, CA_BUNDLE_KEY) ?? '';
+    const isDamaged = {
+      [TLS_CERT_KEY]: !isWrittenAs(certificateText, toCertificatePem([leaf, ...bridges])),
+      [TLS_PRIVATE_KEY_KEY]: !isWrittenAs(keyText, toPrivateKeyPem(key)),
+      [CA_BUNDLE_KEY]: bundleFingerprints(bundle) === undefined,
+    };
+    const damaged = Object.entries(isDamaged).flatMap(([name, is]) => (is ? [name] : []));
+    return inKey(TLS_CERT_KEY, () => summaryOf(leaf, bridges, bundle, damaged));
   } catch (error) {
     return unusable('Unreadable', messageOf(error));
   }
 }
 
-function summaryOf(leaf: X509Certificate, bridges: readonly X509Certificate[], bundle: string) {
+function summaryOf(
+  leaf: X509Certificate,
+  bridges: readonly X509Certificate[],
+  bundle: string,
+  damaged: readonly string[],
+) {
   const { dnsNames, addresses, extendedKeyUsage } = certificateFields(leaf);
   const purpose = LEAF_PURPOSES.find((one) => extendedKeyUsage?.includes(USAGE_OF[one]));
   if (purpose === undefined)
@@ -101,6 +122,7 @@ function summaryOf(leaf: X509Certificate, bridges: readonly X509Certificate[], b
     algorithm: keyAlgorithmOf(leaf.publicKey),
     bridges: bridges.map(({ fingerprint256 }) => fingerprint256),
     bundle: bundle === '' ? undefined : bundleFingerprints(bundle),
+    damaged,
   };
 }
 

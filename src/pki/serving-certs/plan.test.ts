@@ -38,6 +38,7 @@ beforeAll(async () => {
     signedBy: id,
     bridges: [],
     bundle: fingerprintsOf(signing.bundle),
+    damaged: [],
   };
   healthy = {
     now: day(1),
@@ -94,6 +95,13 @@ test.each<[string, () => Partial<ServingCertState>]>([
   ['ends with a root', () => cert({ bridges: [fingerprintsOf(signing.bundle) ?? ''] })],
 ])('the leaf and its key stay if only the chain %s', (_what, change) => {
   expect(planServingCert({ ...healthy, ...change() })).toEqual({ kind: 'rechain' });
+});
+
+test('text that some client cannot read is written again, with the same content', () => {
+  const damaged = cert({ damaged: ['tls.key'], bundle: undefined });
+  expect(planServingCert({ ...healthy, ...damaged })).toEqual({ kind: 'rewrite', keys: ['tls.key'] });
+  const due = { ...healthy, ...damaged, now: day(89) };
+  expect(planServingCert(due)).toMatchObject({ kind: 'issue' });
 });
 
 test.each([

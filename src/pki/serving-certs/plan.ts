@@ -26,6 +26,8 @@ export type IssueReason = 'Missing' | UnusableReason | (typeof CHECKS)[number]['
 export type ServingCertPlan =
   | { readonly kind: 'keep'; readonly recheckAt: Date }
   | { readonly kind: 'issue'; readonly reason: IssueReason }
+  /** Some clients cannot read the text of these keys. Their content stays. */
+  | { readonly kind: 'rewrite'; readonly keys: readonly string[] }
   /** The leaf is good, but its chain is not the current one. The leaf and its key stay. */
   | { readonly kind: 'rechain' }
   /** The chain is good, but `ca.crt` is not the current CA bundle. */
@@ -52,6 +54,7 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
 
   const broken = CHECKS.find(({ when }) => when(current, state));
   if (broken !== undefined) return { kind: 'issue', reason: broken.reason };
+  if (current.damaged.length > 0) return { kind: 'rewrite', keys: current.damaged };
   if (current.bridges.join() !== fingerprintsIn(signing).bridges) return { kind: 'rechain' };
   if (current.bundle !== fingerprintsIn(signing).bundle) return { kind: 'refresh-bundle' };
   return { kind: 'keep', recheckAt: recheckTime(current, state) };

@@ -14,8 +14,13 @@ import {
 } from '../annotations.ts';
 import { parseRenewalPoint } from '../../api/renewal-point.ts';
 import { DEFAULT_RENEW_AFTER } from '../durations.ts';
-import { base64, type SecretData } from '../secret-data.ts';
-import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
+import { base64, type SecretData, textOf } from '../secret-data.ts';
+import {
+  type CertificatePem,
+  parseCertificatePem,
+  parsePrivateKeyPem,
+  type PrivateKeyPem,
+} from '../x509/pem.ts';
 import { madeByServiceCa } from './openshift.ts';
 import { listOf } from './dns-names.ts';
 import { isOutput, OUTPUT_KEYS, type Output } from './outputs.ts';
@@ -183,6 +188,17 @@ export function withTrust(
 ): Secret {
   const certificate = chain === undefined ? {} : { [TLS_CERT_KEY]: base64(chain) };
   return { ...existing, data: { ...existing.data, ...certificate, [CA_BUNDLE_KEY]: base64(bundle) } };
+}
+
+/** The same certificates and key, as every client reads them. */
+export function withReadableText(existing: Secret): Secret {
+  const { data } = existing;
+  const chain = parseCertificatePem(textOf(data, TLS_CERT_KEY) ?? '');
+  const key = parsePrivateKeyPem(textOf(data, TLS_PRIVATE_KEY_KEY) ?? '');
+  return {
+    ...existing,
+    data: { ...data, [TLS_CERT_KEY]: base64(chain), [TLS_PRIVATE_KEY_KEY]: base64(key) },
+  };
 }
 
 /** Removes files that Gatehouse wrote and nothing requests now. Keeps the files of other writers. */

@@ -95,6 +95,7 @@ export const OID = {
   certificatePolicies: '2.5.29.32',
   serverAuth: '1.3.6.1.5.5.7.3.1',
   clientAuth: '1.3.6.1.5.5.7.3.2',
+  anyExtendedKeyUsage: '2.5.29.37.0',
 } as const;
 
 export const LEAF_PURPOSES = ['serving', 'client'] as const;

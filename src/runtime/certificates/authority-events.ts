@@ -65,7 +65,9 @@ export const authorityRestored = (
     ? normal('AuthorityAdopted', `the stored authority is used, as the annotation ${NEW_AUTHORITY} allows`)
     : warning(
         'SignerRestored',
-        `the stored authority could not be used (${verdict.reason}): the last good copy was written back`,
+        verdict.reason === 'Incomplete'
+          ? 'parts of the stored authority were missing or older than before (Incomplete): they were written back'
+          : `the stored authority could not be used (${verdict.reason}): the last good copy was written back`,
       );
 
 export const signerBroken = ({
@@ -134,8 +136,12 @@ export function rotationStepped(
 ): AuthorityEvent | undefined {
   switch (plan.kind) {
     case 'none':
-    case 'record-trust':
       return undefined;
+    case 'record-trust': {
+      const until = plan.until.toISOString();
+      const message = `generation ${plan.ids.join()} was recorded for less than its certificates last: its root stays until ${until}`;
+      return plan.isMovedBack === true ? warning('TrustExtended', message) : undefined;
+    }
     case 'prepare':
       return prepared(plan, generations, names);
     case 'publish':

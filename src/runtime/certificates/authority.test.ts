@@ -324,7 +324,7 @@ describe('a rotation', () => {
     [
       'the bundle that Gatehouse publishes, even if the other targets report its root',
       { onAuthority: () => undefined }, // the ConfigMap keeps its first bundle
-      'ConfigMap gatehouse-cabundle',
+      'ConfigMap gatehouse-system/gatehouse-cabundle',
     ],
   ])('T7: waits for %s', async (_what, change, target) => {
     await leading();

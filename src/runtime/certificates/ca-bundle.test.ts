@@ -1,8 +1,18 @@
 import { beforeEach, expect, test } from 'vitest';
 import { configMaps as CONFIG_MAPS } from '../../kube/well-known.ts';
-import { createCaBundleReconciler, type CaBundleContext, type ConfigMap } from './ca-bundle.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
+import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import {
+  createCaBundleReconciler,
+  readPublishedBundles,
+  type CaBundleContext,
+  type ConfigMap,
+} from './ca-bundle.ts';
+import {
+  containing,
   createCluster,
+  createEvents,
   NEVER,
   OWN_NAMESPACE,
   silent,
@@ -18,9 +28,11 @@ const KEY = `${OWN_NAMESPACE}/${NAME}`;
 let cluster: Cluster;
 let configMaps: Objects<ConfigMap>;
 let bundle: string | undefined;
+let events: ReturnType<typeof createEvents>;
 
 beforeEach(() => {
   cluster = createCluster();
+  events = createEvents();
   configMaps = cluster.objects(CONFIG_MAPS);
   bundle = 'roots of today';
 });
@@ -30,6 +42,7 @@ const reconciler = (change: Partial<CaBundleContext> = {}) =>
     namespace: OWN_NAMESPACE,
     bundle: () => bundle,
     client: cluster.client,
+    record: events.record,
     now: () => now,
     log: silent,
     ...change,
@@ -73,4 +86,45 @@ test.each([
   await untilDone(reconciler(), NAME);
   expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': 'roots of today' });
   expect(configMaps.writes()).toBe(writes);
+});
+
+test('text that some clients cannot read is written again, with one Event', async () => {
+  bundle = caBundle(await firstAuthority(now), now);
+  const folded = bundle.replaceAll('\n', '');
+  configMaps.add({
+    metadata: { namespace: OWN_NAMESPACE, name: NAME, uid: 'u' },
+    data: { 'ca.crt': folded },
+  });
+  await publish();
+  await publish();
+  expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': bundle });
+  expect(events.all).toEqual([
+    expect.objectContaining({
+      type: 'Warning',
+      reason: 'BundleRepaired',
+      regarding: expect.objectContaining({ kind: 'ConfigMap', name: NAME, uid: 'u' }) as object,
+    }),
+  ]);
+});
+
+test('a ConfigMap that the API server does not change gets one Event, with the cause', async () => {
+  const data = { 'ca.crt': 'old' };
+  configMaps.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME, uid: 'u' }, data, immutable: true });
+  const status = { message: 'field is immutable when `immutable` is set' };
+  const replace = () => Promise.reject(new ApiError({ method: 'PUT', path: '/' }, { code: 422, status }));
+  let time = now;
+  const reconcile = reconciler({ client: { ...cluster.client, replace }, now: () => time });
+  await expect(reconcile(NAME, NEVER)).rejects.toThrow('immutable');
+  for (let minute = 0; minute < 3; minute++) {
+    time = new Date(time.getTime() + 60_000);
+    await reconcile(NAME, NEVER);
+  }
+  expect(events.all).toHaveLength(1);
+  expect(events.all[0]).toMatchObject({
+    reason: 'WriteRefused',
+    message: containing('it is immutable. Delete it, and Gatehouse creates it again'),
+    regarding: { name: NAME, uid: 'u' },
+  });
+  const [published] = await readPublishedBundles(cluster.client, OWN_NAMESPACE, NEVER);
+  expect(published).toMatchObject({ target: `ConfigMap ${KEY}`, cause: containing('it is immutable') });
 });

@@ -5,13 +5,24 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-con
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { withKind } from '../../kube/object.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
+import { readableCertificates } from '../../pki/x509/pem.ts';
 import type { Log } from '../../log.ts';
-import type { Context } from '../context.ts';
-import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
+import {
+  AWAIT_CHANGE,
+  createReminders,
+  type LeaderContext,
+  type Reconcile,
+  type RecordEvent,
+  regarding,
+  requeueIn,
+  startController,
+} from '../controller.ts';
 import type { Listeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
+import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import { readConfigurations, WEBHOOK_CONFIGURATIONS } from '../webhooks/installed-webhooks.ts';
 
 /** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
@@ -22,6 +33,7 @@ export const ownStateLabels: Readonly<Record<string, string>> = {
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
+  readonly immutable?: boolean;
 }
 
 export interface CaBundleContext {
@@ -29,6 +41,7 @@ export interface CaBundleContext {
   readonly namespace: string;
   readonly bundle: () => string | undefined;
   readonly onPublished?: () => void;
+  readonly record: RecordEvent;
   readonly now: () => Date;
   readonly log: Log;
 }
@@ -37,36 +50,63 @@ export interface CaBundleContext {
 const RECHECK_MS = 60_000;
 
 export function startCaBundle(
-  context: Context,
+  context: LeaderContext,
   options: Pick<CaBundleContext, 'bundle' | 'onPublished'>,
   onAuthority: Listeners<[]>['add'],
   signal: AbortSignal,
 ) {
-  const { client, config, serverClock, log } = context;
+  const { client, config, serverClock, record, log } = context;
   const { namespace } = config;
   const { now } = serverClock;
-  const reconcile = createCaBundleReconciler({ client, namespace, ...options, now, log });
+  const reconcile = createCaBundleReconciler({ client, namespace, ...options, record, now, log });
   const name = CABUNDLE_CONFIGMAP;
   const on = [onAuthority, watch(context, { resource: configMaps, namespace, name }, signal).onChange];
   return startController(context, { name: 'ca-bundle', key: name, on, reconcile, serverNow: now }, signal);
 }
 
 export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
-  const { client, namespace, now, log } = context;
-  return async (_key, signal) => {
+  const { client, namespace, record, now, log } = context;
+  const ref = { namespace, name: CABUNDLE_CONFIGMAP };
+  const refusedWrites = createRefusedWrites(now);
+  const reminders = createReminders();
+  const warn = (live: ConfigMap | undefined, reason: string, message: string) => {
+    const regarded = regarding(withKind(configMaps, { metadata: { ...live?.metadata, ...ref } }));
+    record({ regarding: regarded, type: 'Warning', reason, message });
+    log.warn({ reason }, message);
+  };
+  return async (key, signal) => {
     const bundle = context.bundle();
     if (bundle === undefined) return AWAIT_CHANGE;
-    const ref = { namespace, name: CABUNDLE_CONFIGMAP };
     const live = await client.get<ConfigMap>(configMaps, ref, { signal });
     const desired = ownConfigMap(live, ref, { ...live?.data, [CA_BUNDLE_KEY]: bundle });
-    if (!isDeepStrictEqual(live, desired)) {
-      await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
-      log.info({}, 'published the CA bundle');
-      context.onPublished?.();
+    if (isDeepStrictEqual(live, desired)) return requeueIn(RECHECK_MS, now());
+    const written = await refusedWrites.attempt(key, () =>
+      refusable(CLUSTER_ROLE, () =>
+        (live === undefined ? client.create : client.replace)(configMaps, desired, { signal }),
+      ),
+    );
+    if (written instanceof WriteRefused) {
+      const cause = live?.immutable === true ? IMMUTABLE : written.message;
+      if (reminders.isDue(key, cause, now()))
+        warn(live, 'WriteRefused', `ConfigMap ${CABUNDLE_CONFIGMAP} does not get the CA bundle: ${cause}`);
+      return requeueIn(RECHECK_MS, now());
     }
+    reminders.clear(key);
+    log.info({}, 'published the CA bundle');
+    if (isDamaged(live?.data?.[CA_BUNDLE_KEY])) warn(live, 'BundleRepaired', BUNDLE_REPAIRED);
+    context.onPublished?.();
     return requeueIn(RECHECK_MS, now());
   };
 }
+
+const IMMUTABLE = 'it is immutable. Delete it, and Gatehouse creates it again';
+
+export const BUNDLE_REPAIRED =
+  'some clients cannot read the text of the CA bundle: Gatehouse wrote it again. ' +
+  'Find the client that changed it in metadata.managedFields';
+
+export const isDamaged = (text: string | undefined): boolean =>
+  text !== undefined && text.trim() !== '' && readableCertificates(text) === undefined;
 
 export const ownConfigMap = (
   live: ConfigMap | undefined,
@@ -80,6 +120,8 @@ export const ownConfigMap = (
 
 export interface PublishedBundle {
   readonly target: string;
+  /** Why Gatehouse cannot write it, for users. */
+  readonly cause?: string | undefined;
   /** The current text of the field, valid or not; undefined: the field is still empty. */
   readonly bundle: string | undefined;
 }
@@ -91,12 +133,13 @@ export async function readPublishedBundles(
   signal: AbortSignal,
 ): Promise<readonly PublishedBundle[]> {
   const found = await client.get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }, { signal });
-  const target = `ConfigMap ${CABUNDLE_CONFIGMAP}`;
+  const target = `ConfigMap ${namespace}/${CABUNDLE_CONFIGMAP}`;
+  const cause = found?.immutable === true ? IMMUTABLE : undefined;
   const configurations = await Promise.all(readConfigurations(client, signal));
   const kinds = Object.values(WEBHOOK_CONFIGURATIONS).map(({ kind }) => kind);
   return [
     // An emptied ConfigMap also proves that there has been a bundle.
-    ...(found === undefined ? [] : [{ target, bundle: found.data?.[CA_BUNDLE_KEY] ?? '' }]),
+    ...(found === undefined ? [] : [{ target, cause, bundle: found.data?.[CA_BUNDLE_KEY] ?? '' }]),
     ...configurations.flatMap((one, index) => bundlesIn(one, kinds[index] ?? '')),
   ];
 }

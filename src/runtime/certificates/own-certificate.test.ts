@@ -1,13 +1,15 @@
+import { createSecureContext } from 'node:tls';
 import { expect, test } from 'vitest';
 
 import { type Authority, caBundle } from '../../pki/authority/authority.ts';
-import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { splitCertificates, toCertificatePem } from '../../pki/x509/pem.ts';
+import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { PortUnavailable } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/webhook-server.ts';
 import { configMaps, mutatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createCluster, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
-import { createCertificateReloader } from './own-certificate.ts';
+import { certificateIn, createCertificateReloader } from './own-certificate.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
 const DAYS_LATER = new Date('2026-03-05T00:00:00Z');
@@ -126,4 +128,28 @@ test('a port that is in use is opened when it is free', async () => {
   await offer(certificate);
   expect(presented).toEqual([certificate.chain]);
   expect(slept()).toBe(3);
+});
+
+test.each<[string, (text: string) => string]>([
+  ['folded', (text) => text.replaceAll('\n', '')],
+  ['indented', (text) => text.replaceAll(/^/gm, '  ')],
+  ['with a byte order mark', (text) => `\uFEFF${text}`],
+  ['with blank lines', (text) => text.replaceAll('\n', '\n\n')],
+  ['of CRLF lines', (text) => text.replaceAll('\n', '\r\n')],
+])('a damaged serving Secret (%s) is presented as servers read it', async (_what, damage) => {
+  const { chain, key } = await certificateOf(await rotated(current, NOW));
+  const secretOf = (certificate: string) => ({
+    data: { 'tls.crt': base64(certificate), 'tls.key': base64(damage(key)) },
+  });
+  const found = certificateIn(secretOf(damage(chain)));
+  expect(found).toEqual({ chain, key });
+  expect(() => createSecureContext({ cert: found?.chain, key: found?.key })).not.toThrow();
+  const [leaf] = splitCertificates(chain);
+  const broken = damage(chain).trimEnd().slice(0, -30);
+  expect(certificateIn(secretOf(broken))?.chain).toBe(leaf && toCertificatePem([leaf]));
+});
+
+test('a serving Secret without certificate or key is not presented', () => {
+  expect(certificateIn(undefined)).toBeUndefined();
+  expect(certificateIn({ data: { 'tls.crt': '', 'tls.key': '' } })).toBeUndefined();
 });

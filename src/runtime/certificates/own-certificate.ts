@@ -1,10 +1,12 @@
 /** Every replica: loads Gatehouse's own serving certificate from its Secret into the listener. A volume is slower. */
+import type { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../kube/client.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { Log } from '../../log.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { isTrustedBy } from '../../pki/x509/chains.ts';
+import { parsePrivateKeyPem, scanCertificates, toCertificatePem } from '../../pki/x509/pem.ts';
 import { PortUnavailable, type Listener } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/webhook-server.ts';
 import type { Context } from '../context.ts';
@@ -27,10 +29,21 @@ export function presentServingSecret(
   }, signal);
 }
 
-function certificateIn(secret: Secret | undefined): ServingCertificate | undefined {
+/** A damaged Secret must not prevent a start while no leader repairs it: what can be read is enough. */
+export function certificateIn(secret: Pick<Secret, 'data'> | undefined): ServingCertificate | undefined {
   const chain = textOf(secret?.data, TLS_CERT_KEY) ?? '';
   const key = textOf(secret?.data, TLS_PRIVATE_KEY_KEY) ?? '';
-  return chain === '' || key === '' ? undefined : { chain, key };
+  if (chain === '' || key === '') return undefined;
+  const readable: X509Certificate[] = [];
+  for (const found of scanCertificates(chain)) {
+    if (found instanceof Error) break;
+    readable.push(found);
+  }
+  try {
+    return { chain: toCertificatePem(readable), key: parsePrivateKeyPem(key) };
+  } catch {
+    return { chain, key }; // the listener reports the problem
+  }
 }
 
 interface ReloaderContext {

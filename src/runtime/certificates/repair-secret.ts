@@ -19,6 +19,7 @@ import {
   withMarks,
   withOutputs,
   withoutServingCert,
+  withReadableText,
   withServingCert,
   withTrust,
   writability,
@@ -134,7 +135,8 @@ async function improve(live: Secret, task: ServingCertTask): Promise<RepairResul
   const { bridges, bundle } = task.signing;
   const chain =
     plan.kind === 'rechain' && facts?.kind === 'usable' ? chainOf(facts.leaf, bridges) : undefined;
-  const refreshed = plan.kind === 'keep' ? live : withTrust(live, { chain, bundle });
+  const readable = plan.kind === 'rewrite' ? withReadableText(live) : live;
+  const refreshed = plan.kind === 'keep' ? live : withTrust(readable, { chain, bundle });
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
   const { secret, missing } = await complete(refreshed, live, notAfter, task);
   return isDeepStrictEqual(secret, live)

@@ -144,7 +144,7 @@ async function stateOf(step: Step): Promise<RotationState> {
   const annotations = secret.metadata?.annotations ?? {};
   const scope = trialScope(config, evidence.clusterIPs());
   const ownTargetsWithout = (generation: Generation) =>
-    published.filter(({ bundle }) => !trusts(bundle ?? '', generation)).map(({ target }) => target);
+    published.filter(({ bundle }) => !trusts(bundle ?? '', generation));
   return {
     authority,
     now,
@@ -154,8 +154,11 @@ async function stateOf(step: Step): Promise<RotationState> {
       const others = evidence.targetsWithout(id);
       if (generation === undefined || others === undefined) return undefined;
       // Without any published bundle, no client can trust the root yet: the ConfigMap is about to be created.
-      const own = published.length === 0 ? ['the CA bundle itself'] : ownTargetsWithout(generation);
-      return { ...others, vetoing: [...own, ...others.vetoing] };
+      const none = [{ target: 'the CA bundle itself', cause: undefined }];
+      const own = published.length === 0 ? none : ownTargetsWithout(generation);
+      const named = own.map(({ target, cause }) => (cause === undefined ? target : `${target} (${cause})`));
+      const vetoing = others.vetoing.filter((name) => !own.some(({ target }) => target === name));
+      return { ...others, vetoing: [...named, ...vetoing] };
     },
     longestLifeMs: evidence.longestLifeMs(),
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],

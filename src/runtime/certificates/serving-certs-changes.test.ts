@@ -66,6 +66,25 @@ test('cert-manager TestDynamicSource_FailingSign: rotate root: a rotation makes 
   expect(content().isCombined).toBe(true);
 });
 
+test.each<[string, string, (text: string) => string]>([
+  ['no line ends', 'tls.crt', (text) => text.replaceAll('\n', '')],
+  ['indentation', 'tls.crt', (text) => text.replaceAll(/^/gm, '  ')],
+  ['blank lines', 'tls.crt', (text) => text.replaceAll('\n', '\n\n')],
+  ['folded lines', 'ca.crt', (text) => text.replaceAll('\n', ' ')],
+  ['a byte order mark', 'ca.crt', (text) => `\uFEFF${text}`],
+  ['text before its BEGIN line', 'ca.crt', (text) => `# api: ${text}`],
+  ['no line ends', 'tls.key', (text) => text.replaceAll('\n', '')],
+])('text with %s in %s is written again, with the same content and one Event', async (_what, key, damage) => {
+  await world.run('db');
+  const before = content();
+  patch('db-tls', { data: { [key]: base64(damage(world.file(key).toString())) } });
+  await world.run('db');
+  await world.run('db');
+  expect(content()).toEqual(before);
+  expect(world.secrets.writes()).toBe(2);
+  expect(world.events.reasons()).toEqual(['Issued', 'SecretRepaired']);
+});
+
 /** The API server changes each Secret that is written. */
 const changing = (change: (secret: Secret) => Secret): Change => ({
   client: {

@@ -279,6 +279,12 @@ function reportDone(task: ServingCertTask, done: Exclude<RepairResult, { kind: '
       record({ regarding: regardingService(identity), type: 'Normal', reason, message });
   } else if (done.kind === 'updated') {
     log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
+    if (done.plan.kind === 'rewrite') {
+      const message =
+        `some clients and servers cannot read the text of ${done.plan.keys.join(', ')} in secret ${secretName}: Gatehouse wrote it again. ` +
+        'Find the client that changed it in metadata.managedFields of the secret';
+      record({ regarding: regardingService(identity), type: 'Warning', reason: 'SecretRepaired', message });
+    }
   }
   if (done.missing !== undefined) warn(task, explain(done.missing, request));
 }

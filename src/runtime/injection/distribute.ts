@@ -3,6 +3,7 @@ import { rootCertificates } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
+import { pick } from '../../json/json.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
 import { withKind } from '../../kube/object.ts';
@@ -25,6 +26,7 @@ import {
   GONE,
   requeueIn,
 } from '../controller.ts';
+import { BUNDLE_REPAIRED, isDamaged } from '../certificates/ca-bundle.ts';
 import { isCovered } from '../namespaces.ts';
 import { watch, type Watching } from '../watch.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -158,9 +160,9 @@ function createReports({ record, log }: LeaderContext): CopyContext['report'] {
 }
 
 function toSource(object: DistributionSource): DistributionSource {
-  const { data, ...rest } = dropManagedFields(object);
-  const isSource = rest.metadata?.annotations?.[DISTRIBUTE_TO] !== undefined;
-  return isSource && data !== undefined ? { ...rest, data } : rest;
+  const found = dropManagedFields(object);
+  const isSource = found.metadata?.annotations?.[DISTRIBUTE_TO] !== undefined;
+  return isSource ? found : pick(found, 'apiVersion', 'kind', 'metadata');
 }
 
 /** The text of a bundle, composed once per version of its parts; undefined: there is no authority yet. */
@@ -261,6 +263,8 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
     histories.set(key, attempt.history);
     trust('current');
     log.info({ key }, 'wrote a copy of a CA bundle');
+    if (isDamaged(live?.data?.[CA_BUNDLE_KEY]))
+      report(order.source, 'BundleRepaired', `the copy in namespace ${ref.namespace}: ${BUNDLE_REPAIRED}`);
     await sleep(PACE_MS, undefined, { signal });
     return AWAIT_CHANGE;
   };

@@ -291,3 +291,21 @@ describe('B3: contention', () => {
     expect(await alternate(ASKS)).toBe(20);
   });
 });
+
+test('a bundle whose text some clients cannot read is written again, with one Event', async () => {
+  objects.add(hooks(viaService('a')));
+  const run = injector();
+  await run();
+  for (const damaged of [`# api: ${bundle}`, bundle.replaceAll('\n', ''), `\uFEFF${bundle}`]) {
+    objects.add(hooks(viaService('a', damaged)));
+    await run();
+    await run();
+    expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
+  }
+  const repaired = ['BundleRepaired', 'BundleRepaired', 'BundleRepaired'];
+  expect(events.reasons()).toEqual(['Injected', ...repaired]);
+  objects.add(hooks(viaService('a', bundle.replaceAll('\n', '\r\n').trimEnd())));
+  const writes = objects.writes();
+  await run();
+  expect(objects.writes()).toBe(writes);
+});

@@ -3,7 +3,7 @@ import { pick } from '../../json/json.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import { withKind, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
-import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
+import { handBackOperations, planInjection, textIn, type InjectionPlan } from '../../pki/injection/plan.ts';
 import { originName, type BundleSource } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
@@ -20,6 +20,7 @@ import {
   type Reminders,
 } from '../controller.ts';
 import type { Log } from '../../log.ts';
+import { BUNDLE_REPAIRED, isDamaged } from '../certificates/ca-bundle.ts';
 import {
   CLUSTER_ROLE,
   createRefusedWrites,
@@ -159,6 +160,8 @@ async function inject(
   // Routine, even for a new leader: a rotation changes thousands of objects, and putting back a removed bundle is not news.
   if (!routine && memory.announced !== bundle)
     task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
+  else if (object.slots.some((slot) => stale.includes(slot.name) && isDamaged(textIn(kind, slot))))
+    task.recordEvent('Warning', 'BundleRepaired', BUNDLE_REPAIRED + inParentheses(stale));
   if (!isContended(attempt.history)) task.report(stateOf(problem));
   return AWAIT_CHANGE;
 }

@@ -20,6 +20,7 @@ describe('a file of client CAs', () => {
     ['no content', '', 'there is no certificate in it (PEM)'],
     ['other content', 'ca: none', 'there is no certificate in it (PEM)'],
     ['a truncated certificate', root + root.slice(0, 300), 'a certificate in it is truncated'],
+    ['another label', root.replaceAll('CERTIFICATE', 'TRUSTED CERTIFICATE'), 'label is not CERTIFICATE'],
     ['an invalid certificate', root.replace(/\n[^-]*\n/, '\nAAAA\n'), 'certificate 1 in it cannot be read'],
     ['a server certificate', root + leaf, 'certificate 2 in it is not a CA certificate'],
   ])('with %s is rejected', (_what, text, why) => {

@@ -23,9 +23,10 @@ type Client =
 
 export function readClientCa(text: string): string {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  const begun = text.split('-----BEGIN CERTIFICATE-----').length - 1;
+  const begun = text.match(/-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g)?.length ?? 0;
   if (begun === 0) throw new Error('there is no certificate in it (PEM)');
-  if (begun !== blocks.length) throw new Error('a certificate in it is truncated');
+  if (begun !== blocks.length)
+    throw new Error('a certificate in it is truncated, or its label is not CERTIFICATE');
   const certificates = blocks.map(parse);
   for (const [index, certificate] of certificates.entries()) {
     if (!certificate.ca) throw new Error(`certificate ${index + 1} in it is not a CA certificate`);

@@ -209,6 +209,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       namespace: OWN_NAMESPACE,
       bundle: () => bundleOf(leader),
       client: cluster.client,
+      record: () => undefined,
       now: clockOf(leader),
       log: silent,
     });

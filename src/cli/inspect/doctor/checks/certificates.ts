@@ -69,7 +69,7 @@ function judgeChain(
   if (isTrustedBy(chain, bundle, now))
     return ok(`the ConfigMap ${CABUNDLE_CONFIGMAP} verifies the serving certificate`);
   return problem(
-    `the ConfigMap ${CABUNDLE_CONFIGMAP} does not verify the certificate in the ${name}: it has expired, or another authority has signed it`,
+    `the ConfigMap ${CABUNDLE_CONFIGMAP} does not verify the certificate in the ${name}: it has expired, clients cannot read its text, or another authority has signed it`,
     `kubectl -n ${namespace} delete secret ${SERVING_SECRET} (the leader issues a new certificate immediately)`,
   );
 }

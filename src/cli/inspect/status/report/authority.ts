@@ -16,7 +16,7 @@ import {
   lifeOf,
 } from '../../../../pki/authority/generation.ts';
 import type { BundleState } from '../../../../pki/injection/source.ts';
-import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
+import { parseCertificatePem, readableCertificates, splitCertificates } from '../../../../pki/x509/pem.ts';
 import { lateRecord, retirementTime } from '../../../../pki/authority/trust-record.ts';
 import { rotationPhase, type RotationPhase, rotationTime } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
@@ -196,6 +196,7 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
   try {
     const pem = parseCertificatePem(text);
     const roots = splitCertificates(pem);
+    if (readableCertificates(text) === undefined) return unusable('some clients cannot read its CA bundle');
     const signers = roots.map((certificate) => ({
       id: generationId(certificate.publicKey),
       certificate,

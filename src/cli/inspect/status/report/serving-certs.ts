@@ -100,12 +100,12 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
   const { metadata = {}, summary } = secret;
   const { namespace = '', name = '', annotations = {} } = metadata;
   const identity = { namespace, name, service: annotations[SERVING_CERT_SERVICE] ?? '' };
-  if (summary === undefined || summary.kind === 'unusable')
+  if (summary?.kind !== 'usable' || summary.damaged.length > 0)
     return {
       ...identity,
       state: 'Unusable',
       dnsNames: [],
-      message: summary?.message ?? 'it has neither certificate nor key',
+      message: problemIn(summary),
     };
   const { purpose, notBefore, notAfter, dnsNames, leaf } = summary;
   const signer = signerAmong(signers, leaf);
@@ -128,6 +128,12 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
     renewAt: renewAt?.toISOString(),
     signedBy: signer?.id,
   };
+}
+
+function problemIn(summary: StoredSecret['summary']): string {
+  if (summary === undefined) return 'it has neither certificate nor key';
+  if (summary.kind === 'unusable') return summary.message;
+  return `some clients and servers cannot read the text of ${summary.damaged.join(', ')}`;
 }
 
 /** Verifies the signature: the issuer name in a certificate proves nothing. */
