@@ -12,16 +12,9 @@ const noRange = (type: string) =>
 test.each([
   ['9223372036854775807 + 1', 'integer overflow'],
   ['-9223372036854775808 - 1', 'integer overflow'],
-  ['4611686018427387904 * 2', 'integer overflow'],
-  ['-9223372036854775808 / -1', 'integer overflow'],
-  ['-9223372036854775808 % -1', 'integer overflow'],
-  ['-(-9223372036854775808)', 'integer overflow'],
   ['18446744073709551615u + 1u', 'unsigned integer overflow'],
-  ['0u - 1u', 'unsigned integer overflow'],
   ['9223372036854775808', 'invalid int literal'],
-  ['0x8000000000000000', 'invalid int literal'],
   ['1 / 0', 'division by zero'],
-  ['1u % 0u', 'modulus by zero'],
   ["duration('2000000h') + duration('2000000h')", 'duration overflow'],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression)).toBe(message);
@@ -30,15 +23,12 @@ test.each([
 test.each([
   ["{'a': 'x', 'b': 'x'}.transformMapEntry(k, v, {v: k})", 'insert failed: key x already exists'],
   ['[0].exists_one(x, 1 / x == 1)', 'division by zero'],
-  ['[0, 2].all(x, 4 / x == 2)', 'division by zero'],
-  ['[1].all(x.y, true)', 'argument must be a simple name'],
   ['[].all(i, i, i < i)', 'duplicate variable name: i'],
   ['[1, 2].transformList(i, v, v % 2 == 0 ? [v] : v)', noOverload('_?_:_', '(bool, list(int), int)')],
   ["{'a': 1}.transformMapEntry(k, v, 'bad filter', {v: k})", noOverload('_?_:_', '(string, dyn, dyn)')],
   ['has(object)', 'invalid argument to has() macro'],
   ['object.a.all(x, true)', "got 'int', expected iterable type"],
   ['1.all(x, true)', noRange('int')],
-  ["'a'.all(x, true)", noRange('string')],
   ['[1].all(x, x)', noOverload('_&&_', '(bool, int)')],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object: { a: 1 } })).toBe(message);
@@ -58,26 +48,18 @@ test.each([
 test.each([
   ['object.nope || false', 'no such key: nope'],
   ['object.text && true', 'no such overload'],
-  ['object.text ? 1 : 2', 'no such overload'],
-  ['!object.text', 'no such overload'],
   ['object.list.nope', "unsupported index type 'string' in list"],
   ['object.list[1.5]', 'unsupported index value 1.5 in list'],
-  ["object.list['a']", "unsupported index type 'string' in list"],
   ['object.list[-1]', 'index out of bounds: -1'],
   ['object.text.nope', 'no such key: nope'],
-  ['object[1]', 'no such key: 1'],
   ['object.text < 1', 'no such overload'],
   ['object.text.startsWith(1)', noOverload('startsWith', 'dyn.(int)')],
   ["object.list.startsWith('a')", 'no such overload: startsWith(list, string)'],
   ['nope', "undeclared reference to 'nope' (in container '')"],
-  ['nope()', "undeclared reference to 'nope' (in container '')"],
   ['sets.nope([1])', "undeclared reference to 'sets' (in container '')"],
   ['size(1, 2)', noOverload('size', '(int, int)')],
-  ['1.foo', "type 'int' does not support field selection"],
   ["'a'.foo", "type 'string' does not support field selection"],
   ['1 +', 'Syntax error: unexpected end of expression'],
-  ['[?]', "Syntax error: unexpected ']'"],
-  ['-"a"', noOverload('-_', '(string)')],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object: { text: 'a', list: [1] } })).toBe(message);
 });
@@ -90,17 +72,6 @@ test('a message points to line and column', () => {
   } catch (error) {
     expect(error).toMatchObject({ position: { line: 3, column: 7 } });
   }
-});
-
-test('the result type is known as far as the expression determines it', () => {
-  const typeOf = (expression: string) => compileCel(expression, ['object']).type;
-  expect(typeOf('1 == 1')).toBe('bool');
-  expect(typeOf('object.a')).toBe('dyn');
-  expect(typeOf("{'a': [1.5]}")).toBe('map(string, list(double))');
-  expect(typeOf('[].map(x, x)')).toBe('list(dyn)');
-  expect(typeOf('optional.of(1)')).toBe('optional_type(int)');
-  expect(typeOf('object.a ? 1 : object.b')).toBe('dyn');
-  expect(typeOf("quantity('1')")).toBe('kubernetes.Quantity');
 });
 
 test('the result must have the requested type', () => {

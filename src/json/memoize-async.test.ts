@@ -47,14 +47,6 @@ test('a result is cached until its TTL is over, counted from the start of the re
   expect(read).toHaveBeenCalledTimes(2);
 });
 
-test('a read that takes longer than the TTL is not shared any longer', () => {
-  const { memo, read, pass } = start();
-  void memo.read('a');
-  pass(100);
-  void memo.read('a');
-  expect(read).toHaveBeenCalledTimes(2);
-});
-
 test('a failed read rejects for all waiting callers and is not cached', async () => {
   const { memo, read, pending } = start();
   const results = [memo.read('a'), memo.read('a')];

@@ -44,7 +44,6 @@ export function ofJson(value: JsonValue): ApiObject {
   return value as unknown as ApiObject; // apiVersion, kind and metadata are checked above; the schema checks the rest of metadata
 }
 
-/** A top-level field other than apiVersion, kind and metadata; undefined if absent. */
 export function field(object: ApiObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? toJson(object)[name] : undefined;
 }
@@ -54,7 +53,6 @@ export function withoutField(object: ApiObject, name: 'spec' | 'status'): ApiObj
   return Object.fromEntries(entries) as unknown as ApiObject; // the required fields are still there
 }
 
-/** The object with some metadata fields set, or removed where the value is undefined. */
 export function withMeta(
   object: ApiObject,
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },

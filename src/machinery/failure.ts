@@ -8,7 +8,6 @@ export interface Cause {
   readonly field: string;
 }
 
-/** `Status.details`: the object or resource that the request addressed. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -18,7 +17,6 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** A `v1` `Status`: the body of every answer that is not an object. */
 export interface Status {
   readonly kind: 'Status';
   readonly apiVersion: 'v1';
@@ -51,7 +49,6 @@ export class ApiFailure extends Error {
   }
 }
 
-/** A failure about an object, or about its resource if there is no name. */
 const about = (
   code: number,
   reason: string,
@@ -65,7 +62,6 @@ const about = (
     kind: resource,
   });
 
-/** Several problems as one text, without duplicates. */
 export function listed(problems: readonly string[]): string {
   const unique = [...new Set(problems)];
   return unique.length === 1 ? unique.join() : `[${unique.join(', ')}]`;

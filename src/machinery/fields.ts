@@ -33,7 +33,6 @@ export const records = (parent: object, key: string): readonly JsonObject[] =>
 export const texts = (parent: object, key: string): readonly string[] =>
   items(parent, key).filter((item) => typeof item === 'string');
 
-/** The object at this path; an empty object if there is none. */
 export const section: (object: ApiObject | JsonObject, ...path: readonly string[]) => JsonObject = objectIn;
 
 export const spec = (object: ApiObject): JsonObject => section(object, 'spec');
@@ -52,7 +51,6 @@ export function number(parent: object, key: string): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
-/** The entries whose values are strings, e.g. labels or the data of a ConfigMap. */
 export function stringMap(parent: object, key: string): Readonly<Record<string, string>> {
   const found = ownValue(parent, key);
   if (!isJsonObject(found)) return {};

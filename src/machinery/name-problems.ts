@@ -32,7 +32,6 @@ function joined(...problems: readonly (string | undefined)[]): string | undefine
   return found.length === 0 ? undefined : found.join(',');
 }
 
-/** All reasons why `name` is not a DNS-1035 label; undefined if it is one. */
 export const label1035Problem = (name: string): string | undefined =>
   joined(tooLong(name, 63), LABEL_1035.test(name) ? undefined : LABEL_1035_PROBLEM);
 

@@ -26,7 +26,6 @@ import type { Storage } from './storage/stored.ts';
 /** API names contain no spaces, so joined keys are unambiguous. */
 const joined = (...parts: readonly string[]) => parts.join(' ');
 
-/** All served types: built-in kinds, and the kinds of the definitions currently in `storage`. */
 export function createRegistry(builtIns: readonly ResourceType[], storage: Storage): ResourceRegistry {
   let known: ReturnType<typeof indexOf> | undefined;
   const index = () => (known ??= indexOf(builtIns, storage.list(DEFINITIONS).items));
@@ -101,7 +100,6 @@ const AGE: PrinterColumn = {
 interface CustomTypes {
   /** One for each served version, the preferred version first; none before the definition is established. */
   readonly served: readonly ResourceType[];
-  /** The type in which the objects are stored, whether or not that version is served. */
   readonly stored: ResourceType | undefined;
 }
 

@@ -1,7 +1,6 @@
 export type ResourceVerb =
   'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** The user of a request, as in authentication.k8s.io/v1. */
 export interface UserInfo {
   readonly username: string;
   readonly uid?: string;
@@ -9,7 +8,6 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The target of a request, parsed from its method and path alone. */
 export type RequestInfo =
   | {
       readonly kind: 'resource';
@@ -20,7 +18,6 @@ export type RequestInfo =
       readonly subresource: string;
       /** Empty for cluster-scoped resources and for all namespaces. */
       readonly namespace: string;
-      /** Empty for collections and creates. */
       readonly name: string;
       readonly path: string;
     }
@@ -33,10 +30,7 @@ export type RequestInfo =
 
 export type ResourceRequest = Extract<RequestInfo, { kind: 'resource' }>;
 
-/** Warnings and audit annotations of a request. */
 export interface Notes {
-  /** A `Warning` header. */
   readonly warn: (text: string) => void;
-  /** An audit annotation. */
   readonly annotate: (key: string, value: string) => void;
 }

@@ -15,20 +15,9 @@ export interface PrinterColumn {
   readonly value: string | ((object: ApiObject, now: Date) => JsonValue);
 }
 
-export interface Subresource {
-  readonly name: string;
-  /** The kind of the subresource. Group and version default to the resource's. */
-  readonly kind: string;
-  readonly group?: string;
-  readonly version?: string;
-  readonly verbs: readonly ResourceVerb[];
-}
-
-/** One served version of one resource, for built-in kinds and CRDs alike. */
 export interface ResourceType {
   readonly group: string;
   readonly version: string;
-  /** Plural, in lower case. */
   readonly resource: string;
   readonly singular: string;
   readonly kind: string;
@@ -45,7 +34,6 @@ export interface ResourceType {
   readonly isTerminating?: true;
   readonly columns: readonly PrinterColumn[];
   readonly hasStatus: boolean;
-  readonly subresources?: readonly Subresource[];
   /** Dotted paths, in the form of a CRD's scale subresource. */
   readonly scale?: {
     readonly specReplicasPath: string;
@@ -57,7 +45,6 @@ export interface ResourceType {
   /** Field selectors in addition to metadata.name and metadata.namespace: a function for each supported field. */
   readonly selectableFields: Readonly<Record<string, (object: ApiObject) => string>>;
   readonly strategy: Strategy;
-  /** A warning for every client that uses this version. */
   readonly deprecationWarning?: string;
   /** Answers a create request without storing anything (SubjectAccessReview, TokenReview). */
   readonly answer?: (object: ApiObject, user: UserInfo) => ApiObject;
@@ -73,12 +60,9 @@ export interface Strategy {
   readonly prepareForUpdate: (object: ApiObject, old: ApiObject) => ApiObject;
   /** `old` is the stored object; undefined on create. */
   readonly validate: (object: ApiObject, old?: ApiObject) => readonly Cause[];
-  /** Additional checks on update. */
   readonly validateUpdate: (object: ApiObject, old: ApiObject) => readonly Cause[];
   /** Changes the object on the first DELETE, before finalizers are considered. Absent: no change. */
   readonly beforeDelete?: (object: ApiObject, now: string) => ApiObject;
-  /** Warnings about a valid object; `old` is the stored object, undefined on create. */
-  readonly warnings?: (object: ApiObject, old?: ApiObject) => readonly string[];
   /** The problem of a name, if any. If absent, names must be DNS subdomains. */
   readonly nameProblem?: (name: string) => string | undefined;
   /** Whether metadata.generation counts changes. Changes to metadata do not count, nor to a status subresource. */
@@ -93,15 +77,12 @@ export const plainStrategy: Strategy = {
   countsGenerations: false,
 };
 
-/** `v1`, `infra.example.com/v1`. */
 export const apiVersionOf = ({ group, version }: { readonly group: string; readonly version: string }) =>
   group === '' ? version : `${group}/${version}`;
 
-/** All types that are currently served: built-in kinds and established CRDs. */
 export interface ResourceRegistry {
   readonly find: (group: string, version: string, resource: string) => ResourceType | undefined;
   readonly findKind: (apiVersion: string, kind: string) => ResourceType | undefined;
-  /** The type in which a resource's objects are stored. */
   readonly stored: (group: string, resource: string) => ResourceType | undefined;
   /** In discovery order: the core group first, then groups by name; within a group the preferred version first. */
   readonly all: () => readonly ResourceType[];

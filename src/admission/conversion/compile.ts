@@ -222,7 +222,6 @@ function typeChanges(
     };
     descend({ kind: 'each' }, `${text}[*]`, 'items');
     for (const name of Object.keys(valueIn(one, 'properties') ?? {})) {
-      if (text === '' && name === 'metadata') continue;
       descend({ kind: 'field', name }, text === '' ? name : `${text}.${name}`, 'properties', name);
     }
   };

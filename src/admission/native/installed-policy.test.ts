@@ -4,7 +4,7 @@ import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { installationOwner } from '../webhooks/installation-owner.ts';
 import { enforcesAsWanted, installedOf, isAsWanted } from './installed-policy.ts';
-import { compileNative } from './native-policy.ts';
+import { compileNative, oncePerVersion, type NativeOptions } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
 const RULE = { name: 'most', expression: 'object.spec.units <= params.spec.most' };
@@ -62,4 +62,15 @@ test('the AdmissionPolicy owns the policy, and the installation owns the binding
   const [before, after] = ['r', 's'].map((uid) => installedOf(pair, OWNER, installationOwner(uid)).binding);
   if (before === undefined || after === undefined) throw new Error('there are two bindings');
   expect([enforcesAsWanted(before, after), isAsWanted(before, after)]).toEqual([true, false]);
+});
+
+test('a policy is compiled again only if the version or the options change', () => {
+  const compile = oncePerVersion((_policy, options) => ({ options }));
+  const [policy, other] = [policyOf({}), policyOf({})];
+  const options: NativeOptions = { ownNamespace: 'g', restorers: [{ user: 'velero' }], others: [other] };
+  const compiled = compile(policy, options);
+  expect(compile(policy, { ...options, restorers: [{ user: 'velero' }] })).toBe(compiled);
+  for (const change of [{ restorers: [] }, { others: [] }, { others: [policy] }])
+    expect(compile(policy, { ...options, ...change }).options).toMatchObject(change);
+  expect(compile(other, options)).not.toBe(compile(policy, options));
 });

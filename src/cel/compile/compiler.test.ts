@@ -21,15 +21,6 @@ test.each([
 });
 
 test.each([
-  ['Object{}', 'Object'],
-  ['Object.spec{}', 'Object.spec'],
-  ["[JSONPatch{op: 'add'}]", 'list(JSONPatch)'],
-  ["true ? [JSONPatch{op: 'add'}] : []", 'list(JSONPatch)'],
-])('the type of %s is %s', (text, type) => {
-  expect(compile(text).type).toBe(type);
-});
-
-test.each([
   ['Nothing{}', "undeclared reference to 'Nothing' (in container '')"],
   ['Objects.spec{}', "undeclared reference to 'Objects.spec' (in container '')"],
   ['JSONPatch{op: 1}', "expected type of field 'op' is 'string' but provided type is 'int'"],

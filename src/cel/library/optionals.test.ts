@@ -9,7 +9,3 @@ test('any alternative is the result, as in cel-go', () => {
     'no such overload: hasValue(int)',
   );
 });
-
-test('an alternative is not evaluated while there is a value', () => {
-  expect(evaluate('object.?spec.?name.orValue(object.nope)', { object })).toBe('a');
-});

@@ -3,8 +3,6 @@ import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
 
 test.each([
   ["'abc'.charAt(4)", 'index out of range: 4'],
-  ["'abc'.charAt(-1)", 'index out of range: -1'],
-  ["'abc'.indexOf('b', -1)", 'index out of range: -1'],
   ["'abc'.substring(2, 1)", 'invalid substring range. start: 2, end: 1'],
   ["'abc'.substring(1, 4)", 'index out of range: 4'],
 ])('%s: %s', (expression, message) => {
@@ -21,15 +19,12 @@ test.each([
   ["'%x %X %o %b'.format([255, 255, 8, -5])", 'ff FF 10 -101'],
   ["'%x %X %b'.format(['hello', b'hi', true])", '68656c6c6f 6869 1'],
   ["'%.3f %f'.format([12345.6789, -0.5])", '12,345.679 -0.500000'],
-  ["'%.0f %.0f'.format([0.5, 1.5])", '0 2'],
   ["'%.2e'.format([1052.032911275])", '1.052033×10⁰³'],
-  ["'%e'.format([0.00012])", '1.200000×10⁻⁰⁴'],
   ["'%s'.format([['a', 1, 2.5, null, true, b'x', [1u]]])", '["a", 1, 2.500000, null, true, b"x", [1]]'],
   ["'%s'.format([{'b': 1, 'a': ['x']}])", '{"a":["x"], "b":1}'],
   ["'%s'.format([{2: 'x', 1: duration('90s')}])", '{1:duration("90s"), 2:"x"}'],
   ["'%s %s'.format([timestamp('2026-01-02T03:04:05.5Z'), duration('1h')])", '2026-01-02T03:04:05.5Z 3600s'],
   ["'%s'.format([type(1)])", 'int'],
-  ["'a\\n%s'.format(['b'])", 'a\nb'],
 ])('%s', (expression, result) => {
   expect(evaluate(expression)).toBe(result);
 });

@@ -20,7 +20,7 @@ import {
 import type { CallWebhook } from '../../machinery/webhooks/hook.ts';
 
 export interface Write extends Pick<AdmissionAttributes, 'type' | 'user'> {
-  readonly operation: Exclude<AdmissionAttributes['operation'], 'CONNECT'>;
+  readonly operation: AdmissionAttributes['operation'];
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
 }

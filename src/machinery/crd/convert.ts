@@ -13,7 +13,6 @@ export type Convert = (
   toApiVersion: string,
 ) => Promise<readonly ApiObject[]>;
 
-/** Converts objects of one resource to the version of `type`. */
 export type ConvertObjects = (
   objects: readonly ApiObject[],
   type: ResourceType,
@@ -164,5 +163,4 @@ function requireVersion({ group, versions }: Definition, apiVersion: string, dir
   throw failure(`request to convert CR ${direction} an invalid group/version: ${apiVersion}`);
 }
 
-/** The API server leaves the reason empty. */
 const failure = (message: string) => new ApiFailure(500, '', message);

@@ -5,8 +5,6 @@ import { builtInKind, CREATED_AT } from '../kinds/built-in-kind.ts';
 import * as s from '../kinds/schema-builders.ts';
 import { CLIENT_CONFIG } from '../kinds/webhooks/webhook-configuration.ts';
 import type { ResourceType } from '../resource-type.ts';
-import { checkedFormat } from '../schema/formats.ts';
-import { branchesOf, furtherSchema, type Schema } from '../schema/schema.ts';
 import {
   CLEANUP_FINALIZER,
   DEFINITIONS,
@@ -105,7 +103,6 @@ export const definitionType: ResourceType = builtInKind({
     }),
     prepareForUpdate: (crd) => withStoredVersion(withDefaults(crd)),
     validate: validateDefinition,
-    warnings: definitionWarnings,
     beforeDelete: awaitCleanup,
     countsGenerations: true,
   },
@@ -171,41 +168,6 @@ function awaitCleanup(crd: ApiObject, now: string): ApiObject {
     },
     now,
   );
-}
-
-/** Warnings about formats that the API server ignores, and sets of objects or lists, unless `old` has them too. */
-function definitionWarnings(crd: ApiObject, old?: ApiObject): readonly string[] {
-  const known = old === undefined ? [] : warningsOf(old);
-  return warningsOf(crd).filter((warning) => !known.includes(warning));
-}
-
-function warningsOf(crd: ApiObject): readonly string[] {
-  const nodes = readDefinition(crd).versions.flatMap(({ schema }) => nodesOf(schema));
-  const formats = nodes.flatMap((node) =>
-    (node.format ?? '') === '' || checkedFormat(node) !== undefined
-      ? []
-      : [`unrecognized format ${JSON.stringify(node.format)}`],
-  );
-  return [...formats, ...new Set(nodes.flatMap(setWarnings).toSorted())];
-}
-
-function setWarnings(node: Schema): readonly string[] {
-  const { type = '' } = node.items ?? {};
-  if (node['x-kubernetes-list-type'] !== 'set' || !['object', 'array'].includes(type)) return [];
-  return [
-    `x-kubernetes-list-type: set for items of type "${type}" is not supported by server-side apply or CEL validation rules`,
-  ];
-}
-
-function nodesOf(schema: Schema | undefined): readonly Schema[] {
-  if (schema === undefined) return [];
-  const children = [
-    schema.items,
-    ...branchesOf(schema).map(([branch]) => branch),
-    ...Object.values(schema.properties ?? {}),
-    furtherSchema(schema),
-  ];
-  return [schema, ...children.flatMap(nodesOf)];
 }
 
 /** The keywords of JSONSchemaProps by content, for pruning. Decoding drops other keywords. */

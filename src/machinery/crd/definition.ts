@@ -21,10 +21,7 @@ export type DefinitionNames = Pick<
   'singular' | 'kind' | 'listKind' | 'shortNames' | 'categories'
 > & { readonly plural: string };
 
-/** An entry of `additionalPrinterColumns`; absent fields are empty. */
 export type DefinitionColumn = ReturnType<typeof toColumn>;
-
-export type DefinitionScale = NonNullable<ResourceType['scale']>;
 
 export type DefinitionVersion = ReturnType<typeof toVersion>;
 
@@ -54,7 +51,6 @@ export function readDefinition(crd: ApiObject) {
 
 export const groupOf = (crd: ApiObject): string => text(spec(crd), 'group');
 
-/** Whether the definition is being deleted and waits until its objects are deleted. */
 export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
   metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(CLEANUP_FINALIZER) === true;
 
@@ -79,7 +75,6 @@ export const conditionsOf = (crd: ApiObject): readonly Condition[] =>
 export const isConditionTrue = (crd: ApiObject, type: string): boolean =>
   conditionsOf(crd).some((condition) => condition.type === type && condition.status === 'True');
 
-/** The storage version; undefined if the definition is not valid. */
 export const storageVersionOf = ({ versions }: Definition): string | undefined =>
   versions.find(({ storage }) => storage)?.name;
 
@@ -114,7 +109,7 @@ function toVersion(version: JsonObject) {
 /** Safe for every stored definition: `structuralProblems` found no problem in it. */
 const toSchema = (schema: JsonObject) => schema as Schema;
 
-function toScale(scale: JsonObject): DefinitionScale {
+function toScale(scale: JsonObject): NonNullable<ResourceType['scale']> {
   const labelSelectorPath = text(scale, 'labelSelectorPath');
   return {
     specReplicasPath: text(scale, 'specReplicasPath'),
@@ -144,32 +139,4 @@ function toConversion(conversion: JsonObject) {
       reviewVersions: texts(webhook, 'conversionReviewVersions'),
     },
   };
-}
-
-const ANNOTATION = 'api-approved.kubernetes.io';
-const REFERENCE = 'see https://github.com/kubernetes/enhancements/pull/1111';
-
-/** The `api-approved.kubernetes.io` annotation, which the Kubernetes community's API groups require. */
-export interface ApiApproval {
-  readonly state: 'approved' | 'bypassed' | 'missing' | 'invalid';
-  readonly annotation: string;
-  readonly reason: string;
-}
-
-export const APPROVAL_FIELD = `metadata.annotations[${ANNOTATION}]`;
-
-/** Undefined for groups outside the Kubernetes community's domains (pkg/apihelpers of apiextensions-apiserver). */
-export function apiApprovalOf(crd: ApiObject, group: string): ApiApproval | undefined {
-  if (!/(^|\.)(k8s|kubernetes)\.io$/.test(group)) return undefined;
-  const annotation = crd.metadata.annotations?.[ANNOTATION] ?? '';
-  const demand = `protected groups must have approval annotation "${ANNOTATION}"`;
-  if (annotation === '') return { state: 'missing', annotation, reason: `${demand}, ${REFERENCE}` };
-  if (annotation.startsWith('unapproved')) {
-    return { state: 'bypassed', annotation, reason: `not approved: "${annotation}"` };
-  }
-  if (URL.canParse(annotation) && new URL(annotation).host !== '') {
-    return { state: 'approved', annotation, reason: `approved in ${annotation}` };
-  }
-  const choice = 'with either a URL or a reason starting with "unapproved"';
-  return { state: 'invalid', annotation, reason: `${demand} ${choice}, ${REFERENCE}` };
 }

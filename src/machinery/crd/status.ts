@@ -5,8 +5,6 @@ import type { ApiObject } from '../api-object.ts';
 import { listed } from '../failure.ts';
 import { status } from '../fields.ts';
 import {
-  apiApprovalOf,
-  type ApiApproval,
   acceptedNames,
   conditionsOf,
   groupOf,
@@ -25,11 +23,9 @@ export function planDefinitionStatus(crd: ApiObject, others: readonly ApiObject[
   const current = acceptedNames(crd);
   const { names, problem } = resolveNames(definition.names, current, takenNames(definition.group, others));
   const before = conditionsOf(crd);
-  const approved = apiApprovalOf(crd, definition.group);
   const findings = [
     namesAccepted(problem),
     established(before, problem === undefined),
-    ...(approved === undefined ? [] : [approval(approved)]),
     ...(isAwaitingCleanup(crd) ? [DELETING] : []),
   ];
 
@@ -47,7 +43,6 @@ const DELETING: Finding = {
   message: 'CustomResource deletion is in progress',
 };
 
-/** Returns the same object if the condition is already set. */
 export function setCondition(crd: ApiObject, condition: Finding, now: string): ApiObject {
   return withStatus(crd, { conditions: setOne(conditionsOf(crd), condition, new Date(now)) });
 }
@@ -141,16 +136,4 @@ function established(before: readonly Condition[], accepted: boolean): Finding {
   return accepted
     ? finding('Established', true, 'InitialNamesAccepted', 'the initial names have been accepted')
     : finding('Established', false, 'NotAccepted', 'not all names are accepted');
-}
-
-const APPROVAL_REASONS = {
-  approved: 'ApprovedAnnotation',
-  bypassed: 'UnapprovedAnnotation',
-  missing: 'MissingAnnotation',
-  invalid: 'InvalidAnnotation',
-} as const;
-
-function approval({ state, reason }: ApiApproval): Finding {
-  const type = 'KubernetesAPIApprovalPolicyConformant';
-  return finding(type, state === 'approved', APPROVAL_REASONS[state], reason);
 }

@@ -4,20 +4,16 @@ import type { Cause } from '../failure.ts';
 import { clientConfigProblems, reviewVersionProblems } from '../kinds/webhooks/client-config-problems.ts';
 import { label1035Problem, subdomainProblem } from '../name-problems.ts';
 import {
-  duplicateValue,
   forbiddenValue,
   invalidIf,
   invalidValue,
   requiredAmong,
   requiredValue,
-  tooMany,
   when,
 } from '../schema/causes.ts';
-import { childSchema, schemaToJson, type Schema } from '../schema/schema.ts';
+import { childSchema, type Schema } from '../schema/schema.ts';
 import { structuralProblems } from '../schema/structural.ts';
 import {
-  APPROVAL_FIELD,
-  apiApprovalOf,
   isConditionTrue,
   readDefinition,
   storedVersions,
@@ -25,11 +21,9 @@ import {
   type Definition,
   type DefinitionColumn,
   type DefinitionNames,
-  type DefinitionScale,
   type DefinitionVersion,
 } from './definition.ts';
 
-/** The problems of a definition, and of the change from `old` if given. */
 export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Cause[] {
   const definition = readDefinition(crd);
   const { names, group, preserveUnknownFields } = definition;
@@ -40,7 +34,6 @@ export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Ca
     ...specProblems(crd, definition),
     ...(old === undefined ? [] : changeProblems(definition, old)),
     ...storedVersionProblems(crd, definition),
-    ...approvalProblems(crd, definition, old),
     ...when(
       preserveUnknownFields,
       invalidValue(
@@ -60,10 +53,9 @@ function specProblems(crd: ApiObject, definition: Definition): readonly Cause[] 
     ...versions.flatMap(({ schema }, index) =>
       when(schema === undefined, requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`)),
     ),
-    ...versions.flatMap((version, index) => [
-      ...invalidIf(`spec.versions[${index}].name`, version.name, label1035Problem(version.name)),
-      ...deprecationProblems(version, `spec.versions[${index}]`),
-    ]),
+    ...versions.flatMap(({ name }, index) =>
+      invalidIf(`spec.versions[${index}].name`, name, label1035Problem(name)),
+    ),
     ...versionPartProblems(versions),
     ...versionListProblems(crd, versions),
     ...(['plural', 'singular', 'kind', 'listKind'] as const).flatMap((name) =>
@@ -85,42 +77,27 @@ function versionPartProblems(versions: readonly DefinitionVersion[]): readonly C
   const check = <Part>(
     partOf: (version: DefinitionVersion) => Part,
     key: string,
-    sharedKey: string,
-    problems: (part: Part, path: string, owners: readonly DefinitionVersion[]) => readonly Cause[],
+    problems: (part: Part, path: string, owner: DefinitionVersion) => readonly Cause[],
+    sharedKey = key,
   ): readonly Cause[] => {
     const [first, ...others] = versions;
     if (first === undefined) return [];
     const part = partOf(first);
     if (others.every((version) => isEqual(partOf(version), part))) {
-      return problems(part, `spec.${sharedKey}`, versions);
+      return problems(part, `spec.${sharedKey}`, first);
     }
     return versions.flatMap((version, index) =>
-      problems(partOf(version), `spec.versions[${index}].${key}`, [version]),
+      problems(partOf(version), `spec.versions[${index}].${key}`, version),
     );
   };
 
   return [
-    ...check(
-      ({ schema }) => schema,
-      'schema',
-      'validation',
-      (schema, path, owners) => {
-        const hasStatus = owners.some((version) => version.hasStatus);
-        return schema === undefined ? [] : schemaProblems(schema, path, hasStatus);
-      },
-    ),
-    ...check(({ scale }) => scale, 'subresources', 'subresources', scaleProblems),
-    ...check(
-      ({ columns }) => columns,
-      'additionalPrinterColumns',
-      'additionalPrinterColumns',
-      columnProblems,
-    ),
+    ...check(({ schema }) => schema, 'schema', schemaProblems, 'validation'),
+    ...check(({ columns }) => columns, 'additionalPrinterColumns', columnProblems),
     ...check(
       ({ selectableFields }) => selectableFields,
       'selectableFields',
-      'selectableFields',
-      (paths, path, [owner]) => selectableFieldProblems(paths, owner?.schema, path),
+      (paths, path, { schema }) => selectableFieldProblems(paths, schema, path),
     ),
   ];
 }
@@ -195,26 +172,6 @@ function storedVersionProblems(crd: ApiObject, { versions }: Definition): readon
   ];
 }
 
-function approvalProblems(
-  crd: ApiObject,
-  { group }: Definition,
-  old: ApiObject | undefined,
-): readonly Cause[] {
-  const approval = apiApprovalOf(crd, group);
-  if (approval === undefined) return [];
-  // A definition that was accepted without approval may still be updated.
-  if (old !== undefined && apiApprovalOf(old, group)?.state === approval.state) return [];
-  switch (approval.state) {
-    case 'missing':
-      return [requiredValue(APPROVAL_FIELD, approval.reason)];
-    case 'invalid':
-      return [invalidValue(APPROVAL_FIELD, approval.annotation, approval.reason)];
-    case 'approved':
-    case 'bypassed':
-      return [];
-  }
-}
-
 // The API server reports these paths from its internal type, which has no `webhook` level.
 const CLIENT_CONFIG = 'spec.conversion.webhookClientConfig';
 const VERSIONS = 'spec.conversion.conversionReviewVersions';
@@ -239,67 +196,15 @@ function conversionProblems({ strategy, webhook }: Conversion): readonly Cause[]
   ];
 }
 
-const MAX_SELECTABLE_FIELDS = 8;
-const MAX_DEPRECATION_WARNING = 256; // bytes
-
 /** Each check below covers one part of a version; `path` is where the API server reports that part. */
-function schemaProblems(schema: Schema, path: string, hasStatus: boolean): readonly Cause[] {
+function schemaProblems(schema: Schema | undefined, path: string): readonly Cause[] {
+  if (schema === undefined) return [];
   const field = `${path}.openAPIV3Schema`;
+  const why = 'nullable cannot be true at the root';
   return [
-    ...(hasStatus ? rootProblems(schema, field) : []),
-    ...when(
-      schema.nullable === true,
-      forbiddenValue(`${field}.nullable`, 'nullable cannot be true at the root'),
-    ),
+    ...when(schema.nullable === true, forbiddenValue(`${field}.nullable`, why)),
     ...structuralProblems(schema, field),
   ];
-}
-
-// Go spelling, because the message lists these names.
-const ALLOWED_AT_ROOT = [
-  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems',
-  'UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations',
-].join(' ');
-
-const goName = (keyword: string) =>
-  keyword
-    .replace(/^x-kubernetes/, 'x')
-    .split('-')
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join('');
-
-/** With a status subresource, the root may hold only keywords that leave validation to `properties.status`. */
-function rootProblems(schema: Schema, field: string): readonly Cause[] {
-  if (schema.type !== undefined && schema.type !== 'object') {
-    const why =
-      'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
-    return [invalidValue(`${field}.type`, schema.type, why)];
-  }
-  const allowed = ALLOWED_AT_ROOT.split(' ');
-  if (Object.keys(schema).every((keyword) => allowed.includes(goName(keyword)))) return [];
-  const why = `only [${ALLOWED_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled`;
-  return [invalidValue(field, schemaToJson(schema), why)];
-}
-
-function scaleProblems(scale: DefinitionScale | undefined, path: string): readonly Cause[] {
-  if (scale === undefined) return [];
-  const { specReplicasPath, statusReplicasPath, labelSelectorPath } = scale;
-  const field = (name: string) => `${path}.scale.${name}`;
-  return [
-    ...scalePathProblems(specReplicasPath, field('specReplicasPath'), ['.spec']),
-    ...scalePathProblems(statusReplicasPath, field('statusReplicasPath'), ['.status']),
-    ...(labelSelectorPath === undefined
-      ? []
-      : scalePathProblems(labelSelectorPath, field('labelSelectorPath'), ['.spec', '.status'])),
-  ];
-}
-
-function scalePathProblems(value: string, field: string, roots: readonly string[]): readonly Cause[] {
-  if (value === '') return [requiredValue(field)];
-  if (!value.startsWith('.')) return [notSimplePath(field, value)];
-  if (roots.some((root) => value.startsWith(`${root}.`))) return [];
-  const where = roots.length === 1 ? roots.join() : `either ${roots.join(' or ')}`;
-  return [invalidValue(field, value, `should be a json path under ${where}`)];
 }
 
 const notSimplePath = (field: string, value: string) =>
@@ -331,47 +236,21 @@ function selectableFieldProblems(
   schema: Schema | undefined,
   path: string,
 ): readonly Cause[] {
-  const unique = new Set(paths);
   const notScalar =
     'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
-  return [
-    ...paths.flatMap((value, index) => {
-      const field = `${path}[${index}].jsonPath`;
-      const invalid = (why: string) => invalidValue(field, value, why);
-      if (value === '') return [requiredValue(field)];
-      const found = schemaAt(schema, value);
-      if (found === undefined) return [invalid('is an invalid path: does not refer to a valid field')];
-      return [
-        ...when(value.startsWith('.metadata.'), invalid('must not point to fields in metadata')),
-        ...when(!['string', 'boolean', 'integer'].includes(found.type ?? ''), invalid(notScalar)),
-        ...when(paths.indexOf(value) < index, duplicateValue(field, value)),
-      ];
-    }),
-    ...when(unique.size > MAX_SELECTABLE_FIELDS, tooMany(path, unique.size, MAX_SELECTABLE_FIELDS)),
-  ];
+  return paths.flatMap((value, index) => {
+    const field = `${path}[${index}].jsonPath`;
+    if (value === '') return [requiredValue(field)];
+    const found = schemaAt(schema, value);
+    if (found === undefined)
+      return [invalidValue(field, value, 'is an invalid path: does not refer to a valid field')];
+    const isScalar = ['string', 'boolean', 'integer'].includes(found.type ?? '');
+    return when(!isScalar, invalidValue(field, value, notScalar));
+  });
 }
 
 function schemaAt(root: Schema | undefined, path: string): Schema | undefined {
   const [first, ...keys] = path.split('.');
   if (first !== '' || keys.length === 0) return undefined;
   return keys.reduce<Schema | undefined>((schema, key) => schema && childSchema(schema, key), root);
-}
-
-function deprecationProblems(
-  { deprecated, deprecationWarning }: DefinitionVersion,
-  path: string,
-): readonly Cause[] {
-  if (deprecationWarning === undefined) return [];
-  const invalid = (why: string) => invalidValue(`${path}.deprecationWarning`, deprecationWarning, why);
-  if (!deprecated) return [invalid('can only be set for deprecated versions')];
-  const unprintable = deprecationWarning.search(/\p{C}/u);
-  const where = `non-printable character found at index ${unprintable}`;
-  return [
-    ...when(
-      Buffer.byteLength(deprecationWarning) > MAX_DEPRECATION_WARNING,
-      invalid(`must be <= ${MAX_DEPRECATION_WARNING} characters long`),
-    ),
-    ...when(deprecationWarning === '', invalid('must not be an empty string')),
-    ...when(unprintable >= 0, invalid(`must only contain printable UTF-8 characters; ${where}`)),
-  ];
 }

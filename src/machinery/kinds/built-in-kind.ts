@@ -5,7 +5,6 @@ import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } f
 import { object } from './schema-builders.ts';
 import type { Schema } from '../schema/schema.ts';
 
-/** The declaration of a built-in kind; `builtInKind` derives the rest. */
 export interface BuiltInKind
   extends
     Pick<ResourceType, 'kind' | 'resource'>,
@@ -22,18 +21,15 @@ export interface BuiltInKind
         | 'verbs'
       >
     > {
-  /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   /** Absent for cluster-scoped kinds. */
   readonly namespaced?: true;
-  /** All top-level fields except metadata. */
   readonly fields: Readonly<Record<string, Schema>>;
   readonly description: string;
   readonly hasStatus?: true;
   readonly strategy?: Partial<Strategy>;
 }
 
-/** In the order of the discovery documents. */
 export const ALL_VERBS: ResourceType['verbs'] = [
   'create',
   'delete',
@@ -51,13 +47,9 @@ export const column = (
   name: string,
   description: string,
   value: Cell,
-  more: Partial<Pick<PrinterColumn, 'type' | 'format' | 'priority'>> = {},
-): PrinterColumn => ({ name, type: 'string', description, value, ...more });
+  type: PrinterColumn['type'] = 'string',
+): PrinterColumn => ({ name, type, description, value });
 
-export const wideColumn = (name: string, description: string, value: Cell): PrinterColumn =>
-  column(name, description, value, { priority: 1 });
-
-/** The creation time; the table shows it as an age. */
 export const AGE: PrinterColumn = {
   name: 'Age',
   type: 'date',
@@ -72,14 +64,14 @@ export const CREATED_AT = column(
     'set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 ' +
     'form and is in UTC.',
   ({ metadata }) => metadata.creationTimestamp ?? '',
-  { type: 'date' },
+  'date',
 );
 
 export const countColumn = (
   name: string,
   description: string,
   listOf: (object: ApiObject) => readonly unknown[],
-): PrinterColumn => column(name, description, (object) => listOf(object).length, { type: 'integer' });
+): PrinterColumn => column(name, description, (object) => listOf(object).length, 'integer');
 
 export function builtInKind({
   apiVersion,

@@ -5,11 +5,6 @@ import { created, decoded, typeOf, TYPES } from '../../../test/support/sandbox/b
 
 const NAMESPACE = 'v1 Namespace';
 
-test('resource names and kinds are unique', () => {
-  const names = TYPES.map((type) => `${apiVersionOf(type)} ${type.kind}`);
-  expect(new Set(names).size).toBe(names.length);
-});
-
 describe('a Namespace', () => {
   test('is active, has its name label and its finalizer', () => {
     expect(toJson(created(NAMESPACE, { status: { phase: 'Terminating' } }, { name: 'a' }))).toMatchObject({
@@ -28,15 +23,6 @@ describe('a Namespace', () => {
       metadata: { labels: { b: 'c', 'kubernetes.io/metadata.name': 'a' } },
       spec: { finalizers: ['kubernetes'] },
     });
-  });
-});
-
-test('a NetworkPolicy covers ingress, and egress if it has egress rules', () => {
-  const kind = 'networking.k8s.io/v1 NetworkPolicy';
-  expect(created(kind, { spec: {} })).toMatchObject({ spec: { podSelector: {}, policyTypes: ['Ingress'] } });
-  const both = created(kind, { spec: { egress: [{ ports: [{ port: 1 }] }] } });
-  expect(both).toMatchObject({
-    spec: { policyTypes: ['Ingress', 'Egress'], egress: [{ ports: [{ protocol: 'TCP' }] }] },
   });
 });
 

@@ -1,7 +1,7 @@
 import { spec, text } from '../fields.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind, column } from './built-in-kind.ts';
-import { NAMESPACE, NODE } from './core/cluster-kinds.ts';
+import { API_SERVICE, CLUSTER_TRUST_BUNDLE, NAMESPACE, NODE } from './core/cluster-kinds.ts';
 import { CONFIG_MAP, SECRET } from './core/data-kinds.ts';
 import { CORE_EVENT, EVENT } from './core/event.ts';
 import {
@@ -16,7 +16,6 @@ import {
 import { INT32, listOf, mapOf, object, STRING, STRINGS, TIME, withDefault } from './schema-builders.ts';
 import { ENDPOINT_SLICE, ENDPOINTS, INGRESS, NETWORK_POLICY, serviceKind } from './services/service.ts';
 import type { ServiceAllocators } from './services/service-allocation.ts';
-import { API_SERVICE, CLUSTER_TRUST_BUNDLE } from './trust-kinds.ts';
 import {
   MUTATING_POLICY,
   MUTATING_POLICY_BINDING,

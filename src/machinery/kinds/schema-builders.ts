@@ -16,7 +16,6 @@ export const object = (properties: Readonly<Record<string, Schema>>): Schema => 
   properties,
 });
 
-/** An object with some known fields that also keeps all others. */
 export const openObject = (properties: Readonly<Record<string, Schema>>): Schema => ({
   ...object(properties),
   ...ANYTHING,
@@ -25,7 +24,6 @@ export const openObject = (properties: Readonly<Record<string, Schema>>): Schema
 export const mapOf = (values: Schema): Schema => ({ type: 'object', additionalProperties: values });
 export const STRINGS_BY_KEY: Schema = mapOf(STRING);
 
-/** A value that always changes as a whole. */
 export const atomic = (schema: Schema): Schema =>
   schema.type === 'array'
     ? { ...schema, 'x-kubernetes-list-type': 'atomic' }

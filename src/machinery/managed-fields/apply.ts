@@ -34,9 +34,7 @@ export interface Apply extends Writer {
   readonly live: ApiObject | undefined;
   /** The configuration as the client sent it, without defaults, in the version of the request. */
   readonly applied: ApiObject;
-  /** Whether to take over fields from other managers. */
   readonly force: boolean;
-  /** The schema of the whole object. */
   readonly schema: Schema;
   /** Top-level fields that this endpoint leaves unchanged, e.g. `status` for most kinds. */
   readonly reset?: readonly string[];

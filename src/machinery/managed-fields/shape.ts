@@ -13,7 +13,6 @@ import { fieldElement, keyElement, showElement, valueElement, type PathElement }
 /** How ownership treats a value: as a whole, by field or by item. */
 export type Shape = 'leaf' | 'map' | 'list';
 
-/** A value does not have the type that its schema requires. */
 export class TypedError extends Error {
   override readonly name = 'TypedError';
 }
@@ -46,7 +45,6 @@ export const isAtomic = (schema: Schema): boolean =>
 /** Whether the schema lists the field by name; it does not list label keys, for example. */
 export const isNamed = (schema: Schema, name: string): boolean => property(schema, name) !== undefined;
 
-/** The schema of a field; undefined if the schema does not allow the field. */
 export function childSchema(schema: Schema, name: string): Schema | undefined {
   const { properties, additionalProperties } = schema;
   const own = property(schema, name);

@@ -1,17 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject, JsonValue } from '../../json/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { ANYTHING } from '../schema/schema.ts';
-import { pathsOf, readFields } from './field-set.ts';
+import { pathsOf } from './field-set.ts';
 import { WIDGET } from '../../../test/support/sandbox/managed-fields.ts';
-import { compare, fieldsOf, merge, removeItems } from './typed.ts';
+import { compare, fieldsOf, merge } from './typed.ts';
 
 const SPEC = WIDGET.properties?.spec ?? ANYTHING;
 
 describe('the fields of a configuration', () => {
   const cases: readonly (readonly [string, JsonValue, readonly string[]])[] = [
-    ['named fields, through their content', { size: 1, word: 'x' }, ['.size', '.word']],
     ['items of a set', { tags: ['x', 'y'] }, ['.tags[="x"]', '.tags[="y"]']],
     [
       'items of a list by their keys, including a default',
@@ -24,7 +23,6 @@ describe('the fields of a configuration', () => {
     ],
     ['an empty map, because it requests an empty map', { notes: {} }, ['.notes']],
     ['no field for an empty list', { tags: [] }, []],
-    ['maps of unknown shape with all their content', { free: { a: { b: [1] } } }, ['.free.a', '.free.a.b']],
   ];
 
   test.each(cases)('are %s', (_what, value, paths) => {
@@ -34,29 +32,11 @@ describe('the fields of a configuration', () => {
 
 describe('a comparison', () => {
   const cases: readonly (readonly [string, JsonValue, JsonValue, readonly string[], readonly string[]])[] = [
-    ['finds nothing in equal values', { size: 1, tags: ['x'] }, { tags: ['x'], size: 1 }, [], []],
-    ['names removed fields with their parents', { notes: { a: '1' } }, {}, [], ['.notes', '.notes.a']],
-    [
-      'compares an atomic map as a whole',
-      { sealed: { a: '1', b: '1' } },
-      { sealed: { a: '1' } },
-      ['.sealed'],
-      [],
-    ],
-    ['names items of a set', { tags: ['x', 'y'] }, { tags: ['y', 'z'] }, ['.tags[="z"]'], ['.tags[="x"]']],
     [
       'names fields of items',
       { ports: [{ port: 80, name: 'a' }] },
       { ports: [{ port: 80, protocol: 'TCP', name: 'b' }] },
       ['.ports[port=80,protocol="TCP"].name', '.ports[port=80,protocol="TCP"].protocol'],
-      [],
-    ],
-    ['distinguishes an empty map from an absent one', {}, { notes: {} }, ['.notes'], []],
-    [
-      'compares a map with a scalar',
-      { free: { a: 1 } },
-      { free: { a: { b: 1 } } },
-      ['.free.a', '.free.a.b'],
       [],
     ],
     [
@@ -77,7 +57,6 @@ describe('a comparison', () => {
 describe('merging', () => {
   const cases: readonly (readonly [string, JsonValue, JsonValue, JsonValue])[] = [
     ['keeps fields that are not applied', { size: 1 }, { word: 'x' }, { size: 1, word: 'x' }],
-    ['replaces plain lists', { steps: ['x', 'y'] }, { steps: ['z'] }, { steps: ['z'] }],
     ['takes the applied order', { tags: ['x', 'y', 'z'] }, { tags: ['z', 'x'] }, { tags: ['y', 'z', 'x'] }],
     [
       'keeps items that follow a shared item',
@@ -101,8 +80,6 @@ describe('merging', () => {
         ],
       },
     ],
-    ['changes nothing for an empty map', { notes: { a: '1' } }, { notes: {} }, { notes: { a: '1' } }],
-    ['clears a scalar with null', { word: 'x' }, { word: null }, { word: null }],
   ];
 
   test.each(cases)('%s', (_what, live, applied, merged) => {
@@ -118,27 +95,5 @@ describe('merging', () => {
         expect(merged.filter((tag) => applied.includes(tag))).toEqual(applied);
       }),
     );
-  });
-});
-
-describe('removing', () => {
-  const cases: readonly (readonly [string, JsonValue, JsonObject, JsonValue])[] = [
-    ['takes items', { tags: ['x', 'y'] }, { 'f:tags': { 'v:"x"': {} } }, { tags: ['y'] }],
-    [
-      'takes fields of items',
-      { ports: [{ port: 80, name: 'a' }] },
-      { 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { 'f:name': {} } } },
-      { ports: [{ port: 80 }] },
-    ],
-    [
-      'leaves null in place of an emptied value',
-      { notes: { a: '1' } },
-      { 'f:notes': { 'f:a': {} } },
-      { notes: null },
-    ],
-  ];
-
-  test.each(cases)('%s', (_what, value, fields, rest) => {
-    expect(removeItems(value, readFields(fields), SPEC)).toEqual(rest);
   });
 });

@@ -33,29 +33,6 @@ describe('an update', () => {
     ]);
     expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, LATER]);
   });
-
-  test('in another version or to a subresource gets its own entry', () => {
-    const after = widget({ size: 2, word: 'x', notes: { a: '1' } });
-    const second = recordUpdate({ before: first, after, ...by('a', LATER), apiVersion: 'example.com/v2' });
-    const third = recordUpdate({
-      before: second,
-      after: { ...second, status: { phase: 'Ready' } },
-      ...by('a', LATER),
-      subresource: 'status',
-    });
-    expect(
-      third.metadata.managedFields?.map(({ apiVersion, subresource }) => [apiVersion, subresource]),
-    ).toEqual([
-      ['example.com/v1', undefined],
-      ['example.com/v1', 'status'],
-      ['example.com/v2', undefined],
-    ]);
-  });
-
-  test('with duplicate keys in a list leaves the managers unchanged', () => {
-    const second = updated(first, widget({ ports: [{ name: 'no port' }] }));
-    expect(ownersOf(second)).toEqual(ownersOf(first));
-  });
 });
 
 describe('managedFields in a request', () => {
@@ -81,12 +58,7 @@ describe('managedFields in a request', () => {
     expect(ownersOf(send([entry]))).toEqual([['c Apply', { 'f:x': {} }]]);
   });
 
-  test.each([[[]], [[{}]]])('clear them if they are %j', (sent) => {
-    expect(send(sent).metadata.managedFields).toBeUndefined();
-  });
-
   test.each([
-    ['absent', undefined],
     ['with an unknown operation', [{ ...entry, operation: 'Steal' }]],
     ['no field set', [{ ...entry, fieldsV1: { x: {} } }]],
   ])('are ignored if they are %s', (_what, sent) => {

@@ -69,7 +69,6 @@ const isReset = (entries: JsonValue): boolean =>
   (entries.length === 0 ||
     (entries.length === 1 && isJsonObject(entries[0]) && Object.keys(entries[0]).length === 0));
 
-/** Undefined if an entry is invalid. */
 function readManagers(entries: JsonValue | undefined): Managers | undefined {
   if (!isJsonArray(entries)) return undefined;
   const managers = new Map<string, Manager>();
@@ -134,15 +133,12 @@ function secondsOf({ time }: Manager): number {
   return Number.isNaN(milliseconds) ? 0 : Math.floor(milliseconds / 1000);
 }
 
-/** The writer of a request, with the time and version of the write. */
 export interface Writer {
   /** `fieldManager` of the request, or the first part of its User-Agent. */
   readonly manager: string;
-  /** The version of the request: `v1`, `apps/v1`. */
   readonly apiVersion: string;
   /** Empty for the main resource. */
   readonly subresource: string;
-  /** RFC 3339 with second precision. */
   readonly now: string;
 }
 
@@ -151,7 +147,6 @@ export interface RecordedUpdate extends Writer {
   readonly before: ApiObject | undefined;
   /** With managedFields as the client sent them. In the version of the request, as is `before`. */
   readonly after: ApiObject;
-  /** The schema of the whole object. */
   readonly schema: Schema;
   /** Top-level fields that this endpoint leaves unchanged, e.g. `status` for most kinds. */
   readonly reset?: readonly string[];
@@ -214,7 +209,6 @@ export function managerFor(
   };
 }
 
-/** Removes fields from all managers; managers without fields are dropped. */
 export function managersWithout(managers: Managers, fields: FieldSet): Map<string, Manager> {
   const left = new Map<string, Manager>();
   for (const [id, manager] of managers) {

@@ -91,7 +91,6 @@ function sameContent(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   return isEqual(rest(a), rest(b));
 }
 
-/** The object with the `status` of another object, or without status. */
 export function withStatusOf(object: ApiObject, other: ApiObject | undefined): ApiObject {
   const status = other === undefined ? undefined : field(other, 'status');
   const rest = withoutField(object, 'status');
@@ -198,7 +197,6 @@ function finalizerProblems(
   ];
 }
 
-/** Metadata fields that an update cannot change (ValidateObjectMetaUpdate). */
 function metadataUpdateProblems(
   { metadata: now }: ApiObject,
   { metadata: was }: ApiObject,

@@ -10,17 +10,13 @@ describe('patches that apply', () => {
     ['{"op":"add","path":"/a/c"}', '"a":{"b":1,"n":null,"c":null}'],
     ['{"op":"add","path":"/list/3","value":9}', '"list":[1,2,3,9]'],
     ['{"op":"add","path":"/list/-1","value":9}', '"list":[1,2,3,9]'],
-    ['{"op":"add","path":"/objects/0/y","value":[]}', '"objects":[{"x":1,"y":[]}]'],
-    ['{"op":"remove","path":"/a/n"}', '"a":{"b":1}'],
     ['{"op":"remove","path":"/list/-1"}', '"list":[1,2]'],
     ['{"op":"replace","path":"/a/b","value":{"c":1}}', '"a":{"b":{"c":1},"n":null}'],
-    ['{"op":"replace","path":"/list/0","value":0}', '"list":[0,2,3]'],
     ['{"op":"move","from":"/list/0","path":"/list/2"}', '"list":[2,3,1]'],
     ['{"op":"copy","from":"/objects/0","path":"/objects/-"}', '"objects":[{"x":1},{"x":1}]'],
     ['{"op":"copy","from":"/a/absent","path":"/text"}', '"text":null'],
     ['{"op":"test","path":"/a","value":{"n":null,"b":1}}', '"text":"abc"'],
     ['{"op":"test","path":"/a/absent","value":null}', '"text":"abc"'],
-    ['{"op":"test","path":"/a/n"}', '"text":"abc"'],
     ['{"op":"test","path":"/list/-1","value":3}', '"text":"abc"'],
   ])('%s', (operation, changed) => {
     const document = parsed(DOCUMENT);
@@ -55,22 +51,16 @@ describe('patches that apply', () => {
 describe('patches that do not apply', () => {
   test.each([
     '{"op":"add","path":"/a/n/c","value":2}',
-    '{"op":"add","path":"/text/0","value":2}',
     '{"op":"add","path":"","value":{}}',
     '{"op":"add","path":"/list/4","value":9}',
-    '{"op":"add","path":"/list/-5","value":9}',
     '{"op":"add","path":"/list/1e0","value":9}',
     '{"op":"remove","path":"/list/-"}',
-    '{"op":"remove","path":"/text/0"}',
     '{"op":"remove","path":""}',
-    '{"op":"replace","path":"/absent/c","value":2}',
     '{"op":"replace","path":"/list/length","value":0}',
     '{"op":"replace","path":"","value":[]}',
     '{"op":"move","from":"/a/absent","path":"/b"}',
     '{"op":"move","from":"/a","path":"/a/b"}',
-    '{"op":"copy","from":"/absent/b","path":"/b"}',
     '{"op":"test","path":"/list/9","value":null}',
-    '{"op":"test","path":"/absent/b","value":null}',
     '{"op":"merge","path":"/a"}',
     'null',
   ])('%s', (operation) => {
@@ -85,13 +75,4 @@ describe('patches that do not apply', () => {
     const copies = Array.from({ length: 40 }, () => ({ op: 'copy', from: '/a', path: '/a/-' }));
     expect(statusOf(() => applyJsonPatch({ a: ['x'.repeat(100)] }, copies)).code).toBe(422);
   });
-});
-
-test.each([
-  ['{}', 'object into Go value of type []handlers.jsonPatchOp'],
-  ['["a"]', 'string into Go value of type handlers.jsonPatchOp'],
-  ['[{"op":"add","path":1}]', 'number into Go struct field jsonPatchOp.path of type string'],
-])('the malformed patch %s is a bad request', (patch, problem) => {
-  const message = `error decoding patch: json: cannot unmarshal ${problem}`;
-  expect(statusOf(() => applyJsonPatch({}, parseJson(patch)))).toMatchObject({ code: 400, message });
 });

@@ -36,12 +36,7 @@ const patched = (live: string, patch: string) =>
 
 describe('objects', () => {
   test.each([
-    ['null in a new value is dropped', '{}', '{"map":{"a":null,"b":"1"}}', '{"map":{"b":"1"}}'],
-    ['another type replaces', '{"map":{"a":"1"}}', '{"map":[1]}', '{"map":[1]}'],
     ['$patch: delete', '{"map":{"a":"1"}}', '{"map":{"$patch":"delete"}}', '{"map":{}}'],
-    ['a directive without a target leaves nothing', '{}', '{"map":{"$patch":"replace","b":"2"}}', '{}'],
-    ['the strategy replace', '{"replaced":{"a":1}}', '{"replaced":{"b":2}}', '{"replaced":{"b":2}}'],
-    ['unknown fields are merged as objects', '{"u":{"a":1}}', '{"u":{"b":[1]}}', '{"u":{"a":1,"b":[1]}}'],
     [
       'every key is data',
       '{"map":{"constructor":"1"}}',
@@ -61,19 +56,11 @@ describe('lists of values', () => {
       '{"values":["c","a"]}',
       '{"values":["b","c","a"]}',
     ],
-    ['stay absent if the patch only deletes', '{}', '{"$deleteFromPrimitiveList/values":[2]}', '{}'],
     [
       'support deletions, additions and order together',
       '{"values":["a","b","s"]}',
       '{"$setElementOrder/values":["n","a"],"$deleteFromPrimitiveList/values":["b"],"values":["n"]}',
       '{"values":["n","a","s"]}',
-    ],
-    ['are replaced without a strategy', '{"atomic":[1,2]}', '{"atomic":[3]}', '{"atomic":[3]}'],
-    [
-      'take their strategy from additionalProperties',
-      '{"lists":{"x":[1]}}',
-      '{"lists":{"x":[2]}}',
-      '{"lists":{"x":[2,1]}}',
     ],
   ])('%s', (_what, live, patch, expected) => {
     expect(patched(live, patch)).toBe(expected);
@@ -94,7 +81,6 @@ describe('lists of objects', () => {
       '{"$setElementOrder/items":[{"name":"n"},{"name":"a"}],"items":[{"name":"n"},{"name":"b","$patch":"delete"}]}',
       '[{"name":"s","x":2},{"name":"n"},{"name":"a","x":1}]',
     ],
-    ['are removed by null', '{"items":null}', undefined],
   ])('%s', (_what, patch, expected) => {
     const { items } = applyStrategicPatch(parsed(LIVE), parseJson(patch), SCHEMA);
     expect(items).toEqual(expected === undefined ? undefined : parseJson(expected));
@@ -104,17 +90,6 @@ describe('lists of objects', () => {
 describe('patches that cannot be applied', () => {
   test.each([
     ['[]', 400, 'json: cannot unmarshal array into Go value of type map[string]interface {}'],
-    ['{"union":{"$retainKeys":["a"],"b":1}}', 400, 'invalid patch format of retainKeys'],
-    ['{"$deleteFromPrimitiveList":[1]}', 400, 'invalid patch format of primitive list'],
-    ['{"$setElementOrder":[1]}', 400, 'invalid patch format of setElementOrder list'],
-    ['{"lists":{"x":[[1]]}}', 422, 'the server rejected our request due to an error in our request'],
-    ['{"items":[{"x":"y","a":[1]}]}', 500, 'map: map[a:[1] x:y] does not contain declared merge key: name'],
-    ['{"items":[{"name":"a","$patch":"merge"}]}', 500, 'merging lists cannot yet be specified in the patch'],
-    [
-      '{"$setElementOrder/items":{}}',
-      500,
-      'expected a []interface {}, but received a map[string]interface {}',
-    ],
     [
       '{"$setElementOrder/values":[2,3],"values":[3,2]}',
       500,

@@ -12,7 +12,6 @@ import { wholeSchema } from '../schema/object-meta.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import type { Mutation } from './compile-policy.ts';
 
-/** A patch that cannot be applied; the failurePolicy decides what follows. */
 export class MutationFailure extends Error {
   override readonly name = 'MutationFailure';
 }
@@ -20,7 +19,6 @@ export class MutationFailure extends Error {
 export interface Target {
   readonly object: ApiObject;
   readonly type: ResourceType;
-  /** Whether it is the object of a subresource with its own kind. */
   readonly isView: boolean;
 }
 

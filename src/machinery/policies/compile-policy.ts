@@ -7,7 +7,6 @@ import { optionalText, record, records, text } from '../fields.ts';
 
 export interface Expression {
   readonly text: string;
-  /** The path in the policy. */
   readonly path: string;
   readonly program: CelProgram | CelError;
 }

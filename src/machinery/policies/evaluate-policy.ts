@@ -15,7 +15,6 @@ export interface Failure {
 
 export interface Evaluated {
   readonly failures: readonly Failure[];
-  /** By their keys. */
   readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
   /** Audit annotations that could not be evaluated: they refuse the request regardless of the binding's actions. */
   readonly auditErrors: readonly Failure[];

@@ -27,7 +27,6 @@ export interface MutatingRounds {
   /** Policies that want to run again, as far as nothing has changed since they ran. */
   readonly invoked: Set<string>;
   readonly again: Set<string>;
-  /** The object after the last round. */
   output: ApiObject | undefined;
   isFirst: boolean;
   changed: boolean;
@@ -194,7 +193,6 @@ async function invoke(
   return { object: current.object, failures, evaluated: true };
 }
 
-/** Go decodes the patched object of a built-in kind into a struct. */
 function decoded(object: ApiObject, type: ResourceType, { patchType }: Mutation, notes: Notes): ApiObject {
   if (type.custom) return object;
   try {

@@ -122,7 +122,6 @@ async function applyBinding(
   };
 }
 
-/** The namespace of the object; Namespaces have none. */
 export const namespaceOf = (
   { type, namespace }: AdmissionAttributes,
   { storage }: Pick<PolicyAdmission, 'storage'>,
@@ -222,7 +221,6 @@ const EVERYTHING: Rule = {
   names: [],
 };
 
-/** Without rules, everything matches. */
 function criteriaOf(match: JsonObject): PolicyCriteria {
   const rules = rulesOf(records(match, 'resourceRules'));
   return {
@@ -234,7 +232,6 @@ function criteriaOf(match: JsonObject): PolicyCriteria {
   };
 }
 
-/** Why a policy cannot be evaluated with a binding, or with any. */
 interface BrokenParams {
   readonly kind: 'broken';
   readonly message: string;

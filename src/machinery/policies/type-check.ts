@@ -6,7 +6,6 @@ import type { Schema } from '../schema/schema.ts';
 import { compilePolicy } from './compile-policy.ts';
 
 export interface ExpressionWarning {
-  /** e.g. `spec.validations[0].expression`. */
   readonly fieldRef: string;
   readonly warning: string;
 }

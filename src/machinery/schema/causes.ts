@@ -51,7 +51,6 @@ export const unsupportedValue = (field: string, value: JsonValue, supported: rea
 export const when = (condition: boolean, ...causes: readonly Cause[]): readonly Cause[] =>
   condition ? causes : [];
 
-/** The cause for the result of a check, which is undefined if it found no problem. */
 export const invalidIf = (field: string, value: Shown, problem: string | undefined): readonly Cause[] =>
   problem === undefined ? [] : [invalidValue(field, value, problem)];
 

@@ -16,31 +16,6 @@ test.each([
     { p: { a: 5 } },
   ],
   [
-    'values of a map are completed',
-    { type: 'object', additionalProperties: object({ a: FIVE }) },
-    { x: {} },
-    { x: { a: 5 } },
-  ],
-  [
-    'a null in a map is dropped',
-    { type: 'object', additionalProperties: { type: 'string' } },
-    { a: null, b: 'x' },
-    { b: 'x' },
-  ],
-  [
-    'a null in a list stays, as it does in the API server',
-    { type: 'array', items: { type: 'string' } },
-    [null],
-    [null],
-  ],
-  ['a null in a list is replaced by the default of items', { type: 'array', items: FIVE }, [null], [5]],
-  [
-    'a null without a schema stays',
-    { 'x-kubernetes-preserve-unknown-fields': true },
-    { a: null },
-    { a: null },
-  ],
-  [
     'a default of null does not count',
     object({ a: { type: 'string', nullable: true, default: null } }),
     {},

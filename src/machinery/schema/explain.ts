@@ -14,7 +14,6 @@ import {
 } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';
 
-/** Reports Ajv's errors with the messages and in the order of the API server. */
 export function explain(
   value: JsonValue,
   root: JsonSchema,
@@ -63,7 +62,6 @@ function indexFailures(errors: readonly ErrorObject[]): Failures {
   return failures;
 }
 
-/** Which keywords of the node failed at this place. */
 function failedAt(node: JsonSchema, { pointer }: Visit, { failures }: Context): Has {
   const errors = failures.get(node)?.get(pointer) ?? [];
   return (keyword) => errors.some((error) => error.keyword === keyword);

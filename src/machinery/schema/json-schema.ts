@@ -40,7 +40,6 @@ export interface JsonSchema {
 
 export interface CompiledSchema {
   readonly root: JsonSchema;
-  /** All errors; empty if the value is valid. */
   readonly check: (value: JsonValue) => readonly ErrorObject[];
 }
 

@@ -1,7 +1,6 @@
 import { isEqual, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { forbiddenValue, invalidValue, notAmong, requiredValue, unsupportedValue, when } from './causes.ts';
-import { ruleTextProblems } from './rules/rule-problems.ts';
 import { branchesOf, furtherSchema, property, schemaToJson, type Schema } from './schema.ts';
 import { prune } from './prune.ts';
 import { validateSchema } from './validate.ts';
@@ -17,7 +16,6 @@ interface Within {
 
 const ROOT: Within = { root: true, metadata: false, noDefaults: undefined };
 
-/** Keywords that CRDs must not use (or not in this form) anywhere in the schema. */
 export function keywordProblems(schema: Schema, path: string, within: Within = ROOT): readonly Cause[] {
   return [
     ...standardProblems(schema, path, within),
@@ -29,7 +27,6 @@ export function keywordProblems(schema: Schema, path: string, within: Within = R
     ),
     ...mapTypeProblems(schema, path),
     ...listTypeProblems(schema, path),
-    ...ruleTextProblems(schema, path),
   ];
 }
 
@@ -108,7 +105,6 @@ function withinProperty(schema: Schema, name: string, within: Within): Within {
   };
 }
 
-/** Rejects defaults that their own schema would prune or not accept. */
 export function defaultProblems(schema: Schema, path: string): readonly Cause[] {
   const { default: value, items, properties = {} } = schema;
   const further = furtherSchema(schema);

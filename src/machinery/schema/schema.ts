@@ -60,10 +60,8 @@ export interface ValidationRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** Any value, kept unchanged. */
 export const ANYTHING: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
-/** A Schema as JSON, for OpenAPI documents. */
 export function schemaToJson(schema: Schema): JsonObject {
   return schema as unknown as JsonObject; // every field is JSON; TypeScript only objects to `readonly … | undefined`
 }
@@ -83,7 +81,6 @@ export function furtherSchema({ additionalProperties }: Schema): Schema | undefi
   return typeof additionalProperties === 'object' ? additionalProperties : undefined;
 }
 
-/** The branches of a schema with their places in it, such as `allOf[0]`. */
 export function branchesOf(schema: Schema): readonly (readonly [branch: Schema, place: string])[] {
   const { not } = schema;
   return [
@@ -164,7 +161,6 @@ export function changeFields(
   return changed === undefined ? object : Object.fromEntries(changed);
 }
 
-/** The list with every item changed; returns the same reference if nothing changes. */
 export function changeItems(list: JsonArray, change: (item: JsonValue) => JsonValue): JsonArray {
   let changed: JsonValue[] | undefined;
   for (const [index, before] of list.entries()) {

@@ -4,13 +4,12 @@ import { isEqual } from '../../json/json.ts';
 import { forbiddenValue, invalidValue, requiredValue, when } from './causes.ts';
 import { defaultProblems, invalidOrMissing, keywordProblems } from './keyword-problems.ts';
 import { ruleProblems } from './rules/rule-problems.ts';
-import { branchesOf, property, schemaToJson, type Schema } from './schema.ts';
+import { branchesOf, schemaToJson, type Schema } from './schema.ts';
 
 /** The reasons to refuse a CRD's schema: its structure, keywords, defaults, patterns or rules. */
 export function structuralProblems(schema: Schema, path: string): readonly Cause[] {
   const keywords = keywordProblems(schema, path);
-  const structure = [...invariants(schema, path, 'root'), ...completeness(schema, schema, path, path)];
-  const problems = [...keywords, ...sorted(structure)];
+  const problems = [...keywords, ...sorted(invariants(schema, path, 'root'))];
   // The other checks require a well-formed schema.
   return problems.length > 0 ? problems : [...ruleProblems(schema, path), ...defaultProblems(schema, path)];
 }
@@ -189,35 +188,6 @@ function nestedProblems(schema: Schema, path: string, excused: IntOrStringPatter
     ...when(
       Object.hasOwn(properties, 'metadata'),
       forbiddenValue(`${path}.properties[metadata]`, 'must not be specified in a nested context'),
-    ),
-  ];
-}
-
-/** Properties of a branch at the root must exist in the schema. `at` is the place in the schema, `path` in the branch. */
-const completeness = (branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] =>
-  branchesOf(branching).flatMap(([branch, place]) =>
-    branchCompleteness(branch, schema, at, `${path}.${place}`),
-  );
-
-function branchCompleteness(
-  branch: Schema,
-  schema: Schema | undefined,
-  at: string,
-  path: string,
-): readonly Cause[] {
-  if (schema === undefined) return [requiredValue(at, `because it is defined in ${path}`)];
-  return [
-    ...completeness(branch, schema, at, path),
-    ...(branch.items === undefined
-      ? []
-      : branchCompleteness(branch.items, schema.items, `${at}.items`, `${path}.items`)),
-    ...Object.entries(branch.properties ?? {}).flatMap(([name, child]) =>
-      branchCompleteness(
-        child,
-        property(schema, name),
-        `${at}.properties[${name}]`,
-        `${path}.properties[${name}]`,
-      ),
     ),
   ];
 }

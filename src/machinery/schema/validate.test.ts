@@ -20,7 +20,6 @@ const INVALID = 'FieldValueInvalid spec.x: Invalid value: ';
 
 // The answers of kube-apiserver.
 test.each<[Schema, JsonValue, readonly string[]]>([
-  [STRING, 5, [`${TYPE}"integer": spec.x in body must be of type string: "integer"`]],
   [
     { ...STRING, maxLength: 4 },
     'abcde',
@@ -31,11 +30,6 @@ test.each<[Schema, JsonValue, readonly string[]]>([
     { ...STRING, minLength: 2, pattern: '^x' },
     'y',
     [`${INVALID}"y": spec.x in body should be at least 2 chars long`],
-  ],
-  [
-    { ...INTEGER, minimum: 3, exclusiveMinimum: true },
-    3,
-    [`${INVALID}3: spec.x in body should be greater than 3`],
   ],
   [
     { type: 'number', maximum: 2.5 },
@@ -51,24 +45,9 @@ test.each<[Schema, JsonValue, readonly string[]]>([
   ],
   [list(STRING, { minItems: 1 }), [], [`${INVALID}0: spec.x in body should have at least 1 items`]],
   [
-    list(STRING, { maxItems: 1 }),
-    ['a', 'b'],
-    ['FieldValueTooMany spec.x: Too many: 2: must have at most 1 item'],
-  ],
-  [
-    list(STRING, { uniqueItems: true }),
-    ['a', 'a'],
-    [`${INVALID}"": spec.x in body shouldn't contain duplicates`],
-  ],
-  [
     { type: 'object', minProperties: 1 },
     {},
     [`${INVALID}0: spec.x in body should have at least 1 properties`],
-  ],
-  [
-    { type: 'object', maxProperties: 1 },
-    { a: 1, b: 2 },
-    ['FieldValueTooMany spec.x: Too many: 2: must have at most 1 item'],
   ],
   [
     object({ r: STRING }, { required: ['r', 'constructor'] }),
@@ -89,17 +68,13 @@ test.each<[string, readonly string[], readonly string[]]>([
   ['ipv4', ['1.2.3.4', '::ffff:1.2.3.4'], ['1.2.3', '01.2.3.4']],
   ['ipv6', ['::1', '::ffff:1.2.3.4'], ['1.2.3.4', 'fe80::1%eth0']],
   ['cidr', ['10.0.0.0/8', '::/0'], ['10.0.0.0', '10.0.0.0/33']],
-  ['mac', ['00:00:5e:00:53:01', '0000.5e00.5301', '02-00-5e-10-00-00-00-01'], ['00:00']],
   [
     'uri',
     ['http://a/b', '/abs', 'mailto:x', 'a:%zz', 'http://a/b c'],
     ['rel', '', 'http://a b', 'http://a/%zz'],
   ],
-  ['email', ['a@b', 'N <a@b.c>', '"a b"@c'], ['a', 'a b@c', 'a@b c', 'a@b.', 'a@b.c, d@e.f']],
   ['hostname', ['1.2.3.com', 'abc.example'], ['-a', 'a_b', 'a.', '', 'a'.repeat(64)]],
   ['uuid', ['7c9e6679-7425-40de-944b-e07fc1f90ae7', '7C9E6679742540DE944BE07FC1F90AE7'], ['x']],
-  ['isbn', ['0321751043', '978-0321751041'], ['0321751044']],
-  ['creditcard', ['4111111111111111', '4111-1111-1111-1111'], ['4111111111111112']],
   ['byte', ['aGVsbG8='], ['', 'a', 'aGVsbG8', '_-8=']],
   ['date', ['2026-02-28'], ['2026-02-30', '2026-2-28']],
   [
@@ -122,15 +97,6 @@ test.each<[string, readonly string[], readonly string[]]>([
 
 test.each<[string, Schema, JsonValue, readonly string[]]>([
   [
-    'none of oneOf',
-    { oneOf: [{ required: ['a'] }, { required: ['b'] }] },
-    {},
-    [
-      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found none valid',
-      'FieldValueRequired spec.x.a: Required value',
-    ],
-  ],
-  [
     'two of oneOf',
     { oneOf: [{ required: ['a'] }, { required: ['b'] }] },
     { a: 1, b: 1 },
@@ -145,15 +111,6 @@ test.each<[string, Schema, JsonValue, readonly string[]]>([
     [
       'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)',
       'FieldValueRequired spec.x.c: Required value',
-    ],
-  ],
-  [
-    'one of allOf',
-    { allOf: [{ required: ['a'] }, { properties: { b: { minimum: 2 } } }] },
-    {},
-    [
-      'FieldValueRequired spec.x.a: Required value',
-      'FieldValueInvalid <nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf)',
     ],
   ],
   [

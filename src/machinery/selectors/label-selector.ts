@@ -4,7 +4,6 @@ import { records, text, texts, stringMap } from '../fields.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems, labelValueProblems } from '../name-problems.ts';
 
-/** The problems of labels (ValidateLabels of k8s.io/apimachinery). */
 export function labelProblems(labels: Readonly<Record<string, string>>, field: string): readonly Cause[] {
   return Object.entries(labels).flatMap(([key, value]) => [
     ...invalidValues(field, key, labelKeyProblems(key)),

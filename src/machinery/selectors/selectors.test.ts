@@ -7,18 +7,13 @@ describe('label selectors', () => {
 
   test.each([
     ['', true],
-    [' ', true],
     ['app = web , size', true],
-    ['app in(db)', false],
     ['none notin (db)', true],
     ['app notin (web,db)', false],
     ['tier=', true],
-    ['tier in ()', true],
     ['tier in (a,,b)', true],
-    ['tier in (a,)', true],
     ['!none,app', true],
     ['size>11', true],
-    ['size<13,size>0', true],
     ['app>1', false],
     ['none<1', false],
     ['in in (notin)', true],
@@ -44,9 +39,7 @@ describe('field selectors', () => {
   test.each([
     ['', true],
     ['metadata.name=db', true],
-    ['metadata.name==db,metadata.namespace=prod', true],
     ['metadata.name!=db', false],
-    ['metadata.namespace!=test,,', true],
     ['=,metadata.name=db', true],
     ['type=a\\,b\\=c\\\\d', true],
     ['type!=a\\,b', true],

@@ -4,7 +4,6 @@ import { labelKeyProblems, labelValueProblems } from '../name-problems.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The predicate of a `labelSelector` parameter; an empty one accepts everything. */
 export function parseLabelSelector(text: string): (labels: Labels | undefined) => boolean {
   const requirements = parseLabelRequirements(text);
   return (labels = {}) => requirements.every((requirement) => meets(labels, requirement));
@@ -30,7 +29,6 @@ function meets(labels: Labels, { key, operator, values }: LabelRequirement): boo
   }
 }
 
-/** The predicate of a `fieldSelector` parameter; an empty one accepts everything. */
 export function parseFieldSelector(
   text: string,
   fields: Readonly<Record<string, (object: ApiObject) => string>>,

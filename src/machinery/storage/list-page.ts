@@ -83,7 +83,6 @@ export function createSortedMap<Value>() {
   };
 }
 
-/** The index of the first key that is not before `key`. */
 function firstAtOrAfter(sorted: readonly string[], key: string): number {
   let low = 0;
   let high = sorted.length;

@@ -6,7 +6,6 @@ import type { ListOptions, Storage, StoredEvent } from './stored.ts';
 import { statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const SECRETS = { group: '', resource: 'secrets' };
-const WIDGETS = { group: 'example.com', resource: 'widgets' };
 
 const secret = (namespace: string, name: string, data: Record<string, string> = {}): ApiObject =>
   Object.assign({ apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name } }, { data });
@@ -61,19 +60,6 @@ describe('watches', () => {
   };
   const summary = (events: readonly StoredEvent[]) =>
     events.map(({ type, object, revision }) => `${type} ${keyOf(object)} ${revision}`);
-
-  test('past events come first, then each event as it happens, until the watch is stopped', () => {
-    const storage = filled(2);
-    const { events, stop } = watched(storage, 2);
-    expect(summary(events)).toEqual(['ADDED prod/s1 3']);
-    const changed = storage.replace(SECRETS, secret('prod', 's0', { a: '1' }), '2');
-    storage.create(WIDGETS, secret('prod', 'w'));
-    storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, versionOf(changed));
-    stop();
-    storage.create(SECRETS, secret('prod', 'late'));
-    expect(summary(events)).toEqual(['ADDED prod/s1 3', 'MODIFIED prod/s0 4', 'DELETED prod/s0 6']);
-    expect(events.map(({ previous }) => previous && versionOf(previous))).toEqual([undefined, '2', '4']);
-  });
 
   test('a watch from before the history is rejected with the oldest usable revision', () => {
     const storage = filled(10, { history: 4 });

@@ -2,7 +2,6 @@ import type { GroupResource } from '../../json/kube-object.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** Where the objects of one resource are stored, independent of their version. */
 export type Place = GroupResource;
 
 export interface Key {
@@ -15,20 +14,17 @@ export interface Page {
   readonly items: readonly ApiObject[];
   /** The resourceVersion of the list; all pages have the first page's. */
   readonly revision: number;
-  /** Opaque; undefined on the last page. */
   readonly continueToken?: string;
   /** The number of objects after this page. Like in the API, undefined with selectors. */
   readonly remaining?: number;
 }
 
 export interface ListOptions {
-  /** Undefined: all namespaces. */
   readonly namespace?: string;
   readonly limit?: number;
   readonly continueToken?: string;
   /** List the state at this revision; ignored with a continue token, which has its own revision. */
   readonly revision?: number;
-  /** Label and field selectors; undefined selects everything. */
   readonly accepts?: (object: ApiObject) => boolean;
 }
 
@@ -43,7 +39,6 @@ export interface StoredEvent {
 
 /** All objects, with one resourceVersion counter. Synchronous: without an `await` in between, a read and a write are atomic. */
 export interface Storage {
-  /** The counter's value: the resourceVersion of the last write. */
   readonly revision: () => number;
   readonly get: (place: Place, key: Key) => ApiObject | undefined;
   /** @throws ApiFailure 410 if the revision or continue token is too old, 400 if the token is invalid */

@@ -5,9 +5,8 @@ import { record } from '../fields.ts';
 import type { UserInfo } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
-/** `object` is undefined on DELETE, `oldObject` on CREATE. On CONNECT, `object` has the options and lacks metadata. */
 export interface AdmissionAttributes {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly type: ResourceType;
   readonly subresource: string;
   readonly namespace: string;
@@ -18,11 +17,9 @@ export interface AdmissionAttributes {
   readonly shownAs?: ResourceType;
   readonly user: UserInfo;
   readonly dryRun: boolean;
-  /** CreateOptions, UpdateOptions or DeleteOptions of meta.k8s.io/v1; null for CONNECT. */
-  readonly options: JsonObject | null;
+  readonly options: JsonObject;
 }
 
-/** The request with its object after a change; a deletion has none. */
 export const withObject = (
   attributes: AdmissionAttributes,
   object: ApiObject | undefined,

@@ -15,7 +15,6 @@ import {
 import { callFailure, type CallWebhook, type Hook } from './hook.ts';
 import { conditionsHold, matchingType } from './match.ts';
 
-/** What webhooks are called and policies are evaluated with. */
 export interface AdmissionWorld {
   readonly registry: ResourceRegistry;
   readonly storage: Storage;

@@ -13,7 +13,6 @@ export interface ClientConfig {
     readonly path: string;
     readonly port: number;
   };
-  /** PEM; undefined: the system's CA certificates. */
   readonly ca?: string;
 }
 
@@ -64,7 +63,6 @@ export const rulesOf = (rules: readonly JsonObject[]) =>
     names: texts(rule, 'resourceNames'), // only in admission policies; empty: all names
   }));
 
-/** For admission webhooks and conversion webhooks, which use the same format. */
 export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
   if (!isJsonObject(value)) return {};
   const url = optionalText(value, 'url');

@@ -31,7 +31,6 @@ export const REVIEWS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Which requests a webhook or an admission policy is for. */
 export type Criteria = Pick<Hook, 'rules' | 'namespaceSelector' | 'objectSelector' | 'exact'>;
 
 interface World {
@@ -39,7 +38,6 @@ interface World {
   readonly storage: Storage;
 }
 
-/** The version in which the webhook wants the object; undefined if it does not match. */
 export function matchingType(
   criteria: Criteria,
   attributes: AdmissionAttributes,
@@ -121,13 +119,8 @@ function selectsNamespace(
   return matchesSelector(namespaceSelector, labels);
 }
 
-/** Options of a connection lack labels, so selectors never match them. */
-function selectsObject(
-  { objectSelector }: Criteria,
-  { operation, object, oldObject }: AdmissionAttributes,
-): boolean {
+function selectsObject({ objectSelector }: Criteria, { object, oldObject }: AdmissionAttributes): boolean {
   if (Object.keys(objectSelector).length === 0) return true;
-  if (operation === 'CONNECT') return false;
   const selects = (candidate: ApiObject | undefined) =>
     candidate !== undefined && matchesSelector(objectSelector, candidate.metadata.labels ?? {});
   return selects(object) || selects(oldObject);

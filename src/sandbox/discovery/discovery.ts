@@ -7,7 +7,6 @@ import {
   compareVersions,
   type ResourceRegistry,
   type ResourceType,
-  type Subresource,
 } from '../../machinery/resource-type.ts';
 
 export const GIT_VERSION = 'v1.37.0+sandbox';
@@ -189,18 +188,14 @@ function compareGroups(left: string, right: string): number {
   return a === -1 ? 1 : b === -1 ? -1 : a - b;
 }
 /** All subresources of a resource by name, with the kinds that they read and write. */
-export function subresourcesOf(type: ResourceType): readonly Required<Subresource>[] {
-  const { group, version, kind } = type;
-  const own = { group, version };
+export function subresourcesOf({ group, version, kind, hasStatus, scale }: ResourceType) {
   const verbs = ['get', 'patch', 'update'] as const;
-  const all: readonly Required<Subresource>[] = [
-    ...(type.hasStatus ? [{ ...own, name: 'status', kind, verbs }] : []),
-    ...(type.scale === undefined
+  return [
+    ...(scale === undefined
       ? []
       : [{ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs }]),
-    ...(type.subresources ?? []).map((subresource) => ({ ...own, ...subresource })),
+    ...(hasStatus ? [{ name: 'status', group, version, kind, verbs }] : []),
   ];
-  return all.toSorted((left, right) => (left.name < right.name ? -1 : 1));
 }
 
 const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObject => ({
@@ -262,7 +257,11 @@ function toAggregatedResource(type: ResourceType): JsonObject {
   };
 }
 
-const toAggregatedSubresource = ({ name, verbs, ...responseKind }: Required<Subresource>): JsonObject => ({
+const toAggregatedSubresource = ({
+  name,
+  verbs,
+  ...responseKind
+}: ReturnType<typeof subresourcesOf>[number]): JsonObject => ({
   subresource: name,
   responseKind: { ...responseKind },
   verbs,

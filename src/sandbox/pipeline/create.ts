@@ -103,7 +103,6 @@ async function createObject(call: Call, object: ApiObject, options: WriteOptions
   for (let attempt = 1; ; attempt++) {
     const prepared = prepareNew(api, type, wanted);
     validateCreate(prepared, type);
-    for (const warning of type.strategy.warnings?.(prepared) ?? []) request.notes.warn(warning);
     const attributes: AdmissionAttributes = { ...base, name: prepared.metadata.name ?? '', object: prepared };
     await api.admission.validate(attributes, request.notes);
     refuseEscalation(call, prepared, undefined);

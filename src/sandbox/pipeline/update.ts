@@ -128,8 +128,6 @@ async function admit(call: Call, { options, wanted, view }: Change, live: ApiObj
     type,
   );
   validateUpdate(prepared, live, type, info.subresource);
-  if (info.subresource === '')
-    for (const warning of type.strategy.warnings?.(prepared, live) ?? []) request.notes.warn(warning);
   await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
   refuseEscalation(call, prepared, live);
   return prepared;

@@ -48,14 +48,7 @@ export const created = (kind: string, fields: JsonObject, metadata?: JsonObject)
 export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiObject =>
   typeOf(kind).strategy.prepareForUpdate(decoded(kind, fields, toJson(old).metadata as JsonObject), old); // metadata is JSON
 
-const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
-  causes.map(({ field, message }) => `${field}: ${message}`);
-
 export const createProblems = (kind: string, fields: JsonObject, metadata?: JsonObject): readonly string[] =>
-  shown(typeOf(kind).strategy.validate(created(kind, fields, metadata)));
-
-/** Only the problems of the change. */
-export function updateProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
-  const old = created(kind, before);
-  return shown(typeOf(kind).strategy.validateUpdate(updated(kind, after, old), old));
-}
+  typeOf(kind)
+    .strategy.validate(created(kind, fields, metadata))
+    .map(({ field, message }) => `${field}: ${message}`);

@@ -64,14 +64,9 @@ const service = sampleType('/v1', 'Service', {
 const namespace = sampleType('/v1', 'Namespace', {
   namespaced: false,
   hasStatus: true,
-  subresources: [{ name: 'finalize', kind: 'Namespace', verbs: ['update'] }],
 });
 
-const serviceAccount = sampleType('/v1', 'ServiceAccount', {
-  subresources: [
-    { name: 'token', group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', verbs: ['create'] },
-  ],
-});
+const serviceAccount = sampleType('/v1', 'ServiceAccount', {});
 
 const deployment = sampleType('apps/v1', 'Deployment', {
   hasStatus: true,

@@ -2,10 +2,7 @@ import type { AdmissionAttributes } from '../../../src/machinery/webhooks/admiss
 import { placeOf } from '../../../src/machinery/storage/stored.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import { ofJson, type ApiObject } from '../../../src/machinery/api-object.ts';
-import { established, VERSION } from './crd.ts';
-import { definitionType } from '../../../src/machinery/crd/definition-type.ts';
 import { typeOf, TYPES } from './built-in-objects.ts';
-import type { Api } from '../../../src/sandbox/pipeline/context.ts';
 import { createRegistry } from '../../../src/machinery/registry.ts';
 import type { ResourceType } from '../../../src/machinery/resource-type.ts';
 import { createStorage } from '../../../src/machinery/storage/storage.ts';
@@ -34,8 +31,8 @@ export const entry = (changes: JsonObject = {}): JsonObject => ({
   ...changes,
 });
 
-const configuration = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[], name = 'hooks') =>
-  object('admissionregistration.k8s.io/v1', `${kind}WebhookConfiguration`, { name }, { webhooks });
+const configuration = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[]) =>
+  object('admissionregistration.k8s.io/v1', `${kind}WebhookConfiguration`, { name: 'hooks' }, { webhooks });
 
 export function hook(changes: JsonObject = {}): Hook {
   const [only] = hooksOf(configuration('Validating', [entry(changes)]));
@@ -43,30 +40,17 @@ export function hook(changes: JsonObject = {}): Hook {
   return only;
 }
 
-/** A storage with the namespace `shop` and the resource `servers` in two versions. */
+/** A storage with the namespace `shop`. */
 export function createWebhookStorage() {
   const storage = createStorage();
-  const registry = createRegistry([...TYPES, definitionType], storage);
+  const registry = createRegistry(TYPES, storage);
   const add = (type: ResourceType, created: ApiObject) => storage.create(placeOf(type), created);
   add(typeOf('v1 Namespace'), object('v1', 'Namespace', { name: 'shop', labels: { team: 'blue' } }));
-  const subresources = { status: {} };
-  const versions = [
-    { ...VERSION, subresources },
-    { ...VERSION, name: 'v2', storage: false },
-  ];
-  add(definitionType, established({ versions }));
-  const serversIn = (version: string): ResourceType => {
-    const type = registry.find('infra.example.com', version, 'servers');
-    if (type === undefined) throw new Error(`servers are not served in ${version}`);
-    return type;
+  const install = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[]) => {
+    const type = typeOf(`admissionregistration.k8s.io/v1 ${kind}WebhookConfiguration`);
+    add(type, configuration(kind, webhooks));
   };
-  const install = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[], name = 'hooks') => {
-    add(
-      typeOf(`admissionregistration.k8s.io/v1 ${kind}WebhookConfiguration`),
-      configuration(kind, webhooks, name),
-    );
-  };
-  return { storage, registry, serversIn, install };
+  return { storage, registry, install };
 }
 
 export const attributes = (changes: Partial<AdmissionAttributes> = {}): AdmissionAttributes => ({
@@ -94,16 +78,11 @@ export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: Js
 export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>) {
   const world = createWebhookStorage();
   const asked: { readonly path: string; readonly request: Asked }[] = [];
-  const warnings: string[] = [];
   const annotations: Record<string, string> = {};
-  const convert: Api['convert'] = (objects, { group, version }) =>
-    Promise.resolve(
-      objects.map((each) => ({ ...each, apiVersion: group === '' ? version : `${group}/${version}` })),
-    );
   let uids = 0;
   const admission = createAdmission({
     ...world,
-    convert,
+    convert: (objects) => Promise.resolve(objects),
     newUid: () => `uid-${++uids}`,
     call: ({ url = '' }, review) => {
       const path = new URL(url).pathname.slice(1);
@@ -117,12 +96,12 @@ export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>
     },
   });
   const notes = {
-    warn: (text: string) => void warnings.push(text),
+    warn: () => undefined,
     annotate: (key: string, value: string) => {
       annotations[key] = value;
     },
   };
-  return { ...world, admission, notes, asked, warnings, annotations };
+  return { ...world, admission, notes, asked, annotations };
 }
 
 export const patch = (...operations: readonly JsonObject[]): JsonObject => ({

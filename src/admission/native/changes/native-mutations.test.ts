@@ -163,6 +163,11 @@ describe('an item is added to a list if the condition is that it is missing', ()
   test.each<[string, string, string]>([
     ['the condition is the opposite', hasDisk, append('{"name": "boot"}')],
     ['the name differs', `!${hasDisk}`, append('{"name": "data"}')],
+    [
+      'the macro has two variables',
+      '!object.spec.disks.exists(index, disk, index.name == "boot")',
+      append('{"name": "boot"}'),
+    ],
     ['the name is computed', `!${hasDisk}`, append('{"name": string(object.x)}')],
     [
       'another operation removes an item',

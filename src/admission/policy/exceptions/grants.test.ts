@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 
-import { compileSpec, createRequest } from '../../../../test/support/admission/policy.ts';
+import { compileSpec, createRequest, GROUP } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { PolicyException, PolicyExceptionSpec } from '../../../api/policy-exception.ts';
 import type { Decision } from '../../review/decision.ts';
@@ -59,10 +59,18 @@ test('an exception exempts the objects that it names from the checks that it nam
   expect(['small', 'named'].map((rule) => covers('rules', rule))).toEqual([true, false]);
 });
 
+const ofKind = (apiGroup: string, resource: string) =>
+  exception({ objects: { resources: [{ apiGroup, resource }] } });
+
+test('an exception exempts the kinds that it names', () => {
+  expect(namesFor(ofKind(GROUP, 'servers'))).toEqual(['shop/legacy']);
+});
+
 test.each<[string, PolicyException, Partial<AdmissionRequest>]>([
   ['an object of another namespace', exception(), { namespace: 'other' }],
   ['an object with another name', exception(), { name: 'web' }],
-  ['another kind', exception({ objects: { resources: [{ apiGroup: '', resource: 'pods' }] } }), {}],
+  ['another kind', ofKind(GROUP, 'racks'), {}],
+  ['a kind with the same name in another group', ofKind('other.example.com', 'servers'), {}],
   ['a user that is not named', exception({ users: ['eve'] }), {}],
   ['a cluster-scoped object', exception({ objects: { names: ['*'] } }), { namespace: undefined }],
   [

@@ -1,9 +1,20 @@
 import { field, withMeta, type ApiObject } from '../../api-object.ts';
-import { flag, records, section, spec, status, text, texts, withFields } from '../../fields.ts';
-import { labelProblem } from '../../name-problems.ts';
+import { flag, spec, status, text, texts, withFields } from '../../fields.ts';
+import { labelProblem, pathSegmentProblem } from '../../name-problems.ts';
 import type { ResourceType, Strategy } from '../../resource-type.ts';
 import { AGE, builtInKind, column } from '../built-in-kind.ts';
-import { BOOLEAN, CONDITIONS, listOf, object, openObject, STRING, STRINGS } from '../schema-builders.ts';
+import {
+  BOOLEAN,
+  BYTES,
+  CONDITIONS,
+  INT32,
+  listOf,
+  object,
+  openObject,
+  STRING,
+  STRINGS,
+  withDefault,
+} from '../schema-builders.ts';
 
 /** Every Namespace has a label with its own name, so that selectors can match it. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';
@@ -54,8 +65,6 @@ export const NAMESPACE: ResourceType = builtInKind({
   strategy: namespaceStrategy,
 });
 
-const ROLE_LABEL = 'node-role.kubernetes.io/';
-
 /** v1 Node: stored, and never ready. */
 export const NODE: ResourceType = builtInKind({
   apiVersion: 'v1',
@@ -73,51 +82,46 @@ export const NODE: ResourceType = builtInKind({
     }),
     status: openObject({ conditions: CONDITIONS }),
   },
-  columns: [
-    column('Status', 'Whether it is ready.', shownStatus),
-    column('Roles', 'The roles in its labels.', shownRoles),
-    AGE,
-    column('Version', 'The version of its kubelet.', (node) =>
-      text(section(node, 'status', 'nodeInfo'), 'kubeletVersion'),
-    ),
-  ],
   hasStatus: true,
   selectableFields: { 'spec.unschedulable': (node) => String(flag(spec(node), 'unschedulable')) },
-  strategy: { prepareForCreate: withNotReady },
 });
 
-const NODE_INFO = [
-  ...['machineID', 'systemUUID', 'bootID', 'kernelVersion', 'osImage', 'containerRuntimeVersion'],
-  ...['kubeletVersion', 'kubeProxyVersion', 'operatingSystem', 'architecture'],
-];
+// Kinds with CA certificates. The sandbox only stores them: it does not check certificates or proxy to extension API servers.
 
-/** No pod may run on a new node; Go writes the empty structs of its status. */
-function withNotReady(node: ApiObject): ApiObject {
-  const taints = records(spec(node), 'taints');
-  const notReady = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
-  const isTainted = taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect);
-  return withFields(node, {
-    spec: { ...spec(node), taints: isTainted ? taints : [...taints, notReady] },
-    status: {
-      daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
-      nodeInfo: Object.fromEntries(NODE_INFO.map((name) => [name, ''])),
-      ...status(node),
-    },
-  });
-}
+const signerOf = (bundle: ApiObject): string => text(spec(bundle), 'signerName');
 
-function shownStatus(node: ApiObject): string {
-  const ready = records(status(node), 'conditions').find((condition) => text(condition, 'type') === 'Ready');
-  const said = ready === undefined ? 'Unknown' : text(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
-  return flag(spec(node), 'unschedulable') ? `${said},SchedulingDisabled` : said;
-}
+export const CLUSTER_TRUST_BUNDLE: ResourceType = builtInKind({
+  apiVersion: 'certificates.k8s.io/v1',
+  kind: 'ClusterTrustBundle',
+  resource: 'clustertrustbundles',
+  description: 'Root certificates that pods can mount.',
+  fields: { spec: withDefault(object({ signerName: STRING, trustBundle: STRING }), {}) },
+  columns: [column('SignerName', 'Whose roots they are.', signerOf)],
+  selectableFields: { 'spec.signerName': signerOf },
+  strategy: { nameProblem: pathSegmentProblem },
+});
 
-function shownRoles({ metadata }: ApiObject): string {
-  const roles = Object.keys(metadata.labels ?? {}).filter((label) => label.startsWith(ROLE_LABEL));
-  return (
-    roles
-      .map((label) => label.slice(ROLE_LABEL.length))
-      .sort()
-      .join(',') || '<none>'
-  );
-}
+export const API_SERVICE: ResourceType = builtInKind({
+  apiVersion: 'apiregistration.k8s.io/v1',
+  kind: 'APIService',
+  resource: 'apiservices',
+  categories: ['api-extensions'],
+  description: 'Who serves one version of an API group.',
+  fields: {
+    spec: withDefault(
+      object({
+        service: object({ namespace: STRING, name: STRING, port: withDefault(INT32, 443) }),
+        group: STRING,
+        version: STRING,
+        insecureSkipTLSVerify: BOOLEAN,
+        caBundle: BYTES,
+        groupPriorityMinimum: INT32,
+        versionPriority: INT32,
+      }),
+      {},
+    ),
+    status: object({ conditions: CONDITIONS }),
+  },
+  hasStatus: true,
+  strategy: { nameProblem: pathSegmentProblem },
+});

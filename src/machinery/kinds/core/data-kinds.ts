@@ -117,7 +117,6 @@ function secretProblems(secret: ApiObject): readonly Cause[] {
   ];
 }
 
-/** Rejects changes to the data of an immutable Secret or ConfigMap. */
 function frozenProblems(object: ApiObject, old: ApiObject, fields: readonly string[]): readonly Cause[] {
   if (!flag(old, 'immutable')) return [];
   const why = 'field is immutable when `immutable` is set';

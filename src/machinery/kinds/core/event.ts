@@ -5,28 +5,17 @@ import { builtInKind, column, type BuiltInKind } from '../built-in-kind.ts';
 import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-builders.ts';
 import { ageOf } from '../../human-duration.ts';
 
-/** The columns in both groups. The name comes last, because the message matters more (printEvent of pkg/printers). */
+/** The columns in both groups (printEvent of pkg/printers). */
 const COLUMNS: readonly PrinterColumn[] = [
   eventColumn('Last Seen', 'When it last happened.', lastSeen),
   eventColumn('Type', 'Normal or Warning.', (event) => text(event, 'type')),
   eventColumn('Reason', 'Why, in one word.', (event) => text(event, 'reason')),
   eventColumn('Object', 'What it happened to.', shownObject),
-  eventColumn('Subobject', 'What part of the object.', shownPart, { priority: 1 }),
-  eventColumn('Source', 'Who reported it.', shownSource, { priority: 1 }),
   eventColumn('Message', 'For people.', (event) => text(event, 'message').trim()),
-  eventColumn('First Seen', 'When it first happened.', (event, now) => ageOf(firstTime(event), now), {
-    priority: 1,
-  }),
-  eventColumn('Count', 'How often it happened.', countOf, { priority: 1 }),
-  eventColumn('Name', 'The name of the event itself.', ({ metadata }) => metadata.name ?? '', {
-    format: 'name',
-    priority: 1,
-  }),
 ];
 
-/** Its value is read from the v1 Event. */
-function eventColumn(...[name, description, read, more]: Parameters<typeof column>): PrinterColumn {
-  return column(name, description, (event, now) => read(eventAs(event, 'v1'), now), more);
+function eventColumn(...[name, description, read]: Parameters<typeof column>): PrinterColumn {
+  return column(name, description, (event, now) => read(eventAs(event, 'v1'), now));
 }
 
 const firstTime = (event: ApiObject) => text(event, 'firstTimestamp') || text(event, 'eventTime');
@@ -47,17 +36,6 @@ function countOf(event: ApiObject): number {
 function shownObject(event: ApiObject): string {
   const about = section(event, 'involvedObject');
   return `${text(about, 'kind').toLowerCase()}/${text(about, 'name')}`;
-}
-
-function shownPart(event: ApiObject): string {
-  return text(section(event, 'involvedObject'), 'fieldPath');
-}
-
-function shownSource(event: ApiObject): string {
-  const source = section(event, 'source');
-  const component = text(source, 'component') || text(event, 'reportingComponent');
-  const host = text(source, 'host') || text(event, 'reportingInstance');
-  return host === '' ? component : `${component}, ${host}`;
 }
 
 // One kind in two groups with different field names, stored in one place.

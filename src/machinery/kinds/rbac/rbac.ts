@@ -3,9 +3,9 @@ import type { ApiObject } from '../../api-object.ts';
 import { records, text, changed, section, withFields, items } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { pathSegmentProblem } from '../../name-problems.ts';
-import type { PrinterColumn, ResourceType, Strategy } from '../../resource-type.ts';
+import type { ResourceType, Strategy } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
-import { AGE, builtInKind, column, CREATED_AT, wideColumn, type BuiltInKind } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, CREATED_AT, type BuiltInKind } from '../built-in-kind.ts';
 import {
   atomic,
   LABEL_SELECTOR,
@@ -65,13 +65,7 @@ const BINDING = {
     subjects: listOf(atomic(object({ kind: STRING, apiGroup: STRING, name: STRING, namespace: STRING }))),
     roleRef: atomic(object({ apiGroup: STRING, kind: STRING, name: STRING })),
   },
-  columns: [
-    column('Role', 'What it grants.', shownRole),
-    AGE,
-    subjectColumn('Users', 'User'),
-    subjectColumn('Groups', 'Group'),
-    subjectColumn('ServiceAccounts', 'ServiceAccount'),
-  ],
+  columns: [column('Role', 'What it grants.', shownRole), AGE],
   strategy: { ...NAMES, completeDefaults: withGroups, validateUpdate: roleRefProblems },
 } as const satisfies Partial<BuiltInKind>;
 
@@ -108,19 +102,6 @@ const inGroup = (reference: JsonObject): JsonObject =>
 function shownRole(binding: ApiObject): string {
   const roleRef = section(binding, 'roleRef');
   return `${text(roleRef, 'kind')}/${text(roleRef, 'name')}`;
-}
-
-function subjectColumn(name: string, kind: string): PrinterColumn {
-  const shown = (subject: JsonObject) =>
-    kind === 'ServiceAccount'
-      ? `${text(subject, 'namespace')}/${text(subject, 'name')}`
-      : text(subject, 'name');
-  return wideColumn(name, `${name} in the binding`, (binding) =>
-    records(binding, 'subjects')
-      .filter((subject) => text(subject, 'kind') === kind)
-      .map(shown)
-      .join(', '),
-  );
 }
 
 /** roleRef is immutable; the message prints the API server's own struct. */

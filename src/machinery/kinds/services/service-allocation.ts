@@ -16,9 +16,7 @@ import type { Storage } from '../../storage/stored.ts';
 
 /** Allocates values for Services. Each call returns a value that no stored Service has. */
 export interface ServiceAllocators {
-  /** An IPv4 address from the cluster's range. */
   readonly allocateClusterIp: () => string;
-  /** 30000–32767. */
   readonly allocateNodePort: () => number;
 }
 

@@ -12,21 +12,15 @@ import {
   records,
   texts,
   status,
-  stringMap,
 } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { label1035Problem } from '../../name-problems.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
-import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
+import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
 import { carryOver, withAllocations, type ServiceAllocators } from './service-allocation.ts';
 import type { Schema } from '../../schema/schema.ts';
-
-function shownLabels(labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
-  return pairs.sort().join(',') || '<none>';
-}
 
 function shownPort(port: JsonObject): string {
   const nodePort = number(port, 'nodePort') ?? 0;
@@ -119,9 +113,6 @@ export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
         (service) => records(spec(service), 'ports').map(shownPort).join(',') || '<none>',
       ),
       AGE,
-      wideColumn('Selector', 'The labels of the pods behind it.', (service) =>
-        shownLabels(stringMap(spec(service), 'selector')),
-      ),
     ],
     hasStatus: true,
     selectableFields: { 'spec.clusterIP': addressOf, 'spec.type': typeOf },

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
-import { toJson } from '../../api-object.ts';
-import { created, createProblems } from '../../../../test/support/sandbox/built-in-objects.ts';
+import { createProblems } from '../../../../test/support/sandbox/built-in-objects.ts';
 
 const MUTATING = 'admissionregistration.k8s.io/v1 MutatingWebhookConfiguration';
-const VALIDATING = 'admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration';
 const HEALTHY = {
   name: 'a.b.c',
   clientConfig: { url: 'https://a/b' },
@@ -11,24 +9,6 @@ const HEALTHY = {
   admissionReviewVersions: ['v1'],
 };
 const problems = (change: object) => createProblems(MUTATING, { webhooks: [{ ...HEALTHY, ...change }] });
-
-test('a webhook gets the defaults of the API server', () => {
-  const service = { name: 'a', namespace: 'b' };
-  const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }];
-  const configuration = created(VALIDATING, { webhooks: [{ ...HEALTHY, clientConfig: { service }, rules }] });
-  expect(toJson(configuration).webhooks).toEqual([
-    {
-      ...HEALTHY,
-      clientConfig: { service: { ...service, port: 443 } },
-      rules: [{ ...rules[0], scope: '*' }],
-      failurePolicy: 'Fail',
-      matchPolicy: 'Equivalent',
-      namespaceSelector: {},
-      objectSelector: {},
-      timeoutSeconds: 10,
-    },
-  ]);
-});
 
 test('a match condition with an unsupported variable or a result other than bool is rejected', () => {
   const problemOf = (expression: string) => problems({ matchConditions: [{ name: 'a', expression }] });

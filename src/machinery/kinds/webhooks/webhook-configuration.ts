@@ -9,7 +9,6 @@ import type { ResourceType } from '../../resource-type.ts';
 import { duplicateValue, invalidValue, requiredValue, when } from '../../schema/causes.ts';
 import { celProblem } from '../../schema/rules/rule-problems.ts';
 import type { Schema } from '../../schema/schema.ts';
-import { REVIEWS } from '../../webhooks/match.ts';
 import { AGE, builtInKind, countColumn, column } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
 import { clientConfigProblems, reviewVersionProblems } from './client-config-problems.ts';
@@ -84,7 +83,7 @@ function configurationKind(
       countColumn('Webhooks', 'How many webhooks it registers.', (hooks) => items(hooks, 'webhooks')),
       AGE,
     ],
-    strategy: { ...COMMON_STRATEGY, validate: webhookProblems, warnings: webhookWarnings },
+    strategy: { ...COMMON_STRATEGY, validate: webhookProblems },
   });
 }
 
@@ -118,29 +117,6 @@ function admissionNameProblem(name: string): string | undefined {
   const reserved =
     'names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API';
   return subdomainProblem(name) ?? (name.endsWith('.static.k8s.io') ? reserved : undefined);
-}
-
-/** @see kubernetes/pkg/apis/admissionregistration/validation/warnings.go */
-function webhookWarnings(configuration: ApiObject): readonly string[] {
-  return records(configuration, 'webhooks').flatMap((webhook, index) =>
-    records(webhook, 'rules').flatMap((rule, position) =>
-      reviewsIn(rule).map(
-        (name) =>
-          `webhooks[${index}].rules[${position}]: ${name} is excluded from admission webhooks; this rule will have no effect`,
-      ),
-    ),
-  );
-}
-
-function reviewsIn(rule: JsonObject): readonly string[] {
-  const [groups, resources] = [texts(rule, 'apiGroups'), texts(rule, 'resources')];
-  if (groups.includes('*') || resources.includes('*')) return [];
-  const named = groups.flatMap((group) =>
-    resources.flatMap((resource) =>
-      REVIEWS[group]?.includes(resource) === true ? [`${resource}.${group}`] : [],
-    ),
-  );
-  return [...new Set(named)];
 }
 
 function expressionProblems(expression: string, field: string): readonly Cause[] {

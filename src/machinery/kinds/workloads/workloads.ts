@@ -14,9 +14,8 @@ import {
 } from '../../fields.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
 import type { Schema } from '../../schema/schema.ts';
-import { AGE, builtInKind, column, wideColumn } from '../built-in-kind.ts';
+import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
-import { shownSelector } from '../../selectors/label-selector.ts';
 import type { Cause } from '../../failure.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
 
@@ -95,30 +94,6 @@ function withRequests(container: JsonObject): JsonObject {
   return { ...container, resources: { ...section(container, 'resources'), requests } };
 }
 
-const COUNTED = ['cpu', 'memory'];
-
-/** Follows ComputePodQOS of k8s.io/kubernetes/pkg/apis/core/helper/qos. */
-function qosClassOf(podSpec: JsonObject): 'BestEffort' | 'Burstable' | 'Guaranteed' {
-  const all = ['containers', 'initContainers'].flatMap((name) => records(podSpec, name));
-  const counted = (container: JsonObject, field: string): JsonObject =>
-    Object.fromEntries(
-      Object.entries(section(container, 'resources', field)).filter(
-        ([name, amount]) => COUNTED.includes(name) && amount !== '0' && amount !== 0,
-      ),
-    );
-  const resources = all.map((one) => ({
-    limits: counted(one, 'limits'),
-    requests: counted(one, 'requests'),
-  }));
-  const isEmpty = (amounts: JsonObject) => Object.keys(amounts).length === 0;
-  if (resources.every(({ limits, requests }) => isEmpty(limits) && isEmpty(requests))) return 'BestEffort';
-  const isFixed = resources.every(
-    ({ limits, requests }) =>
-      COUNTED.every((name) => Object.hasOwn(limits, name)) && isEqual(limits, requests),
-  );
-  return isFixed ? 'Guaranteed' : 'Burstable';
-}
-
 const POD_COLUMNS: readonly PrinterColumn[] = [
   column('Ready', 'How many containers are ready, of how many.', shownReady),
   column('Status', 'What it is doing.', shownStatus),
@@ -126,8 +101,6 @@ const POD_COLUMNS: readonly PrinterColumn[] = [
     String(containerStates(pod).reduce((sum, state) => sum + (number(state, 'restartCount') ?? 0), 0)),
   ),
   AGE,
-  wideColumn('IP', 'Its address.', (pod) => text(status(pod), 'podIP') || '<none>'),
-  wideColumn('Node', 'Where it runs.', (pod) => text(spec(pod), 'nodeName') || '<none>'),
 ];
 
 /** v1 Pod: stored but not run. */
@@ -156,8 +129,7 @@ export const POD: ResourceType = builtInKind({
     countsGenerations: true,
     completeDefaults: (pod) =>
       withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
-    prepareForCreate: (pod) =>
-      withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
+    prepareForCreate: (pod) => withFields(pod, { status: { phase: 'Pending' } }),
   },
 });
 
@@ -203,23 +175,6 @@ const SCALE = {
   statusReplicasPath: '.status.replicas',
 } as const;
 
-const TEMPLATE_COLUMNS: readonly PrinterColumn[] = [
-  wideColumn('Containers', 'The names of the containers in the template.', (workload) =>
-    ofContainers(workload, 'name'),
-  ),
-  wideColumn('Images', 'The images of the containers in the template.', (workload) =>
-    ofContainers(workload, 'image'),
-  ),
-  wideColumn('Selector', 'The labels of its pods.', (workload) =>
-    shownSelector(section(workload, 'spec', 'selector')),
-  ),
-];
-
-const ofContainers = (workload: ApiObject, field: string) =>
-  records(section(workload, 'spec', 'template', 'spec'), 'containers')
-    .map((container) => text(container, field))
-    .join(',');
-
 const statusNumber = (workload: ApiObject, name: string) => number(status(workload), name) ?? 0;
 
 const wantedReplicas = (workload: ApiObject) => number(spec(workload), 'replicas') ?? 0;
@@ -261,7 +216,6 @@ export const DEPLOYMENT: ResourceType = builtInKind({
     countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedReplicas', 'string'),
     countColumn('Available', 'How many pods have been ready for long enough.', 'availableReplicas', 'string'),
     AGE,
-    ...TEMPLATE_COLUMNS,
   ],
   hasStatus: true,
   scale: SCALE,
@@ -279,7 +233,7 @@ function countColumn(
   field: string,
   type: 'integer' | 'string' = 'integer',
 ): PrinterColumn {
-  return column(name, description, (object) => statusNumber(object, field), { type });
+  return column(name, description, (object) => statusNumber(object, field), type);
 }
 
 export const REPLICA_SET: ResourceType = builtInKind({
@@ -300,11 +254,10 @@ export const REPLICA_SET: ResourceType = builtInKind({
     status: s.openObject({ conditions: s.CONDITIONS }),
   },
   columns: [
-    column('Desired', 'How many pods there should be.', wantedReplicas, { type: 'integer' }),
+    column('Desired', 'How many pods there should be.', wantedReplicas, 'integer'),
     countColumn('Current', 'How many pods there are.', 'replicas'),
     countColumn('Ready', 'How many pods are ready.', 'readyReplicas'),
     AGE,
-    ...TEMPLATE_COLUMNS,
   ],
   hasStatus: true,
   scale: SCALE,

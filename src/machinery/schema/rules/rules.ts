@@ -156,10 +156,8 @@ function checkHere(place: Place): readonly Cause[] {
 
 interface CompiledRule {
   readonly rule: ValidationRule;
-  /** The program, or the error why it does not compile. */
   readonly program: CelProgram | CelError;
   readonly message: CelProgram | undefined;
-  /** Whether the rule uses `oldSelf`. */
   readonly isTransition: boolean;
 }
 
