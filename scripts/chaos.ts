@@ -11,9 +11,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { ALL_FAULTS } from '../test/chaos/faults.ts';
-import { failuresOf, runFaults } from '../test/chaos/run.ts';
+import { failuresOf, printOutcome, printTroubles, runFaults } from '../test/chaos/run.ts';
 import { startScene } from '../test/chaos/scene.ts';
-import { printOutcome, printTroubles } from '../test/chaos/table.ts';
 
 const { values: flags } = parseArgs({
   options: {

@@ -1,5 +1,4 @@
 /** Records what the newest and the oldest supported Kubernetes answer to the expressions in test/data. Needs Go. */
-import { buildOracle } from '../test/support/cel/oracle.ts';
-import { record } from '../test/support/cel/record.ts';
+import { buildOracle, record } from '../test/support/cel/record.ts';
 
 await record(await buildOracle('newest'), await buildOracle('oldest'));

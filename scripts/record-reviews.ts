@@ -4,7 +4,7 @@ import { delimiter } from 'node:path';
 
 import { startControlPlane } from '../test/support/control-plane.ts';
 import { controlPlanePrograms, refuseToRecord } from '../test/support/go-programs.ts';
-import { recordReviews } from '../test/support/reviews/record.ts';
+import { recordReviews } from '../test/support/reviews/recorder.ts';
 import { STEPS } from '../test/support/reviews/steps.ts';
 
 process.env.PATH = `${await controlPlanePrograms()}${delimiter}${process.env.PATH ?? ''}`; // for kubectl of the same release

@@ -15,9 +15,7 @@ import {
   ZONES,
 } from '../../test/support/restore-kinds.ts';
 import { asReturned, verdictOf } from '../../test/support/restore-scene.ts';
-import { VELERO } from '../../test/support/velero-client.ts';
-import { restoreDefinition, RESTORES } from '../../test/support/velero-crd.ts';
-import type { BackupObject } from '../../test/support/velero-objects.ts';
+import { restoreDefinition, RESTORES, VELERO, type BackupObject } from '../../test/support/velero-client.ts';
 import type { ClusterProcess } from './cluster-process.ts';
 
 const NAMESPACES = 10;

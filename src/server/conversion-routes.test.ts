@@ -3,9 +3,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConverterLookup } from '../admission/conversion/converter.ts';
 import { firstAuthority } from '../../test/support/pki/fixtures.ts';
 import type { ConversionServing } from './conversion-routes.ts';
-import { noConversions } from '../../test/support/server/conversion.ts';
+import { certificateOf, noConversions, recordingOptions } from '../../test/support/webhook-server.ts';
 import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
-import { certificateOf, recordingOptions } from '../../test/support/webhook-server.ts';
 import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
 const MIB = 1024 * 1024;

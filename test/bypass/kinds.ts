@@ -5,9 +5,7 @@ import { ANY, definitionOf, versionOf, withSpec } from '../support/definitions.t
 import { admissionPolicy, referencesRole } from '../support/objects.ts';
 
 export const GROUP = 'bypass.example.com';
-/** The label that a mutation sets on every Widget. */
 export const MARK = 'bypass.example.com/marked';
-/** The label that a handler sets on every Widget. */
 export const HANDLED = 'bypass.example.com/handled';
 export const HOLD = 'bypass.example.com/hold';
 export const MOST_REPLICAS = 5;
@@ -45,7 +43,6 @@ const shared = {
   capacity: integer,
   pad: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
 };
-/** The fields of each version. v1beta1 has another name for one, and lacks one: a conversion preserves it. */
 const FIELDS: Readonly<Record<string, object>> = {
   v1: { ...shared, color: text, level: integer },
   v1beta1: { ...shared, colour: text },

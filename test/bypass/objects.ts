@@ -1,6 +1,7 @@
 /** The objects that the writes of the search send. */
-import { GROUP } from './kinds.ts';
+import { GROUP, USERS } from './kinds.ts';
 import type { Assignment, Forgery, Kind, Padding, Write } from './steps.ts';
+import type { PlainAnswer, PlainClient, PlainRequest } from '../support/plain-client.ts';
 
 /** JSON of any shape. The search reads and writes it without the types of the product. */
 export type Json = Readonly<Record<string, unknown>>;
@@ -14,7 +15,7 @@ export function at(object: unknown, ...path: readonly string[]): unknown {
   return value;
 }
 
-export function assign(object: Json, [[key = '', ...rest], value]: Assignment): Json {
+function assign(object: Json, [[key = '', ...rest], value]: Assignment): Json {
   const { [key]: old, ...others } = object;
   if (rest.length > 0) return { ...object, [key]: assign(isObject(old) ? old : {}, [rest, value]) };
   return value === null ? others : { ...object, [key]: value };
@@ -23,8 +24,7 @@ export function assign(object: Json, [[key = '', ...rest], value]: Assignment): 
 export const assignAll = (object: Json, assignments: readonly Assignment[]): Json =>
   assignments.reduce(assign, object);
 
-/** The same assignments as a merge patch, in which null remains. */
-export const mergePatch = (assignments: readonly Assignment[]): Json =>
+const mergePatch = (assignments: readonly Assignment[]): Json =>
   assignments.reduce<Json>((patch, [path, value]) => merged(patch, path, value), {});
 
 function merged(patch: Json, [key = '', ...rest]: readonly string[], value: unknown): Json {
@@ -32,28 +32,21 @@ function merged(patch: Json, [key = '', ...rest]: readonly string[], value: unkn
   return { ...patch, [key]: rest.length === 0 ? value : merged(isObject(old) ? old : {}, rest, value) };
 }
 
-const API_VERSIONS: Readonly<Record<Kind, (version: string) => string>> = {
-  widgets: (version) => `${GROUP}/${version}`,
-  bins: (version) => `${GROUP}/${version}`,
-  deployments: () => 'apps/v1',
-  pods: () => 'v1',
-};
-const KINDS: Readonly<Record<Kind, string>> = {
-  widgets: 'Widget',
-  bins: 'Bin',
-  deployments: 'Deployment',
-  pods: 'Pod',
+const TYPES: Readonly<Record<Kind, readonly [group: string, kind: string]>> = {
+  widgets: [GROUP, 'Widget'],
+  bins: [GROUP, 'Bin'],
+  deployments: ['apps', 'Deployment'],
+  pods: ['', 'Pod'],
 };
 
-export function folderOf({ kind, version }: Pick<Write, 'kind' | 'version'>, namespace: string): string {
-  const apiVersion = API_VERSIONS[kind](version);
-  return `/${kind === 'pods' ? 'api' : 'apis'}/${apiVersion}/namespaces/${namespace}/${kind}`;
+function typeOf({ kind, version }: Pick<Write, 'kind' | 'version'>) {
+  const [group, name] = TYPES[kind];
+  const apiVersion = group === '' ? 'v1' : `${group}/${group === GROUP ? version : 'v1'}`;
+  return { apiVersion, kind: name };
 }
 
-export const typeOf = ({ kind, version }: Pick<Write, 'kind' | 'version'>): Json => ({
-  apiVersion: API_VERSIONS[kind](version),
-  kind: KINDS[kind],
-});
+export const folderOf = (write: Pick<Write, 'kind' | 'version'>, namespace: string): string =>
+  `/${write.kind === 'pods' ? 'api' : 'apis'}/${typeOf(write).apiVersion}/namespaces/${namespace}/${write.kind}`;
 
 const containers = [{ name: 'main', image: 'example.com/app:1' }];
 const VALID: Readonly<Record<Kind, Json>> = {
@@ -79,8 +72,7 @@ const validSpec = ({ kind, version }: Pick<Write, 'kind' | 'version'>): Json =>
     ? { spec: { bin: 'x', colour: 'red', replicas: 1 } }
     : VALID[kind];
 
-/** The assignment as it is in this version. */
-export const inVersion = (
+const inVersion = (
   { kind, version }: Pick<Write, 'kind' | 'version'>,
   [path, value]: Assignment,
 ): Assignment =>
@@ -97,7 +89,7 @@ const PRESERVED = JSON.stringify(
 );
 
 /** @param binUid the uid of an existing Bin, for a real owner reference */
-export function forgeries(forged: readonly Forgery[], binUid: string): readonly Assignment[] {
+function forgeries(forged: readonly Forgery[], binUid: string): readonly Assignment[] {
   const owner = (uid: string) => [{ apiVersion: `${GROUP}/v1`, kind: 'Bin', name: 'x', uid }];
   const values: Readonly<Record<Forgery, readonly [string, unknown]>> = {
     deletionTimestamp: ['deletionTimestamp', PAST],
@@ -140,7 +132,7 @@ const STORABLE = Math.floor(1.4 * 2 ** 20);
 const WIDGET_PAD = ['spec', 'pad'];
 
 /** The padding is near the limits of the API server. It writes `<` as six bytes, but stores it as one in built-in kinds. */
-export function paddingOf(padding: Padding): readonly Assignment[] {
+function paddingOf(padding: Padding): readonly Assignment[] {
   if (padding === 'none') return [];
   if (padding === 'text') return [[WIDGET_PAD, { text: 'x'.repeat(STORABLE) }]];
   if (padding === 'keys')
@@ -155,3 +147,115 @@ function nested(depth: number): Json {
   for (let level = 0; level < depth; level += 1) value = { nested: value };
   return value;
 }
+
+export interface Place {
+  readonly client: PlainClient;
+  readonly namespace: string;
+  readonly binUid: string;
+}
+
+export async function send(write: Write, place: Place): Promise<PlainAnswer> {
+  const { client, namespace } = place;
+  const assignments = assignmentsOf(write, place);
+  const path = `${folderOf(write, namespace)}/${write.name}`;
+  const subresource = write.via === 'status' ? '/status' : write.via === 'scale' ? '/scale' : '';
+  if (!REPLACES.has(write.via)) return await client.ask(requestOf(write, assignments, namespace));
+  const read = await client.ask({ method: 'GET', path: path + subresource });
+  if (read.code !== 200) return read;
+  const body = assignAll(read.body, write.via === 'scale' ? replicasOf(write) : assignments);
+  return await client.ask({
+    method: 'PUT',
+    path: withDryRun(path + subresource, write),
+    as: USERS[write.as],
+    body,
+  });
+}
+
+const REPLACES: ReadonlySet<Write['via']> = new Set(['put', 'status', 'scale']);
+
+const assignmentsOf = (write: Write, { binUid }: Pick<Place, 'binUid'>): readonly Assignment[] => [
+  ...write.set.map((one) => inVersion(write, one)),
+  ...forgeries(write.forged, binUid),
+  ...paddingOf(write.padding),
+];
+
+const withDryRun = (path: string, { dryRun }: Write, query = '') => {
+  const all = [dryRun ? 'dryRun=All' : '', query].filter((each) => each !== '').join('&');
+  return all === '' ? path : `${path}?${all}`;
+};
+
+function requestOf(write: Write, set: readonly Assignment[], namespace: string): PlainRequest {
+  const folder = folderOf(write, namespace);
+  const path = withDryRun(`${folder}/${write.name}`, write);
+  const as = USERS[write.as];
+  const patch = (type: string, body: unknown): PlainRequest => ({
+    method: 'PATCH',
+    path,
+    as,
+    contentType: `application/${type}`,
+    body,
+  });
+  switch (write.via) {
+    case 'post':
+      return { method: 'POST', path: withDryRun(folder, write), as, body: sentObject(write, set) };
+    case 'generate': {
+      const { name, ...metadata } = metadataOf(sentObject(write, set));
+      const body = { ...sentObject(write, set), metadata: { ...metadata, generateName: `${String(name)}-` } };
+      return { method: 'POST', path: withDryRun(folder, write), as, body };
+    }
+    case 'apply':
+      return {
+        ...patch('apply-patch+yaml', sentObject(write, set)),
+        path: withDryRun(`${folder}/${write.name}`, write, `fieldManager=${write.as}&force=true`),
+      };
+    case 'merge':
+      return patch('merge-patch+json', mergePatch(set));
+    case 'strategic':
+      return patch('strategic-merge-patch+json', strategic(write, set));
+    case 'json':
+      return patch('json-patch+json', jsonPatch(set));
+    case 'delete':
+      return { method: 'DELETE', path, as };
+    case 'deletecollection':
+      return { method: 'DELETE', path: withDryRun(folder, write), as };
+    case 'evict':
+      return {
+        method: 'POST',
+        path: withDryRun(`${folder}/${write.name}/eviction`, write),
+        as,
+        body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: write.name } },
+      };
+    case 'put':
+    case 'status':
+    case 'scale':
+      throw new Error(`${write.via} reads first`);
+  }
+}
+
+const metadataOf = ({ metadata }: Json): Json => (isObject(metadata) ? metadata : {});
+
+function sentObject(write: Write, set: readonly Assignment[]): Json {
+  const whole = validObject(write);
+  return assignAll(write.bare ? { ...typeOf(write), metadata: { name: write.name } } : whole, set);
+}
+
+const replicasOf = ({ set }: Write): readonly Assignment[] => {
+  const replicas = set.filter(([path]) => path.at(-1) === 'replicas');
+  return replicas.length > 0 ? replicas : [[['spec', 'replicas'], 2]];
+};
+
+/** A bare strategic patch replaces the labels instead of merging them. */
+function strategic({ bare }: Write, set: readonly Assignment[]): Json {
+  const patch = mergePatch(set);
+  const labels = at(patch, 'metadata', 'labels');
+  return bare && isObject(labels)
+    ? assignAll(patch, [[['metadata', 'labels'], { $patch: 'replace', ...labels }]])
+    : patch;
+}
+
+/** Parents such as `metadata.labels` may be absent: then the API server refuses the patch. */
+const jsonPatch = (set: readonly Assignment[]) =>
+  set.map(([path, value]) => {
+    const pointer = path.map((key) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+    return value === null ? { op: 'remove', path: pointer } : { op: 'add', path: pointer, value };
+  });

@@ -12,7 +12,6 @@ import type { Kind, Step, Write } from './steps.ts';
 
 export type Stored = Readonly<Record<Kind, ReadonlyMap<string, Json>>>;
 
-/** Names are texts; any other value appears as JSON. */
 function show(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined ? 'absent' : JSON.stringify(value);
@@ -23,14 +22,7 @@ interface Violation {
   readonly problem: string;
 }
 
-/** The writers of a step, and what they are allowed to violate. */
-interface Excuses {
-  readonly restorer: boolean;
-  readonly mover: boolean;
-  /** Whether the step races with a change of Bins. */
-  readonly binRace: boolean;
-  readonly keepRace: boolean;
-}
+type Excuses = ReturnType<typeof excusesOf>;
 
 export const uidOf = (object: unknown) => at(object, 'metadata', 'uid');
 const versionOf = (object: unknown) => at(object, 'metadata', 'resourceVersion');
@@ -68,7 +60,7 @@ export function judgeStep(before: Stored, after: Stored, step: Step, restored: S
   return [...found, ...shared(before, after, excuses, restored), ...deletions(before, after, excuses)];
 }
 
-function excusesOf(step: Step): Excuses {
+function excusesOf(step: Step) {
   const writes: readonly Write[] = step;
   const isRace = writes.length > 1;
   return {
@@ -79,7 +71,6 @@ function excusesOf(step: Step): Excuses {
   };
 }
 
-/** The earlier version of the object, unless another object had the name. */
 const same = (old: Json | undefined, object: Json) => (uidOf(old) === uidOf(object) ? old : undefined);
 
 /** On an object in deletion, Gatehouse compares the field and the message, which do not contain the value. */
@@ -183,7 +174,6 @@ export function protectedBins({ widgets, bins }: Stored): ReadonlyMap<string, st
   return found;
 }
 
-/** Objects that should not have been deleted. */
 function deletions(before: Stored, after: Stored, { binRace, keepRace }: Excuses): string[] {
   const isDeleted = (kind: Kind, name: string) => {
     const [old, now] = [before[kind].get(name), after[kind].get(name)];

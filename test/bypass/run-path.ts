@@ -2,11 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { PlainAnswer, PlainClient, PlainRequest } from '../support/plain-client.ts';
-import { HOLD } from './kinds.ts';
-import { assignAll, at, folderOf, isObject, validObject, type Json } from './objects.ts';
+import { HOLD, USERS } from './kinds.ts';
+import { assignAll, at, folderOf, isObject, send, validObject, type Json, type Place } from './objects.ts';
 import { judgeStep, protectedBins, uidOf, type Stored } from './oracle.ts';
-import { send, type Place } from './requests.ts';
-import { describeWrite } from './describe-write.ts';
 import type { Assignment, Kind, Step, Write } from './steps.ts';
 
 export interface Outcome {
@@ -14,9 +12,8 @@ export interface Outcome {
   readonly transcript: readonly string[];
 }
 
-export type Observe = (write: Write, answer: PlainAnswer) => void;
+type Observe = (write: Write, answer: PlainAnswer) => void;
 
-/** How long a replica may take to see what was just stored, in milliseconds. */
 const SEEN_WITHIN_MS = 10_000;
 const GIVEN: readonly (readonly [Kind, string, Json, ...Assignment[]])[] = [
   ['bins', 'x', {}],
@@ -38,13 +35,7 @@ export const GIVEN_TEXT = GIVEN.map(([kind, name, spec, ...rest]) =>
 const NOTHING: Stored = { widgets: new Map(), bins: new Map(), deployments: new Map(), pods: new Map() };
 
 const plain = { version: 'v1', via: 'post', as: 'alice', set: [], forged: [], padding: 'none' } as const;
-const adminWrite = (kind: Kind, name: string): Write => ({
-  ...plain,
-  kind,
-  name,
-  dryRun: false,
-  bare: false,
-});
+const newWrite = (kind: Kind, name: string): Write => ({ ...plain, kind, name, dryRun: false, bare: false });
 
 export async function runPath(
   client: PlainClient,
@@ -87,7 +78,7 @@ async function prepare(client: PlainClient, namespace: string, kinds: ReadonlySe
   let binUid = '';
   for (const [kind, name, spec, ...set] of GIVEN) {
     if (!kinds.has(kind)) continue;
-    const write = adminWrite(kind, name);
+    const write = newWrite(kind, name);
     const fields = Object.entries(spec).map(([field, value]): Assignment => [['spec', field], value]);
     const object = assignAll(validObject(write), [...fields, ...set]);
     const stored = await created(client, { path: folderOf(write, namespace), body: object });
@@ -115,10 +106,8 @@ const changedBy = (step: Step): readonly Kind[] => [
 async function readStored({ client, namespace }: Place, kinds: readonly Kind[]): Promise<Stored> {
   const lists = await Promise.all(
     kinds.map(async (kind) => {
-      const { code, body } = await client.ask({
-        method: 'GET',
-        path: folderOf({ kind, version: 'v1' }, namespace),
-      });
+      const path = folderOf({ kind, version: 'v1' }, namespace);
+      const { code, body } = await client.ask({ method: 'GET', path });
       if (code !== 200) throw new Error(`could not list ${kind}: ${code} ${messageOf(body)}`);
       const items = Array.isArray(body.items) ? body.items.filter(isObject) : [];
       return [kind, new Map(items.map((item) => [String(at(item, 'metadata', 'name')), item]))] as const;
@@ -136,7 +125,7 @@ async function untilSeen(place: Place, before: Stored, after: Stored): Promise<s
     const [old, now] = [before.bins.get(name), after.bins.get(name)];
     if (versionOf(old) === versionOf(now)) continue;
     const capacity = Number(at(now, 'spec', 'capacity') ?? 0);
-    const probe = adminWrite('widgets', 'probe');
+    const probe = newWrite('widgets', 'probe');
     const body = assignAll(validObject(probe), [
       [['spec', 'bin'], name],
       [['spec', 'units'], capacity + 1],
@@ -148,7 +137,7 @@ async function untilSeen(place: Place, before: Stored, after: Stored): Promise<s
   const known = protectedBins(before);
   for (const [widget, name] of protectedBins(after)) {
     if (known.get(widget) === name) continue;
-    const path = `${folderOf(adminWrite('bins', name), place.namespace)}/${name}?dryRun=All`;
+    const path = `${folderOf(newWrite('bins', name), place.namespace)}/${name}?dryRun=All`;
     if (await isRefused(() => place.client.ask({ method: 'DELETE', path, as: 'alice' }))) continue;
     const now = await readStored(place, ['widgets', 'bins']); // the garbage collector may have deleted them
     if (protectedBins(now).get(widget) === name)
@@ -180,3 +169,17 @@ const messageOf = (body: Json) => (typeof body.message === 'string' ? body.messa
 
 const describe = ({ code, body }: PlainAnswer) =>
   code < 400 && code > 0 ? String(code) : `${code} ${messageOf(body).slice(0, 300)}`;
+
+function describeWrite({ via, kind, name, set, forged, padding, as, version, dryRun, bare }: Write): string {
+  const target = via === 'deletecollection' ? kind : `${kind}/${name}`;
+  const fields = set.map(([path, value]) => `${path.join('.')}=${JSON.stringify(value)}`);
+  return [
+    `${USERS[as]}: ${via} ${target}`,
+    ...(fields.length > 0 ? [fields.join(', ')] : []),
+    ...(forged.length > 0 ? [`forged ${forged.join(', ')}`] : []),
+    ...(padding === 'none' ? [] : [`padded with ${padding}`]),
+    ...(version === 'v1' ? [] : [`as ${version}`]),
+    ...(dryRun ? ['dry run'] : []),
+    ...(bare ? ['only these fields'] : []),
+  ].join(', ');
+}

@@ -13,11 +13,9 @@ export interface SearchOptions {
   readonly lanes: number;
   /** Several replicas answer: steps change only what all replicas have seen. Default: 1. */
   readonly replicas?: number;
-  /** How long a failing path may be reduced, in milliseconds. */
   readonly reduceMs: number;
   /** How many reviews Gatehouse has refused with 429 because of overload. */
   readonly overloads: () => Promise<number>;
-  /** The JSON of a path, as an earlier failure printed it. Then only this path runs. */
   readonly replay?: string | undefined;
 }
 
@@ -53,17 +51,8 @@ export const REASONS = [
   'a note is no secret',
 ] as const;
 
-export async function search({
-  client,
-  seed,
-  count,
-  steps,
-  lanes,
-  replicas,
-  reduceMs,
-  overloads,
-  replay,
-}: SearchOptions): Promise<Found> {
+export async function search(options: SearchOptions): Promise<Found> {
+  const { client, seed, count, overloads, replay } = options;
   const tally: Tally = { stored: new Map(), refused: new Map(), reasons: new Map() };
   const run = `p${Date.now().toString(36)}`;
   let namespaces = 0;
@@ -85,10 +74,9 @@ export async function search({
     const failure = report(path, await attempt(path));
     return { paths: 1, writes, tally, failure };
   }
-  const paths = pathsOf(steps, replicas);
-  const failed = await firstFailure(fc.sample(paths, { numRuns: count, seed }), lanes, attempt);
-  const failure =
-    failed === undefined ? undefined : await reduce(attempt, { paths, seed, index: failed, reduceMs });
+  const paths = pathsOf(options.steps, options.replicas);
+  const failed = await firstFailure(fc.sample(paths, { numRuns: count, seed }), options.lanes, attempt);
+  const failure = failed === undefined ? undefined : await reduce(attempt, paths, failed, options);
   return { paths: count, writes, tally, failure };
 }
 
@@ -117,12 +105,9 @@ async function firstFailure(
 
 async function reduce(
   attempt: Attempt,
-  {
-    paths,
-    seed,
-    index,
-    reduceMs,
-  }: { paths: fc.Arbitrary<readonly Step[]>; seed: number; index: number; reduceMs: number },
+  paths: fc.Arbitrary<readonly Step[]>,
+  index: number,
+  { seed, reduceMs }: SearchOptions,
 ): Promise<string> {
   const until = performance.now() + reduceMs;
   let last: { readonly path: readonly Step[]; readonly outcome: Outcome } | undefined;

@@ -19,7 +19,6 @@ export const VIAS = [
   'scale',
   'evict',
 ] as const;
-/** How the API is asked to write. */
 export type Via = (typeof VIAS)[number];
 
 export type Assignment = readonly [path: readonly string[], value: unknown];
@@ -55,7 +54,6 @@ export interface Write {
   readonly bare: boolean;
 }
 
-/** One write, or two at the same time. */
 export type Step = readonly [Write] | readonly [Write, Write];
 
 /** fast-check shrinks to the first element, so harmless choices come first. */
@@ -70,7 +68,6 @@ const rarely = <T>(usual: T, other: readonly T[], oneIn: number): fc.Arbitrary<T
 
 const set = (path: string, value: unknown): Assignment => [path.split('.'), value];
 
-/** Each value of each field. */
 const fields = (values: Readonly<Record<string, readonly unknown[]>>): readonly Assignment[] =>
   Object.entries(values).flatMap(([path, all]) => all.map((value) => set(path, value)));
 
@@ -127,7 +124,6 @@ const forged = fc.oneof(
   { weight: 1, arbitrary: fc.subarray([...FORGERIES], { maxLength: 2 }) },
 );
 
-/** Ways to write, each as often as its weight says. */
 const via = (weights: Partial<Record<Via, number>>): fc.Arbitrary<Via> =>
   fc.oneof(
     { withCrossShrink: true },

@@ -6,9 +6,11 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { ADMISSION_POLICIES } from '../support/cluster.ts';
 import { isTrue, type Conditioned } from '../support/objects.ts';
-import { MACHINES, type Machine } from './kinds.ts';
+import { MACHINES, RACKS, type Machine } from './kinds.ts';
 import { untilHealthy } from './replicas.ts';
 import type { Scene } from './scene.ts';
+import { afterDefaults, differenceOf, nameOf, problemsOfStored, type StoredProblem } from './oracle.ts';
+import type { Entry } from './traffic.ts';
 
 export const CONVERGED_WITHIN_MS = 30_000;
 
@@ -60,7 +62,6 @@ interface Claim extends KubeObject {
   };
 }
 
-/** Each stored serial must have one claim of its holder. There must be no other claims. */
 async function claims(admin: KubeClient): Promise<readonly string[]> {
   const machines = (await admin.listAll<Machine>(MACHINES)).items;
   const held = (await admin.listAll<Claim>(UNIQUE_CLAIMS)).items.map(
@@ -76,4 +77,37 @@ async function claims(admin: KubeClient): Promise<readonly string[]> {
     ...(left.length > 0 ? [`${left.length} claims are left over, such as ${left[0] ?? ''}`] : []),
     ...(missing.length > 0 ? [`${missing.length} claims are missing, such as ${missing[0] ?? ''}`] : []),
   ];
+}
+
+export async function checkStored({ cluster, tally, traffic, stamps }: Scene): Promise<number> {
+  const { admin } = cluster;
+  const before = new Map(traffic.stock.all().map((entry) => [entry, settledVersion(entry)]));
+  const { items: machines } = await admin.listAll<Machine>(MACHINES);
+  const { items } = await admin.listAll(RACKS);
+  const racks = new Set(items.map(({ metadata }) => metadata?.name ?? ''));
+  for (const problem of problemsOfStored(machines, racks, stamps.ever()))
+    if (await stillHolds(admin, problem)) tally.wrongStored(problem.name, problem.why);
+  const found = new Map(machines.map((one) => [nameOf(one), one]));
+  for (const [entry, version] of before) {
+    if (version === undefined || settledVersion(entry) !== version) continue; // the entry changed in the meantime
+    const name = `${entry.namespace}/${entry.name}`;
+    const why = contradiction(entry, found.get(name));
+    if (why !== undefined) tally.wrongStored(name, why);
+  }
+  return machines.length;
+}
+
+const settledVersion = ({ isBusy, version }: Entry): number | undefined => (isBusy ? undefined : version);
+
+export function contradiction({ spec }: Pick<Entry, 'spec'>, found: Machine | undefined): string | undefined {
+  if (found === undefined) return spec === undefined ? undefined : 'it is gone';
+  return spec === undefined ? 'it is there' : differenceOf(found.spec, afterDefaults(spec));
+}
+
+/** The load never creates a deleted Rack again: if it is missing, it is still missing when the Machine is read. */
+async function stillHolds(admin: KubeClient, { name, rack }: StoredProblem): Promise<boolean> {
+  if (rack === undefined) return true;
+  if ((await admin.get(RACKS, { name: rack })) !== undefined) return false;
+  const [namespace = '', own = ''] = name.split('/');
+  return (await admin.get(MACHINES, { namespace, name: own })) !== undefined;
 }

@@ -22,8 +22,26 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Consecutive dry runs that must agree. Each may reach a different replica. */
-const IN_A_ROW = 12;
+async function longestOf(rounds: number, work: (round: number) => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  for (let round = 1; round <= rounds; round += 1)
+    longest = Math.max(longest, await timed(() => work(round)));
+  return longest;
+}
+
+/** Resolves when so many consecutive dry runs agree: each may reach a different replica. */
+async function agreed(what: string, everyMs: number, dryRun: () => Promise<boolean>): Promise<void> {
+  let inARow = 0;
+  await eventually(
+    what,
+    async () => {
+      inARow = (await dryRun()) ? inARow + 1 : 0;
+      return inARow >= 12;
+    },
+    { timeoutMs: 60_000, everyMs },
+  );
+}
+
 const LEADER_MS = 60_000;
 
 /** Drops all traffic between the leader and the API server. Recovery: the time until another replica leads. */
@@ -71,7 +89,6 @@ const noControllers: Fault = {
   },
 };
 
-/** A leader issues a certificate in about a second. Webhook replicas need longer to start. */
 const CERTIFICATE_MS = 5_000;
 const ROUNDS = { short: 3, full: 20 };
 
@@ -87,9 +104,8 @@ const noWebhooks: Fault = {
       const { isShort, replicas } = scene;
       const killed = replicas.members().filter(({ slot }) => answersReviews(slot));
       for (const one of killed) replicas.kill(one);
-      let longest = 0;
-      for (let round = 0; round < (isShort ? ROUNDS.short : ROUNDS.full); round += 1)
-        longest = Math.max(longest, await timed(() => certify(scene, `without-webhooks-${round}`)));
+      const rounds = isShort ? ROUNDS.short : ROUNDS.full;
+      const longest = await longestOf(rounds, (round) => certify(scene, `without-webhooks-${round}`));
       await Promise.all(killed.map(({ slot }) => replicas.start(slot)));
       await untilReviewed(scene);
       return longest;
@@ -107,16 +123,10 @@ async function certify({ cluster, seeded }: Scene, name: string): Promise<void> 
 async function untilReviewed({ client }: Scene): Promise<void> {
   const path = `${resourcePath(MACHINES, { namespace: 'east' })}?dryRun=All`;
   const probe = machine('east', 'probe', { rack: 'rack-0' });
-  let inARow = 0;
-  await eventually(
-    'the API server reaches the webhook replicas',
-    async () => {
-      const { code } = await client.ask({ method: 'POST', path, body: probe });
-      inARow = code === 201 ? inARow + 1 : 0;
-      return inARow >= IN_A_ROW;
-    },
-    { timeoutMs: LEADER_MS, everyMs: 50 },
-  );
+  await agreed('the API server reaches the webhook replicas', 50, async () => {
+    const { code } = await client.ask({ method: 'POST', path, body: probe });
+    return code === 201;
+  });
 }
 
 /** In MiB. An eighth of it, but at least 40 MiB, is the budget for large request bodies. */
@@ -149,8 +159,6 @@ async function heavyUntil({ traffic }: Scene, until: number): Promise<void> {
   }
 }
 
-const CHANGED_MS = 60_000;
-
 /** Recovery: the longest time from a policy change until every replica enforces it. */
 const policyChanges: Fault = {
   name: 'policy changes',
@@ -169,22 +177,15 @@ const policyChanges: Fault = {
 async function changeStamp({ cluster, stamps }: Scene, stamp: string, timeoutSeconds: number): Promise<void> {
   const end = stamps.begin(stamp);
   await cluster.apply(machinePolicy(stamp, timeoutSeconds));
-  let inARow = 0;
-  await eventually(
-    `every replica sets ${stamp}`,
-    async () => {
-      const probe = machine('east', 'probe', { rack: 'rack-0' });
-      const seen = await cluster.admin.create(MACHINES, probe, { dryRun: true });
-      inARow = seen.metadata?.labels?.[STAMP] === stamp ? inARow + 1 : 0;
-      return inARow >= IN_A_ROW;
-    },
-    { timeoutMs: CHANGED_MS, everyMs: 20 },
-  );
+  const probe = machine('east', 'probe', { rack: 'rack-0' });
+  await agreed(`every replica sets ${stamp}`, 20, async () => {
+    const seen = await cluster.admin.create(MACHINES, probe, { dryRun: true });
+    return seen.metadata?.labels?.[STAMP] === stamp;
+  });
   await seeInForce(cluster, 'machines');
   end();
 }
 
-/** The load keeps writing Racks, and Gatehouse must not reject these writes. */
 async function removeAndRestore({ cluster }: Scene): Promise<void> {
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'racks' });
   await cluster.apply(rackPolicy);
@@ -195,10 +196,8 @@ async function removeAndRestore({ cluster }: Scene): Promise<void> {
 const caRotation: Fault = {
   name: 'CA rotation',
   run: async (scene) => {
-    let longest = 0;
-    for (let round = 0; round < (scene.isShort ? 1 : 3); round += 1)
-      longest = Math.max(longest, await timed(() => rotateAuthority(scene.cluster, `chaos-${round}`)));
-    return longest;
+    const rounds = scene.isShort ? 1 : 3;
+    return await longestOf(rounds, (round) => rotateAuthority(scene.cluster, `chaos-${round}`));
   },
 };
 

@@ -1,21 +1,13 @@
 /** The objects that the load of the chaos suite writes: Machines that refer to Racks, and the policy for Machines. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { definitionOf, resourceOf, versionOf, withSpec } from '../support/definitions.ts';
 import { admissionPolicy, referencesRole } from '../support/objects.ts';
 
 const GROUP = 'chaos.example.com';
 
-const kind = (resource: string, name: string, namespaced: boolean): Resource => ({
-  group: GROUP,
-  version: 'v1',
-  resource,
-  kind: name,
-  namespaced,
-});
-
-export const MACHINES = kind('machines', 'Machine', true);
-export const RACKS = kind('racks', 'Rack', false);
+export const MACHINES = resourceOf(GROUP, 'machines', 'Machine');
+export const RACKS = resourceOf(GROUP, 'racks', 'Rack', false);
 
 export const LOAD_NAMESPACES = ['east', 'west'] as const;
 /** These Racks exist during the whole run. Each is the rack of a Machine that the load never deletes. */
@@ -26,7 +18,6 @@ export interface MachineSpec {
   readonly tier?: string | undefined;
   readonly units?: number | undefined;
   readonly serial?: string | undefined;
-  /** A text of any size. */
   readonly note?: string | undefined;
 }
 
@@ -49,10 +40,8 @@ export const rack = (name: string): KubeObject => ({
 
 export const MOST_UNITS = 64;
 export const DEFAULT_TIER = 'standard';
-/** The label that the policy sets. Its value shows which version of the policy mutated the object. */
 export const STAMP = 'stamp';
 
-/** @param timeoutSeconds another value changes the webhook entries */
 export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest =>
   admissionPolicy('machines', {
     match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [MACHINES.resource] },

@@ -15,14 +15,8 @@ export interface ReplicaWrite {
   readonly done: number;
 }
 
-export interface LeaderVerdict {
-  readonly writes: number;
-  readonly terms: number;
-  readonly problems: readonly string[];
-}
-
 /** The replica that last wrote the Lease is the leader. A leader's write by another replica after that is a problem. */
-export function judgeLeaders(writes: readonly ReplicaWrite[]): LeaderVerdict {
+export function judgeLeaders(writes: readonly ReplicaWrite[]) {
   const leases = writes.filter(({ isLease }) => isLease).toSorted((a, b) => a.done - b.done);
   const others = writes.filter(({ isLease }) => !isLease).toSorted((a, b) => a.received - b.received);
   const problems: string[] = [];

@@ -25,7 +25,6 @@ const wrong = (why: string): Judged => ({ kind: 'wrong', why });
 const CALL_FAILED = /failed calling (?:admission )?webhook|failed to call (?:admission )?webhook/;
 const REFUSED = /admission webhook "[^"]+" denied the request/;
 
-/** @param stamps the labels that the policy may set: two during a policy change */
 export function judgeAnswer(
   expected: Expected,
   heard: Heard,
@@ -110,3 +109,49 @@ export interface StoredProblem {
 
 export const nameOf = ({ metadata }: Pick<Machine, 'metadata'>): string =>
   `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+
+interface Trouble {
+  readonly what: string;
+  readonly why: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export type Counts = ReturnType<Tally['take']>;
+
+export interface Outage {
+  readonly from: number;
+  to: number | undefined;
+}
+
+export type Tally = ReturnType<typeof createTally>;
+
+const TIMED_OUT = /context deadline exceeded|Client\.Timeout exceeded/;
+
+export function createTally() {
+  let requests = 0;
+  let undecided: Trouble[] = [];
+  let wrong: Trouble[] = [];
+  return {
+    record: (what: string, judged: Judged, from: number, to: number) => {
+      requests += 1;
+      if (judged.kind !== 'right')
+        (judged.kind === 'wrong' ? wrong : undecided).push({ what, why: judged.why, from, to });
+    },
+    wrongStored: (what: string, why: string) => {
+      const now = performance.now();
+      wrong.push({ what, why, from: now, to: now });
+    },
+    take: (outages: readonly Outage[]) => {
+      const { true: notAsked = [], false: failed = [] } = Object.groupBy(undecided, (one) =>
+        String(outages.some(({ from, to = Infinity }) => one.from <= to && one.to >= from)),
+      );
+      /** Webhook calls that timed out, as on an overloaded machine. */
+      const timedOut = failed.filter(({ why }) => TIMED_OUT.test(why)).length;
+      const counts = { requests, failed, timedOut, notAsked, wrong };
+      requests = 0;
+      [undecided, wrong] = [[], []];
+      return counts;
+    },
+  };
+}

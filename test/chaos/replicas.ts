@@ -1,15 +1,12 @@
 /** Replicas behind one address. Starts, stops and replaces them like a Deployment, and tracks which are ready. */
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { SettingName } from '../../src/config/settings.ts';
 import type { Cluster } from '../support/cluster.ts';
-import type { ControlPlane } from '../support/control-plane.ts';
 import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults/tcp.ts';
 import type { Balancer } from '../support/balancer.ts';
 import { isLeading, startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
-import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
+import { kubeconfigsThrough } from '../support/control-plane-users.ts';
 import { eventually } from '../support/processes.ts';
 
 export interface Member {
@@ -27,17 +24,7 @@ export const answersReviews = (slot: Slot): boolean => ANSWERING.some((one) => o
 
 type Special = Pick<ReplicaOptions, 'nodeArgs'>;
 
-export interface Replicas {
-  readonly slots: readonly Slot[];
-  readonly members: () => readonly Member[];
-  readonly start: (slot: Slot, special?: Special) => Promise<Member>;
-  /** Stops the replica with SIGTERM, and resolves when its successor is ready. */
-  readonly replace: (slot: Slot, special?: Special) => Promise<Member>;
-  readonly kill: (member: Member) => void;
-  /** The leader; undefined unless exactly one replica reports that it leads. */
-  readonly leader: () => Promise<Member | undefined>;
-  readonly stop: () => Promise<void>;
-}
+export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
 const ENDPOINTS_MS = 200;
 const START_MS = 90_000;
@@ -46,13 +33,12 @@ export async function startReplicas(
   { plane }: Cluster,
   balancer: Balancer,
   settings: Partial<Record<SettingName, string>>,
-): Promise<Replicas> {
+) {
   const slots = [...ANSWERING, ...CONTROLLERS];
   const links = new Map<Slot, TcpFaults>();
   for (const slot of slots) links.set(slot, await startTcpFaults(apiServerOf(plane)));
   const members = new Map<Slot, Member>();
   let started = 0;
-  /** Prevents a fault from starting another replica after the end of the run. */
   let isOver = false;
 
   const start = async (slot: Slot, special: Special = {}): Promise<Member> => {
@@ -61,7 +47,14 @@ export async function startReplicas(
     if (isOver) throw new Error('the run is over');
     const name = `${slot}-${(started += 1)}`;
     const replica = await startReplica(
-      { folder: plane.folder, kubeconfig: kubeconfigThrough(plane, slot, link.port) },
+      {
+        folder: plane.folder,
+        // The certificate of the API server contains the address, but no port.
+        kubeconfig: kubeconfigsThrough(plane, slot, {
+          server: `https://127.0.0.1:${link.port}`,
+          ca: plane.ca,
+        }),
+      },
       {
         name,
         servicePort: balancer.port,
@@ -89,13 +82,13 @@ export async function startReplicas(
     slots,
     members: () => [...members.values()],
     start,
-    replace: async (slot, special) => {
+    /** Stops the replica with SIGTERM, and resolves when its successor is ready. */
+    replace: async (slot: Slot, special?: Special) => {
       await stopOne(slot);
       return await start(slot, special);
     },
-    kill: ({ replica }) => {
-      replica.program.kill('SIGKILL');
-    },
+    kill: ({ replica }: Member) => replica.program.kill('SIGKILL'),
+    /** The leader; undefined unless exactly one replica reports that it leads. */
     leader: async () => {
       const all = [...members.values()].filter(({ replica }) => replica.program.isRunning());
       const leading = await Promise.all(all.map(({ replica }) => isLeading(replica).catch(() => false)));
@@ -148,12 +141,4 @@ export async function untilHealthy({ slots, members, leader }: Replicas, timeout
     },
     { timeoutMs, everyMs: 100 },
   );
-}
-
-/** Works with the API server's certificate, which contains the address but no port. */
-function kubeconfigThrough(plane: ControlPlane, slot: Slot, port: number): ControlPlane['kubeconfig'] {
-  const folder = join(plane.folder, `through-${slot}`);
-  mkdirSync(folder, { recursive: true });
-  const paths = writeKubeconfigs(folder, `https://127.0.0.1:${port}`, plane.ca, perUser(plane.token));
-  return (user) => paths[user];
 }

@@ -11,10 +11,10 @@ import {
 } from '../support/cluster.ts';
 import { startBalancer } from '../support/balancer.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
-import { startLoad, type Load } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
 import { eventually } from '../support/processes.ts';
-import { createSeeded, type Seeded } from '../support/seeded.ts';
-import { createPlainClient, type PlainClient } from '../support/plain-client.ts';
+import { createSeeded } from '../support/seeded.ts';
+import { createPlainClient } from '../support/plain-client.ts';
 import {
   LASTING_RACKS,
   machine,
@@ -26,32 +26,11 @@ import {
   LOAD_NAMESPACES,
   kindManifests,
 } from './kinds.ts';
-import { startReplicas, type Replicas } from './replicas.ts';
-import { createTally, type Outage, type Tally } from './tally.ts';
-import { createTraffic, type Traffic } from './traffic.ts';
+import { startReplicas } from './replicas.ts';
+import { createTally, type Outage } from './oracle.ts';
+import { createTraffic } from './traffic.ts';
 
-export interface Scene {
-  readonly isShort: boolean;
-  readonly seeded: Seeded;
-  readonly cluster: Cluster;
-  readonly client: PlainClient;
-  readonly replicas: Replicas;
-  readonly tally: Tally;
-  readonly traffic: Traffic;
-  readonly load: Load;
-  readonly stamps: Stamps;
-  readonly outages: readonly Outage[];
-  /** Runs `work` while requests may fail because no webhook replica runs. */
-  readonly withOutage: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly stop: () => Promise<void>;
-}
-
-export interface Stamps {
-  readonly valid: () => readonly string[];
-  readonly ever: () => ReadonlySet<string>;
-  /** Allows this label in addition. The returned function disallows the earlier labels. */
-  readonly begin: (stamp: string) => () => void;
-}
+export type Scene = Awaited<ReturnType<typeof startScene>>;
 
 /**
  * The average number of webhook calls per request of the load, weighted by the mix. The API server calls Gatehouse
@@ -83,14 +62,13 @@ const SHORT_LEASE: Partial<Record<SettingName, string>> = {
 export interface SceneOptions {
   readonly seed: number;
   readonly isShort: boolean;
-  /** Admission reviews per second. */
   readonly rate: number;
 }
 
 /** The number of concurrent requests. It is high, so that requests without a response do not block the others. */
 const CONNECTIONS = 96;
 
-export async function startScene({ seed, isShort, rate }: SceneOptions): Promise<Scene> {
+export async function startScene({ seed, isShort, rate }: SceneOptions) {
   const ends: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const end of ends.splice(0).toReversed()) await end();
@@ -134,7 +112,8 @@ export async function startScene({ seed, isShort, rate }: SceneOptions): Promise
       load,
       stamps,
       outages,
-      withOutage: async (work) => {
+      /** Runs `work` while requests may fail because no webhook replica runs. */
+      withOutage: async <T>(work: () => Promise<T>) => {
         const outage: Outage = { from: performance.now(), to: undefined };
         outages.push(outage);
         try {
@@ -178,18 +157,17 @@ async function enforce(cluster: Cluster): Promise<void> {
   });
 }
 
-function createStamps(first: string): Stamps {
+function createStamps(first: string) {
   let valid: readonly string[] = [first];
   const ever = new Set(valid);
   return {
     valid: () => valid,
-    ever: () => ever,
-    begin: (stamp) => {
+    ever: (): ReadonlySet<string> => ever,
+    /** Allows this label in addition. The returned function disallows the earlier labels. */
+    begin: (stamp: string) => {
       valid = [...valid, stamp];
       ever.add(stamp);
-      return () => {
-        valid = [stamp];
-      };
+      return () => void (valid = [stamp]);
     },
   };
 }

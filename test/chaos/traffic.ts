@@ -12,20 +12,11 @@ import {
   RACKS,
   type MachineSpec,
 } from './kinds.ts';
-import { judgeAnswer, type Expected, type Judged } from './oracle.ts';
-import { createStock, type Entry, type Stock } from './stock.ts';
-import type { Tally } from './tally.ts';
+import { judgeAnswer, type Expected, type Judged, type Tally } from './oracle.ts';
 
-export interface Traffic {
-  readonly stock: Stock;
-  readonly prepare: () => Promise<void>;
-  /** Sends one request of the mix, or a short sequence of dependent requests. */
-  readonly next: () => Promise<void>;
-  /** Creates a Machine with a note of this size in bytes, and deletes it again. */
-  readonly heavy: (noteBytes: number) => Promise<void>;
-}
+export type Traffic = ReturnType<typeof createTraffic>;
 
-export interface TrafficOptions {
+interface TrafficOptions {
   readonly client: PlainClient;
   readonly seeded: Seeded;
   readonly tally: Tally;
@@ -52,7 +43,7 @@ interface BadSpec {
   readonly holder?: Entry;
 }
 
-export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions): Traffic {
+export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions) {
   const stock = createStock(seeded);
   let names = 0;
   let serials = 0;
@@ -91,6 +82,9 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     const entry = stock.add(seeded.pick(LOAD_NAMESPACES), `m-${(names += 1)}`, lasts);
     await write(entry, spec, creation(entry, spec, ACCEPT));
     return entry;
+  };
+  const createGood = async (): Promise<void> => {
+    stock.giveBack(await create(goodSpec()));
   };
   const remove = async (entry: Entry): Promise<void> => {
     await write(entry, undefined, { method: 'DELETE', path: pathOf(entry), expected: ACCEPT });
@@ -157,7 +151,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
   ): Promise<void> => {
     const entry = stock.take(fits);
     if (entry?.spec === undefined) {
-      stock.giveBack(await create(goodSpec()));
+      await createGood();
       return;
     }
     await change(entry, entry.spec);
@@ -200,12 +194,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
   };
 
   const mix: readonly (readonly [weight: number, act: () => Promise<void>])[] = [
-    [
-      16,
-      async () => {
-        stock.giveBack(await create(goodSpec()));
-      },
-    ],
+    [16, createGood],
     [14, createBad],
     [12, createDry],
     [6, rackCycle],
@@ -222,6 +211,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     prepare: async () => {
       for (const name of LASTING_RACKS) stock.giveBack(await create({ ...goodSpec(), rack: name }, true));
     },
+    /** Sends one request of the mix, or a short sequence of dependent requests. */
     next: async () => {
       if (stock.all().length > POPULATION) {
         await withStored(remove, ({ lasts }) => !lasts);
@@ -236,7 +226,8 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
         }
       }
     },
-    heavy: async (noteBytes) => {
+    /** Creates a Machine with a note of this size, and deletes it again. */
+    heavy: async (noteBytes: number) => {
       const entry = await create({ ...goodSpec(), note: 'x'.repeat(noteBytes) });
       if (entry.spec !== undefined) await remove(entry);
       stock.giveBack(entry);
@@ -264,3 +255,39 @@ const patching = (place: Place, change: MachineSpec, expected: Expected, sent?: 
   expected,
   ...(sent === undefined ? {} : { sent }),
 });
+
+export interface Entry {
+  readonly namespace: string;
+  readonly name: string;
+  /** Undefined: there is no object. */
+  spec: MachineSpec | undefined;
+  /** Counts the writes, so that a reader can detect a write between two points in time. */
+  version: number;
+  isBusy: boolean;
+  /** Other requests rely on it, so the load never deletes it. */
+  readonly lasts: boolean;
+}
+
+function createStock(seeded: Seeded) {
+  const entries = new Set<Entry>();
+  return {
+    add: (namespace: string, name: string, lasts = false) => {
+      const entry: Entry = { namespace, name, spec: undefined, version: 0, isBusy: true, lasts };
+      entries.add(entry);
+      return entry;
+    },
+    /** Takes an entry that is stored and not busy. It stays reserved until it is given back. */
+    take: (fits: (entry: Entry) => boolean = () => true) => {
+      const free = [...entries].filter((entry) => !entry.isBusy && entry.spec !== undefined && fits(entry));
+      if (free.length === 0) return undefined;
+      const entry = seeded.pick(free);
+      entry.isBusy = true;
+      return entry;
+    },
+    giveBack: (entry: Entry) => {
+      entry.isBusy = false;
+      if (entry.spec === undefined) entries.delete(entry);
+    },
+    all: (): readonly Entry[] => [...entries],
+  };
+}

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { eventually } from '../support/processes.ts';
 import { applyAndWait, startPodNode, SYSTEM } from '../support/node/installed.ts';
-import { withKustomization } from '../support/kustomization.ts';
+import { argumentPatch, withKustomization } from '../support/kustomization.ts';
 import type { NodeCluster } from '../support/node/node.ts';
 import { GATEHOUSE_IMAGE } from '../support/node/setup.ts';
 
@@ -65,15 +65,7 @@ let node: NodeCluster;
 
 beforeAll(async () => {
   node = await startPodNode();
-  const wait = {
-    op: 'add',
-    path: '/spec/template/spec/containers/0/args/-',
-    value: `--ca-propagation-wait=${PROPAGATION}`,
-  };
-  const patch = {
-    target: { kind: 'Deployment', name: 'gatehouse-controllers' },
-    patch: JSON.stringify([wait]),
-  };
+  const patch = argumentPatch(`--ca-propagation-wait=${PROPAGATION}`, 'gatehouse-controllers');
   await withKustomization(
     'overlays/default',
     { components: ['distribute-bundles'], patches: [patch] },
@@ -98,9 +90,7 @@ beforeAll(async () => {
   await node.apply([client('once'), client('always')]); // after the Services, whose addresses are in its environment
   await podsReady('client');
 });
-afterAll(async () => {
-  await node.stop();
-});
+afterAll(() => node.stop());
 
 const serving = (name: string): string => `${name}-tls`;
 
@@ -115,10 +105,12 @@ const service = (name: string): object => ({
   spec: { selector: { server: name }, ports: [{ port: PORT }] },
 });
 
-const pod = (name: string, labels: object, script: string, reads: string, volume: object): object => ({
+type Role = 'server' | 'client';
+
+const pod = (role: Role, name: string, script: string, volume: object): object => ({
   apiVersion: 'v1',
   kind: 'Pod',
-  metadata: { name, namespace: NAMESPACE, labels },
+  metadata: { name: `${role}-${name}`, namespace: NAMESPACE, labels: { role, [role]: name } },
   spec: {
     terminationGracePeriodSeconds: 0,
     containers: [
@@ -126,27 +118,23 @@ const pod = (name: string, labels: object, script: string, reads: string, volume
         name: 'node',
         image: GATEHOUSE_IMAGE,
         command: ['/nodejs/bin/node', '-e', script],
-        env: [{ name: 'READS', value: reads }],
-        volumeMounts: [{ name: 'files', mountPath: role(labels) === 'server' ? '/tls' : '/trust' }],
+        env: [{ name: 'READS', value: name }],
+        volumeMounts: [{ name: 'files', mountPath: role === 'server' ? '/tls' : '/trust' }],
       },
     ],
     volumes: [{ name: 'files', ...volume }],
   },
 });
 
-const role = (labels: object): string => ('server' in labels ? 'server' : 'client');
-
 const server = (name: string): object =>
-  pod(`server-${name}`, { role: 'server', server: name }, SERVER, name, {
-    secret: { secretName: serving(name) },
-  });
+  pod('server', name, SERVER, { secret: { secretName: serving(name) } });
 
 const client = (name: string): object =>
-  pod(`client-${name}`, { role: 'client' }, CLIENT, name, { configMap: { name: 'company-trust' } });
+  pod('client', name, CLIENT, { configMap: { name: 'company-trust' } });
 
-const podsReady = async (labelled: string): Promise<void> => {
+const podsReady = async (role: Role): Promise<void> => {
   const ready = ['--for=condition=Ready', '--timeout=60s'];
-  await node.kubectl('-n', NAMESPACE, 'wait', 'pod', '-l', `role=${labelled}`, ...ready);
+  await node.kubectl('-n', NAMESPACE, 'wait', 'pod', '-l', `role=${role}`, ...ready);
 };
 
 async function seenBy(name: string): Promise<Readonly<Record<string, Total>>> {
@@ -155,8 +143,8 @@ async function seenBy(name: string): Promise<Readonly<Record<string, Total>>> {
 }
 
 async function rotate(reason: string, count: number): Promise<void> {
-  const secret = ['-n', SYSTEM, 'secret', 'gatehouse-authority'];
-  await node.kubectl('annotate', '--overwrite', ...secret, `gatehouse.dev/rotate=${reason}`);
+  const secret = ['secret', 'gatehouse-authority'];
+  await node.inSystem('annotate', '--overwrite', ...secret, `gatehouse.dev/rotate=${reason}`);
   await eventually(
     'both clients see the new certificate of the server that reloads',
     async () => {

@@ -4,15 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import { MAIN } from '../support/main-module.ts';
+import { admissionPolicy } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import {
-  applyAndWait,
-  govern,
-  processesOf,
-  rolledOut,
-  startPodNode,
-  SYSTEM,
-} from '../support/node/installed.ts';
+import { applyAndWait, govern, processesOf, rolledOut, startPodNode } from '../support/node/installed.ts';
 import { GOVERNED_NAMESPACE } from '../support/node/governed-load.ts';
 import { PAUSE_IMAGE } from '../support/node/node-files.ts';
 import type { NodeCluster } from '../support/node/node.ts';
@@ -24,20 +18,14 @@ beforeAll(async () => {
   await applyAndWait(node, '-k', 'deploy');
   await govern(node);
 });
-afterAll(async () => {
-  await node.stop();
-});
-beforeEach(async () => {
-  await rolledOut(node);
-});
+afterAll(() => node.stop());
+beforeEach(() => rolledOut(node));
 
 const gatehouse = (...words: readonly string[]): Promise<string> =>
   new Promise((resolve) => {
     const args = [MAIN, ...words, '--kubeconfig', node.kubeconfig('admin')];
     // The exit code reports problems: only the output matters here.
-    execFile(process.execPath, args, (_error, stdout, stderr) => {
-      resolve(stdout === '' ? stderr : stdout);
-    });
+    execFile(process.execPath, args, (_error, stdout, stderr) => resolve(stdout === '' ? stderr : stdout));
   });
 
 async function findings(): Promise<readonly Finding[]> {
@@ -61,8 +49,6 @@ const finding = async (check: string, words: RegExp): Promise<Finding> => {
   });
 };
 
-const inSystem = (...words: readonly string[]): Promise<string> => node.kubectl('-n', SYSTEM, ...words);
-
 it('does not find problems in a new installation', async () => {
   expect((await findings()).filter(({ severity }) => severity === 'problem')).toEqual([]);
 });
@@ -71,15 +57,20 @@ describe('a new version that does not start', () => {
   /** Even after a failure, which would otherwise fail the tests after it. */
   const undoAfterwards = (name: string) => {
     onTestFinished(async () => {
-      await inSystem('rollout', 'undo', `deployment/${name}`);
+      await node.inSystem('rollout', 'undo', `deployment/${name}`);
     });
   };
 
   it('without its image', async () => {
     undoAfterwards('gatehouse-webhook');
     const deadline = ['-p', '{"spec":{"progressDeadlineSeconds":10}}'];
-    await inSystem('patch', 'deployment', 'gatehouse-webhook', ...deadline);
-    await inSystem('set', 'image', 'deployment/gatehouse-webhook', 'gatehouse=localhost:1/gatehouse:0.1.1');
+    await node.inSystem('patch', 'deployment', 'gatehouse-webhook', ...deadline);
+    await node.inSystem(
+      'set',
+      'image',
+      'deployment/gatehouse-webhook',
+      'gatehouse=localhost:1/gatehouse:0.1.1',
+    );
     await finding('deployments', /Pod .* does not start: (ErrImagePull|ImagePullBackOff)/);
     const stuck = await finding('deployments', /gatehouse-webhook: the new version does not become ready/);
     expect(stuck).toMatchObject({
@@ -91,23 +82,30 @@ describe('a new version that does not start', () => {
   it('with a flag that does not exist', async () => {
     undoAfterwards('gatehouse-controllers');
     const flag = [{ op: 'add', path: '/spec/template/spec/containers/0/args/-', value: '--nonsense' }];
-    await inSystem('patch', 'deployment', 'gatehouse-controllers', '--type=json', '-p', JSON.stringify(flag));
+    await node.inSystem(
+      'patch',
+      'deployment',
+      'gatehouse-controllers',
+      '--type=json',
+      '-p',
+      JSON.stringify(flag),
+    );
     const crash = await finding('deployments', /CrashLoopBackOff/);
     expect(crash.seen).toMatch(/--nonsense/); // the last line of its log
   });
 });
 
 it('webhooks scaled to 0: scale them, and no firewall', async () => {
-  await inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=0');
+  await node.inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=0');
   const scaled = await finding('deployments', /gatehouse-webhook is scaled to 0/);
   expect(scaled.next).toContain('scale deployment gatehouse-webhook --replicas=2');
   const unreachable = await finding('webhook-reach', /connect: connection refused|no endpoints available/);
   expect(unreachable.next).not.toContain('firewall');
-  await inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=2');
+  await node.inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=2');
 });
 
 it('a bundle of another CA: the check of bundles, and no firewall', async () => {
-  await inSystem('scale', 'deployment/gatehouse-controllers', '--replicas=0'); // it would restore the bundle
+  await node.inSystem('scale', 'deployment/gatehouse-controllers', '--replicas=0'); // it would restore the bundle
   await eventually(
     'no leader',
     async () => (await processesOf(node, 'controllers').catch(() => [])).length === 0,
@@ -125,20 +123,18 @@ it('a bundle of another CA: the check of bundles, and no firewall', async () => 
   }
   const unreachable = await finding('webhook-reach', /x509: /);
   expect(unreachable.next).toBe('see the check ca-bundle');
-  await inSystem('scale', 'deployment/gatehouse-controllers', '--replicas=2');
+  await node.inSystem('scale', 'deployment/gatehouse-controllers', '--replicas=2');
   await finding('webhook-reach', /the API server reaches Gatehouse/);
 });
 
-describe('policies on what Kubernetes itself writes', () => {
-  const policyOn = (apiGroup: string, resource: string): object => ({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'trial' },
-    spec: {
-      match: { apiGroups: [apiGroup], apiVersions: ['v1'], resources: [resource] },
-      validate: { rules: [{ expression: 'has(object.metadata.labels)' }] },
-    },
+const policyOn = (name: string, apiGroup: string, resource: string, more: object = {}) =>
+  admissionPolicy(name, {
+    match: { apiGroups: [apiGroup], apiVersions: ['v1'], resources: [resource] },
+    validate: { rules: [{ expression: 'has(object.metadata.labels)' }] },
+    ...more,
   });
+
+describe('policies on what Kubernetes itself writes', () => {
   it.each([
     ...['configmaps', 'serviceaccounts', 'serviceaccounts/token', 'endpoints', 'events', 'pods/binding'],
     ...['bindings', 'pods/status', 'discovery.k8s.io/endpointslices', 'apps/replicasets'],
@@ -146,10 +142,12 @@ describe('policies on what Kubernetes itself writes', () => {
     ...['rbac.authorization.k8s.io/clusterroles', 'flowcontrol.apiserver.k8s.io/flowschemas'],
   ])('%s: the answer to the write warns', async (scope) => {
     const [, group = '', resource = ''] = /^(?:([a-z0-9.]+\.k8s\.io|apps)\/)?(.+)$/.exec(scope) ?? [];
-    const said = await node.apply(policyOn(group, resource), '--dry-run=server', '--warnings-as-errors').then(
-      () => 'no warning',
-      (error: unknown) => String(error),
-    );
+    const said = await node
+      .apply(policyOn('trial', group, resource), '--dry-run=server', '--warnings-as-errors')
+      .then(
+        () => 'no warning',
+        (error: unknown) => String(error),
+      );
     expect(said).toContain(`Kubernetes also writes ${resource}`);
   });
 
@@ -164,19 +162,7 @@ describe('policies on what Kubernetes itself writes', () => {
 });
 
 it('status shows why an audit lacks permission to read, and counts nothing', async () => {
-  await node.apply({
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name: 'pods-owner' },
-    spec: {
-      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] },
-      ...{
-        failurePolicy: 'Ignore',
-        enforcement: 'Warn',
-        validate: { rules: [{ expression: 'has(object.metadata.labels)' }] },
-      },
-    },
-  });
+  await node.apply(policyOn('pods-owner', '', 'pods', { failurePolicy: 'Ignore', enforcement: 'Warn' }));
   const status = await eventually('status has the reason', async () => {
     const said = await gatehouse('status');
     return /pods-owner .*(403|forbidden|may not)/i.test(said) ? said : undefined;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { eventually } from '../support/processes.ts';
-import { startGovernedLoad, type GovernedLoad, type Row } from '../support/node/governed-load.ts';
+import { startGovernedLoad, type GovernedLoad } from '../support/node/governed-load.ts';
 import {
   applyAndWait,
   govern,
@@ -13,7 +13,6 @@ import {
   refuses,
   rolledOut,
   startPodNode,
-  SYSTEM,
 } from '../support/node/installed.ts';
 import { NODE_NAME, type PartName } from '../support/node/node-files.ts';
 import type { NodeCluster } from '../support/node/node.ts';
@@ -41,7 +40,9 @@ interface Bound {
   readonly dark: number;
 }
 
-function hold(row: Row, { failed, dark }: Bound): void {
+/** Holds the load to a bound during an event. */
+async function hold(event: string, { failed, dark }: Bound, work: () => Promise<unknown>): Promise<void> {
+  const row = await load.during(event, work);
   const said = row.troubles.join('\n');
   expect(row.right, said).toBeGreaterThan(0);
   expect(row.wrong, said).toBe(0);
@@ -54,7 +55,7 @@ const IN_FLIGHT = 16;
 
 const podsOf = async (component: string): Promise<readonly string[]> => {
   const label = `app.kubernetes.io/component=${component}`;
-  const names = await node.kubectl('-n', SYSTEM, 'get', 'pods', '-l', label, '-o', 'name');
+  const names = await node.inSystem('get', 'pods', '-l', label, '-o', 'name');
   return names.trim().split('\n');
 };
 
@@ -62,66 +63,60 @@ describe('planned events disturb no write', () => {
   const none = { failed: 0, dark: 3 };
 
   it('a rolling restart of both Deployments', async () => {
-    const row = await load.during('rolling restart', async () => {
-      await node.kubectl('-n', SYSTEM, 'rollout', 'restart', 'deployment');
+    await hold('rolling restart', none, async () => {
+      await node.inSystem('rollout', 'restart', 'deployment');
       await rolledOut(node);
     });
-    hold(row, none);
   });
 
   it('a drain evicts all pods but the last of each Deployment', async () => {
-    const row = await load.during('drain', async () => {
+    await hold('drain', none, async () => {
       const flags = ['--ignore-daemonsets', '--delete-emptydir-data', '--force', '--timeout=15s'];
       await expect(node.kubectl('drain', NODE_NAME, ...flags)).rejects.toThrow(/disruption budget/);
       await node.kubectl('uncordon', NODE_NAME);
       await rolledOut(node);
     });
-    hold(row, none);
   });
 
   it('the end of each leader', async () => {
-    const row = await load.during('delete of each controllers pod', async () => {
-      for (const pod of await podsOf('controllers')) await node.kubectl('-n', SYSTEM, 'delete', pod);
+    await hold('delete of each controllers pod', none, async () => {
+      for (const pod of await podsOf('controllers')) await node.inSystem('delete', pod);
       await rolledOut(node);
     });
-    hold(row, none);
   });
 });
 
 describe('a replica that ends or hangs loses at most what it had in hand', () => {
   it('delete --force of each webhook pod', async () => {
-    const row = await load.during('delete --force of each webhook pod', async () => {
+    await hold('delete --force of each webhook pod', { failed: 2 * IN_FLIGHT, dark: 5 }, async () => {
       for (const pod of await podsOf('webhook')) {
-        await node.kubectl('-n', SYSTEM, 'delete', pod, '--force', '--grace-period=0');
+        await node.inSystem('delete', pod, '--force', '--grace-period=0');
         await rolledOut(node);
       }
     });
-    hold(row, { failed: 2 * IN_FLIGHT, dark: 5 });
   });
 
   it('kill -9 of each webhook process', async () => {
-    const row = await load.during('kill -9 of each webhook process', async () => {
+    await hold('kill -9 of each webhook process', { failed: 2 * IN_FLIGHT, dark: 5 }, async () => {
       for (const pid of await processesOf(node, 'webhook')) {
         await node.signal(pid, 'SIGKILL');
         await restarted('webhook', pid);
       }
     });
-    hold(row, { failed: 2 * IN_FLIGHT, dark: 5 });
   });
 
   it('kill -9 of each controllers process', async () => {
-    const row = await load.during('kill -9 of each controllers process', async () => {
+    await hold('kill -9 of each controllers process', { failed: 0, dark: 3 }, async () => {
       for (const pid of await processesOf(node, 'controllers')) {
         await node.signal(pid, 'SIGKILL');
         await restarted('controllers', pid);
       }
     });
-    hold(row, { failed: 0, dark: 3 });
   });
 
   it('a stopped webhook process is gone within 15 s, and fails only what waits for it', async () => {
     const took: number[] = [];
-    const row = await load.during('SIGSTOP of each webhook process', async () => {
+    await hold('SIGSTOP of each webhook process', { failed: 400, dark: 20 }, async () => {
       for (const pid of await processesOf(node, 'webhook')) {
         const from = performance.now();
         await node.signal(pid, 'SIGSTOP');
@@ -134,20 +129,19 @@ describe('a replica that ends or hangs loses at most what it had in hand', () =>
     });
     console.log(`stopped processes were gone after ${took.map((one) => one.toFixed(1)).join(' and ')} s`);
     expect(Math.max(...took)).toBeLessThan(15);
-    hold(row, { failed: 400, dark: 20 });
   });
 });
 
 it('without webhooks, nothing passes unchecked, and writes work again immediately afterwards', async () => {
-  const row = await load.during('webhooks scaled to 0 for 5 s and back', async () => {
-    const scale = ['-n', SYSTEM, 'scale', 'deployment/gatehouse-webhook'];
-    await node.kubectl(...scale, '--replicas=0');
+  const bound = { failed: Number.POSITIVE_INFINITY, dark: 40 };
+  await hold('webhooks scaled to 0 for 5 s and back', bound, async () => {
+    const scale = ['scale', 'deployment/gatehouse-webhook'];
+    await node.inSystem(...scale, '--replicas=0');
     await eventually('no webhook runs', async () => (await podsOf('webhook'))[0] === '');
     await sleep(5_000);
-    await node.kubectl(...scale, '--replicas=2');
+    await node.inSystem(...scale, '--replicas=2');
     await rolledOut(node);
   });
-  hold(row, { failed: Number.POSITIVE_INFINITY, dark: 40 });
 });
 
 describe('parts of the cluster are killed and started again', () => {
@@ -163,13 +157,12 @@ describe('parts of the cluster are killed and started again', () => {
   it.each(Object.entries(bounds))('%s', async (name, bound) => {
     const part = name as PartName; // the keys of bounds
     const before = await restartsOf();
-    const row = await load.during(`kill -9 of ${part}`, async () => {
+    await hold(`kill -9 of ${part}`, bound, async () => {
       await node.kill(part);
       node.launch(part);
       await sleep(5_000);
     });
     await refuses(node);
-    hold(row, bound);
     expect(await restartsOf()).toEqual(before);
   });
 });
@@ -184,12 +177,11 @@ it('no pod has come near its memory limit', async () => {
 });
 
 it('after a reboot of the node, the policy is enforced again without help', async () => {
-  const row = await load.during('reboot of the node', async () => {
+  await hold('reboot of the node', { failed: Number.POSITIVE_INFINITY, dark: 75 }, async () => {
     await node.reboot();
     await refuses(node, 60_000);
     await rolledOut(node);
   });
-  hold(row, { failed: Number.POSITIVE_INFINITY, dark: 75 });
 });
 
 /** From the cgroup of a process: its bytes, including cached files, and how often the kernel killed a process for lack of memory. */
@@ -221,5 +213,5 @@ async function restarted(command: 'webhook' | 'controllers', pid: number): Promi
 /** Of each pod of Gatehouse. */
 const restartsOf = async (): Promise<string> => {
   const path = '{range .items[*]}{.metadata.name} {.status.containerStatuses[0].restartCount}{"\\n"}{end}';
-  return await node.kubectl('-n', SYSTEM, 'get', 'pods', '-o', `jsonpath=${path}`);
+  return await node.inSystem('get', 'pods', '-o', `jsonpath=${path}`);
 };

@@ -33,9 +33,7 @@ beforeAll(() => {
     .map((path) => path.replace(/^\.\//, ''))
     .filter((path) => path !== '' && !path.endsWith('/'));
 });
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const under = (place: string): readonly string[] =>
   files.filter((path) => path.startsWith(`${place}/`)).map((path) => path.slice(place.length + 1));

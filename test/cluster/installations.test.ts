@@ -5,25 +5,26 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { createClientCa } from '../support/client-certificates.ts';
-import { runTool } from '../support/go-programs.ts';
 import { eventually } from '../support/processes.ts';
 import { GOVERNED_NAMESPACE } from '../support/node/governed-load.ts';
 import {
+  CHART,
   applyAndWait,
   govern,
+  helm,
+  leftSince,
+  objectsOf,
   refuses,
   rolledOut,
   startPodNode,
-  wipe,
   SYSTEM,
+  wipe,
 } from '../support/node/installed.ts';
-import { withKustomization } from '../support/kustomization.ts';
-import { leftSince, objectsOf } from '../support/node/leftovers.ts';
+import { argumentPatch, withKustomization } from '../support/kustomization.ts';
 import { PAUSE_IMAGE } from '../support/node/node-files.ts';
 import type { NodeCluster } from '../support/node/node.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const CHART = join(ROOT, 'deploy', 'chart', 'gatehouse');
 
 let node: NodeCluster;
 let before: ReadonlySet<string>;
@@ -77,8 +78,8 @@ function admissionConfiguration(): string {
  * The pods end immediately; lifecycle.test.ts waits for them the way a user does.
  */
 async function remove(...manifests: readonly string[]): Promise<void> {
-  await inSystem('scale', 'deployment', '--all', '--replicas=0');
-  await inSystem('delete', 'pods', '--all', '--force', '--grace-period=0');
+  await node.inSystem('scale', 'deployment', '--all', '--replicas=0');
+  await node.inSystem('delete', 'pods', '--all', '--force', '--grace-period=0');
   await node.kubectl('delete', 'admissionpolicies,restoredetectors,restorewindows', '--all');
   await Promise.all([
     node.kubectl('delete', '--ignore-not-found', ...manifests),
@@ -87,8 +88,6 @@ async function remove(...manifests: readonly string[]): Promise<void> {
   await node.kubectl('delete', 'clustertrustbundle', 'gatehouse.dev:ca:bundle', '--ignore-not-found');
   await nothingLeft();
 }
-
-const inSystem = (...words: readonly string[]): Promise<string> => node.kubectl('-n', SYSTEM, ...words);
 
 const nothingLeft = async (): Promise<void> => {
   // The garbage collector removes what others own.
@@ -118,7 +117,7 @@ describe('overlays', () => {
     const folder = 'deploy/overlays/high-availability';
     await node.kubectl('apply', '-k', folder);
     const oneReady = '--for=jsonpath={.status.readyReplicas}=1';
-    await inSystem('wait', 'deployment', '--all', oneReady, '--timeout=60s');
+    await node.inSystem('wait', 'deployment', '--all', oneReady, '--timeout=60s');
     await govern(node);
     await remove('-k', folder);
   });
@@ -132,14 +131,8 @@ describe('install.yaml and components', () => {
 
   const parts = ['without-certificates', 'without-conversions', 'without-injection', 'without-restores'];
   const additions = [
-    ...[
-      'cert-manager-compat',
-      'compile-policies',
-      'delete-secrets',
-      'distribute-bundles',
-      'openshift-compat',
-    ],
-    ...['policy-reports', 'restarts', 'restore-rehearsal', 'status-page'],
+    ...['cert-manager-compat', 'compile-policies', 'delete-secrets', 'distribute-bundles'],
+    ...['openshift-compat', 'policy-reports', 'restarts', 'restore-rehearsal', 'status-page'],
   ];
   const inOverlays = ['backstop', 'disruption-budget', 'network-policy', 'single', 'single-account'];
 
@@ -170,7 +163,7 @@ describe('install.yaml and components', () => {
       ]);
       await works(await applyAndWait(node, '-k', folder));
       const path = 'jsonpath={.spec.clusterIP}';
-      const address = await inSystem('get', 'service', 'gatehouse', '-o', path);
+      const address = await node.inSystem('get', 'service', 'gatehouse', '-o', path);
       const answer = ['-ksS', '-o', '/dev/null', '-w', '%{http_code}', '-d', '{}'];
       expect(await node.inNode('curl', ...answer, `https://${address}/validate`)).toBe('401');
       await remove('-k', folder);
@@ -179,12 +172,7 @@ describe('install.yaml and components', () => {
 
   it('namespaces: rights in single namespaces', async () => {
     const covered = [SYSTEM, GOVERNED_NAMESPACE];
-    const flag = {
-      op: 'add',
-      path: '/spec/template/spec/containers/0/args/-',
-      value: `--namespaces=${covered.join(',')}`,
-    };
-    const patches = [{ target: { kind: 'Deployment' }, patch: JSON.stringify([flag]) }];
+    const patches = [argumentPatch(`--namespaces=${covered.join(',')}`)];
     await node.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: GOVERNED_NAMESPACE } });
     await withKustomization('overlays/default', { components: ['namespaces'], patches }, async (folder) => {
       await node.kubectl('apply', '-k', folder);
@@ -214,7 +202,7 @@ describe('the NetworkPolicies of the default', () => {
     for (const name of Object.keys(namespaces))
       await node.kubectl('-n', name, 'wait', 'pod/caller', '--for=condition=Ready', '--timeout=30s');
     const webhooks = ['-l', 'app.kubernetes.io/component=webhook'];
-    const ip = await inSystem('get', 'pods', ...webhooks, '-o', 'jsonpath={.items[0].status.podIP}');
+    const ip = await node.inSystem('get', 'pods', ...webhooks, '-o', 'jsonpath={.items[0].status.podIP}');
     expect({
       webhook: [await reach('stranger', `${ip}:8443`), await reach('monitoring', `${ip}:8443`)],
       metrics: [await reach('stranger', `${ip}:8080`), await reach('monitoring', `${ip}:8080`)],
@@ -235,30 +223,28 @@ const caller = (namespace: string): object => ({
 });
 
 describe('Helm 4', () => {
-  const helm = async (...words: readonly string[]): Promise<string> =>
-    await runTool('helm', [...words, '--namespace', SYSTEM, '--kubeconfig', node.kubeconfig('admin')]);
   const generations = async (): Promise<string> => {
     const path = '{range .items[*]}{.metadata.name} {.metadata.generation}{"\\n"}{end}';
-    return await inSystem('get', 'deployments', '-o', `jsonpath=${path}`);
+    return await node.inSystem('get', 'deployments', '-o', `jsonpath=${path}`);
   };
   const replicas = async (): Promise<string> =>
-    await inSystem('get', 'deployment/gatehouse-webhook', '-o', 'jsonpath={.spec.replicas}');
+    await node.inSystem('get', 'deployment/gatehouse-webhook', '-o', 'jsonpath={.spec.replicas}');
 
   it('install, upgrade, the same upgrade twice, rollback, uninstall', async () => {
     const from = performance.now();
-    await helm('install', 'gatehouse', CHART, '--create-namespace', '--wait');
+    await helm(node, 'install', 'gatehouse', CHART, '--create-namespace', '--wait');
     await node.kubectl('label', 'namespace', SYSTEM, 'pod-security.kubernetes.io/enforce=restricted');
     await works((performance.now() - from) / 1_000);
     const larger = ['--set', 'replicas=3', '--set', 'resources.limits.memory=640Mi', '--wait'];
-    await helm('upgrade', 'gatehouse', CHART, ...larger);
+    await helm(node, 'upgrade', 'gatehouse', CHART, ...larger);
     expect(await replicas()).toBe('3');
     const upgraded = await generations();
-    await helm('upgrade', 'gatehouse', CHART, ...larger);
+    await helm(node, 'upgrade', 'gatehouse', CHART, ...larger);
     expect(await generations()).toBe(upgraded);
-    await helm('rollback', 'gatehouse', '1', '--wait');
+    await helm(node, 'rollback', 'gatehouse', '1', '--wait');
     expect(await replicas()).toBe('2');
     await refuses(node);
-    await helm('uninstall', 'gatehouse');
+    await helm(node, 'uninstall', 'gatehouse');
     await eventually('no webhook configuration is left', async () => {
       const kinds = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
       return !(await node.kubectl('get', kinds, '-o', 'name')).includes('gatehouse');

@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { programFolder, runTool } from '../support/go-programs.ts';
+import { programFolder } from '../support/go-programs.ts';
 import { eventually } from '../support/processes.ts';
 import {
   startGovernedLoad,
@@ -13,13 +13,21 @@ import {
   type GovernedLoad,
   type Row,
 } from '../support/node/governed-load.ts';
-import { applyAndWait, govern, rolledOut, startPodNode, SYSTEM } from '../support/node/installed.ts';
-import { leftSince, objectsOf } from '../support/node/leftovers.ts';
+import {
+  CHART,
+  applyAndWait,
+  govern,
+  helm,
+  leftSince,
+  objectsOf,
+  rolledOut,
+  startPodNode,
+  SYSTEM,
+} from '../support/node/installed.ts';
 import type { NodeCluster } from '../support/node/node.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
-const CHART = join(ROOT, 'deploy', 'chart', 'gatehouse');
 
 let node: NodeCluster;
 let load: GovernedLoad;
@@ -52,25 +60,17 @@ async function shell(commands: string): Promise<void> {
   await run('bash', ['-euc', commands], { cwd: ROOT, env });
 }
 
-const helm = async (...words: readonly string[]): Promise<string> =>
-  await runTool('helm', [...words, '--namespace', SYSTEM, '--kubeconfig', node.kubeconfig('admin')]);
-
 /** Nothing was decided wrongly, and at the end everything passes. */
 async function holdsRemoved(row: Row, { dark }: { readonly dark: number }): Promise<void> {
   const said = row.troubles.join('\n');
   expect(row.wrong, said).toBe(0);
   expect(row.dark, said).toBeLessThanOrEqual(dark);
-  await node.kubectl('-n', GOVERNED_NAMESPACE, 'create', 'configmap', 'free', '--dry-run=server');
+  await writeFreely();
 }
 
-const passes = async (): Promise<void> => {
-  await eventually('a write without owner passes', async () => {
-    const words = ['-n', GOVERNED_NAMESPACE, 'create', 'configmap', 'free', '--dry-run=server'];
-    return await node.kubectl(...words).then(
-      () => true,
-      () => false,
-    );
-  });
+const writeFreely = async (): Promise<true> => {
+  await node.kubectl('-n', GOVERNED_NAMESPACE, 'create', 'configmap', 'free', '--dry-run=server');
+  return true;
 };
 
 it('one Deployment becomes two, as documented, and no write fails', async () => {
@@ -87,13 +87,8 @@ it('one Deployment becomes two, as documented, and no write fails', async () => 
 }, 400_000);
 
 it('the documented removal fails no write and leaves nothing', async () => {
-  const row = await load.during(
-    'removal as documented',
-    async () => {
-      await shell(documented('Remove Gatehouse', 'delete -k deploy'));
-    },
-    'either',
-  );
+  const remove = () => shell(documented('Remove Gatehouse', 'delete -k deploy'));
+  const row = await load.during('removal as documented', remove, 'either');
   expect(row.failed, row.troubles.join('\n')).toBe(0);
   await holdsRemoved(row, { dark: 3 });
   await node.kubectl('delete', 'namespace', GOVERNED_NAMESPACE);
@@ -102,17 +97,17 @@ it('the documented removal fails no write and leaves nothing', async () => {
 
 describe('a removal by any other way does not refuse governed writes for ever', () => {
   beforeEach(async () => {
-    await helm('upgrade', '--install', 'gatehouse', CHART, '--create-namespace', '--wait');
+    await helm(node, 'upgrade', '--install', 'gatehouse', CHART, '--create-namespace', '--wait');
     await govern(node);
   });
   afterEach(async () => {
-    await helm('uninstall', 'gatehouse', '--ignore-not-found').catch(() => undefined);
+    await helm(node, 'uninstall', 'gatehouse', '--ignore-not-found').catch(() => undefined);
     await node.kubectl('delete', '-k', 'deploy', '--ignore-not-found');
   });
 
   /** The seconds without service until the configurations are also gone. A namespace first waits until its pods end. */
   const ways: readonly (readonly [way: string, dark: number, remove: () => Promise<unknown>])[] = [
-    ['helm uninstall', 15, () => helm('uninstall', 'gatehouse')],
+    ['helm uninstall', 15, () => helm(node, 'uninstall', 'gatehouse')],
     ['kubectl delete -k deploy', 15, () => node.kubectl('delete', '-k', 'deploy', '--ignore-not-found')],
     ['kubectl delete namespace', 60, () => node.kubectl('delete', 'namespace', SYSTEM)],
   ];
@@ -121,7 +116,7 @@ describe('a removal by any other way does not refuse governed writes for ever', 
       way,
       async () => {
         await remove();
-        await passes();
+        await eventually('a write without owner passes', writeFreely);
       },
       'either',
     );

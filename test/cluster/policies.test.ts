@@ -4,7 +4,7 @@ import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { pages, scriptOf } from '../support/doc-pages.ts';
-import { applyAndWait, rolledOut, startPodNode, SYSTEM } from '../support/node/installed.ts';
+import { applyAndWait, rolledOut, startPodNode } from '../support/node/installed.ts';
 import { NODE_NAME, PAUSE_IMAGE } from '../support/node/node-files.ts';
 import type { NodeCluster } from '../support/node/node.ts';
 import { eventually } from '../support/processes.ts';
@@ -27,9 +27,7 @@ beforeAll(async () => {
     throw new Error(`not in force: ${(await waiting()).join(', ')}`, { cause: error });
   });
 });
-afterAll(async () => {
-  await node.stop();
-});
+afterAll(() => node.stop());
 
 /** The whole manifests of the pages: kinds, permissions, then policies, each with a name of its own. */
 function documented(): readonly KubeObject[] {
@@ -90,35 +88,33 @@ async function clusterWorks(name: string): Promise<void> {
     return true;
   });
   await node.kubectl('delete', 'namespace', name, '--timeout=60s');
-  const renewed = async () =>
-    await node.kubectl(
-      '-n',
-      'kube-node-lease',
-      'get',
-      `lease/${NODE_NAME}`,
-      '-o',
-      'jsonpath={.spec.renewTime}',
-    );
+  const lease = ['-n', 'kube-node-lease', 'get', `lease/${NODE_NAME}`];
+  const renewed = async () => await node.kubectl(...lease, '-o', 'jsonpath={.spec.renewTime}');
   const before = await renewed();
   await eventually('the kubelet renews its Lease', async () => (await renewed()) !== before);
 }
 
-const inSystem = (...words: readonly string[]): Promise<string> => node.kubectl('-n', SYSTEM, ...words);
-
 it('the cluster works, and Gatehouse can be upgraded', async () => {
   await clusterWorks('first');
   await applyAndWait(node, '-k', 'deploy', '--server-side', '--force-conflicts');
-  await inSystem('rollout', 'restart', 'deployment');
+  await node.inSystem('rollout', 'restart', 'deployment');
   await rolledOut(node);
 });
 
 it('without a running webhook, the cluster works, and Gatehouse comes back', async () => {
-  await inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=0');
-  await inSystem('wait', 'pod', '--for=delete', '-l', 'app.kubernetes.io/component=webhook', '--timeout=60s');
+  await node.inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=0');
+  await node.inSystem(
+    'wait',
+    'pod',
+    '--for=delete',
+    '-l',
+    'app.kubernetes.io/component=webhook',
+    '--timeout=60s',
+  );
   await node.kubectl('-n', 'kube-system', 'rollout', 'restart', 'daemonset/first');
   await node.kubectl('-n', 'kube-system', 'rollout', 'status', 'daemonset/first', '--timeout=60s');
-  await inSystem('delete', 'pods', '--all', '--timeout=60s');
-  await inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=2');
+  await node.inSystem('delete', 'pods', '--all', '--timeout=60s');
+  await node.inSystem('scale', 'deployment/gatehouse-webhook', '--replicas=2');
   await rolledOut(node);
 });
 

@@ -2,7 +2,7 @@
 import type { ControlPlane } from '../support/control-plane.ts';
 import { eventually } from '../support/processes.ts';
 import type { CaseHooks, Configuration, Review } from './hook-server.ts';
-import type { RawAnswer, Transport } from './transport.ts';
+import type { RawAnswer, Transport } from '../support/transport.ts';
 
 /** What the tests compare: a request with its answer, or what a webhook received. */
 export type Exchange = object;
@@ -18,47 +18,19 @@ export interface Loose {
   readonly [key: string]: unknown;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly body: unknown;
   /** The body as an object. */
   readonly object: Loose;
 }
 
-export interface Options {
-  /** The part of the answer to record; the whole answer unless given. */
+interface Options {
+  /** The part of the answer to record. Default: the whole answer. */
   readonly show?: (body: Loose) => unknown;
 }
 
-export type PatchType = 'json' | 'merge' | 'strategic';
-
-/**
- * Paths with a leading slash are absolute. Others are relative to the core resources of the case's namespace:
- * `configmaps/a` is `/api/v1/namespaces/<ns>/configmaps/a`.
- */
-export interface Api {
-  /** A word unique to the case, which is also the name of its namespace. */
-  readonly id: string;
-  readonly get: (path: string, options?: Options) => Promise<Answer>;
-  readonly create: (path: string, body: unknown, options?: Options) => Promise<Answer>;
-  readonly update: (path: string, body: unknown, options?: Options) => Promise<Answer>;
-  readonly patch: (path: string, type: PatchType, body: unknown, options?: Options) => Promise<Answer>;
-  /** Server-side apply. The query must name the manager: `?fieldManager=a`. */
-  readonly apply: (path: string, body: unknown, options?: Options) => Promise<Answer>;
-  readonly delete: (path: string, body?: unknown, options?: Options) => Promise<Answer>;
-  /** The same verbs, unrecorded, for preparation; an error fails the case. */
-  readonly given: Api;
-  /** Polls, unrecorded, until `accept` is true for the answer of a GET. */
-  readonly until: (path: string, accept: (answer: Answer) => boolean) => Promise<Answer>;
-  readonly hooks: CaseHooks;
-  /** Creates a webhook configuration for this case, and waits until the API server calls its webhooks. */
-  readonly install: (configuration: Configuration) => Promise<void>;
-  /** Records the reviews that the case's webhook `path` received; consecutive duplicates are recorded once. */
-  readonly noteReviews: (path: string, show: (review: Review) => unknown) => void;
-  readonly note: (note: string, seen: unknown) => void;
-}
-
-export interface ApiContext {
+interface ApiContext {
   readonly id: string;
   readonly plane: ControlPlane;
   readonly transport: Transport;
@@ -66,86 +38,100 @@ export interface ApiContext {
   readonly hooks: CaseHooks;
 }
 
-const PATCH_TYPES: Readonly<Record<PatchType | 'apply', string>> = {
+const PATCH_TYPES = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
   apply: 'application/apply-patch+yaml',
-};
+} as const;
 
 /** Longer request bodies are not repeated in the transcript. */
 const LONG_BODY = 300;
 
-export function createApi(context: ApiContext, recorded = true): Api {
-  const { id, plane, transport, transcript, hooks } = context;
+export type Api = ReturnType<typeof createApi>;
+export type Verbs = ReturnType<typeof verbsThrough>;
+
+/**
+ * Paths with a leading slash are absolute. Others are relative to the core resources of the case's namespace:
+ * `configmaps/a` is `/api/v1/namespaces/<ns>/configmaps/a`.
+ */
+export function createApi({ id, plane, transport, transcript, hooks }: ApiContext) {
   const absolute = (path: string) => (path.startsWith('/') ? path : `/api/v1/namespaces/${id}/${path}`);
   const headers = { 'user-agent': 'conformance/1', authorization: `Bearer ${plane.token('admin')}` };
 
-  const send = async (
-    method: string,
-    path: string,
-    body: unknown,
-    { show }: Options = {},
-    contentType = 'application/json',
-  ): Promise<Answer> => {
-    const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
+  const call = async (method: string, path: string, body?: unknown, contentType = 'application/json') => {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const type = text === undefined ? {} : { 'content-type': contentType };
-    const raw = await transport.call({
-      method,
-      path: absolute(path),
-      headers: { ...headers, ...type },
-      body: text,
-    });
-    const answer = parse(raw);
-    if (!recorded && raw.status >= 400)
-      throw new Error(`${method} ${path}: ${raw.status} ${raw.text.slice(0, 500)}`);
-    if (recorded)
-      transcript.push({
-        request: `${method} ${absolute(path)}`,
-        ...(text === undefined || text.length > LONG_BODY ? {} : { body }),
-        status: raw.status,
-        ...tellingHeaders(raw),
-        answer: show === undefined || raw.status >= 400 ? answer.body : show(answer.object),
-      });
-    return answer;
+    const asked = { method, path: absolute(path), headers: { ...headers, ...type }, body: text };
+    return { raw: await transport.call(asked), isLong: text === undefined || text.length > LONG_BODY };
   };
-
-  const api: Api = {
+  const given = verbsThrough(async (method, path, body, _options, contentType) => {
+    const { raw } = await call(method, path, body, contentType);
+    if (raw.status >= 400) throw new Error(`${method} ${path}: ${raw.status} ${raw.text.slice(0, 500)}`);
+    return parse(raw);
+  });
+  const recorded = verbsThrough(async (method, path, body, { show } = {}, contentType) => {
+    const { raw, isLong } = await call(method, path, body, contentType);
+    const answer = parse(raw);
+    transcript.push({
+      request: `${method} ${absolute(path)}`,
+      ...(isLong ? {} : { body }),
+      status: raw.status,
+      ...tellingHeaders(raw),
+      answer: show === undefined || raw.status >= 400 ? answer.body : show(answer.object),
+    });
+    return answer;
+  });
+  return {
+    /** A word unique to the case, which is also the name of its namespace. */
     id,
-    get: (path, options) => send('GET', path, undefined, options),
-    create: (path, body, options) => send('POST', path, body, options),
-    update: (path, body, options) => send('PUT', path, body, options),
-    patch: (path, type, body, options) => send('PATCH', path, body, options, PATCH_TYPES[type]),
-    apply: (path, body, options) => send('PATCH', path, body, options, PATCH_TYPES.apply),
-    delete: (path, body, options) => send('DELETE', path, body, options),
-    get given() {
-      return createApi(context, false);
-    },
-    until: (path, accept) =>
+    ...recorded,
+    /** The same verbs, unrecorded, for preparation; an error fails the case. */
+    given,
+    /** Polls, unrecorded, until `accept` is true for the answer of a GET. */
+    until: (path: string, accept: (answer: Answer) => boolean) =>
       eventually(
         `${path} has the expected answer`,
         async () => {
-          const raw = await transport.call({ method: 'GET', path: absolute(path), headers, body: undefined });
-          const answer = parse(raw);
+          const answer = parse((await call('GET', path)).raw);
           return accept(answer) ? answer : undefined;
         },
         { timeoutMs: 40_000, everyMs: 30 },
       ),
     hooks,
-    install: (configuration) => hooks.install(api.given, configuration),
-    noteReviews: (path, show) => {
+    /** Creates a webhook configuration for this case, and waits until the API server calls its webhooks. */
+    install: (configuration: Configuration) => hooks.install(given, configuration),
+    /** Records the reviews that the case's webhook `path` received; consecutive duplicates are recorded once. */
+    noteReviews: (path: string, show: (review: Review) => unknown) => {
       const seen = hooks.reviewsAt(path).map(show);
       const texts = seen.map((review) => JSON.stringify(review));
       // A server retries after a conflict and calls the webhook again.
       const once = seen.filter((_review, index) => texts[index] !== texts[index - 1]);
       transcript.push({ note: `reviews at ${path}`, seen: once });
     },
-    note: (note, seen) => {
-      transcript.push({ note, seen });
-    },
+    note: (note: string, seen: unknown) => void transcript.push({ note, seen }),
   };
-  return api;
 }
+
+type Send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  options?: Options,
+  contentType?: string,
+) => Promise<Answer>;
+
+const verbsThrough = (send: Send) => ({
+  get: (path: string, options?: Options) => send('GET', path, undefined, options),
+  create: (path: string, body: unknown, options?: Options) => send('POST', path, body, options),
+  update: (path: string, body: unknown, options?: Options) => send('PUT', path, body, options),
+  patch: (path: string, type: keyof typeof PATCH_TYPES, body: unknown, options?: Options) =>
+    send('PATCH', path, body, options, PATCH_TYPES[type]),
+  /** Server-side apply. The query must name the manager: `?fieldManager=a`. */
+  apply: (path: string, body: unknown, options?: Options) =>
+    send('PATCH', path, body, options, PATCH_TYPES.apply),
+  delete: (path: string, body?: unknown, options?: Options) => send('DELETE', path, body, options),
+});
 
 function parse({ status, headers, text }: RawAnswer): Answer {
   const isJson = headers['content-type']?.[0]?.startsWith('application/json') ?? false;

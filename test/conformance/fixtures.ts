@@ -1,6 +1,7 @@
 /** The fixtures of all cases: two custom resources and the Service of the webhooks. */
 import type { Api, Loose } from './api.ts';
 import { HOOKS_NAMESPACE, HOOKS_SERVICE } from './hook-server.ts';
+import { definitionOf, resourceOf, versionOf, withSpec } from '../support/definitions.ts';
 
 const GROUP = 'conformance.example.com';
 
@@ -24,50 +25,42 @@ export const configMap = (name: string, data?: object, metadata: object = {}) =>
   ...(data === undefined ? {} : { data }),
 });
 
-const WIDGET_SCHEMA = {
-  type: 'object',
-  properties: {
-    spec: {
-      type: 'object',
-      properties: {
-        size: { type: 'integer', minimum: 1, maximum: 100 },
-        ratio: { type: 'number' },
-        tier: { type: 'string', enum: ['gold', 'silver'], default: 'silver' },
-        code: { type: 'string', pattern: '^[a-z]+$' },
-        on: { type: 'boolean' },
-        owner: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
-        maybe: { type: 'string', nullable: true },
-        tags: { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' },
-        steps: { type: 'array', items: { type: 'string' } },
-        ports: {
-          type: 'array',
-          'x-kubernetes-list-type': 'map',
-          'x-kubernetes-list-map-keys': ['name'],
-          items: {
-            type: 'object',
-            required: ['name'],
-            properties: {
-              name: { type: 'string' },
-              port: { type: 'integer' },
-              protocol: { type: 'string', default: 'TCP' },
-            },
-          },
-        },
-        notes: { type: 'object', additionalProperties: { type: 'string' } },
-        anything: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-        template: {
-          type: 'object',
-          'x-kubernetes-embedded-resource': true,
-          'x-kubernetes-preserve-unknown-fields': true,
+const text = { type: 'string' };
+const WIDGET_SCHEMA = withSpec(
+  {
+    size: { type: 'integer', minimum: 1, maximum: 100 },
+    ratio: { type: 'number' },
+    tier: { type: 'string', enum: ['gold', 'silver'], default: 'silver' },
+    code: { type: 'string', pattern: '^[a-z]+$' },
+    on: { type: 'boolean' },
+    owner: { type: 'object', required: ['name'], properties: { name: text } },
+    maybe: { type: 'string', nullable: true },
+    tags: { type: 'array', items: text, 'x-kubernetes-list-type': 'set' },
+    steps: { type: 'array', items: text },
+    ports: {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['name'],
+      items: {
+        type: 'object',
+        required: ['name'],
+        properties: {
+          name: text,
+          port: { type: 'integer' },
+          protocol: { type: 'string', default: 'TCP' },
         },
       },
     },
-    status: {
+    notes: { type: 'object', additionalProperties: text },
+    anything: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    template: {
       type: 'object',
-      properties: { phase: { type: 'string' }, observed: { type: 'integer' } },
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
     },
   },
-};
+  { status: { type: 'object', properties: { phase: text, observed: { type: 'integer' } } } },
+);
 
 const WIDGET_COLUMNS = [
   { name: 'Size', type: 'integer', jsonPath: '.spec.size' },
@@ -76,56 +69,26 @@ const WIDGET_COLUMNS = [
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
-const WIDGETS_CRD = {
-  metadata: { name: `widgets.${GROUP}` },
-  spec: {
-    group: GROUP,
-    scope: 'Namespaced',
-    names: { plural: 'widgets', singular: 'widget', kind: 'Widget', shortNames: ['wd'], categories: ['all'] },
-    versions: ['v1', 'v1beta1'].map((name) => ({
-      name,
-      served: true,
+const WIDGETS_CRD = definitionOf(resourceOf(GROUP, 'widgets', 'Widget'), {
+  names: { plural: 'widgets', singular: 'widget', kind: 'Widget', shortNames: ['wd'], categories: ['all'] },
+  versions: ['v1', 'v1beta1'].map((name) =>
+    versionOf(name, WIDGET_SCHEMA, {
       storage: name === 'v1',
       subresources: { status: {} },
-      schema: { openAPIV3Schema: WIDGET_SCHEMA },
       additionalPrinterColumns: WIDGET_COLUMNS,
-    })),
-  },
-};
+    }),
+  ),
+});
 
-/** A CRD for a single case; `spec` changes the default. */
-export function crd({ id }: Api, spec: object = {}, version: object = {}) {
-  const group = `${id}.example.com`;
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `things.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural: 'things', singular: 'thing', kind: 'Thing', listKind: 'ThingList' },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
-            },
-          },
-          ...version,
-        },
-      ],
-      ...spec,
-    },
-  };
-}
+/** For a single case; `spec` and `version` change the default. */
+export const crd = ({ id }: Api, spec: object = {}, version: object = {}) =>
+  definitionOf(resourceOf(`${id}.example.com`, 'things', 'Thing'), {
+    versions: [versionOf('v1', withSpec({ size: { type: 'integer' } }), version)],
+    ...spec,
+  });
 
 export const thingsCrd = ({ id }: Api): string => `${CRDS}/things.${id}.example.com`;
 
-/** The custom resources of {@link crd}. */
 export const things = ({ id }: Api, rest = '', version = 'v1'): string =>
   `/apis/${id}.example.com/${version}/namespaces/${id}/things${rest}`;
 
@@ -142,7 +105,7 @@ export const conditions = ({ status }: Loose) =>
     .map(({ type, status: is, reason, message }) => ({ type, status: is, reason, message }))
     .toSorted((a, b) => String(a.type).localeCompare(String(b.type)));
 
-export const established = (api: Api) =>
+const established = (api: Api) =>
   api.until(thingsCrd(api), ({ object }) =>
     conditions(object).some(({ type, status }) => type === 'Established' && status === 'True'),
   );
@@ -164,4 +127,26 @@ export async function installFixtures(api: Api, hooksPort: number): Promise<void
   });
   await api.until(widgets(api), ({ status }) => status === 200);
   await api.until(widgets(api, '', 'v1beta1'), ({ status }) => status === 200);
+}
+
+type Run = (api: Api) => Promise<unknown>;
+
+interface CaseOptions {
+  readonly run: Run;
+  /** managedFields are removed from the transcript unless the case is about them. */
+  readonly keepManagedFields?: boolean;
+}
+
+export interface ConformanceCase extends CaseOptions {
+  readonly name: string;
+}
+
+export function group(
+  theme: string,
+  cases: Readonly<Record<string, Run | CaseOptions>>,
+): readonly ConformanceCase[] {
+  return Object.entries(cases).map(([sentence, value]): ConformanceCase => {
+    const options = typeof value === 'function' ? { run: value } : value;
+    return { ...options, name: `${theme}: ${sentence}` };
+  });
 }

@@ -3,9 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface Recording {
-  /** The release of the recorded server. */
   readonly server: string;
-  /** Transcripts by case name. */
   readonly cases: Readonly<Record<string, unknown>>;
 }
 

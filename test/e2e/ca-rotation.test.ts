@@ -4,15 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
-import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { AUTHORITY, BUNDLE, SERVING, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { endTrust } from '../support/end-trust.ts';
 import { seeEvent } from '../support/injection-objects.ts';
 import { text, type EventObject, type SecretObject } from '../support/objects.ts';
-import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
-import { handshake } from '../support/tls.ts';
+import { nodeVerdict } from '../support/trust-verdicts.ts';
 
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
@@ -70,7 +69,7 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
   const behind = { server: await served(), bundle: await bundle() };
   for (const { server } of [before, behind])
     for (const ca of [before.bundle, behind.bundle])
-      await expect(handshake(server.chain, server.key, ca, HOST)).resolves.toEqual({ authorized: true });
+      expect(await nodeVerdict({ ...server, privateKey: server.key }, ca, HOST)).toBe('ok');
 
   const whole = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
   const [newest, retiring] = await generations();
@@ -169,9 +168,7 @@ test('D5: a leader that finds garbage reports it and continues to serve, until a
 
   await annotate({ 'gatehouse.dev/new-authority': 'test' });
   await eventually('a new serving cert', async () => (await served()).chain !== before.chain);
-  await expect(handshake(before.chain, before.key, await bundle(), HOST)).resolves.toEqual({
-    authorized: true,
-  });
+  expect(await nodeVerdict({ ...before, privateKey: before.key }, await bundle(), HOST)).toBe('ok');
   await statesAre('active,retiring');
   await endTrust(cluster);
   await statesAre('active');

@@ -6,9 +6,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { ALL_CASES } from '../conformance/all-cases.ts';
+import { ALL_CASES, startSubject, type Subject } from '../conformance/subject.ts';
 import { readRecording, writeRecording } from '../conformance/recording.ts';
-import { startSubject, type Subject } from '../conformance/subject.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { refuseToRecord } from '../support/go-programs.ts';
 

@@ -25,16 +25,20 @@ import { RESTORE_DETECTORS, RESTORE_REPORTS, UNIQUE_CLAIMS } from '../../src/run
 import { createClientCa } from '../support/client-certificates.ts';
 import {
   ADMISSION_POLICIES,
+  askForCertificate,
+  AUTHORITY,
+  BUNDLE,
   createNamespace,
   DATACENTERS,
   established,
+  LEASE,
   localService,
   SERVERS,
+  SERVING,
   startCluster,
   SYSTEM_NAMESPACE,
-  type Cluster,
   untilGone,
-  askForCertificate,
+  type Cluster,
 } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
@@ -86,7 +90,6 @@ import {
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-import { LEASE, SERVING, BUNDLE, AUTHORITY } from '../support/own-objects.ts';
 
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };

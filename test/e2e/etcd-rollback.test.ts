@@ -5,7 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, leases, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { DATACENTERS, RESTORE_WINDOWS, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  BUNDLE,
+  DATACENTERS,
+  LEASE,
+  RESTORE_WINDOWS,
+  SERVERS,
+  SERVING,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
 import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
 import { rotateAuthority } from '../support/end-trust.ts';
@@ -13,9 +22,9 @@ import { enforceExamples, startReplicas, webhooksOf } from '../support/gatehouse
 import { isLeading, type Replica, sumOf } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { datacenter, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
-import { BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
-import { handshake, presentedSerial } from '../support/tls.ts';
+import { presentedSerial } from '../support/tls.ts';
+import { nodeVerdict } from '../support/trust-verdicts.ts';
 
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
@@ -64,8 +73,11 @@ describe('C4: etcd is restored from a snapshot', () => {
           await webhooksOf(cluster, validatingWebhookConfigurations),
         ];
         const bundle = map?.data?.['ca.crt'] ?? '';
-        const [chain, key] = ['tls.crt', 'tls.key'].map((name) => text(served ?? {}, name));
-        await handshake(chain ?? '', key ?? '', bundle, HOST);
+        const presented = {
+          chain: text(served ?? {}, 'tls.crt'),
+          privateKey: text(served ?? {}, 'tls.key'),
+        };
+        if ((await nodeVerdict(presented, bundle, HOST)) !== 'ok') return false;
         const installed = webhooks.map(({ clientConfig: { caBundle = '' } }) =>
           Buffer.from(caBundle, 'base64').toString(),
         );

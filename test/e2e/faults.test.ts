@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { localService, SERVERS } from '../support/cluster.ts';
-import type { Fault } from '../support/faults/request-faults.ts';
+import type { Fault } from '../support/api-proxy-exchange.ts';
 import { serverWith, startFaultScene, verdictOn, type FaultScene } from '../support/faults/scene.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
 import { text, type SecretObject } from '../support/objects.ts';

@@ -19,7 +19,7 @@ import {
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
 import { toJson } from '../../src/machinery/api-object.ts';
-import { createTransport, type Transport } from '../conformance/transport.ts';
+import { createTransport, type Transport } from '../support/transport.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { hasMutatingPolicies } from '../support/backstop.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
@@ -27,12 +27,15 @@ import { byWebhook, defaultingSpecFrom } from '../support/native/changes.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { distinct, NOTHING, specOf, type Verdict, verdictOfWebhook } from '../support/native/judge.ts';
 import { mutatingSpecFrom } from '../support/native/mutations.ts';
-import { KINDS, OPEN, SHARED_PARAMS, unowned } from '../support/native/real-objects.ts';
 import {
+  KINDS,
+  OPEN,
   PLACE_LABEL,
   realClient,
   realRequest,
   realVerdict,
+  SHARED_PARAMS,
+  unowned,
   withoutStatus,
   withStatusOf,
   written,
@@ -82,7 +85,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  transport.close();
+  await transport.stop();
   await cluster.stop();
 });
 

@@ -22,7 +22,15 @@ import { createAuthority } from '../../src/pki/authority/authority.ts';
 import { withAuthority } from '../../src/pki/authority/secret.ts';
 import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
 import type { Balancer } from '../support/balancer.ts';
-import { RESTORE_WINDOWS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  AUTHORITY,
+  BUNDLE,
+  LEASE,
+  RESTORE_WINDOWS,
+  SERVING,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
 import { rotateAuthority } from '../support/end-trust.ts';
 import { writesOf } from '../support/gatehouse-audit.ts';
 import { enforceExamples, startReplicas } from '../support/gatehouse-cluster.ts';
@@ -35,7 +43,6 @@ import {
   type WebhookConfigurationObject,
   type LeaseObject,
 } from '../support/objects.ts';
-import { AUTHORITY, BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { presentedSerial } from '../support/tls.ts';
 

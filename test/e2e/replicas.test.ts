@@ -3,12 +3,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { leases, secrets } from '../../src/kube/well-known.ts';
 import { type Balancer } from '../support/balancer.ts';
-import { createNamespace, SYSTEM_NAMESPACE, type Cluster, askForCertificate } from '../support/cluster.ts';
+import {
+  askForCertificate,
+  createNamespace,
+  LEASE,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
 import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { startReplicas } from '../support/gatehouse-cluster.ts';
-import { LEASE } from '../support/own-objects.ts';
 import { type LeaseObject, inShop } from '../support/objects.ts';
 
 let balancer: Balancer;

@@ -26,9 +26,7 @@ import {
 } from '../support/restore-scene.ts';
 import { startSlowWebhook } from '../support/slow-webhook.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-import { createToolClient, VELERO } from '../support/velero-client.ts';
-import { RESTORES } from '../support/velero-crd.ts';
-import type { BackupObject } from '../support/velero-objects.ts';
+import { createToolClient, RESTORES, VELERO, type BackupObject } from '../support/velero-client.ts';
 import { startBalanced } from '../support/gatehouse-cluster.ts';
 
 let balancer: Balancer;

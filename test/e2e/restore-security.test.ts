@@ -39,9 +39,7 @@ import {
   windowNameOf,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-import { createToolClient, VELERO } from '../support/velero-client.ts';
-import { RESTORES } from '../support/velero-crd.ts';
-import { restoreLabels } from '../support/velero-objects.ts';
+import { createToolClient, restoreLabels, RESTORES, VELERO } from '../support/velero-client.ts';
 
 const HOUR_MS = 3_600_000;
 /** A backup tool with all permissions. No detector names it. */

@@ -11,6 +11,7 @@ import {
   ADMISSION_POLICIES,
   createNamespace,
   DATACENTERS,
+  LEASE,
   SERVERS,
   type Cluster,
 } from '../support/cluster.ts';
@@ -25,7 +26,6 @@ import {
   toDatacenter,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
-import { LEASE } from '../support/own-objects.ts';
 
 const SEED = Number(process.env.GATEHOUSE_SEED ?? 1);
 const SERVERS_OF_TARGET = 200;

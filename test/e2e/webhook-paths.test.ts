@@ -11,12 +11,11 @@ import {
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { type Balancer } from '../support/balancer.ts';
-import { SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SERVERS, SERVING, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { endpointOf, enforceExamples, refusal, startBalanced } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica, sumOf } from '../support/gatehouse.ts';
 import { startLoad } from '../support/load.ts';
 import { server, type SecretObject, restoreWindow } from '../support/objects.ts';
-import { SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { post, reviewOf } from '../support/webhook-client.ts';
 

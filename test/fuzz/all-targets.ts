@@ -1,13 +1,17 @@
 import type { FuzzTarget } from './target.ts';
 import { amounts, quantities } from './targets/amounts.ts';
-import { cel } from './targets/cel.ts';
-import { celArithmetic, celLiterals, celRecorded } from './targets/cel-reference.ts';
-import { authoritySecret, pem, pemBundle, privateKeys } from './targets/certificates.ts';
-import { serviceRequests, servingSecret } from './targets/serving-certs.ts';
+import { cel, celArithmetic, celLiterals, celRecorded } from './targets/cel.ts';
+import {
+  authoritySecret,
+  pem,
+  pemBundle,
+  privateKeys,
+  serviceRequests,
+  servingSecret,
+} from './targets/certificates.ts';
 import { conversionPolicies, conversions, conversionText } from './targets/conversions.ts';
 import { documents, kubeconfigs, yamlText } from './targets/documents.ts';
-import { jsonPatch, jsonText } from './targets/json.ts';
-import { largeLists } from './targets/large-lists.ts';
+import { jsonPatch, jsonText, largeLists } from './targets/json.ts';
 import { paths, policies } from './targets/policies.ts';
 import { detectors, ownerRecords, windows } from './targets/restore.ts';
 import { reviews } from './targets/reviews.ts';

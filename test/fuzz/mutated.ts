@@ -10,7 +10,6 @@ import {
   type JsonValue,
 } from '../../src/json/json.ts';
 
-/** Text that often causes bugs in parsers. */
 const TOKENS = [
   ...Array.from('"\'{}[],:\\/.*-+()?\n\0\t'),
   ...['&&', '||', '=='],
@@ -22,22 +21,17 @@ const TOKENS = [
 
 const token = fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...TOKENS) }, fc.string({ maxLength: 6 }));
 
-interface TextEdit {
-  /** The position in the text, in [0, 1). */
-  readonly at: number;
-  readonly drop: number;
-  readonly insert: string;
-  readonly times: number;
-}
+type Generated<A> = A extends fc.Arbitrary<infer T> ? T : never;
+type TextEdit = Generated<typeof textEdit>;
 
-const textEdit: fc.Arbitrary<TextEdit> = fc.record({
+const textEdit = fc.record({
+  /** The position in the text, in [0, 1). */
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   drop: fc.oneof(fc.constant(0), fc.nat({ max: 12 }), fc.nat({ max: 400 })),
   insert: fc.oneof(fc.constant(''), token),
   times: fc.oneof({ weight: 20, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 300 })),
 });
 
-/** One of the texts with some edits, sometimes with none. */
 export function mutatedText(texts: readonly string[]): fc.Arbitrary<string> {
   return fc
     .tuple(fc.constantFrom(...texts), fc.array(textEdit, { maxLength: 5 }))
@@ -78,15 +72,10 @@ export const anyObject: fc.Arbitrary<JsonObject> = fc
 
 type Change = 'replace' | 'remove' | 'repeat' | 'append' | 'text';
 
-interface JsonEdit {
-  /** The index of the value, in the order of the document. */
-  readonly which: number;
-  readonly change: Change;
-  readonly value: JsonValue;
-  readonly text: TextEdit;
-}
+type JsonEdit = Generated<typeof jsonEdit>;
 
-const jsonEdit: fc.Arbitrary<JsonEdit> = fc.record({
+const jsonEdit = fc.record({
+  /** The index of the value, in the order of the document. */
   which: fc.nat({ max: 10_000 }),
   change: fc.constantFrom<Change[]>('replace', 'remove', 'repeat', 'append', 'text', 'text'),
   value: json,
@@ -100,7 +89,6 @@ export function mutatedObject(objects: readonly JsonObject[]): fc.Arbitrary<Json
     .map(([object, edits]) => edits.reduce(editObject, object));
 }
 
-/** An object, and a copy that differs in some values. */
 export function pairOf(objects: readonly JsonObject[]): fc.Arbitrary<readonly [JsonObject, JsonObject]> {
   return mutatedObject(objects).chain((one) => fc.tuple(fc.constant(one), mutatedObject([one])));
 }

@@ -60,7 +60,6 @@ export const corpusCases: readonly { readonly expression: string; readonly answe
             : { error },
     }));
 
-/** An object with most types of values. */
 export const SERVER: JsonObject = {
   apiVersion: 'infra.example.com/v1',
   kind: 'Server',

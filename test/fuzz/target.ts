@@ -2,7 +2,10 @@
 import fc from 'fast-check';
 
 import { toJsonText } from '../../src/json/json-text.ts';
-import type { JsonValue } from '../../src/json/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/json/json.ts';
+import { prune } from '../../src/machinery/schema/prune.ts';
+import type { Schema } from '../../src/machinery/schema/schema.ts';
+import { validateSchema } from '../../src/machinery/schema/validate.ts';
 
 export interface FuzzTarget {
   readonly name: string;
@@ -48,7 +51,7 @@ export function fuzzTarget<Input extends JsonValue>(
     const { user, system } = process.threadCpuUsage(before);
     const took = (user + system) / 1_000;
     longest = Math.max(longest, took);
-    hold(took < MOST_MS, () => `it took ${Math.round(took)} ms`);
+    hold(took < MOST_MS, `it took ${Math.round(took)} ms`);
   };
   return {
     name,
@@ -96,6 +99,28 @@ export const isDeliberate = (error: unknown): boolean =>
   error instanceof Error &&
   !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError);
 
-export function hold(holds: boolean, message: () => string): void {
-  if (!holds) throw new Error(message());
+/** @param message a function if it is expensive */
+export function hold(holds: boolean, message: string | (() => string)): void {
+  if (!holds) throw new Error(typeof message === 'string' ? message : message());
+}
+
+/** The object that the API server would store; undefined if it would reject the object. */
+export function storedAs(object: JsonValue, schema: object): JsonObject | undefined {
+  const structural = schema as Schema; // a TypeBox schema is structural, because the CRD is made from it
+  const { value } = prune(object, structural);
+  return isJsonObject(value) && validateSchema(value, structural).length === 0 ? value : undefined;
+}
+
+/** A policy with problems is rejected, and each problem has its place and a short message. */
+export function holdProblems(
+  problems: readonly { readonly where: string; readonly message: string }[],
+): void {
+  hold(problems.length > 0, 'it is rejected without a reason');
+  for (const { where, message } of problems) {
+    hold(
+      where.startsWith('spec') && message.trim() !== '',
+      `a problem without a place: ${where}: ${message}`,
+    );
+    hold(message.length < 10_000, `a message of ${message.length} characters`);
+  }
 }

@@ -4,11 +4,18 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { checkRules } from '../../src/machinery/schema/rules/rules.ts';
-import { caseFrom } from '../support/cel/generated.ts';
+import { caseFrom, ruleCaseFrom } from '../support/cel/generated.ts';
 import { isSameVerdict, ourAnswer, readMatrix, type Answer, type MatrixCase } from '../support/cel/matrix.ts';
-import { buildOracle, oracleProblem, type Oracle, type OracleAnswer } from '../support/cel/oracle.ts';
-import { askAbout, CORPUS, MATRIX, recordedCorpus } from '../support/cel/record.ts';
-import { ruleCaseFrom } from '../support/cel/rules.ts';
+import {
+  askAbout,
+  buildOracle,
+  CORPUS,
+  MATRIX,
+  oracleProblem,
+  recordedCorpus,
+  type Oracle,
+  type OracleAnswer,
+} from '../support/cel/record.ts';
 import { isNightly } from '../support/nightly.ts';
 import { createSeeded } from '../support/seeded.ts';
 

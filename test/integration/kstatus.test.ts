@@ -33,9 +33,8 @@ import {
   type Followed,
 } from '../../src/runtime/restores/restore-detectors.ts';
 import { updateStatus } from '../../src/runtime/restores/window-status.ts';
-import { argoHealth, healthChecks } from '../support/argocd-health.ts';
+import { argoHealth, healthChecks, kstatus, type KStatus } from '../support/argocd-health.ts';
 import { policyOf } from '../support/admission/policy.ts';
-import { kstatus, type KStatus } from '../support/kstatus.ts';
 import {
   compiled,
   createCluster,

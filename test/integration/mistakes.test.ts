@@ -10,9 +10,12 @@ import { createPolicyWarnings } from '../../src/runtime/policies/author-review.t
 import { createStorage } from '../../src/machinery/storage/storage.ts';
 import { requestOf } from '../support/admission/handler.ts';
 import { silent } from '../support/runtime/fixtures.ts';
-import { MISTAKES } from '../mistakes/all-mistakes.ts';
+import { EXPRESSIONS } from '../mistakes/expressions.ts';
+import { FIELDS } from '../mistakes/fields.ts';
 import { policyText, type Mistake } from '../mistakes/mistake.ts';
+import { SCOPE } from '../mistakes/scope.ts';
 
+const MISTAKES = [...FIELDS, ...EXPRESSIONS, ...SCOPE];
 const CRDS = readFileSync(join(import.meta.dirname, '..', 'mistakes', 'crds.yaml'), 'utf8');
 const read = (text: string, file: string) => joined(parseDocuments(text, file).found.map(objectsOf)).found;
 

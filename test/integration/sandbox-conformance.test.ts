@@ -1,9 +1,8 @@
 /** The sandbox answers like a real kube-apiserver: each case compares its answers with recorded ones. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { ALL_CASES } from '../conformance/all-cases.ts';
+import { ALL_CASES, startSubject, type Subject } from '../conformance/subject.ts';
 import { readRecording } from '../conformance/recording.ts';
-import { startSubject, type Subject } from '../conformance/subject.ts';
 
 let subject: Subject;
 const recording = readRecording();

@@ -1,16 +1,5 @@
 /** Fields that do not exist. */
-import { notFound, type Mistake } from './mistake.ts';
-
-/** A spec in which one line is wrong, and one problem. */
-const wrong = (mistake: string, line: string, spec: string, says: string): Mistake => ({
-  mistake,
-  line,
-  spec: spec.replace('LINE', () => line),
-  says: [says],
-});
-
-const immutable = (mistake: string, path: string, says: string): Mistake =>
-  wrong(mistake, `- ${path}`, 'validate:\n  immutable:\n    LINE', `spec.validate.immutable[0]: ${says}`);
+import { immutable, notFound, unique, wrong, type Mistake } from './mistake.ts';
 
 const merge = (mistake: string, expression: string, says: string): Mistake =>
   wrong(
@@ -35,11 +24,10 @@ export const FIELDS: readonly Mistake[] = [
     'validate:\n  references:\n    - name: rack\n      path: spec.settings.rack\n      LINE\n      target: { apiGroup: infra.example.com, resource: racks }',
     'spec.validate.references[0].namespacePath: field tennant not found in spec: did you mean tenant?',
   ),
-  wrong(
+  unique(
     'a unique value in a misspelt field of a list',
-    'paths: ["spec.ports[*].numbr"]',
-    'validate:\n  unique:\n    - name: ports\n      LINE',
-    'spec.validate.unique[0].paths[0]: field numbr not found in spec.ports[]: did you mean number?',
+    'spec.ports[*].numbr',
+    'field numbr not found in spec.ports[]: did you mean number?',
   ),
   immutable('an immutable field that is misspelt', 'spec.tennant', notFound('tennant', 'spec', 'tenant')),
   immutable('another case', 'spec.Tenant', notFound('Tenant', 'spec', 'tenant')),
@@ -50,24 +38,17 @@ export const FIELDS: readonly Mistake[] = [
   ),
   immutable('a field one level too high', 'spec.email', notFound('email', 'spec', 'spec.owner.email')),
   immutable('a field of a text', 'spec.tenant.name', 'spec.tenant is a string and does not have fields'),
-  wrong(
+  unique(
     'a misspelt field of metadata',
-    'paths: [metadata.lables.rack]',
-    'validate:\n  unique:\n    - name: racks\n      LINE',
-    'spec.validate.unique[0].paths[0]: field lables not found in metadata: did you mean labels?',
+    'metadata.lables.rack',
+    'field lables not found in metadata: did you mean labels?',
   ),
-  wrong(
+  unique(
     'elements of a list without `[*]`',
-    'paths: [spec.ports.number]',
-    'validate:\n  unique:\n    - name: ports\n      LINE',
-    'spec.validate.unique[0].paths[0]: spec.ports is a list: write spec.ports[*].number for its elements',
+    'spec.ports.number',
+    'spec.ports is a list: write spec.ports[*].number for its elements',
   ),
-  wrong(
-    '`[*]` after an object',
-    'paths: ["spec.owner[*].name"]',
-    'validate:\n  unique:\n    - name: owners\n      LINE',
-    'spec.validate.unique[0].paths[0]: spec.owner is an object, not a list',
-  ),
+  unique('`[*]` after an object', 'spec.owner[*].name', 'spec.owner is an object, not a list'),
   wrong(
     'a default for a misspelt field',
     '- path: spec.replica',
@@ -120,22 +101,15 @@ export const FIELDS: readonly Mistake[] = [
     'validate:\n  schema:\n    properties:\n      spec:\n        LINE',
     'spec.validate.schema.properties.spec.required: field tennant not found in spec: did you mean tenant?',
   ),
-  wrong(
-    'a path as in JSONPath',
-    '- $.spec.tenant',
-    'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: a path starts with a field such as spec, without $',
-  ),
-  wrong(
+  immutable('a path as in JSONPath', '$.spec.tenant', 'a path starts with a field such as spec, without $'),
+  immutable(
     'a path as in JSON Pointer',
-    '- /spec/tenant',
-    'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: paths have dots, not slashes: write one such as spec.datacenter',
+    '/spec/tenant',
+    'paths have dots, not slashes: write one such as spec.datacenter',
   ),
-  wrong(
+  immutable(
     'a label with a slash, without brackets',
-    '- metadata.labels.example.com/rack',
-    'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: at character 28 of "metadata.labels.example.com/rack": expected a dot or a bracket; other characters need brackets: labels["example.com/rack"], but found "/"',
+    'metadata.labels.example.com/rack',
+    'at character 28 of "metadata.labels.example.com/rack": expected a dot or a bracket; other characters need brackets: labels["example.com/rack"], but found "/"',
   ),
 ];

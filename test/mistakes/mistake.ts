@@ -1,6 +1,5 @@
 /** Mistakes of policy authors, each with what Gatehouse says. Tests feed them, and docs/reference/mistakes.md is generated from them. */
 export interface Mistake {
-  /** What the author did. */
   readonly mistake: string;
   /** The spec of the policy in YAML. Without `match`, it governs servers. */
   readonly spec: string;
@@ -21,7 +20,6 @@ const indented = (text: string, by: string): string =>
 
 const MATCH = '  match: { apiGroups: [infra.example.com], resources: [servers] }\n';
 
-/** The whole policy. */
 export function policyText({ spec }: Pick<Mistake, 'spec'>, name: string): string {
   const match = /^match:/m.test(spec) ? '' : MATCH;
   return [
@@ -38,7 +36,14 @@ export function policyText({ spec }: Pick<Mistake, 'spec'>, name: string): strin
 export const notFound = (field: string, of: string, meant: string): string =>
   `field ${field} not found in ${of}: did you mean ${meant}?`;
 
-/** A policy with one rule. */
+/** In a spec in which LINE stands for one line. */
+export const wrong = (mistake: string, line: string, spec: string, ...says: readonly string[]): Mistake => ({
+  mistake,
+  line,
+  spec: spec.replace('LINE', () => line),
+  says,
+});
+
 export const rule = (mistake: string, expression: string, says: string, variables = ''): Mistake => {
   const line = `- expression: ${/^[\w!(][^:#]*$/.test(expression) ? expression : JSON.stringify(expression)}`;
   return {
@@ -48,3 +53,14 @@ export const rule = (mistake: string, expression: string, says: string, variable
     line,
   };
 };
+
+export const immutable = (mistake: string, path: string, says: string): Mistake =>
+  wrong(mistake, `- ${path}`, 'validate:\n  immutable:\n    LINE', `spec.validate.immutable[0]: ${says}`);
+
+export const unique = (mistake: string, path: string, says: string): Mistake =>
+  wrong(
+    mistake,
+    `paths: [${path.includes('*') ? JSON.stringify(path) : path}]`,
+    'validate:\n  unique:\n    - name: one\n      LINE',
+    `spec.validate.unique[0].paths[0]: ${says}`,
+  );

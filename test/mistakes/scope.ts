@@ -1,5 +1,5 @@
 /** Policies with a wrong scope or without an effect. */
-import type { Mistake } from './mistake.ts';
+import { immutable, wrong, type Mistake } from './mistake.ts';
 
 const CHECK = 'validate:\n  immutable: [spec.tenant]';
 const SERVERS = 'apiGroups: [infra.example.com], resources: [servers]';
@@ -13,13 +13,6 @@ const scope = (mistake: string, line: string, ...says: readonly string[]): Mista
 
 /** The API server validates the policy by its own schema. */
 const apiServer = (mistake: Mistake): Mistake => ({ ...mistake, isSeenByApiServer: true });
-
-const other = (mistake: string, line: string, spec: string, ...says: readonly string[]): Mistake => ({
-  mistake,
-  line,
-  spec: spec.replace('LINE', () => line),
-  says,
-});
 
 export const SCOPE: readonly Mistake[] = [
   scope(
@@ -62,20 +55,20 @@ export const SCOPE: readonly Mistake[] = [
     `match: { ${SERVERS}, operations: [CREATE] }`,
     'spec.match.operations: lacks UPDATE, so immutable fields would never be checked: add it',
   ),
-  other(
+  wrong(
     'a target that is not served',
     'target: { apiGroup: infra.example.com, resource: datacenter }',
     'validate:\n  references:\n    - name: datacenter\n      path: spec.datacenter\n      LINE',
     'spec.validate.references[0].target: the API server serves no datacenter.infra.example.com: install its CustomResourceDefinition, or correct the name (its CustomResourceDefinition is missing: add it to the crds)',
   ),
-  other(
+  wrong(
     'a namespace for a target without one',
     'namespacePath: spec.tenant',
     'validate:\n  references:\n    - name: datacenter\n      path: spec.datacenter\n      LINE\n      target: { apiGroup: infra.example.com, resource: datacenters }',
     'spec.validate.references[0].namespacePath: the target is cluster-scoped: remove it',
   ),
   apiServer(
-    other(
+    wrong(
       'a misspelt field of the policy',
       'rulez: []',
       'validate:\n  LINE',
@@ -83,7 +76,7 @@ export const SCOPE: readonly Mistake[] = [
     ),
   ),
   apiServer(
-    other(
+    wrong(
       '`matchConditions` where a ValidatingAdmissionPolicy has them',
       'matchConditions: []',
       'LINE',
@@ -91,56 +84,54 @@ export const SCOPE: readonly Mistake[] = [
     ),
   ),
   apiServer(
-    other(
+    wrong(
       'a word in another case',
       'enforcement: deny',
       'LINE\n' + CHECK,
       'spec.enforcement: Unsupported value: "deny": supported values: "Deny", "Warn", "Audit"',
     ),
   ),
-  other(
+  wrong(
     'both a value and an expression',
     '- path: spec.tenant',
     'defaults:\n  LINE\n    value: a\n    expression: "\'a\'"',
     'spec.defaults[0]: write either value or expression',
   ),
-  other(
+  wrong(
     'a default for an element of a list',
     '- path: spec.tags[0]',
     'defaults:\n  LINE\n    value: a',
     'spec.defaults[0].path: ends in an element of a list, and defaults never add elements: end it in a field',
   ),
-  other(
+  wrong(
     'a default for the status',
     '- path: status.phase',
     'defaults:\n  LINE\n    value: New',
     'spec.defaults[0].path: the API server takes a status only through the status subresource: match that alone, e.g. servers/status',
   ),
-  other(
+  immutable(
     'an immutable element of a list',
-    '- spec.ports[*].number',
-    'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: list elements lack an identity, so [*] cannot be immutable: write the path of the whole list',
+    'spec.ports[*].number',
+    'list elements lack an identity, so [*] cannot be immutable: write the path of the whole list',
   ),
-  other(
+  immutable(
     'an immutable field of metadata',
-    '- metadata.generation',
-    'validate:\n  immutable:\n    LINE',
-    'spec.validate.immutable[0]: the API server changes metadata itself with every write: only labels and annotations can be immutable',
+    'metadata.generation',
+    'the API server changes metadata itself with every write: only labels and annotations can be immutable',
   ),
-  other(
+  wrong(
     'a schema with an unknown type',
     'schema: { properties: { spec: { type: map } } }',
     'validate:\n  LINE',
     'spec.validate.schema: schema is invalid: data/properties/spec/type must be equal to one of the allowed values, data/properties/spec/type must be array, data/properties/spec/type must match a schema in anyOf',
   ),
-  other(
+  wrong(
     'a warning without a text',
     '- condition: object.spec.replicas > 3',
     'warnings:\n  LINE',
     'spec.warnings[0]: write either message or messageExpression',
   ),
-  other(
+  wrong(
     'a match condition on a variable',
     '- { name: small, expression: variables.limit > 3 }',
     `match:\n  ${SERVERS.replace(', ', '\n  ')}\n  matchConditions:\n    LINE\n${CHECK}`,

@@ -15,13 +15,7 @@ export interface ColdStartOptions {
   readonly starts: number;
 }
 
-export interface ColdStart {
-  readonly readyMs: number;
-  /** CPU time until the replica is ready. Other load on the machine affects it less than the wall-clock time. */
-  readonly cpuMs: number;
-  /** Resident memory when the replica is ready, in bytes. */
-  readonly resident: number;
-}
+export type ColdStart = Awaited<ReturnType<typeof measureOne>>;
 
 const NAMESPACES = 20;
 const namespaceOf = (index: number): string => `team-${index % NAMESPACES}`;
@@ -69,14 +63,13 @@ export async function fill(
 }
 
 /** Headless: a cluster does not have enough cluster IPs. One in ten Services requests a serving certificate. */
-function serviceOf(index: number): KubeObject {
+function serviceOf(index: number): KubeObject & { readonly spec: object } {
   const name = `web-${index}`;
   const annotations = index % 10 === 0 ? { 'gatehouse.dev/serving-cert-secret-name': name } : {};
-  const service: KubeObject & { readonly spec: object } = {
+  return {
     metadata: { namespace: namespaceOf(index), name, annotations },
     spec: { clusterIP: 'None', ports: [{ port: 443 }] },
   };
-  return service;
 }
 
 export async function allInForce({ admin }: Cluster, count: number): Promise<void> {
@@ -90,7 +83,7 @@ export async function allInForce({ admin }: Cluster, count: number): Promise<voi
   );
 }
 
-async function measureOne({ plane }: Cluster, port: number, name: string): Promise<ColdStart> {
+async function measureOne({ plane }: Cluster, port: number, name: string) {
   const started = performance.now();
   const replica = await startReplica(plane, { name, port });
   try {
@@ -99,6 +92,7 @@ async function measureOne({ plane }: Cluster, port: number, name: string): Promi
     const metrics = await replica.metrics();
     return {
       readyMs,
+      /** Other load on the machine affects it less than the wall-clock time. */
       cpuMs: sampleOf(metrics, 'process_cpu_seconds_total') * 1_000,
       resident: sampleOf(metrics, 'process_resident_memory_bytes'),
     };

@@ -1,16 +1,13 @@
 /** Measures the time without a leader after a leader was killed, and after one was stopped. */
 import { startBalancer } from '../support/balancer.ts';
-import { startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startClusterFor } from '../support/cluster.ts';
 import { isLeading, startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 
-export interface FailOvers {
-  /** The time from the signal until another replica leads in each round, in milliseconds. */
-  readonly killed: readonly number[];
-  readonly ended: readonly number[];
-}
+export type FailOvers = Awaited<ReturnType<typeof measureFailOvers>>;
 
-export async function measureFailOvers(rounds: number): Promise<FailOvers> {
+/** The time from the signal until another replica leads in each round, in milliseconds. */
+export async function measureFailOvers(rounds: number) {
   const balancer = await startBalancer();
   const cluster = await startClusterFor(balancer.port);
   let replicas: readonly Replica[] = [];
@@ -49,14 +46,10 @@ export async function measureFailOvers(rounds: number): Promise<FailOvers> {
     }
     return { killed, ended };
   } finally {
-    await stopAll(replicas, cluster);
+    await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+    await cluster.stop();
     await balancer.stop();
   }
-}
-
-async function stopAll(replicas: readonly Replica[], cluster: Cluster): Promise<void> {
-  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
-  await cluster.stop();
 }
 
 /** @throws Error when no replica leads within a minute */

@@ -6,16 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The environment variable with the loopback port of the report. Without it, the module does nothing. */
 const VARIABLE = 'GATEHOUSE_SOAK_PORT';
 
-export interface Holdings {
-  /** Bytes on the heap after a garbage collection. */
-  readonly heap: number;
-  /** Bytes of buffers outside the heap. */
-  readonly buffers: number;
-  /** Resident memory, in bytes. */
-  readonly resident: number;
-  readonly fileDescriptors: number;
-  readonly timers: number;
-}
+export type Holdings = Awaited<ReturnType<typeof holdings>>;
 
 /** The options of a replica that `readHoldings` can query. */
 export const withHoldings = (port: number) => ({
@@ -29,10 +20,9 @@ export async function readHoldings(port: number): Promise<Holdings> {
   return (await response.json()) as Holdings; // the server below sends it
 }
 
-/** The number of garbage collections. Finalizers run between them. */
 const ROUNDS = 3;
 
-async function holdings(): Promise<Holdings> {
+async function holdings() {
   const { gc } = globalThis;
   if (gc === undefined) throw new Error('Node was started without --expose-gc');
   for (let round = 0; round < ROUNDS; round += 1) {

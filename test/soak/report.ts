@@ -23,6 +23,12 @@ const RATE = 0.98;
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;
 const median = (values: readonly number[]): number => percentile(values, 0.5);
 
+const limited = (what: string, value: number, most: number, show: (value: number) => string): Figure => ({
+  what,
+  measured: show(value),
+  target: atMost(value, most, show),
+});
+
 export function stormFigures(storms: readonly Storm[]): readonly Figure[] {
   return storms.flatMap(({ replica, watches, firstSecond, worstSecond, requests, recoveredMs }) => [
     {
@@ -30,11 +36,7 @@ export function stormFigures(storms: readonly Storm[]): readonly Figure[] {
       measured: String(firstSecond),
       target: atMost(firstSecond, STORM_REQUESTS, String),
     },
-    {
-      what: '  in the worst second until every watch was open again',
-      measured: String(worstSecond),
-      target: atMost(worstSecond, STORM_REQUESTS, String),
-    },
+    limited('  in the worst second until every watch was open again', worstSecond, STORM_REQUESTS, String),
     { what: '  every watch was open again after', measured: `${seconds(recoveredMs)}, ${requests} requests` },
   ]);
 }
@@ -43,11 +45,12 @@ export function coldStartFigures(starts: readonly ColdStart[], described: string
   const ready = median(starts.map(({ readyMs }) => readyMs));
   const list = (values: readonly number[]) => values.map(seconds).join(', ');
   return [
-    {
-      what: `cold start to ready with ${described}, median of ${starts.length}`,
-      measured: seconds(ready),
-      target: atMost(ready, COLD_START_MS, seconds),
-    },
+    limited(
+      `cold start to ready with ${described}, median of ${starts.length}`,
+      ready,
+      COLD_START_MS,
+      seconds,
+    ),
     { what: '  each', measured: list(starts.map(({ readyMs }) => readyMs)) },
     { what: '  of them on a processor', measured: list(starts.map(({ cpuMs }) => cpuMs)) },
     { what: '  memory (RSS) then', measured: mebibytes(Math.max(...starts.map(({ resident }) => resident))) },
@@ -96,7 +99,7 @@ export function steadyFigures(
       measured: rate(changes).toFixed(1),
       target: atLeast(rate(changes), changesPerSecond * RATE, whole),
     },
-    { what: 'failed or wrong', measured: String(failures), target: atMost(failures, 0, String) },
+    limited('failed or wrong', failures, 0, String),
     {
       what: `heap after GC, minute ${settled[0]?.minute.toFixed(0) ?? '?'} to ${settled.at(-1)?.minute.toFixed(0) ?? '?'}: ${mebibytes(base)} to ${mebibytes(last)}`,
       measured: percent(growth),

@@ -3,18 +3,12 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { USERS } from '../support/control-plane.ts';
 import { established, type Cluster } from '../support/cluster.ts';
-import { definitionOf, versionOf, withSpec } from '../support/definitions.ts';
+import { definitionOf, resourceOf, versionOf, withSpec } from '../support/definitions.ts';
 import { admissionPolicy, grant } from '../support/objects.ts';
 
 export const GROUP = 'soak.example.com';
 
-export const kindOf = (index: number): Resource => ({
-  group: GROUP,
-  version: 'v1',
-  resource: `gadget${index}s`,
-  kind: `Gadget${index}`,
-  namespaced: true,
-});
+export const kindOf = (index: number): Resource => resourceOf(GROUP, `gadget${index}s`, `Gadget${index}`);
 
 export function gadget(
   index: number,
@@ -75,7 +69,6 @@ export function policyOf(name: string, index: number, kinds: number): KubeObject
   });
 }
 
-/** Calls `work` `count` times, with 16 concurrent calls. */
 export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

@@ -5,7 +5,7 @@ import { createNamespace, startClusterFor, type Cluster } from '../support/clust
 import { startBalancer } from '../support/balancer.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
-import { startCountingProxy, type CountingProxy } from './counting-proxy.ts';
+import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
 import { createKinds, gadget, kindOf, policyOf } from './scene.ts';
 
 export interface StormOptions {
@@ -17,19 +17,14 @@ export interface StormOptions {
   readonly restart: boolean;
 }
 
-export interface Storm {
-  readonly replica: string;
-  /** The number of open watches when all replicas together have reached the total from before the outage. */
-  readonly watches: number;
-  readonly firstSecond: number;
-  readonly worstSecond: number;
-  readonly requests: number;
-  readonly recoveredMs: number;
-}
+/** `watches`: when all replicas together have as many open as before the outage. */
+export type Storm = ReturnType<typeof judge>;
 
 interface Watcher {
   readonly replica: Replica;
-  readonly proxy: CountingProxy;
+  readonly proxy: ApiProxy;
+  /** When the requests arrived, in the time of `performance.now()`. */
+  readonly arrivals: readonly number[];
 }
 
 export async function measureStorms(options: StormOptions): Promise<readonly Storm[]> {
@@ -45,16 +40,21 @@ export async function measureStorms(options: StormOptions): Promise<readonly Sto
     }
     for (let index = 0; index < options.replicas; index += 1) {
       const name = `replica-${index + 1}`;
-      const proxy = await startCountingProxy(cluster.plane, name);
+      const arrivals: number[] = [];
+      const proxy = await startApiProxy(cluster.plane, name, () => {
+        arrivals.push(performance.now());
+        return undefined;
+      });
       const plane = { folder: cluster.plane.folder, kubeconfig: proxy.kubeconfig };
-      watchers.push({ proxy, replica: await startReplica(plane, { name, servicePort: balancer.port }) });
+      const replica = await startReplica(plane, { name, servicePort: balancer.port });
+      watchers.push({ proxy, arrivals, replica });
     }
     balancer.setBackends(watchers.map(({ replica }) => replica.port));
     await Promise.all(watchers.map(({ replica }) => replica.whenReady()));
     const before = await Promise.all(watchers.map(({ proxy }) => settledWatches(proxy)));
     const openedAt = await interrupt(cluster, watchers, options);
     const open = () => watchers.map(({ proxy }) => proxy.watches());
-    // Compares the totals: after a change of the leader, the former leader has fewer watches.
+    // The totals: after a change of the leader, the former leader has fewer watches.
     const areBack = () => total(open()) >= total(before);
     await eventually('every watch is open again', areBack, { timeoutMs: 180_000, everyMs: 20 });
     const recoveredMs = performance.now() - openedAt;
@@ -69,7 +69,7 @@ export async function measureStorms(options: StormOptions): Promise<readonly Sto
 }
 
 /** Policies may take effect after a replica is ready, and the leader starts its controllers later. */
-async function settledWatches(proxy: CountingProxy): Promise<number> {
+async function settledWatches(proxy: ApiProxy): Promise<number> {
   let last = -1;
   let since = performance.now();
   return await eventually(
@@ -102,8 +102,8 @@ async function interrupt(
 
 const total = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
 
-function judge({ replica, proxy }: Watcher, openedAt: number, recoveredMs: number): Storm {
-  const since = proxy.arrivals().filter((at) => at >= openedAt);
+function judge({ replica, proxy, arrivals }: Watcher, openedAt: number, recoveredMs: number) {
+  const since = arrivals.filter((at) => at >= openedAt);
   const first = since.filter((at) => at < openedAt + 1_000);
   return {
     replica: replica.name,
@@ -115,7 +115,6 @@ function judge({ replica, proxy }: Watcher, openedAt: number, recoveredMs: numbe
   };
 }
 
-/** The most requests within any second. @param all in order of time */
 function worstSecond(all: readonly number[]): number {
   let worst = 0;
   let from = 0;

@@ -1,29 +1,31 @@
 /** A TLS proxy in front of an API server. It injects faults of networks and API servers into requests and watches. */
-import { mkdirSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createTlsServer } from 'node:https';
-import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 
 import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
+import { jsonIn } from '../../src/json/json.ts';
 import {
   answer,
   ask,
+  createInterception,
+  harm,
   isWriteMethod,
-  parseBody,
   pass,
   toWrite,
   type Exchange,
+  type Fault,
+  type Forward,
+  type Pending,
   type Write,
 } from './api-proxy-exchange.ts';
-import { perUser, writeKubeconfigs, type User } from './control-plane-users.ts';
+import { kubeconfigsThrough } from './control-plane-users.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { createInterception, harm, type Fault, type Forward, type Pending } from './faults/request-faults.ts';
 import { listen } from './tls.ts';
 
-export type { Fault } from './faults/request-faults.ts';
+export type { Fault } from './api-proxy-exchange.ts';
 
 /** Answers or delays a request instead of forwarding it. Undefined: the proxy forwards it. */
 type Own = { readonly code: number; readonly body: object } | undefined;
@@ -34,7 +36,6 @@ export type ApiProxy = Awaited<ReturnType<typeof startApiProxy>>;
 interface Asked {
   readonly method: string;
   readonly path: string;
-  /** The change that the request makes; undefined for reads. */
   readonly write: Write | undefined;
 }
 
@@ -50,23 +51,29 @@ export async function startApiProxy(plane: Endpoint, name: string, ownAnswer: Ow
   const server = await startServer(async (request, response) => {
     const exchange = { request, response, body: await textOf(request) };
     const { method = 'GET', url: path = '/' } = request;
-    const body = parseBody(exchange.body);
+    const body = jsonIn(exchange.body);
     const own = await ownAnswer(method, path, body);
     if (own !== undefined) answer(response, own.code, own.body);
     else if (/[?&]watch=(true|1)(&|$)/.test(path)) {
-      watches.set(response, path);
+      const opened = await forward(exchange);
+      if (opened.statusCode === 200 && !response.destroyed) watches.set(response, path);
       response.once('close', () => watches.delete(response));
-      await pass(await forward(exchange), response);
+      await pass(opened, response);
     } else {
       const write = isWriteMethod(method) ? toWrite(method, request, body) : undefined;
       await requests.handle({ method, path, write }, exchange);
     }
   });
-  const endpoint = { ...plane, server: `https://localhost:${server.port}`, ca: server.ca };
   return {
     ...requests.faults,
-    kubeconfig: kubeconfigsThrough(endpoint, name),
-    /** Breaks the connections of the open watches whose path matches. */
+    kubeconfig: kubeconfigsThrough(plane, name, {
+      server: `https://localhost:${server.port}`,
+      ca: server.ca,
+    }),
+    watches: () => watches.size,
+    /** Breaks all connections, and refuses new ones until `open`, as when the API server is down. */
+    close: server.close,
+    open: server.open,
     breakWatches: (matches: (path: string) => boolean) => {
       for (const [response, path] of watches) if (matches(path)) response.socket?.destroy();
     },
@@ -75,13 +82,6 @@ export async function startApiProxy(plane: Endpoint, name: string, ownAnswer: Ow
       agent.destroy();
     },
   };
-}
-
-function kubeconfigsThrough({ server, ca, folder, token }: Endpoint, name: string): (user: User) => string {
-  const own = join(folder, `through-${name}`);
-  mkdirSync(own, { recursive: true });
-  const paths = writeKubeconfigs(own, server, ca, perUser(token));
-  return (user) => paths[user];
 }
 
 function createRequests(forward: Forward) {
@@ -144,12 +144,19 @@ async function startServer(handle: (request: IncomingMessage, response: ServerRe
     socket.once('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
   });
+  const port = await listen(server);
+  const close = async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
   return {
-    port: await listen(server),
+    port,
     ca,
+    close,
+    open: () => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve)),
     stop: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      if (server.listening) await close();
       if (failures.length > 0)
         throw new Error(`the proxy failed ${failures.length} times without an injected fault`, {
           cause: failures[0],

@@ -5,6 +5,7 @@ import { LuaFactory } from 'wasmoon';
 import { parse } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { runTool } from './go-programs.ts';
 
 const PATCH = join(import.meta.dirname, '..', '..', 'deploy', 'argocd', 'argocd-cm.yaml');
 const PREFIX = 'resource.customizations.health.gatehouse.dev_';
@@ -43,4 +44,14 @@ function luaOf(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   const escaped = [...new TextEncoder().encode(value)].map((byte) => `\\${String(byte).padStart(3, '0')}`);
   return `"${escaped.join('')}"`;
+}
+
+export type KStatus = 'Current' | 'Failed' | 'InProgress' | 'Terminating';
+
+export async function kstatus(objects: readonly KubeObject[]): Promise<readonly KStatus[]> {
+  const printed = await runTool('kstatus', [], objects.map((object) => JSON.stringify(object)).join('\n'));
+  return printed
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => (JSON.parse(line) as { readonly status: KStatus }).status); // test/go/tools/kstatus
 }

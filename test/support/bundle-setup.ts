@@ -18,9 +18,7 @@ export async function setup(): Promise<() => void> {
   });
   process.env[MAIN_VARIABLE] = join(folder, 'main.js');
   process.env.NODE_COMPILE_CACHE = join(folder, 'cache');
-  return () => {
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return () => rmSync(folder, { recursive: true, force: true });
 }
 
 const SOURCES = dirname(MAIN_OF_SOURCES);

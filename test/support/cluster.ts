@@ -45,7 +45,6 @@ export const ROLE_BINDINGS: Resource = {
   namespaced: true,
 };
 
-/** How long a test waits for one answer or state: the API server's own limit. */
 const PATIENCE_MS = 60_000;
 
 export type Cluster = Awaited<ReturnType<typeof connectCluster>>;
@@ -84,7 +83,6 @@ export async function connectCluster(plane: ControlPlane) {
     applyFolder: async (folder: string, only: (manifest: KubeObject) => boolean = () => true) => {
       await apply(...withSingleAccount(readManifests(join(DEPLOY, folder))).filter(only));
     },
-    /** Reads until `accept` returns true for the result. */
     see: async <T extends KubeObject>(
       what: string,
       resource: Resource,
@@ -146,7 +144,6 @@ export async function startClusterFor(port: number, options: ControlPlaneOptions
   }
 }
 
-/** Installs the CRDs, RBAC and namespace of Gatehouse, without Service and Deployment. */
 export async function installGatehouse(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('base/crds');
   await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
@@ -170,7 +167,6 @@ export async function createNamespace(cluster: Cluster, name: string): Promise<s
   return name;
 }
 
-/** Waits until the object is gone. */
 export async function untilGone(
   { admin }: Pick<Cluster, 'admin'>,
   resource: Resource,
@@ -201,3 +197,8 @@ export async function established(cluster: Cluster, crd: string): Promise<void> 
       status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True') ?? false,
   );
 }
+
+export const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
+export const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
+export const BUNDLE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
+export const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' };

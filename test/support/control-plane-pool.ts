@@ -4,9 +4,8 @@ import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 
-import { get } from './control-plane-http.ts';
-import { caOf, launchPlane, stopPlane, type Plane, type Site } from './control-plane-site.ts';
-import { restoreEtcdSnapshot, takeIdleSnapshot, type EtcdSnapshot } from './etcd-reset.ts';
+import { caOf, get, launchPlane, stopPlane, type Plane, type Site } from './control-plane-site.ts';
+import { restoreEtcdSnapshot, takeIdleSnapshot, type EtcdSnapshot } from './etcd.ts';
 import { eventually, freePort } from './processes.ts';
 
 const ADDRESS = 'GATEHOUSE_CONTROL_PLANES';
@@ -156,13 +155,9 @@ async function hasAggregatedRoles({ site, servers }: Plane): Promise<boolean> {
   const url = `${servers.apiServer.server}/apis/rbac.authorization.k8s.io/v1/clusterroles`;
   const filled = ['admin', 'edit', 'view'].map(async (name) => {
     const { body } = await get(`${url}/${name}`, caOf(site), site.tokens.admin);
-    return ((JSON.parse(body) as Role).rules ?? []).length > 0;
+    return ((JSON.parse(body) as { readonly rules?: readonly unknown[] | null }).rules ?? []).length > 0;
   });
   return (await Promise.all(filled)).every(Boolean);
-}
-
-interface Role {
-  readonly rules?: readonly unknown[] | null;
 }
 
 /** Resolves when etcd has its original content, and the API server serves the same groups as before. */
@@ -181,7 +176,9 @@ async function reset({ plane, states }: Pooled, to: Contents): Promise<void> {
   });
 }
 
-async function readGroups({ site, servers }: Plane): Promise<string> {
+type Discovered = Partial<Record<'groups' | 'resources', readonly { readonly name: string }[]>>;
+
+export async function readGroups({ site, servers }: Plane): Promise<string> {
   const bodies = await Promise.all(
     ['/apis', '/apis/gatehouse.dev/v1alpha1'].map(async (path) => {
       const url = `${servers.apiServer.server}${path}`;
@@ -193,9 +190,4 @@ async function readGroups({ site, servers }: Plane): Promise<string> {
     .flatMap(({ groups = [], resources = [] }) => [...groups, ...resources].map(({ name }) => name))
     .sort()
     .join();
-}
-
-interface Discovered {
-  readonly groups?: readonly { readonly name: string }[];
-  readonly resources?: readonly { readonly name: string }[];
 }

@@ -3,8 +3,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
 
-import { get } from './control-plane-http.ts';
 import { writeKubeconfig, writeTokens, type PerUser } from './control-plane-users.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
@@ -17,25 +18,42 @@ export interface Site {
 
 async function createSite(): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
-  mkdirSync(join(folder, 'certificates'));
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
   const ports = {
     etcd: await freePort(),
     etcdPeer: await freePort(),
     apiServer: await freePort(),
     controllerManager: await freePort(),
   };
-  return { folder, tokens: writeTokens(folder), ports };
+  return { folder, tokens: writeSite(folder), ports };
 }
+
+/** The files that the servers of any control plane read. Returns the tokens of the users. */
+export function writeSite(folder: string): PerUser {
+  mkdirSync(join(folder, 'certificates'));
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
+  return writeTokens(folder);
+}
+
+/** The flags of any kube-apiserver on the files of a site. */
+export const siteFlags = (folder: string): readonly string[] => [
+  `--cert-dir=${join(folder, 'certificates')}`,
+  `--token-auth-file=${join(folder, 'tokens.csv')}`,
+  '--allow-privileged', // as every installer sets it
+  `--service-account-key-file=${serviceAccountKeyOf(folder)}`,
+  `--service-account-signing-key-file=${serviceAccountKeyOf(folder)}`,
+  `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
+  `--audit-log-path=${join(folder, 'audit.log')}`,
+  '--audit-log-maxsize=100000', // MiB; a test file reads from where it began, so nothing may rotate
+];
 
 export const serviceAccountKeyOf = (folder: string): string => join(folder, 'service-account.key');
 
 export const caOf = ({ folder }: Pick<Site, 'folder'>): string =>
   readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
 
-export const AUDIT_POLICY = {
+const AUDIT_POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
   omitStages: ['RequestReceived', 'ResponseStarted'],
@@ -78,7 +96,7 @@ export async function stopPlane({ site, servers }: Plane): Promise<void> {
 const GOGC = '400';
 
 /** A server of the control plane, with the same arguments after each restart. */
-export type Launchable = ReturnType<typeof launchable>;
+type Launchable = ReturnType<typeof launchable>;
 
 function launchable(
   name: string,
@@ -89,9 +107,7 @@ function launchable(
 ) {
   let program: Program | undefined;
   return {
-    launch: () => {
-      program = startProgram(command, args, { logFile, env: { ...process.env, GOGC } });
-    },
+    launch: () => void (program = startProgram(command, args, { logFile, env: { ...process.env, GOGC } })),
     whenReady: async () => {
       if (program !== undefined) await ready(name, program, probe);
     },
@@ -137,7 +153,6 @@ function etcdOf({ folder, ports }: Site, assets: string) {
 }
 
 function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flags: readonly string[]) {
-  const serviceAccountKey = serviceAccountKeyOf(folder);
   const server = `https://127.0.0.1:${ports.apiServer}`;
   const apiServer = launchable(
     'kube-apiserver',
@@ -147,19 +162,12 @@ function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flag
       '--bind-address=127.0.0.1',
       '--advertise-address=127.0.0.1',
       `--secure-port=${ports.apiServer}`,
-      `--cert-dir=${join(folder, 'certificates')}`,
       '--endpoint-reconciler-type=none', // an endpoint cannot have a loopback address
       '--service-cluster-ip-range=10.0.0.0/24',
-      `--token-auth-file=${join(folder, 'tokens.csv')}`,
       '--authorization-mode=RBAC',
-      '--allow-privileged', // as every installer sets it
       '--service-account-issuer=https://kubernetes.default.svc',
-      `--service-account-key-file=${serviceAccountKey}`,
-      `--service-account-signing-key-file=${serviceAccountKey}`,
+      ...siteFlags(folder),
       ...flags,
-      `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
-      `--audit-log-path=${join(folder, 'audit.log')}`,
-      '--audit-log-maxsize=100000', // MiB; a test file reads from where it began, so nothing may rotate
     ],
     join(folder, 'kube-apiserver.log'),
     async () => (await get(`${server}/readyz`, caOf({ folder }))).status === 200,
@@ -167,7 +175,6 @@ function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flag
   return { ...apiServer, server };
 }
 
-/** Each controller has a separate account. */
 function controllerManagerOf(
   { folder, tokens, ports }: Site,
   assets: string,
@@ -208,18 +215,46 @@ function controllerManagerOf(
   };
 }
 
-/** @throws Error with the last log lines if the program ends, or is not ready within a minute */
+/** @throws Error with the last log lines if the program ends, or is not ready in time. Default: a minute */
 export async function ready(
   name: string,
   program: Pick<Program, 'logFile' | 'isRunning'>,
   probe: () => Promise<boolean> | boolean,
+  patience?: Parameters<typeof eventually>[2],
 ): Promise<void> {
-  try {
-    await eventually(`${name} is ready`, async () => {
-      if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
-      return await probe();
-    });
-  } catch (error) {
+  const isReady = async () => {
+    if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
+    return await probe();
+  };
+  await eventually(`${name} is ready`, isReady, patience).catch((error: unknown) => {
     throw new Error(`${name} did not start; its last lines:\n${tail(program.logFile)}`, { cause: error });
-  }
+  });
+}
+
+export type KubeVersion = Awaited<ReturnType<typeof readVersion>>;
+
+export async function readVersion(server: string, ca: string, token: string) {
+  const { body } = await get(`${server}/version`, ca, token);
+  const { major, minor, gitVersion } = JSON.parse(body) as Readonly<
+    Record<'major' | 'minor' | 'gitVersion', string>
+  >;
+  return { major: Number.parseInt(major, 10), minor: Number.parseInt(minor, 10), gitVersion };
+}
+
+export function get(
+  url: string,
+  ca: string,
+  token?: string,
+): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    // The self-signed certificates name the machine, not always the address that we dial.
+    const options = { ca, headers, agent: false, timeout: 5_000, checkServerIdentity: () => undefined };
+    const call = request(url, options, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+    });
+    call.on('timeout', () => call.destroy(new Error('timed out')));
+    call.on('error', reject);
+    call.end();
+  });
 }

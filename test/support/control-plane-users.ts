@@ -1,6 +1,6 @@
 /** Users of a control plane, and their tokens. */
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The subject of a binding: all accounts of Gatehouse, in both arrangements. */
@@ -18,7 +18,6 @@ const account = (name: string) => ({
 /** Users that can log in with a token. Groups are in addition to `system:authenticated`. */
 export const USERS = {
   admin: { name: 'admin', groups: ['system:masters'] },
-  /** Of `gatehouse serve`. */
   gatehouse: account('gatehouse'),
   webhook: account('gatehouse-webhook'),
   controllers: account('gatehouse-controllers'),
@@ -53,6 +52,18 @@ export function writeKubeconfigs(folder: string, server: string, ca: string, tok
     writeKubeconfig(path, server, ca, tokens[user]);
     return path;
   });
+}
+
+/** Kubeconfigs in a subfolder of the plane, for another address of its API server. */
+export function kubeconfigsThrough(
+  { folder, token }: { readonly folder: string; readonly token: (user: User) => string },
+  name: string,
+  { server, ca }: { readonly server: string; readonly ca: string },
+): (user: User) => string {
+  const own = join(folder, `through-${name}`);
+  mkdirSync(own, { recursive: true });
+  const paths = writeKubeconfigs(own, server, ca, perUser(token));
+  return (user) => paths[user];
 }
 
 export function writeKubeconfig(path: string, server: string, ca: string, token: string): void {

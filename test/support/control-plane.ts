@@ -3,18 +3,19 @@ import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { controlPlanePrograms } from './go-programs.ts';
-import { readVersion, type KubeVersion } from './control-plane-http.ts';
-import { borrowPlane, returnPlane, type Contents } from './control-plane-pool.ts';
 import {
   caOf,
   launchPlane,
+  readVersion,
   serviceAccountKeyOf,
   stopPlane,
+  type KubeVersion,
   type Plane,
   type PlaneFlags,
   type Servers,
   type Site,
 } from './control-plane-site.ts';
+import { borrowPlane, returnPlane, type Contents } from './control-plane-pool.ts';
 import { writeKubeconfigs, type User } from './control-plane-users.ts';
 
 export { GATEHOUSE_GROUP, USERS, type User } from './control-plane-users.ts';
@@ -27,7 +28,6 @@ export interface ControlPlane {
   readonly version: KubeVersion;
   readonly token: (user: User) => string;
   readonly kubeconfig: (user: User) => string;
-  /** Every finished request of this test file so far, oldest first. */
   readonly auditLog: () => readonly AuditEvent[];
   /** Undefined for the sandbox, which has none, and for a shared control plane, which other files need. */
   readonly processes: ControlPlaneProcesses | undefined;
@@ -36,7 +36,6 @@ export interface ControlPlane {
 
 export type ControlPlaneProcesses = ReturnType<typeof processesOf>;
 
-/** The fields of an audit.k8s.io/v1 Event that tests read. */
 export interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
@@ -60,7 +59,6 @@ export interface AuditEvent {
 export interface ControlPlaneOptions extends PlaneFlags {
   /** Whether the file stops or restarts the servers. Otherwise it may share them with other test files. */
   readonly own?: boolean;
-  /** Initial content of a shared control plane. An unshared one is always empty. */
   readonly contents?: Contents;
 }
 
@@ -73,16 +71,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   return await startSandboxPlane();
 }
 
-interface Running {
-  readonly site: Site;
-  readonly server: string;
-  readonly folder: string;
-  readonly contents: Contents;
-  readonly auditedBefore: number;
-  readonly processes: ControlPlaneProcesses | undefined;
-  readonly release: () => Promise<void>;
-}
-
 async function startRealControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { own = false, contents = 'empty', ...flags } = options;
   const assets = await controlPlanePrograms();
@@ -90,24 +78,24 @@ async function startRealControlPlane(options: ControlPlaneOptions): Promise<Cont
   const shared = isPlain && !own ? await borrow(contents) : undefined;
   const running = shared ?? runningOn(await launchPlane(assets, flags));
   return await describePlane(running).catch(async (error: unknown) => {
-    await running.release();
+    await running.stop();
     throw error;
   });
 }
 
-async function describePlane(running: Running): Promise<ControlPlane> {
-  const { site, server, folder, contents, auditedBefore, processes, release } = running;
+type Running = Pick<ControlPlane, 'server' | 'folder' | 'contents' | 'processes' | 'stop'> & {
+  readonly site: Site;
+  readonly auditedBefore: number;
+};
+
+async function describePlane({ site, auditedBefore, ...running }: Running): Promise<ControlPlane> {
   const ca = caOf(site);
   const { tokens } = site;
-  const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
+  const kubeconfigs = writeKubeconfigs(running.folder, running.server, ca, tokens);
   return {
-    server,
+    ...running,
     ca,
-    folder,
-    contents,
-    processes,
-    stop: release,
-    version: await readVersion(server, ca, tokens.admin),
+    version: await readVersion(running.server, ca, tokens.admin),
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],
     auditLog: () => readAuditLog(join(site.folder, 'audit.log'), auditedBefore),
@@ -115,7 +103,7 @@ async function describePlane(running: Running): Promise<ControlPlane> {
 }
 
 export async function controlPlaneOn(plane: Plane): Promise<ControlPlane> {
-  return await describePlane({ ...runningOn(plane), release: () => Promise.resolve() });
+  return await describePlane({ ...runningOn(plane), stop: () => Promise.resolve() });
 }
 
 async function borrow(contents: Contents): Promise<Running | undefined> {
@@ -123,7 +111,7 @@ async function borrow(contents: Contents): Promise<Running | undefined> {
   if (borrowed === undefined) return undefined;
   const { site, folder } = borrowed;
   copyFileSync(serviceAccountKeyOf(site.folder), serviceAccountKeyOf(folder));
-  return { ...borrowed, contents, processes: undefined, release: () => returnPlane(borrowed) };
+  return { ...borrowed, contents, processes: undefined, stop: () => returnPlane(borrowed) };
 }
 
 function runningOn(plane: Plane): Running {
@@ -135,7 +123,7 @@ function runningOn(plane: Plane): Running {
     contents: 'empty',
     auditedBefore: 0,
     processes: processesOf(site, servers),
-    release: () => stopPlane(plane),
+    stop: () => stopPlane(plane),
   };
 }
 
@@ -160,7 +148,6 @@ function processesOf({ folder }: Site, { etcd, apiServer, controllerManager }: S
     launch: () => {
       for (const one of all) if (!one.isRunning()) one.launch();
     },
-    /** Starts only etcd, while the API server is stopped. Returns its client URL. */
     startEtcd: async () => {
       etcd.launch();
       await etcd.whenReady();
@@ -170,7 +157,6 @@ function processesOf({ folder }: Site, { etcd, apiServer, controllerManager }: S
   };
 }
 
-/** The API server may still be writing the last line. */
 export const readAuditLog = (path: string, from = 0): readonly AuditEvent[] =>
   readFileSync(path)
     .subarray(from)

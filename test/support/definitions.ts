@@ -10,7 +10,6 @@ export const resourceOf = (
   version = 'v1',
 ): Resource => ({ group, version, resource, kind, namespaced });
 
-/** The schema of an object that keeps every field. */
 export const ANY = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
 export const withSpec = (properties: object, others: object = {}) => ({
@@ -18,7 +17,6 @@ export const withSpec = (properties: object, others: object = {}) => ({
   properties: { spec: { type: 'object', properties }, ...others },
 });
 
-/** A version of a kind: served, stored, and with any field. */
 export const versionOf = (name: string, schema: object = ANY, more: object = {}) => ({
   name,
   served: true,
@@ -27,7 +25,6 @@ export const versionOf = (name: string, schema: object = ANY, more: object = {})
   ...more,
 });
 
-/** @param more fields of the spec. Default: the resource's version */
 export const definitionOf = (
   { group, version, resource, kind, namespaced }: Resource,
   more: object = {},

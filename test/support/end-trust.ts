@@ -4,12 +4,10 @@ import { secrets } from '../../src/kube/well-known.ts';
 import { NEW_AUTHORITY } from '../../src/pki/annotations.ts';
 import { after, DAY } from '../../src/pki/durations.ts';
 import { parseAuthority, withAuthority } from '../../src/pki/authority/secret.ts';
-import type { Cluster } from './cluster.ts';
+import { AUTHORITY, SERVING, type Cluster } from './cluster.ts';
 import type { SecretObject } from './objects.ts';
-import { AUTHORITY, SERVING } from './own-objects.ts';
 import { eventually } from './processes.ts';
 
-/** Records that the last cert of every retiring generation expired a day ago. */
 export async function endTrust({ admin }: Pick<Cluster, 'admin'>): Promise<void> {
   await eventually('the record of the old CA is shortened', async () => {
     const secret = await admin.get<SecretObject>(secrets, AUTHORITY);

@@ -21,7 +21,6 @@ export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string
   });
 }
 
-/** The object of the write: `secrets gatehouse-system/gatehouse-authority`. */
 export function target({ objectRef }: AuditEvent): string {
   const { resource = '', subresource, namespace, name = '' } = objectRef ?? {};
   return `${[resource, subresource].filter(Boolean).join('/')} ${[namespace, name].filter(Boolean).join('/')}`;

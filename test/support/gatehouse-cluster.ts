@@ -1,6 +1,5 @@
 /** A cluster with one replica of Gatehouse and the examples in force: the starting point of most tests. */
 import { randomUUID } from 'node:crypto';
-import { request } from 'node:https';
 
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -22,6 +21,7 @@ import {
   DATACENTERS,
   RESTORE_WINDOWS,
   SERVERS,
+  SERVING,
   startClusterFor,
   SYSTEM_NAMESPACE,
   type Cluster,
@@ -39,8 +39,8 @@ import {
   type SecretObject,
   type WebhookConfigurationObject,
 } from './objects.ts';
-import { SERVING } from './own-objects.ts';
 import { eventually, freePort } from './processes.ts';
+import { createTransport } from './transport.ts';
 import type { Endpoint } from './webhook-server.ts';
 
 interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings' | 'arrangement'> {
@@ -59,7 +59,6 @@ export async function startGatehouse(given: GatehouseOptions = {}) {
   return { cluster, replica };
 }
 
-/** A cluster whose Service of Gatehouse leads to a balancer, which stops with the cluster. */
 export async function startBalanced({ own = false }: Pick<GatehouseOptions, 'own'> = {}) {
   const balancer = await startBalancer();
   const cluster = await startClusterFor(balancer.port, { own });
@@ -73,12 +72,9 @@ export async function startBalanced({ own = false }: Pick<GatehouseOptions, 'own
 /** Replicas behind a balancer, like behind the Service of Gatehouse. Resolves when all are ready. */
 export async function startReplicas(
   names: readonly string[],
-  {
-    settings = {},
-    own = false,
-    arrangement,
-  }: Pick<GatehouseOptions, 'settings' | 'own' | 'arrangement'> = {},
+  options: Pick<GatehouseOptions, 'settings' | 'own' | 'arrangement'> = {},
 ) {
+  const { settings = {}, own = false, arrangement } = options;
   const { balancer, cluster } = await startBalanced({ own });
   const replicas = await Promise.all(
     names.map((name) =>
@@ -103,7 +99,6 @@ export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<
   });
 }
 
-/** Applies the examples. Resolves when Gatehouse has installed their policy. */
 export async function installExamples(cluster: Cluster): Promise<void> {
   await untilReviewed(cluster);
   await applyExamples(cluster);
@@ -118,7 +113,6 @@ export async function enforceExamples(cluster: Cluster): Promise<void> {
   await untilServersChecked(cluster);
 }
 
-/** Waits until the condition has this status or reason. */
 export const seeCondition = (
   cluster: Pick<Cluster, 'see'>,
   resource: Resource,
@@ -131,7 +125,6 @@ export const seeCondition = (
     return status === wanted || reason === wanted;
   });
 
-/** Waits until the audit of a policy has counted so many violations. */
 export const seeViolations = (
   cluster: Pick<Cluster, 'see'>,
   name: string,
@@ -141,24 +134,24 @@ export const seeViolations = (
     accept(status?.violations?.total ?? 0),
   );
 
-/** Waits until a RestoreWindow is in this phase. */
 export const seePhase = (
   cluster: Pick<Cluster, 'see'>,
   name: string,
   phase: NonNullable<RestoreWindow['status']>['phase'],
 ): Promise<RestoreWindow> =>
-  cluster.see<RestoreWindow>(`${name} is ${phase ?? ''}`, RESTORE_WINDOWS, { name }, ({ status }) => {
-    return status?.phase === phase;
-  });
+  cluster.see<RestoreWindow>(
+    `${name} is ${phase ?? ''}`,
+    RESTORE_WINDOWS,
+    { name },
+    ({ status }) => status?.phase === phase,
+  );
 
-/** The entries of Gatehouse's webhook configuration of this kind. */
 export const webhooksOf = async (
   { admin }: Pick<Cluster, 'admin'>,
   kind: Resource,
 ): Promise<NonNullable<WebhookConfigurationObject['webhooks']>> =>
   (await admin.get<WebhookConfigurationObject>(kind, { name: 'gatehouse' }))?.webhooks ?? [];
 
-/** Waits until the API server calls the webhook of the examples. */
 export const untilServersChecked = (cluster: Pick<Cluster, 'admin'>): Promise<true> =>
   untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
     cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
@@ -187,16 +180,12 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
 
 /** The warnings in the answer to a POST of the object, or else to a DELETE. */
 export async function warningsOf({ plane }: Cluster, path: string, object?: KubeObject): Promise<string> {
-  return await new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
-    const method = object === undefined ? 'DELETE' : 'POST';
-    request(`${plane.server}${path}`, { method, ca: plane.ca, headers }, (response) => {
-      response.resume();
-      resolve([response.headers.warning ?? ''].flat().join('\n'));
-    })
-      .on('error', reject)
-      .end(object && JSON.stringify(object));
-  });
+  const { call, stop } = createTransport(plane.server, plane.ca);
+  const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
+  const method = object === undefined ? 'DELETE' : 'POST';
+  const answer = await call({ method, path, headers, body: object && JSON.stringify(object) });
+  await stop();
+  return (answer.headers.warning ?? []).join('\n');
 }
 
 /** The API server's refusal. @throws Error if the API server does not refuse */
@@ -210,7 +199,6 @@ export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
   throw new Error('it was not refused');
 }
 
-/** `allowed`, or the refusal by admission or RBAC. */
 export const outcomeOf = (attempt: Promise<unknown>): Promise<string> =>
   attempt.then(
     () => 'allowed',

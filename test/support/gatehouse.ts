@@ -5,7 +5,8 @@ import { settingsOf } from '../../src/config/config.ts';
 import type { SettingName } from '../../src/config/settings.ts';
 import { testsSandbox, type ControlPlane } from './control-plane.ts';
 import { MAIN } from './main-module.ts';
-import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
+import { ready } from './control-plane-site.ts';
+import { freePort, startProgram, type Program } from './processes.ts';
 
 export type Replica = ReturnType<typeof combine>;
 
@@ -16,7 +17,6 @@ export interface ReplicaOptions {
   readonly name: string;
   /** Default: `single`, which starts faster. `both`: `single` in the sandbox, otherwise `split`. */
   readonly arrangement?: Arrangement | 'both' | undefined;
-  /** Starts only this process of the arrangement `split`. */
   readonly only?: keyof typeof PROCESSES;
   readonly port?: number;
   /** Port in the webhook configurations, for example of a balancer. Default: the replica's port. */
@@ -31,7 +31,6 @@ const PROCESSES = { webhook: 'webhook', controllers: 'controllers', serve: 'gate
 
 type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
 
-/** By the folder of their plane. */
 const started = new Map<string, Replica[]>();
 
 export async function stopReplicas({ folder }: Pick<Plane, 'folder'>): Promise<void> {
@@ -124,26 +123,17 @@ function combine(name: string, port: number, processes: readonly Process[]) {
     metrics: async () => (await get('/metrics')).text,
     /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
     whenReady: async (timeoutMs = 60_000) => {
-      await eventually(
-        `${name} is ready`,
-        async () => {
-          if (processes.some((one) => !one.program.isRunning()))
-            throw new Error(`${name} ended:\n${tail(program.logFile)}`);
-          const { ok, text } = await get('/readyz');
-          if (!ok) throw new Error(text);
-          return true;
-        },
-        { timeoutMs, everyMs: 25 },
-      ).catch((error: unknown) => {
-        throw new Error(`${name} did not become ready; its last lines:\n${tail(program.logFile)}`, {
-          cause: error,
-        });
-      });
+      const isRunning = () => processes.every((one) => one.program.isRunning());
+      const isReady = async () => {
+        const { ok, text } = await get('/readyz');
+        if (!ok) throw new Error(text);
+        return true;
+      };
+      await ready(name, { ...program, isRunning }, isReady, { timeoutMs, everyMs: 25 });
     },
   };
 }
 
-/** A signal goes to all programs. The result of the first one that failed counts. */
 function together(programs: readonly Program[]): Program {
   const [first] = programs;
   if (first === undefined) throw new Error('a replica has at least one process');

@@ -1,8 +1,8 @@
 /** Programs that tests start, built from the Go modules in test/go. */
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+
+import { outputOf } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -47,22 +47,6 @@ export function refuseToRecord(gitVersion: string): void {
     throw new Error(
       `the recordings are of ${NEWEST_RELEASE}, and this API server is ${gitVersion}: unset KUBEBUILDER_ASSETS and GATEHOUSE_KUBERNETES`,
     );
-}
-
-async function outputOf(
-  command: string,
-  args: readonly string[],
-  { input = '', isShown = false }: { readonly input?: string; readonly isShown?: boolean },
-) {
-  const child = spawn(command, args, { stdio: 'pipe' });
-  child.stdin.on('error', () => undefined); // a program may end before it has read everything
-  child.stdin.end(input);
-  if (isShown) child.stderr.pipe(process.stderr, { end: false });
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject).on('close', resolve);
-  });
-  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { printed, complaints, code };
 }
 
 /** Runs one of the `tools`. @returns what it prints. @throws Error with all that it has printed, if it fails */

@@ -61,7 +61,6 @@ export function rolesBoundTo(
     .map((role) => (role.kind === 'Role' ? { ...role, metadata: { ...role.metadata, namespace } } : role));
 }
 
-/** The roles that gatehouse-references aggregates. */
 export const aggregated = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
   rolesIn(manifests).filter(
     ({ metadata }) => metadata?.labels?.['gatehouse.dev/aggregate-to-references'] === 'true',

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
 
-/** A folder with handlers for this test file. */
 export function handlerFolder(modules: Readonly<Record<string, string>>): string {
   const folder = writeHandlers(modules);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,5 +1,5 @@
 /** What Helm makes of our chart. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,14 +7,13 @@ import { jsonOfYaml, parseYamlDocuments } from '../../src/cli/review/yaml.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { runTool } from './go-programs.ts';
 
-const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehouse');
+export const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehouse');
 
 const NAMESPACE = 'gatehouse-system';
 
 export interface ChartOptions {
   readonly namespace?: string;
   readonly values?: object;
-  /** Values files, applied before `values`. */
   readonly files?: readonly string[];
 }
 
@@ -64,13 +63,9 @@ export async function lintChart(options: ChartOptions = {}): Promise<void> {
 
 async function helm(args: readonly string[], options: ChartOptions): Promise<string> {
   const { namespace = NAMESPACE, values = {}, files = [] } = options;
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-values-'));
-  try {
-    const own = join(folder, 'values.json');
-    writeFileSync(own, JSON.stringify(values)); // JSON is YAML
-    const flags = [...files, own].flatMap((file) => ['--values', file]);
-    return await runTool('helm', [...args, '--namespace', namespace, ...flags]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-values-'));
+  const own = join(folder.path, 'values.json');
+  writeFileSync(own, JSON.stringify(values)); // JSON is YAML
+  const flags = [...files, own].flatMap((file) => ['--values', file]);
+  return await runTool('helm', [...args, '--namespace', namespace, ...flags]);
 }

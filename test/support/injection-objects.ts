@@ -10,12 +10,11 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { createNamespace, type Cluster } from './cluster.ts';
+import { BUNDLE, createNamespace, type Cluster } from './cluster.ts';
 import { versionOf } from './definitions.ts';
 import { startGatehouse } from './gatehouse-cluster.ts';
 import type { ReplicaOptions } from './gatehouse.ts';
 import type { EventObject } from './objects.ts';
-import { BUNDLE } from './own-objects.ts';
 import { eventually } from './processes.ts';
 
 /** An untyped JSON tree: tests read fields of five different kinds. */
@@ -66,7 +65,6 @@ export interface Kind {
   readonly resource: Resource;
   readonly make: (name: string, annotations?: Readonly<Record<string, string>>) => Carrier;
   readonly ref: (name: string) => NamedRef;
-  /** The PEM values that the injector keeps up to date. */
   readonly bundles: (object: Carrier) => readonly (string | undefined)[];
   readonly withBundle: (object: Carrier, pem: string) => Carrier;
 }
@@ -108,7 +106,6 @@ export const crdOf = (
   return { metadata: { name: `${name}.${group}`, annotations }, spec };
 };
 
-/** The CustomResourceDefinition of cert-manager's Certificates. */
 export function certificateKind(): Carrier {
   const definition = crdOf('certificates', { strategy: 'None' }, {}, 'cert-manager.io');
   const names = { plural: 'certificates', singular: 'certificate', kind: 'Certificate' };
@@ -181,7 +178,6 @@ export const seeBundle = (
     timeoutMs,
   );
 
-/** Replaces the live object as another client; retries on a conflict, as every client does. */
 export async function edit(
   cluster: Cluster,
   kind: Kind,
@@ -200,7 +196,6 @@ export async function edit(
   }
 }
 
-/** `null` removes an annotation. */
 export const annotate = (
   cluster: Cluster,
   kind: Kind,

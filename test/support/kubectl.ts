@@ -26,7 +26,6 @@ export interface Told {
   readonly user?: User;
   readonly namespace?: string;
   readonly stdin?: Manifest;
-  /** A shell script that replaces the user's editor; `$1` is the file. */
   readonly editor?: string;
 }
 
@@ -74,13 +73,11 @@ export function createKubectl(plane: ControlPlane) {
   };
 
   return {
-    /** The complete output of a command, warnings included. @throws Error if the command fails */
     says: async (command: string, told?: Told) => {
       const { failed, said } = await run(command, told);
       if (failed) throw new Error(`kubectl ${command} failed: ${said}`);
       return said;
     },
-    /** The complete output of a command that must fail. @throws Error if it succeeds */
     refuses: async (command: string, told?: Told) => {
       const { failed, said } = await run(command, told);
       if (!failed) throw new Error(`kubectl ${command} did not fail: ${said}`);
@@ -117,7 +114,6 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: A
   };
 }
 
-/** Splits a command like a shell: single quotes keep spaces. */
 const wordsOf = (command: string): readonly string[] =>
   (command.match(/(?:[^\s']|'[^']*')+/g) ?? []).map((word) => word.replaceAll("'", ''));
 
@@ -128,10 +124,8 @@ const manifestText = (manifest: Manifest): string =>
 
 /** The cells of a printed table, line by line; at least two spaces separate columns. */
 export const cells = (said: string): readonly (readonly string[])[] =>
-  linesOf(said).map((line) => line.split(/ {2,}/));
-
-const linesOf = (said: string): readonly string[] =>
   said
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '');
+    .filter((line) => line !== '')
+    .map((line) => line.split(/ {2,}/));

@@ -1,6 +1,6 @@
 /** Overlays like those of users, and what kubectl makes of them. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,25 +17,27 @@ export interface Kustomization {
   readonly namespace?: string;
 }
 
+/** Gives the container of all Deployments, or of this one, one more argument. */
+export const argumentPatch = (argument: string, name?: string) => ({
+  target: { kind: 'Deployment', name },
+  patch: JSON.stringify([{ op: 'add', path: '/spec/template/spec/containers/0/args/-', value: argument }]),
+});
+
 /** A folder that extends one of deploy/, while `work` runs. Kustomize requires relative paths. */
 export async function withKustomization<T>(
   base: string,
   { components = [], ...others }: Kustomization,
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
-  const own = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-  try {
-    const inDeploy = (path: string) => relative(own, join(DEPLOY, path));
-    const kustomization = {
-      resources: [inDeploy(base)],
-      components: components.map((name) => inDeploy(join('components', name))),
-      ...others,
-    };
-    writeFileSync(join(own, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
-    return await work(own);
-  } finally {
-    rmSync(own, { recursive: true });
-  }
+  using own = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-overlay-'));
+  const inDeploy = (path: string) => relative(own.path, join(DEPLOY, path));
+  const kustomization = {
+    resources: [inDeploy(base)],
+    components: components.map((name) => inDeploy(join('components', name))),
+    ...others,
+  };
+  writeFileSync(join(own.path, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
+  return await work(own.path);
 }
 
 export const parseManifests = (text: string): readonly KubeObject[] =>
@@ -49,14 +51,10 @@ export const kustomized = (base: string, kustomization: Kustomization = {}): Pro
 
 /** The lines of kubectl about a server-side apply of these objects, as a dry run. */
 export async function dryRunApply(kubeconfig: string, items: readonly object[]): Promise<readonly string[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-objects-'));
-  try {
-    const file = join(folder, 'all.json');
-    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
-    const apply = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file];
-    const { stdout } = await run('kubectl', ['--kubeconfig', kubeconfig, ...apply]);
-    return stdout.split('\n').filter((line) => line !== '');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-objects-'));
+  const file = join(folder.path, 'all.json');
+  writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+  const apply = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file];
+  const { stdout } = await run('kubectl', ['--kubeconfig', kubeconfig, ...apply]);
+  return stdout.split('\n').filter((line) => line !== '');
 }

@@ -8,7 +8,6 @@ import { eventually, freePort, tail } from './processes.ts';
 interface LaptopOptions {
   readonly name: string;
   readonly handlers: string;
-  /** Host in the URL for the API server. Default: 127.0.0.1. */
   readonly host?: string;
   readonly port?: number;
 }
@@ -25,7 +24,6 @@ export async function startLaptop(
   });
 }
 
-/** Sends a dry-run ConfigMap in the namespace `shop` for the handler `forCase(handler, …)`. */
 export const sendConfigMap = ({ admin }: Pick<Cluster, 'admin'>, handler: string) =>
   admin.create(
     configMaps,

@@ -1,10 +1,11 @@
 /** A steady stream of requests, and the outcome of each. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
 
+import { toError } from '../../src/admission/handlers/errors.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import { SERVERS, type Cluster } from './cluster.ts';
 import { server } from './objects.ts';
+import { createPlainClient } from './plain-client.ts';
 
 export type Load = ReturnType<typeof startLoad>;
 
@@ -35,9 +36,7 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
   const send = () => {
     const call = request(sent++)
       .then(() => undefined)
-      .catch((error: unknown) => {
-        failures.push(error instanceof Error ? error : new Error(String(error)));
-      })
+      .catch((error: unknown) => void failures.push(toError(error)))
       .finally(() => pending.delete(call));
     pending.add(call);
   };
@@ -55,7 +54,6 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
   const running = loop();
   return {
     sent: () => sent,
-    /** Pauses new requests, and runs `work` when none is in flight. */
     between: async <T>(work: () => Promise<T>) => {
       paused = true;
       try {
@@ -74,20 +72,14 @@ export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request
   };
 }
 
-/** Dry runs of Servers, each sent once: a retry would hide failures. @param lanes connections */
 export function createAdmitter({ plane }: Cluster, lanes: number) {
-  const pool = new Pool(plane.server, { connections: lanes, connect: { ca: plane.ca } });
+  const { ask, stop } = createPlainClient(plane, lanes);
+  const path = `${resourcePath(SERVERS, { namespace: 'shop' })}?dryRun=All`;
   return {
     admit: async (n: number): Promise<void> => {
-      const { statusCode, body } = await pool.request({
-        method: 'POST',
-        path: `${resourcePath(SERVERS, { namespace: 'shop' })}?dryRun=All`,
-        headers: { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' },
-        body: JSON.stringify(server('shop', `load-${n}`, 'fra1')),
-      });
-      const answer = await body.text();
-      if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
+      const { code, text } = await ask({ method: 'POST', path, body: server('shop', `load-${n}`, 'fra1') });
+      if (code !== 201) throw new Error(`${code} ${text}`);
     },
-    stop: () => pool.destroy(),
+    stop,
   };
 }

@@ -99,7 +99,6 @@ export const toDatacenter = {
 
 export const inShop = (name: string) => ({ namespace: 'shop', name });
 
-/** In the namespace `shop`, unless `metadata` says otherwise. */
 export const configMap = (name: string, data: ConfigMap['data'] = {}, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
@@ -162,8 +161,6 @@ const aggregatedRole =
       rules: [{ apiGroups: [apiGroup], resources, verbs }],
     }) as KubeObject;
 
-/** Lets Gatehouse read a kind that a policy references. */
 export const referencesRole = aggregatedRole('references', ['get', 'list', 'watch']);
 
-/** Lets the leader delete and change a kind after a target has been deleted. */
 export const actionsRole = aggregatedRole('actions', ['delete', 'patch']);

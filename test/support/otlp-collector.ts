@@ -11,7 +11,6 @@ export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
   readonly kind: 'unspecified' | 'internal' | 'server' | 'client';
   readonly attributes: Readonly<Record<string, AttributeValue>>;
@@ -46,14 +45,11 @@ export async function startCollector() {
   };
 }
 
-/** The fields of a message by number; each reader is positioned at the value of the field. */
-type Read = (field: number, reader: PbfReader) => void;
+type Fields = Readonly<Record<number, (reader: PbfReader) => void>>;
 
-function decode(reader: PbfReader, read: Read): void {
-  reader.readMessage((field) => {
-    read(field, reader);
-  }, undefined);
-}
+const decode = (reader: PbfReader, fields: Fields): void => {
+  reader.readMessage((field) => fields[field]?.(reader), undefined);
+};
 
 function decodeSpans(bytes: Uint8Array): readonly CollectedSpan[] {
   const spans: CollectedSpan[] = [];
@@ -66,16 +62,9 @@ function decodeSpans(bytes: Uint8Array): readonly CollectedSpan[] {
 function readResourceSpans(reader: PbfReader): readonly CollectedSpan[] {
   const resource: Record<string, AttributeValue> = {};
   const spans: Omit<CollectedSpan, 'resource'>[] = [];
-  decode(reader, (field) => {
-    if (field === 1) {
-      decode(reader, (inner) => {
-        if (inner === 1) Object.assign(resource, readAttribute(reader));
-      });
-    } else if (field === 2) {
-      decode(reader, (inner) => {
-        if (inner === 2) spans.push(readSpan(reader));
-      });
-    }
+  decode(reader, {
+    1: (inner) => decode(inner, { 1: (one) => Object.assign(resource, readAttribute(one)) }),
+    2: (inner) => decode(inner, { 2: (one) => spans.push(readSpan(one)) }),
   });
   return spans.map((span) => ({ ...span, resource }));
 }
@@ -86,18 +75,14 @@ const STATUS_ERROR = 2;
 function readSpan(reader: PbfReader): Omit<CollectedSpan, 'resource'> {
   const found = { name: '', traceId: '', spanId: '', parentSpanId: '', kind: 0, failed: false };
   const attributes: Record<string, AttributeValue> = {};
-  decode(reader, (field) => {
-    if (field === 1) found.traceId = hex(reader);
-    else if (field === 2) found.spanId = hex(reader);
-    else if (field === 4) found.parentSpanId = hex(reader);
-    else if (field === 5) found.name = reader.readString();
-    else if (field === 6) found.kind = reader.readVarint();
-    else if (field === 9) Object.assign(attributes, readAttribute(reader));
-    else if (field === 15) {
-      decode(reader, (inner) => {
-        if (inner === 3) found.failed = reader.readVarint() === STATUS_ERROR;
-      });
-    }
+  decode(reader, {
+    1: () => (found.traceId = hex(reader)),
+    2: () => (found.spanId = hex(reader)),
+    4: () => (found.parentSpanId = hex(reader)),
+    5: () => (found.name = reader.readString()),
+    6: () => (found.kind = reader.readVarint()),
+    9: () => Object.assign(attributes, readAttribute(reader)),
+    15: () => decode(reader, { 3: (inner) => (found.failed = inner.readVarint() === STATUS_ERROR) }),
   });
   return { ...found, kind: KINDS[found.kind] ?? 'unspecified', attributes };
 }
@@ -107,16 +92,15 @@ const hex = (reader: PbfReader): string => Buffer.from(reader.readBytes()).toStr
 function readAttribute(reader: PbfReader): Readonly<Record<string, AttributeValue>> {
   let key = '';
   let value: AttributeValue = '';
-  decode(reader, (field) => {
-    if (field === 1) key = reader.readString();
-    else if (field === 2) {
-      decode(reader, (inner) => {
-        if (inner === 1) value = reader.readString();
-        else if (inner === 2) value = reader.readBoolean();
-        else if (inner === 3) value = reader.readVarint();
-        else if (inner === 4) value = reader.readDouble();
-      });
-    }
+  decode(reader, {
+    1: () => (key = reader.readString()),
+    2: () =>
+      decode(reader, {
+        1: () => (value = reader.readString()),
+        2: () => (value = reader.readBoolean()),
+        3: () => (value = reader.readVarint()),
+        4: () => (value = reader.readDouble()),
+      }),
   });
   return { [key]: value };
 }

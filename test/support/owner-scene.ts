@@ -7,13 +7,9 @@ import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-w
 import type { KubeObject, OwnerReference } from '../../src/json/kube-object.ts';
 import type { Cluster } from './cluster.ts';
 import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
-import { datacenter, server, type Conditioned } from './objects.ts';
+import { datacenter, restoreWindow, server, type Conditioned } from './objects.ts';
 import { eventually } from './processes.ts';
-
-const RESTORER = {
-  user: 'system:serviceaccount:velero:velero',
-  groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
-};
+import { VELERO } from './velero-client.ts';
 
 export type OwnerFlags = Pick<OwnerReference, 'controller' | 'blockOwnerDeletion'>;
 
@@ -29,7 +25,7 @@ export async function createOwnerScene(cluster: Cluster, { finalizers } = { fina
   await enforceExamples(cluster);
   await cluster.applyFolder('examples/owners');
   if (!finalizers) await withoutFinalizers(cluster);
-  await cluster.apply(clusterAdmin('test-restorer', RESTORER.user), clusterAdmin('test-alice', 'alice'));
+  await cluster.apply(clusterAdmin('test-restorer', VELERO.user), clusterAdmin('test-alice', 'alice'));
   await seeInForce(cluster, 'server-owners');
   const place = (name: string) => ({ namespace: 'shop', name });
   const find = (name: string) => admin.get<Server>(SERVERS, place(name));
@@ -46,8 +42,7 @@ export async function createOwnerScene(cluster: Cluster, { finalizers } = { fina
   });
 
   return {
-    restorer: cluster.impersonate(RESTORER),
-    /** May do everything, and is not a restorer. */
+    restorer: cluster.impersonate(VELERO),
     alice: await cluster.as('alice'),
     place,
     find,
@@ -62,16 +57,10 @@ export async function createOwnerScene(cluster: Cluster, { finalizers } = { fina
       return backupOf(stored);
     },
     open: async (name: string, sweep: RestoreWindow['spec']['sweep'] = {}) => {
-      const spec = {
-        principals: [{ user: RESTORER.user }],
-        expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
-        sweep,
-      };
-      const window: KubeObject & { readonly spec: object } = { metadata: { name }, spec };
-      await admin.create(RESTORE_WINDOWS, window);
+      const principals = [{ user: VELERO.user }];
+      await admin.create(RESTORE_WINDOWS, restoreWindow(name, { principals, sweep }));
       await seeWindow(cluster, name, 'Open');
     },
-    /** Closes the window, and waits for the report of the last sweep. */
     close: async (name: string) => {
       await admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
       return await seeWindow(cluster, name, 'Completed');
@@ -110,7 +99,6 @@ const seeWindow = (cluster: Cluster, name: string, phase: string): Promise<Swept
     20_000,
   );
 
-/** Removes the last rule of the example. */
 async function withoutFinalizers({ admin }: Cluster): Promise<void> {
   await admin.patchJson(clusterRoles, { name: 'gatehouse-owners-infra' }, [
     { op: 'test', path: '/rules/2/resources', value: ['datacenters/finalizers'] },

@@ -1,7 +1,6 @@
 /** Requests to the API server as any user, without retries: each answer belongs to exactly one request. */
-import { Pool } from 'undici';
-
 import type { ControlPlane } from './control-plane.ts';
+import { createTransport } from './transport.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -10,7 +9,6 @@ export interface PlainRequest {
   readonly path: string;
   readonly body?: unknown;
   readonly contentType?: string;
-  /** The user to impersonate. Default: the administrator. */
   readonly as?: string;
 }
 
@@ -24,39 +22,28 @@ export interface PlainAnswer {
 
 export type PlainClient = ReturnType<typeof createPlainClient>;
 
-/** Longer than the request timeout of the API server, in milliseconds. */
-const TIMEOUT_MS = 70_000;
-
-export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>, connections: number) {
-  const pool = new Pool(plane.server, {
-    connections,
-    allowH2: false,
-    // The certificate contains the machine's name, not the address.
-    connect: { ca: plane.ca, checkServerIdentity: () => undefined },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  });
+export function createPlainClient(
+  { server, ca, token }: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
+  connections: number,
+) {
+  const { call, stop } = createTransport(server, ca, connections);
   return {
     ask: async (asked: PlainRequest): Promise<PlainAnswer> => {
       const { method, path, body, contentType = 'application/json', as } = asked;
+      const headers = {
+        authorization: `Bearer ${token('admin')}`,
+        accept: 'application/json',
+        ...(as === undefined ? {} : { 'impersonate-user': as }),
+        ...(body === undefined ? {} : { 'content-type': contentType }),
+      };
       try {
-        const response = await pool.request({
-          method,
-          path,
-          headers: {
-            authorization: `Bearer ${plane.token('admin')}`,
-            accept: 'application/json',
-            ...(as === undefined ? {} : { 'impersonate-user': as }),
-            ...(body === undefined ? {} : { 'content-type': contentType }),
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
-        return answer(response.statusCode, await response.body.text());
+        const { status, text } = await call({ method, path, headers, body: JSON.stringify(body) });
+        return answer(status, text);
       } catch (error) {
         return answer(0, error instanceof Error ? error.message : String(error));
       }
     },
-    stop: () => pool.destroy(),
+    stop,
   };
 }
 

@@ -24,8 +24,7 @@ export interface LibraryPolicy {
 export function compileFolder(folder: string): readonly LibraryPolicy[] {
   const objects = readObjects([folder], { recursive: false, standardInput: () => '' });
   const kinds = createKinds(objects, createStorage());
-  const environment = { ownNamespace: OPTIONS.ownNamespace };
-  return compilePolicies(objects, kinds, environment).map((policy) => ({
+  return compilePolicies(objects, kinds, { ownNamespace: OPTIONS.ownNamespace }).map((policy) => ({
     name: policy.name,
     checks: compileNative(policy, OPTIONS).checks,
   }));
@@ -49,7 +48,6 @@ export const libraryCases = (): readonly LibraryCase[] =>
       return suite.tests;
     });
 
-/** Texts that a refusal by this check contains. */
 export function wordsOf(policy: string, check: string): readonly string[] {
   const [kind = '', ...name] = check.split(' ');
   const ofPolicy = `(policy ${policy})`;

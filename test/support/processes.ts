@@ -1,8 +1,9 @@
 /** Child processes that cannot outlive the tests that started them. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -18,7 +19,6 @@ export interface ProgramOptions {
   readonly logFile: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
-  /** Whether signals also go to the processes that the program starts. */
   readonly withChildren?: boolean;
 }
 
@@ -35,7 +35,9 @@ export function startProgram(command: string, args: readonly string[], options: 
   const { pid } = child;
   if (pid === undefined) throw new Error(`could not start ${command}`);
 
-  const exited = waitForExit(child);
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
   void exited.then(() => child.stdin?.destroy()); // closes the pipe of the tether
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const kill = (signal: NodeJS.Signals) => {
@@ -51,9 +53,7 @@ export function startProgram(command: string, args: readonly string[], options: 
     /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has ended. */
     stop: async (graceMs = 5_000) => {
       if (isRunning()) kill('SIGTERM');
-      const force = setTimeout(() => {
-        kill('SIGKILL');
-      }, graceMs);
+      const force = setTimeout(() => kill('SIGKILL'), graceMs);
       await exited;
       clearTimeout(force);
     },
@@ -65,12 +65,21 @@ interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-function waitForExit(child: ChildProcess): Promise<Exit> {
-  return new Promise((resolve) => {
-    child.once('exit', (code, signal) => {
-      resolve({ code, signal });
-    });
+/** Runs a program to its end. */
+export async function outputOf(
+  command: string,
+  args: readonly string[],
+  { input = '', cwd, isShown = false }: { input?: string; cwd?: string | undefined; isShown?: boolean } = {},
+) {
+  const child = spawn(command, args, { stdio: 'pipe', cwd });
+  child.stdin.on('error', () => undefined); // a program may end before it has read everything
+  child.stdin.end(input);
+  if (isShown) child.stderr.pipe(process.stderr, { end: false });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject).on('close', resolve);
   });
+  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { printed, complaints, code };
 }
 
 /** Below ip_local_port_range, so Linux doesn't use these ports for outgoing connections. */
@@ -95,11 +104,7 @@ function isFree(port: number): Promise<boolean> {
       if (error.code === 'EADDRINUSE') resolve(false);
       else reject(error);
     });
-    server.listen(port, '127.0.0.1', () => {
-      server.close(() => {
-        resolve(true);
-      });
-    });
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 

@@ -13,6 +13,7 @@ import {
   type KubeObject,
   type ObjectMeta,
 } from '../../src/json/kube-object.ts';
+import { createCluster } from './runtime/fixtures.ts';
 import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce.ts';
 
 export const DEPLOYMENTS = { group: 'apps', resource: 'deployments' };
@@ -29,35 +30,27 @@ export type QuiesceCluster = ReturnType<typeof createQuiesceCluster>;
 export const sign = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
 
 export function createQuiesceCluster() {
-  const objects = new Map<string, { readonly kind: GroupResource; readonly object: Stored }>();
+  const { objects } = createCluster();
   const windows = new Map<string, RestoreWindow>();
-  let version = 0;
-  const keyOf = (kind: GroupResource, metadata: Parameters<typeof objectKey>[0]) =>
-    `${groupResourceName(kind)} ${objectKey(metadata)}`;
-  const store = (kind: GroupResource, { metadata = {}, ...rest }: Stored) => {
-    version += 1;
-    const object = { ...rest, metadata: { ...metadata, resourceVersion: String(version) } };
-    objects.set(keyOf(kind, metadata), { kind, object });
-    return object;
-  };
-  const get = (kind: GroupResource, name: string, namespace = 'ops') =>
-    objects.get(keyOf(kind, { namespace, name }))?.object;
+  let uids = 0;
+  const get = (kind: GroupResource, name: string, namespace: string | undefined = 'ops') =>
+    objects<Stored>(kind).read(objectKey({ namespace, name }));
   const world: QuiesceWorld = {
     windows: () => [...windows.values()],
     rules: () => cluster.rules,
     list: (kind, labels, places) => {
-      const found = [...objects.values()].flatMap(({ kind: other, object }) => {
-        const { metadata = {} } = object;
-        const fits =
-          groupResourceName(other) === groupResourceName(kind) &&
-          (places?.includes(metadata.namespace ?? '') ?? true) &&
-          Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value);
-        return fits ? [object] : [];
-      });
+      const found = objects<Stored>(kind)
+        .list()
+        .filter(
+          ({ metadata = {} }) =>
+            (places?.includes(metadata.namespace ?? '') ?? true) &&
+            Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value),
+        );
       return Promise.resolve(found);
     },
     patch: (ref, operations) => {
-      const object = objects.get(keyOf(ref, ref))?.object;
+      const kind = objects<Stored>(ref);
+      const object = kind.read(objectKey(ref));
       const { uid, resourceVersion } = object?.metadata ?? {};
       const fits = operations.every(
         (one) => one.op !== 'test' || one.value === (one.path.endsWith('uid') ? uid : resourceVersion),
@@ -65,8 +58,9 @@ export function createQuiesceCluster() {
       if (object === undefined || !fits)
         return Promise.resolve({ kind: 'changed', message: 'it has changed' });
       const edits = operations.flatMap((one) => (one.op === 'test' ? [] : [one]));
-      const patched = store(ref, applyPatch(object as JsonObject, edits as never));
-      const isPaused = patched.metadata.annotations?.['gatehouse.dev/quiesced'] !== undefined;
+      kind.add(applyPatch(object as JsonObject, edits as never));
+      const patched = kind.read(objectKey(ref)) ?? object;
+      const isPaused = patched.metadata?.annotations?.['gatehouse.dev/quiesced'] !== undefined;
       cluster.writes.push(`${isPaused ? 'pause' : 'undo'} ${ref.name}`);
       return Promise.resolve({ kind: 'patched', object: patched });
     },
@@ -86,16 +80,16 @@ export function createQuiesceCluster() {
   const cluster = {
     world,
     windows,
-    /** Names of the objects in the order of their writes, with the operation. */
     writes: [] as string[],
     put: (kind: GroupResource, metadata: ObjectMeta, spec: JsonObject) => {
-      version += 1;
-      store(kind, { metadata: { namespace: 'ops', uid: `uid-${version}`, ...metadata }, spec });
+      uids += 1;
+      objects<Stored>(kind).add({ metadata: { namespace: 'ops', uid: `uid-${uids}`, ...metadata }, spec });
     },
     get,
     set: (kind: GroupResource, name: string, field: string, value: JsonValue) => {
       const object = get(kind, name);
-      if (object !== undefined) store(kind, { ...object, spec: { ...object.spec, [field]: value } });
+      if (object !== undefined)
+        objects<Stored>(kind).add({ ...object, spec: { ...object.spec, [field]: value } });
     },
     rules: [] as readonly QuiesceRule[],
     time: new Date('2026-11-21T12:00:00Z'),

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { createSandboxTls } from '../../src/cli/sandbox/api.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { AuditEvent } from '../../src/sandbox/http/handler.ts';
-import { createTransport, type RawAnswer, type Transport } from '../conformance/transport.ts';
+import { createTransport, type RawAnswer, type Transport } from './transport.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -39,7 +39,6 @@ export const readRecorded = (file: string): readonly unknown[] =>
 export type Send = (request: RecordedRequest, user?: RecordedUser) => Promise<RawAnswer>;
 
 const TOKEN = 'admin';
-/** The user of requests without a user. */
 export const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 let tls: ReturnType<typeof createSandboxTls> | undefined;
@@ -51,13 +50,11 @@ export async function startRecorded() {
     tls: await tls,
     users: new Map([[TOKEN, ADMIN]]),
     audit: (event) => void events.push(event),
-    onError: (error) => {
-      process.emitWarning(String(error));
-    },
+    onError: (error) => process.emitWarning(String(error)),
   });
   const transport = createTransport(`https://localhost:${sandbox.port}`, (await tls).ca);
   onTestFinished(async () => {
-    transport.close();
+    await transport.stop();
     await sandbox.stop();
   });
   return { send: senderTo(transport, TOKEN), events };

@@ -70,9 +70,7 @@ const peer = {
   target: target('applications'),
 };
 
-export const applicationPolicy: KubeObject & {
-  readonly spec: { readonly match: object; readonly validate: object };
-} = admissionPolicy('applications', {
+export const applicationPolicy = admissionPolicy('applications', {
   match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
   validate: {
     immutable: ['spec.slug'],
@@ -86,26 +84,20 @@ export const applicationPolicy: KubeObject & {
 
 const governed = { match: applicationPolicy.spec.match };
 
-export const ownersPolicy: KubeObject & {
-  readonly metadata: { readonly name: string };
-  readonly spec: object;
-} = {
-  ...applicationPolicy,
-  metadata: { name: 'application-owners' },
-  spec: { ...governed, owners: { preserve: true } },
-};
+export const ownersPolicy = admissionPolicy('application-owners', {
+  ...governed,
+  owners: { preserve: true },
+});
 
-export const uidsPolicy: typeof ownersPolicy = {
-  ...applicationPolicy,
-  metadata: { name: 'application-uids' },
-  spec: { ...governed, validate: { references: [{ ...peer, uidPath: 'spec.peer.uid' }] } },
-};
+export const uidsPolicy = admissionPolicy('application-uids', {
+  ...governed,
+  validate: { references: [{ ...peer, uidPath: 'spec.peer.uid' }] },
+});
 
 export const relinkRole = referencesRole('relink-restore', GROUP, ['applications'], ['patch']);
 
 /** Without it, a sweep finds everything that admission would refuse, so restorers pass while no replica answers. */
-export const slugPolicy: typeof applicationPolicy = {
-  ...applicationPolicy,
-  metadata: { name: 'slugs' },
-  spec: { ...governed, validate: { rules: [{ expression: UNRESERVED, message: 'this slug is reserved' }] } },
-};
+export const slugPolicy = admissionPolicy('slugs', {
+  ...governed,
+  validate: { rules: [{ expression: UNRESERVED, message: 'this slug is reserved' }] },
+});

@@ -19,9 +19,7 @@ import {
   kindManifests,
   type Application,
 } from './restore-kinds.ts';
-import { VELERO } from './velero-client.ts';
-import { RESTORES } from './velero-crd.ts';
-import { backupObject, type BackupObject } from './velero-objects.ts';
+import { backupObject, RESTORES, VELERO, type BackupObject } from './velero-client.ts';
 
 const VELERO_FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'detectors', 'velero');
 
@@ -32,7 +30,6 @@ export async function installKinds(cluster: Cluster): Promise<void> {
   await established(cluster, 'zones.restore.example.com');
 }
 
-/** Resolves when the API server calls the webhook for Applications. */
 export async function enforceApplications(cluster: Cluster): Promise<void> {
   await cluster.apply(applicationPolicy);
   await seeInForce(cluster, 'applications');
@@ -88,7 +85,6 @@ export function asReturned(object: KubeObject & { readonly status?: object }): B
   } as KubeObject);
 }
 
-/** The outcome of creating an Application: `allowed`, or the refusal. */
 export const verdictOf = (
   client: KubeClient,
   object: Application,

@@ -11,16 +11,8 @@ type Webhook = 'mutate' | 'validate';
 
 /** The verdict of an AdmissionReview response. @throws Error that names the violated rule */
 export function judgeAdmission(webhook: Webhook, questionText: string, answerText: string) {
-  const question = fieldsOf(JSON.parse(questionText), 'question');
-  const request = fieldsOf(question.request, 'request');
-  const answer = fieldsOf(JSON.parse(answerText), 'answer');
-  onlyKeys(answer, ['apiVersion', 'kind', 'response']);
-  rule('apiVersion equals the question', answer.apiVersion === question.apiVersion);
-  rule('kind is AdmissionReview', answer.kind === 'AdmissionReview');
-
-  const response = fieldsOf(answer.response, 'response');
+  const { request, response } = exchanged('AdmissionReview', questionText, answerText);
   onlyKeys(response, ['uid', 'allowed', 'status', 'patch', 'patchType', 'warnings', 'auditAnnotations']);
-  rule('uid equals the request', response.uid === request.uid);
   rule('allowed is a boolean', typeof response.allowed === 'boolean');
   const allowed = response.allowed === true;
   if (!allowed) judgeStatus(fieldsOf(response.status, 'status of a denial'));
@@ -31,6 +23,18 @@ export function judgeAdmission(webhook: Webhook, questionText: string, answerTex
     message: allowed ? undefined : String(fieldsOf(response.status, 'status').message),
     patch: patchOf(webhook, request, response),
   };
+}
+
+function exchanged(kind: string, questionText: string, answerText: string) {
+  const question = fieldsOf(JSON.parse(questionText), 'question');
+  const request = fieldsOf(question.request, 'request');
+  const answer = fieldsOf(JSON.parse(answerText), 'answer');
+  onlyKeys(answer, ['apiVersion', 'kind', 'response']);
+  rule('apiVersion equals the question', answer.apiVersion === question.apiVersion);
+  rule(`kind is ${kind}`, answer.kind === kind);
+  const response = fieldsOf(answer.response, 'response');
+  rule('uid equals the request', response.uid === request.uid);
+  return { request, response };
 }
 
 function patchOf(webhook: Webhook, request: Fields, response: Fields): readonly PatchStep[] {

@@ -1,9 +1,9 @@
 /** Runs `gatehouse review` and similar commands like a user or a pipeline. */
-import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { MAIN } from './main-module.ts';
+import { outputOf } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -22,21 +22,12 @@ export const runReview = (args: readonly string[], options: RunOptions = {}): Pr
   runGatehouse(['review', ...args], options);
 
 export async function runGatehouse(
-  args: readonly string[],
+  words: readonly string[],
   { cwd = ROOT, standardInput = '' }: RunOptions = {},
 ): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd, stdio: 'pipe' });
-  const output = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      output[name] += text;
-    });
-  }
-  child.stdin.end(standardInput);
-  const code = await new Promise<number | null>((done, fail) => {
-    child.once('error', fail).once('close', done);
-  });
-  return { code, ...output };
+  const args = [MAIN, ...words];
+  const { printed, complaints, code } = await outputOf(process.execPath, args, { cwd, input: standardInput });
+  return { code, stdout: printed, stderr: complaints };
 }
 
 export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {

@@ -5,6 +5,7 @@ import type { Authority } from '../../src/pki/authority/authority.ts';
 import type { Write } from './api-proxy-exchange.ts';
 import {
   ADMISSION_POLICIES,
+  AUTHORITY,
   createNamespace,
   localService,
   startClusterFor,
@@ -14,7 +15,6 @@ import {
 import { ASKS, entry, KINDS, type Carrier } from './injection-objects.ts';
 import { endTrust } from './end-trust.ts';
 import { admissionPolicy, isTrue, type Conditioned, type SecretObject } from './objects.ts';
-import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
 
@@ -32,7 +32,6 @@ const WRITES_BEFORE_EXPIRY = [
   ['serving reissue', 'db reissue'],
 ] as const;
 
-/** The writes that Gatehouse makes only after the last cert of the old CA has expired. */
 const WRITES_AFTER_EXPIRY = [
   ['authority retire'],
   ['cabundle trim', 'webhook trim', 'theirs trim', 'serving trim', 'db trim'],

@@ -12,7 +12,6 @@ export function faultSeed(environment: NodeJS.ProcessEnv = process.env): number 
   return seed;
 }
 
-/** The mulberry32 generator. */
 export function createSeeded(seed: number) {
   let state = seed >>> 0;
   const next = () => {
@@ -24,7 +23,6 @@ export function createSeeded(seed: number) {
   const below = (end: number) => Math.floor(next() * end);
   return {
     next,
-    /** An integer from 0 to `end` - 1. */
     below,
     chance: (share: number) => next() < share,
     pick: <T>(items: readonly T[]) => {

@@ -4,6 +4,7 @@ import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { statusContent } from '../../src/cli/inspect/page/status-page.ts';
 import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving-certs.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
+import type { TargetKindName } from '../../src/pki/injection/request.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
 import { createAccessCheck } from '../../src/server/status-page/access.ts';
@@ -24,7 +25,24 @@ const cert = (name: string, from: number, to: number, renew: number): ServingCer
   signedBy: '9f2c41d7',
 });
 
-/** An audit that is complete and left no message. */
+const target = (kind: TargetKindName, name: string) => ({
+  kind,
+  name,
+  source: 'authority' as const,
+  state: 'Current' as const,
+});
+
+const policy = (name: string, enforcement: 'Deny' | 'Warn', violations: number, checkedAt: string) => ({
+  name,
+  enforcement,
+  violations,
+  checkedAt,
+  ready: 'True' as const,
+  webhooksInstalled: 'True' as const,
+  ...audited,
+});
+
+const STALE = 'stale CA bundle in spec.conversion.webhook.clientConfig';
 const audited = { objects: undefined, incomplete: undefined, message: undefined };
 
 export const SCENE: StatusReport = {
@@ -39,7 +57,7 @@ export const SCENE: StatusReport = {
     {
       part: 'injectionTargets',
       object: 'CustomResourceDefinition disks.infra.example.com',
-      message: 'stale CA bundle in spec.conversion.webhook.clientConfig',
+      message: STALE,
     },
     {
       part: 'restoreWindows',
@@ -110,40 +128,19 @@ export const SCENE: StatusReport = {
   injectionTargets: {
     unread: [],
     items: [
-      { kind: 'MutatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
-      { kind: 'ValidatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
+      target('MutatingWebhookConfiguration', 'gatehouse'),
+      target('ValidatingWebhookConfiguration', 'gatehouse'),
       {
-        kind: 'CustomResourceDefinition',
-        name: 'disks.infra.example.com',
-        source: 'authority',
+        ...target('CustomResourceDefinition', 'disks.infra.example.com'),
         state: 'Stale',
-        message: 'stale CA bundle in spec.conversion.webhook.clientConfig',
+        message: STALE,
       },
-      { kind: 'ConfigMap', namespace: 'shop', name: 'trust', source: 'authority', state: 'Current' },
+      { ...target('ConfigMap', 'trust'), namespace: 'shop' },
     ],
   },
   admissionPolicies: {
     unread: [],
-    items: [
-      {
-        name: 'serials',
-        enforcement: 'Deny',
-        ready: 'True',
-        webhooksInstalled: 'True',
-        ...audited,
-        violations: 0,
-        checkedAt: day(-0.01),
-      },
-      {
-        name: 'servers',
-        enforcement: 'Warn',
-        ready: 'True',
-        webhooksInstalled: 'True',
-        ...audited,
-        violations: 12,
-        checkedAt: day(-0.02),
-      },
-    ],
+    items: [policy('serials', 'Deny', 0, day(-0.01)), policy('servers', 'Warn', 12, day(-0.02))],
   },
   restoreWindows: { unread: [], items: [], total: 2 },
   handlers: [{ name: 'quota', mutates: false, validates: true }],
@@ -253,12 +250,8 @@ export async function runStatusPage() {
   return {
     app,
     url: `${url}/status`,
-    change: (change: Partial<StatusReport>) => {
-      report = { ...report, ...change };
-    },
+    change: (change: Partial<StatusReport>) => void (report = { ...report, ...change }),
     forbid: (user: string) => allowed.delete(user),
-    pass: (ms: number) => {
-      now += ms;
-    },
+    pass: (ms: number) => void (now += ms),
   };
 }

@@ -26,7 +26,6 @@ export async function letLook(cluster: Cluster, name: string): Promise<void> {
   });
 }
 
-/** Creates a token like `kubectl create token`. */
 export async function tokenFor(cluster: Cluster, name: string, audience?: string): Promise<string> {
   const { status } = await cluster.adminRest.request<{ readonly status: { readonly token: string } }>({
     method: 'POST',

@@ -21,9 +21,7 @@ export async function atTerminal(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let screen = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    screen += text;
-  });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => void (screen += text));
   const code = await new Promise<number | null>((done, fail) => {
     child.once('error', fail).once('close', done);
   });

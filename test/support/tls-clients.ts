@@ -1,13 +1,43 @@
 /** TLS clients that load their CA bundle once, when they start. */
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connect, createSecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 
-import { isInstalled, peerCommand } from './tls-peers.ts';
+type PeerProgram = 'openssl' | 'nginx' | 'python' | 'java' | 'curl';
+
+const EXECUTABLES: Readonly<Record<PeerProgram, string>> = {
+  openssl: 'openssl',
+  nginx: 'nginx',
+  curl: 'curl',
+  python: 'python3',
+  java: 'javac',
+};
+
+export function isInstalled(program: PeerProgram): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${EXECUTABLES[program]}`]);
+    return true;
+  } catch {
+    console.log(
+      `${EXECUTABLES[program]} is not installed, so ${program} is left out: scripts/install-test-tools.sh`,
+    );
+    return false;
+  }
+}
+
+const SOURCES = join(import.meta.dirname, 'tls-peers');
+
+export function peerCommand(language: 'python' | 'java', folder: string): readonly [string, ...string[]] {
+  if (language === 'python') return ['python3', join(SOURCES, 'peer.py')];
+  if (!existsSync(join(folder, 'Peer.class')))
+    execFileSync('javac', ['-d', folder, join(SOURCES, 'Peer.java')]);
+  // With the second compiler: without it, a handshake costs a server three times as much.
+  return ['java', '-XX:+UseSerialGC', '-Xmx64m', '-cp', folder, 'Peer'];
+}
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;
@@ -71,7 +101,6 @@ function nodeClient(bundle: string, servername: string): TlsClient {
   };
 }
 
-/** A process that opens one connection for each line of its input. */
 async function runningClient(
   language: 'python' | 'java',
   bundleFile: string,

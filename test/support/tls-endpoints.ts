@@ -6,7 +6,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { startProgram, eventually } from './processes.ts';
-import { isInstalled, peerCommand } from './tls-peers.ts';
+import { isInstalled, peerCommand } from './tls-clients.ts';
 
 export interface KeyPair {
   readonly chain: string;

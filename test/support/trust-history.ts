@@ -85,7 +85,6 @@ export async function recordTrust({ admin, adminRest }: Cluster) {
   return {
     /** Ordered by resourceVersion. Only changes: an unchanged bundle in the same place adds no event. */
     events: () => events,
-    /** Drops events that a later event in the same place has replaced. */
     forgetPast: () => {
       const standing = new Set([...last.values()].map(({ event }) => event));
       events = events.filter((event) => standing.has(event));

@@ -5,18 +5,13 @@ import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent } from './trust-history.ts';
 import { nodeVerdict, opensslTrusts } from './trust-verdicts.ts';
 
-interface Served {
-  readonly chain: string;
-  readonly privateKey: string;
-  readonly host: string;
-  readonly signer: string;
-}
+type ChainEvent = Extract<TrustEvent, { kind: 'chain' }>;
+type Served = ChainEvent & { readonly signer: string };
 
 /** @param askOpenssl whether to also run `openssl verify`, which starts a process for each pair */
 export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => boolean }) {
   const chains = new Map<string, Served>();
   const bundles = new Map<string, readonly string[]>();
-  /** The IDs of the roots that each target holds now. */
   const standing = new Map<string, readonly string[]>();
   const judged = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
@@ -61,10 +56,8 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
         return;
       }
       case 'chain': {
-        const signer = issuerId(leafOf(event.chain));
-        const { chain, privateKey, host } = event;
         checkChain(event);
-        chains.set(chain, { chain, privateKey, host, signer });
+        chains.set(event.chain, { ...event, signer: issuerId(leafOf(event.chain)) });
       }
     }
   };
@@ -99,7 +92,7 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
 }
 
 /** T4: the leaf comes first, the next certificate signs each one, and the chain contains no root. */
-function checkChain({ target, chain }: Extract<TrustEvent, { kind: 'chain' }>): void {
+function checkChain({ target, chain }: ChainEvent): void {
   const certificates = splitCertificates(chain);
   for (const [index, certificate] of certificates.entries()) {
     if (certificate.checkIssued(certificate)) throw new Error(`${target} serves a root`);

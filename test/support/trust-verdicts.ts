@@ -1,13 +1,13 @@
 /** Verdicts of real TLS stacks on a served chain, for a client that trusts a bundle and expects a host name. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { duplexPair } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { connect, createSecureContext, createServer, TLSSocket } from 'node:tls';
 import { splitCertificates, toCertificatePem } from '../../src/pki/x509/pem.ts';
+import { outputOf } from './processes.ts';
 import { listen } from './tls.ts';
 
 interface Presented {
@@ -55,13 +55,9 @@ async function inFolder<Result>(
   files: Readonly<Record<string, string>>,
   use: (path: (name: string) => string) => Promise<Result>,
 ): Promise<Result> {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-trust-'));
-  try {
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
-    return await use((name) => join(folder, name));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-trust-'));
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder.path, name), content);
+  return await use((name) => join(folder.path, name));
 }
 
 export function opensslTrusts(
@@ -78,18 +74,14 @@ export function opensslTrusts(
     'leaf.pem': toCertificatePem([leaf]),
     ...(bridges.length === 0 ? {} : { 'bridges.pem': toCertificatePem(bridges) }),
   };
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-trust-'));
-  const path = (name: string) => join(folder, name);
-  try {
-    for (const [name, content] of Object.entries(files)) writeFileSync(path(name), content);
-    const untrusted = bridges.length === 0 ? [] : ['-untrusted', path('bridges.pem')];
-    const time = at === undefined ? [] : ['-attime', String(Math.floor(at.getTime() / 1000))];
-    const strict = ['-x509_strict', '-purpose', purpose, '-verify_hostname', hostName, ...time];
-    const trusted = ['-CAfile', path('bundle.pem'), '-no-CApath', '-no-CAstore'];
-    return runs('openssl', 'verify', ...strict, ...trusted, ...untrusted, path('leaf.pem'));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-trust-'));
+  const path = (name: string) => join(folder.path, name);
+  for (const [name, content] of Object.entries(files)) writeFileSync(path(name), content);
+  const untrusted = bridges.length === 0 ? [] : ['-untrusted', path('bridges.pem')];
+  const time = at === undefined ? [] : ['-attime', String(Math.floor(at.getTime() / 1000))];
+  const strict = ['-x509_strict', '-purpose', purpose, '-verify_hostname', hostName, ...time];
+  const trusted = ['-CAfile', path('bundle.pem'), '-no-CApath', '-no-CAstore'];
+  return runs('openssl', 'verify', ...strict, ...trusted, ...untrusted, path('leaf.pem'));
 }
 
 async function withListeners<Result>(
@@ -110,69 +102,27 @@ async function withListeners<Result>(
   }
 }
 
-const PYTHON = `
-import socket, ssl, sys
-name, pairs = sys.argv[1], sys.argv[2:]
-for bundle, port in zip(pairs[::2], pairs[1::2]):
-    context = ssl.create_default_context(cafile=bundle)
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
-    try:
-        with socket.create_connection(('127.0.0.1', int(port))) as plain:
-            context.wrap_socket(plain, server_hostname=name).close()
-        print('ok')
-    except ssl.SSLCertVerificationError:
-        print('refused')
-`;
-
-const JAVA = `
-import java.io.*; import java.security.*; import java.security.cert.*; import java.util.*; import javax.net.ssl.*;
-class Judge {
-  static Collection<? extends java.security.cert.Certificate> read(String path) throws Exception {
-    try (InputStream in = new FileInputStream(path)) {
-      return CertificateFactory.getInstance("X.509").generateCertificates(in);
-    }
-  }
-  public static void main(String[] files) throws Exception {
-    for (int i = 0; i + 1 < files.length; i += 2) {
-      KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
-      store.load(null, null);
-      int n = 0;
-      for (java.security.cert.Certificate root : read(files[i])) store.setCertificateEntry("root" + n++, root);
-      TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
-      factory.init(store);
-      X509TrustManager manager = (X509TrustManager) factory.getTrustManagers()[0];
-      try {
-        manager.checkServerTrusted(read(files[i + 1]).toArray(new X509Certificate[0]), "ECDHE_ECDSA");
-        System.out.println("ok");
-      } catch (CertificateException error) { System.out.println("refused"); }
-    }
-  }
-}
-`;
-
-async function outputOf(command: string, args: readonly string[]): Promise<string> {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
-  return output;
-}
-
-const verdictsOf = (output: string): readonly boolean[] =>
-  output
-    .trim()
-    .split('\n')
-    .map((line) => line.trim() === 'ok');
-
 const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    cases.flatMap(({ server, bundle }, index) => [
-      [`b${index}.pem`, bundle],
-      [`c${index}.pem`, server.chain],
-    ]),
-  );
+  Object.fromEntries(cases.map(({ bundle }, index) => [`b${index}.pem`, bundle]));
+
+/** By real handshakes: with the program of tls-clients.ts. */
+const judgedBy =
+  (command: string, source: string): ForeignStack['judge'] =>
+  (cases, name) =>
+    withListeners(cases, (ports) =>
+      inFolder(filesOf(cases), async (path) => {
+        const pairs = ports.flatMap((port, index) => [path(`b${index}.pem`), String(port)]);
+        const program = join(import.meta.dirname, 'tls-peers', source);
+        const { printed } = await outputOf(command, [program, 'judge', name, ...pairs]);
+        return printed
+          .trim()
+          .split(/\r?\n/)
+          .map((line) => line === 'ok');
+      }),
+    );
 
 const absent = (command: string): string => `there is no ${command} on the PATH`;
 
-/** Logs it once in each file whose tests need it. */
 function found(command: string, isFound: boolean): boolean {
   if (!isFound) console.warn(`skipped the tests with ${command}: ${absent(command)}`);
   return isFound;
@@ -190,13 +140,7 @@ export const FOREIGN_STACKS: readonly ForeignStack[] = [
   {
     name: 'python',
     missing: runs('python3', '-c', 'import ssl') ? undefined : absent('python3 with ssl'),
-    judge: (cases, name) =>
-      withListeners(cases, (ports) =>
-        inFolder(filesOf(cases), async (path) => {
-          const pairs = ports.flatMap((port, index) => [path(`b${index}.pem`), String(port)]);
-          return verdictsOf(await outputOf('python3', ['-c', PYTHON, name, ...pairs]));
-        }),
-      ),
+    judge: judgedBy('python3', 'peer.py'),
   },
   {
     name: 'curl',
@@ -211,7 +155,7 @@ export const FOREIGN_STACKS: readonly ForeignStack[] = [
               const host = ['--noproxy', '*', '--resolve', `${name}:${port}:127.0.0.1`];
               const to = [...host, `https://${name}:${port}/`];
               const said = await outputOf('curl', [...quiet, '--cacert', path(`b${index}.pem`), ...to]);
-              return said === '0 204';
+              return said.printed === '0 204';
             }),
           ),
         ),
@@ -220,11 +164,7 @@ export const FOREIGN_STACKS: readonly ForeignStack[] = [
   {
     name: 'java',
     missing: hasJava ? undefined : absent('java with a compiler'),
-    judge: (cases) =>
-      inFolder({ ...filesOf(cases), 'Judge.java': JAVA }, async (path) => {
-        const args = cases.flatMap((_case, index) => [path(`b${index}.pem`), path(`c${index}.pem`)]);
-        return verdictsOf(await outputOf('java', [path('Judge.java'), ...args]));
-      }),
+    judge: judgedBy('java', 'Peer.java'),
   },
 ];
 

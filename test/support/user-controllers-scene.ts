@@ -4,12 +4,11 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { parseAllDocuments } from 'yaml';
-
 import { startFakeCloud } from '../../deploy/examples/machines/fake-cloud.ts';
 import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
 import { established, startClusterFor, type Cluster } from './cluster.ts';
 import { resourceOf } from './definitions.ts';
+import { parseManifests } from './kustomization.ts';
 import { MAIN } from './main-module.ts';
 
 const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
@@ -37,8 +36,11 @@ export const isReady = (object: Reconciled): boolean =>
 
 export type ControllerScene = Awaited<ReturnType<typeof startControllerScene>>;
 
-/** @param names of the examples whose controllers run */
-export async function startControllerScene(servicePort: number, names: readonly ('users' | 'machines')[]) {
+export async function startControllerScene(
+  servicePort: number,
+  names: readonly ('users' | 'machines')[],
+  fails?: Parameters<typeof startFakeCloud>[0],
+) {
   const cluster = await startClusterFor(servicePort);
   const folder = join(cluster.plane.folder, 'controllers');
   for (const name of names) {
@@ -66,5 +68,5 @@ export async function startControllerScene(servicePort: number, names: readonly 
 
 async function allow(cluster: Cluster, folder: string): Promise<void> {
   const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', folder]);
-  await cluster.apply(...parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject));
+  await cluster.apply(...parseManifests(stdout));
 }

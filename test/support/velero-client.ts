@@ -1,8 +1,15 @@
 /** Sends requests like client-go in a backup tool: one after the other, repeated only if the server asks for it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
 
 import type { ControlPlane } from './control-plane.ts';
+import { createTransport } from './transport.ts';
+import type { KubeObject, ObjectMeta } from '../../src/json/kube-object.ts';
+import { definitionOf, resourceOf } from './definitions.ts';
+
+export const RESTORES = resourceOf('velero.io', 'restores', 'Restore');
+
+/** Like Velero's own CRD, without a status subresource: users who write a Restore may write its phase. */
+export const restoreDefinition = definitionOf(RESTORES);
 
 interface Identity {
   readonly user: string;
@@ -16,9 +23,9 @@ export const VELERO: Identity = {
   userAgent: 'velero-server/v1.18.2 (linux/amd64) abc',
 };
 
-export type Json = Readonly<Record<string, unknown>>;
+type Json = Readonly<Record<string, unknown>>;
 
-export interface Answer {
+interface Answer {
   readonly code: number;
   readonly body: Json;
 }
@@ -41,34 +48,25 @@ export function createToolClient(
   plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
   { user, groups, userAgent }: Identity = VELERO,
 ) {
-  // The self-signed certificates name the machine, not always the address that we dial.
-  const connect = { ca: plane.ca, checkServerIdentity: () => undefined };
-  // Over HTTP/2, undici joins repeated group headers with commas, which produces a single group with a wrong name.
-  const pool = new Pool(plane.server, { connections: 1, allowH2: false, connect });
+  const { call, stop } = createTransport(plane.server, plane.ca, 1);
   const sent: Sent[] = [];
   const once = async (method: Method, path: string, body?: object) => {
     const start = performance.now();
-    const response = await pool.request({
-      method,
-      path,
-      headers: {
-        authorization: `Bearer ${plane.token('admin')}`,
-        accept: 'application/json',
-        'user-agent': userAgent,
-        'impersonate-user': user,
-        'impersonate-group': [...groups],
-        ...(body === undefined
-          ? {}
-          : { 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.body.text();
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const headers = {
+      authorization: `Bearer ${plane.token('admin')}`,
+      accept: 'application/json',
+      'user-agent': userAgent,
+      'impersonate-user': user,
+      'impersonate-group': [...groups],
+      ...(body === undefined ? {} : { 'content-type': type }),
+    };
+    const answer = await call({ method, path, headers, body: JSON.stringify(body) });
     sent.push({ method, path, milliseconds: performance.now() - start });
-    const { 'retry-after': retryAfter } = response.headers;
+    const [retryAfter] = answer.headers['retry-after'] ?? [];
     return {
-      code: response.statusCode,
-      body: JSON.parse(text) as Json, // the API server answers with objects
+      code: answer.status,
+      body: JSON.parse(answer.text) as Json, // the API server answers with objects
       retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
     };
   };
@@ -83,7 +81,7 @@ export function createToolClient(
       }
     },
     sent: () => sent,
-    stop: () => pool.close(),
+    stop,
   };
 }
 
@@ -91,3 +89,29 @@ export const isRefusal = ({ code }: Answer): boolean => code >= 400;
 
 export const sayOf = ({ code, body }: Answer): string =>
   `${code} ${typeof body.message === 'string' ? body.message : ''}`;
+
+export type BackupObject = KubeObject & {
+  readonly metadata: ObjectMeta & { readonly name: string; readonly managedFields?: readonly object[] };
+  readonly status?: unknown;
+};
+
+export function backupObject(object: KubeObject): BackupObject {
+  if (object.metadata?.name === undefined) throw new Error('an object in a backup must have a name');
+  return object as BackupObject; // just checked; the API server gives managedFields as a list
+}
+
+const STRIPPED = new Set([
+  ...['generateName', 'selfLink', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'],
+  ...['deletionTimestamp', 'deletionGracePeriodSeconds', 'ownerReferences'],
+]);
+
+export function stripped(object: BackupObject): BackupObject {
+  const metadata = Object.fromEntries(Object.entries(object.metadata).filter(([key]) => !STRIPPED.has(key)));
+  const rest = Object.fromEntries(Object.entries(object).filter(([key]) => key !== 'status'));
+  return { ...rest, metadata: metadata as BackupObject['metadata'] }; // the name is not among the removed fields
+}
+
+export const restoreLabels = (backup: string, restore: string): Readonly<Record<string, string>> => ({
+  'velero.io/backup-name': backup,
+  'velero.io/restore-name': restore,
+});

@@ -9,14 +9,23 @@ import { apiVersionOf, type Resource, resourcePath } from '../../src/kube/object
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, type Cluster } from './cluster.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { createToolClient, isRefusal, sayOf, VELERO, type ToolClient } from './velero-client.ts';
-import { backupObject, restoreLabels, stripped, type BackupObject } from './velero-objects.ts';
-import { RESTORES, restoreDefinition } from './velero-crd.ts';
+import {
+  backupObject,
+  createToolClient,
+  isRefusal,
+  restoreDefinition,
+  restoreLabels,
+  RESTORES,
+  sayOf,
+  stripped,
+  VELERO,
+  type BackupObject,
+  type ToolClient,
+} from './velero-client.ts';
 
 export interface RestoreOptions {
   readonly name: string;
   readonly backup: readonly KubeObject[];
-  /** Called before each write, with the number of objects written so far. */
   readonly beforeItem?: (written: number) => Promise<unknown>;
 }
 
@@ -81,7 +90,6 @@ async function beginRestore(client: ToolClient, { name, backup, beforeItem }: Re
     await patch({ metadata: { finalizers: null } });
   };
   return {
-    /** Writes all objects and the progress, while the phase is InProgress. */
     write: async () => {
       await sleep(Math.max(0, mayWrite - performance.now()));
       const items = await inOrder(client, backup.map(backupObject));
@@ -105,12 +113,10 @@ async function beginRestore(client: ToolClient, { name, backup, beforeItem }: Re
       await end(phase);
       return { phase, errors };
     },
-    /** Sets the phase Failed, as Velero does after a restart. */
     fail: () => end('Failed'),
   };
 }
 
-/** RFC 3339 with seconds, as Go formats the times of Kubernetes. */
 const now = (): string => new Date().toISOString().replace(/\.\d+Z$/, 'Z');
 
 const progress = (written: number, total: number) => ({

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { connect, type ConnectionOptions } from 'node:tls';
 import { onTestFinished } from 'vitest';
 
@@ -41,13 +42,8 @@ export async function post(
   };
   return await new Promise((resolve, reject) => {
     const sent = request(options, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () => {
-        const { statusCode: status = 0, headers } = response;
-        resolve({ status, headers, body: Buffer.concat(chunks).toString('utf8') });
-      });
+      const { statusCode: status = 0, headers } = response;
+      text(response).then((received) => resolve({ status, headers, body: received }), reject);
     });
     sent.on('error', reject);
     if (whole) sent.end(body);
@@ -55,7 +51,6 @@ export async function post(
   });
 }
 
-/** An agent that keeps its connections until the end of the test. */
 export function keptAlive(maxSockets = Infinity): Agent {
   const agent = new Agent({ keepAlive: true, maxSockets });
   onTestFinished(() => agent.destroy());
@@ -65,11 +60,7 @@ export function keptAlive(maxSockets = Infinity): Agent {
 /** Writes until the server has answered or hung up: the server does not read the rest. */
 async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<void> {
   const over = new AbortController();
-  for (const event of ['response', 'close']) {
-    sent.once(event, () => {
-      over.abort();
-    });
-  }
+  for (const event of ['response', 'close']) sent.once(event, () => over.abort());
   for (const chunk of chunks) {
     if (over.signal.aborted) break;
     if (!sent.write(chunk)) await once(sent, 'drain', over).catch(() => undefined);
@@ -81,9 +72,9 @@ export type RawConnection = Awaited<ReturnType<typeof openRaw>>;
 
 export async function openRaw({ port, ca }: Endpoint, options: ConnectionOptions = {}) {
   const socket = connect({ host: '127.0.0.1', port, ca, servername: SERVER_NAME, ...options });
-  let text = '';
+  let seen = '';
   let closed = false;
-  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.on('data', (chunk: Buffer) => (seen += chunk.toString('latin1')));
   socket.on('close', () => (closed = true));
   await new Promise<void>((resolve, reject) => {
     socket.once('secureConnect', resolve).once('error', reject);
@@ -91,11 +82,10 @@ export async function openRaw({ port, ca }: Endpoint, options: ConnectionOptions
   socket.removeAllListeners('error').on('error', () => undefined); // the `close` event that follows reports a reset
   return {
     socket,
-    /** All bytes received, once the server has closed or the bytes match `until`. */
     received: (until?: RegExp) =>
       new Promise<string>((resolve) => {
         const look = () => {
-          if (closed || until?.test(text) === true) resolve(text);
+          if (closed || until?.test(seen) === true) resolve(seen);
         };
         socket.on('data', look).on('close', look);
         look();

@@ -9,9 +9,8 @@ import { emptyWorld, KINDS, policyOf } from './admission/policy.ts';
 import type { RequestWorld } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
-import { type Authority, caBundle } from '../../src/pki/authority/authority.ts';
+import { caBundle, type Authority } from '../../src/pki/authority/authority.ts';
 import { firstAuthority, serverOf } from './pki/fixtures.ts';
-import { noConversions } from './server/conversion.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { loadSheddingOf } from './server/load-shedding.ts';
 import {
@@ -21,6 +20,12 @@ import {
   type WebhookServer,
   type WebhookServerOptions,
 } from '../../src/server/webhook-server.ts';
+import type { ConversionServing } from '../../src/server/conversion-routes.ts';
+
+export const noConversions: ConversionServing = {
+  lookUp: ({ kind }) => ({ kind: 'none', message: `nothing here converts ${kind}` }),
+  bodyLimit: 1024 * 1024,
+};
 
 export { SERVER_NAME } from './pki/fixtures.ts';
 
@@ -33,7 +38,6 @@ export interface Endpoint {
 interface Recorded {
   readonly lines: Record<string, unknown>[];
   readonly admissions: { readonly webhook: string; readonly operation: string; readonly outcome: Outcome }[];
-  /** The HTTP statuses of requests that were not reviews. */
   readonly rejected: number[];
 }
 
@@ -82,7 +86,6 @@ export interface Running extends Endpoint {
   readonly recorded: Recorded;
 }
 
-/** Starts the server; the end of the test stops it. */
 export async function startWebhookServer(
   changed: Partial<WebhookServerOptions> = {},
   limits?: WebhookLimits,
@@ -92,7 +95,6 @@ export async function startWebhookServer(
   return running;
 }
 
-/** Starts the server; `app.close()` stops it. */
 export async function runWebhookServer(
   changed: Partial<WebhookServerOptions> = {},
   limits?: WebhookLimits,
@@ -131,7 +133,6 @@ export const serversPolicy = policy('servers', {
 /** The webhook entry of {@link serversPolicy}, and of every other policy that selects at least as much. */
 export const ENTRY = serversPolicy.entryId;
 
-/** A cluster in which every Datacenter exists except `nowhere`. */
 export const everyDatacenter: RequestWorld = {
   ...emptyWorld(),
   find: ({ name, group, resource }) =>

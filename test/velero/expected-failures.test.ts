@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { messageOf } from '../../src/json/abort.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
 import { condition } from '../support/objects.ts';
@@ -21,12 +22,7 @@ import {
   ZONES,
   type Application,
 } from '../support/restore-kinds.ts';
-import {
-  enforceApplications,
-  seeReportOf,
-  trustVelero,
-  untilDetectorCounts,
-} from '../support/restore-scene.ts';
+import { enforceApplications, seeReportOf } from '../support/restore-scene.ts';
 import {
   awaitingScene,
   createLinks,
@@ -40,9 +36,9 @@ import {
   rulesPolicies,
   linksPolicies,
 } from '../support/real-velero/faulty-scenes.ts';
-import { backUp, restore, type RestoreResult } from '../support/real-velero/runs.ts';
+import { backUp, restore, type RestoreResult } from '../support/real-velero/server.ts';
 import { backupOf, createScene, loseScene } from '../support/real-velero/scenes.ts';
-import { startStage, type Stage } from '../support/real-velero/stage.ts';
+import { detectRestores, startStage, type Stage } from '../support/real-velero/stage.ts';
 
 const SCENES = [awaitingScene(), looseScene(), olderScene()];
 
@@ -64,8 +60,7 @@ beforeAll(async () => {
   await enforceApplications(cluster);
   await cluster.apply(...rulesPolicies);
   for (const { metadata } of rulesPolicies) await seeInForce(cluster, metadata.name);
-  await trustVelero(cluster, { settle: '1s', idle: '1s' });
-  await untilDetectorCounts(cluster);
+  await detectRestores(cluster);
   for (const name of ['links', ...SCENES.map((scene) => scene.name)]) {
     const spec = SCENES.find((scene) => scene.name === name)?.restores[0];
     results.set(name, await restore(stage.velero, name, name, spec));
@@ -87,11 +82,8 @@ async function recordOwners(): Promise<void> {
   );
 }
 
-const app = async (namespace: string, name: string): Promise<Application> => {
-  const found = await cluster.admin.get<Application>(APPLICATIONS, { namespace, name });
-  if (found === undefined) throw new Error(`${namespace}/${name} is not restored`);
-  return found;
-};
+const app = (namespace: string, name: string): Promise<Application> =>
+  cluster.see<Application>(`${namespace}/${name}`, APPLICATIONS, { namespace, name });
 const uidsOf = (object: KubeObject) => ownersOf(object).map(({ uid }) => uid);
 const violationsOf = (name: string): readonly string[] =>
   (reports.get(name)?.status?.violations?.items ?? [])
@@ -101,11 +93,7 @@ const violationsOf = (name: string): readonly string[] =>
 
 describe('V1: owners that are restored after their dependents', () => {
   const owned = OWNED_KINDS.map((kind) => [kind.kind, kind] as const);
-  const stored = async (kind: (typeof OWNED_KINDS)[number]): Promise<KubeObject> => {
-    const found = await cluster.admin.get(kind, linkRef);
-    if (found === undefined) throw new Error(`the ${kind.kind} is not restored`);
-    return found;
-  };
+  const stored = (kind: Resource): Promise<KubeObject> => cluster.see(kind.kind, kind, linkRef);
 
   test.each(owned)('the %s is restored, and its owner is known', async (_name, kind) => {
     expect(results.get('links')).toMatchObject({ phase: 'Completed', errors: [] });
@@ -192,7 +180,5 @@ describe('V6: an older violation of an object that Velero only labels', () => {
   });
 
   // A report names only what its own restore wrote: the audit of the policy has this violation.
-  test.fails('the report does not list it', () => {
-    expect(violationsOf('older')).toEqual([]);
-  });
+  test.fails('the report does not list it', () => expect(violationsOf('older')).toEqual([]));
 });

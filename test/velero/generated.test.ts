@@ -6,27 +6,20 @@ import { seeInForce } from '../support/gatehouse-cluster.ts';
 import { isNightly } from '../support/nightly.ts';
 import { ownersOf } from '../support/owner-scene.ts';
 import { APPLICATIONS, ownersPolicy, relinkRole, slugPolicy } from '../support/restore-kinds.ts';
-import {
-  enforceApplications,
-  seeReportOf,
-  trustVelero,
-  untilDetectorCounts,
-} from '../support/restore-scene.ts';
+import { enforceApplications, seeReportOf } from '../support/restore-scene.ts';
 import { generatedScene } from '../support/real-velero/generated-scenes.ts';
 import { rehearsed } from '../support/real-velero/rehearse.ts';
-import { backUp, restore } from '../support/real-velero/runs.ts';
+import { restore } from '../support/real-velero/server.ts';
 import {
-  backupOf,
   clearScene,
-  createScene,
   loseScene,
   readScene,
   type Scene,
+  type Snapshot,
 } from '../support/real-velero/scenes.ts';
-import type { Snapshot } from '../support/real-velero/snapshot.ts';
-import { startStage, type Stage } from '../support/real-velero/stage.ts';
+import { backUpScene, detectRestores, startStage, type Stage } from '../support/real-velero/stage.ts';
 import { createSeeded } from '../support/seeded.ts';
-import { backupObject } from '../support/velero-objects.ts';
+import { backupObject } from '../support/velero-client.ts';
 import { rulesPolicies } from '../support/real-velero/faulty-scenes.ts';
 
 /** `GATEHOUSE_SEED` reproduces a run. */
@@ -39,16 +32,8 @@ const LONG_MS = 900_000;
 const WHY = 'only with GATEHOUSE_NIGHTLY=1: the restores take ten minutes';
 if (!isNightly) console.log(`generated backups are left out: ${WHY}`);
 
-interface Case {
-  readonly scene: Scene;
-  readonly archive: string;
-  readonly before: Snapshot;
-}
-
-interface Restored extends Case {
-  readonly predicted: readonly string[];
-  readonly existing: Snapshot;
-}
+type Case = Awaited<ReturnType<typeof prepare>>;
+type Restored = Awaited<ReturnType<typeof restored>>;
 
 let stage: Stage;
 let cases: readonly Case[] = [];
@@ -69,9 +54,8 @@ describe.skipIf(!isNightly)(`generated backups (${WHY})`, () => {
     const policies = [slugPolicy, ...rulesPolicies];
     await cluster.apply(...policies);
     await enforceApplications(cluster);
-    for (const { metadata } of policies) await seeInForce(cluster, metadata?.name ?? '');
-    await trustVelero(cluster, { settle: '1s', idle: '1s' });
-    await untilDetectorCounts(cluster);
+    for (const { metadata } of policies) await seeInForce(cluster, metadata.name);
+    await detectRestores(cluster);
   }, LONG_MS);
 
   afterAll(() => stage.stop());
@@ -97,16 +81,13 @@ describe.skipIf(!isNightly)(`generated backups (${WHY})`, () => {
   });
 });
 
-async function prepare(scene: Scene): Promise<Case> {
-  const { cluster, velero } = stage;
-  await createScene(cluster, scene);
-  const before = (await readScene(cluster, scene)).filter(scene.isRestored ?? (() => true));
-  const archive = await backUp(velero, scene.name, backupOf(scene));
-  await loseScene(cluster, scene);
-  return { scene, archive, before };
+async function prepare(scene: Scene) {
+  const backup = await backUpScene(stage, scene);
+  await loseScene(stage.cluster, scene);
+  return { scene, ...backup };
 }
 
-async function restored(one: Case): Promise<Restored> {
+async function restored(one: Case) {
   const { scene, archive } = one;
   const { cluster, velero } = stage;
   const spec = scene.restores[0] ?? {};

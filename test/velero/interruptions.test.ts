@@ -2,38 +2,36 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { QuiesceRule } from '../../src/api/quiesce.ts';
 import { permissionsFor } from '../../src/runtime/restores/quiesce/quiesce.ts';
 import { RESTORE_WINDOWS } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
-import { type Conditioned } from '../support/objects.ts';
+import { parseManifests } from '../support/kustomization.ts';
+import { restoreWindow, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { APPLICATIONS } from '../support/restore-kinds.ts';
 import { brokenIn, linesOf } from '../support/restore-oracle.ts';
-import {
-  isVerified,
-  seeReportOf,
-  seeWindowOf,
-  trustVelero,
-  untilDetectorCounts,
-} from '../support/restore-scene.ts';
+import { isVerified, seeReportOf, seeWindowOf } from '../support/restore-scene.ts';
 import { startPruner } from '../support/real-velero/pruner.ts';
-import { backUp, beginRestore, endOfRestore, restore } from '../support/real-velero/runs.ts';
+import { beginRestore, endOfRestore, restore } from '../support/real-velero/server.ts';
 import {
-  backupOf,
   clearScene,
-  createScene,
   loseScene,
+  lostOf,
   readScene,
   sceneObjects,
   type Scene,
+  type Snapshot,
 } from '../support/real-velero/scenes.ts';
-import { lostOf, type Snapshot } from '../support/real-velero/snapshot.ts';
-import { enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
+import {
+  backUpScene,
+  detectRestores,
+  enforcePolicies,
+  startStage,
+  type Stage,
+} from '../support/real-velero/stage.ts';
 import { VELERO } from '../support/velero-client.ts';
 import { seeCondition } from '../support/gatehouse-cluster.ts';
-import { parseAllDocuments } from 'yaml';
 
 /** Velero needs some seconds for them. */
 const COUNT = 100;
@@ -73,21 +71,14 @@ const backups = new Map<string, Snapshot>();
 beforeAll(async () => {
   stage = await startStage();
   await enforcePolicies(stage.cluster);
-  await trustVelero(stage.cluster, { settle: '1s', idle: '1s' });
-  await untilDetectorCounts(stage.cluster);
+  await detectRestores(stage.cluster);
   for (const scene of [crowd, ...twins]) {
-    await createScene(stage.cluster, scene);
-    const stored = await readScene(stage.cluster, scene);
-    backups.set(scene.name, stored.filter(scene.isRestored ?? (() => true)));
-    await backUp(stage.velero, scene.name, backupOf(scene));
+    backups.set(scene.name, (await backUpScene(stage, scene)).before);
     await loseScene(stage.cluster, scene);
   }
 });
 
 afterAll(() => stage.stop());
-
-const lost = async (scene: Scene): Promise<readonly string[]> =>
-  lostOf(backups.get(scene.name) ?? [], await readScene(stage.cluster, scene), {});
 
 /** Compares the report on a Restore with what is broken now. @returns what is lost */
 async function compare(restored: string, scene: Scene): Promise<readonly string[]> {
@@ -97,7 +88,7 @@ async function compare(restored: string, scene: Scene): Promise<readonly string[
   const { total = 0, items = [] } = status?.violations ?? {};
   expect(total).toBe(broken.length);
   if (total === items.length) expect(linesOf(items, new Set([scene.name]))).toEqual(broken);
-  return await lost(scene);
+  return lostOf(backups.get(scene.name) ?? [], await readScene(cluster, scene), {});
 }
 
 /** Begins a restore of the crowd, and returns in the middle of it. */
@@ -115,10 +106,8 @@ const restoredApps = async (): Promise<number> =>
 test('two concurrent restores: each report has only the violations from its restore', async () => {
   await Promise.all(twins.map(({ name, restores }) => beginRestore(stage.velero, name, name, restores[0])));
   for (const scene of twins) {
-    const { errors } = await endOfRestore(stage.velero, scene.name);
-    expect(errors).toEqual([]);
-    const missing = await compare(scene.name, scene);
-    expect(missing).toEqual([]);
+    expect(await endOfRestore(stage.velero, scene.name)).toMatchObject({ errors: [] });
+    expect(await compare(scene.name, scene)).toEqual([]);
     await loseScene(stage.cluster, scene);
   }
 });
@@ -128,12 +117,9 @@ test('Velero is killed midway: the report has what it left, and the next restore
   await stage.velero.kill();
   await stage.velero.start();
   const apps = await restoredApps();
-  const { phase } = await endOfRestore(stage.velero, 'killed');
-  expect(phase).toBe('Failed');
-  const missing = await compare('killed', crowd);
-  expect(missing).toHaveLength(COUNT + 1 - apps);
-  const again = await restore(stage.velero, 'killed-again', crowd.name);
-  expect(again.errors).toEqual([]);
+  expect(await endOfRestore(stage.velero, 'killed')).toMatchObject({ phase: 'Failed' });
+  expect(await compare('killed', crowd)).toHaveLength(COUNT + 1 - apps);
+  expect(await restore(stage.velero, 'killed-again', crowd.name)).toMatchObject({ errors: [] });
   expect(await compare('killed-again', crowd)).toEqual([]);
   await seeWindowOf(stage.cluster, 'killed', 'the first report is clean', isVerified);
 });
@@ -154,8 +140,7 @@ test('the controllers are killed midway: nothing is lost', async () => {
   await stage.kill('controllers');
   await sleep(DOWN_MS);
   await stage.start('controllers');
-  const { errors } = await endOfRestore(stage.velero, 'no-controllers');
-  expect(errors).toEqual([]);
+  expect(await endOfRestore(stage.velero, 'no-controllers')).toMatchObject({ errors: [] });
   expect(await compare('no-controllers', crowd)).toEqual([]);
 });
 
@@ -166,14 +151,12 @@ test('a controller that deletes what it does not expect: objects are lost, and n
   try {
     await pruner.untilPods(1);
     await restore(stage.velero, 'unpaused', crowd.name);
-    const missing = await compare('unpaused', crowd);
-    expect(missing).not.toEqual([]);
+    expect(await compare('unpaused', crowd)).not.toEqual([]);
 
     await loseScene(cluster, crowd);
     await pauseFor('before', pruner.quiesce);
     await pruner.untilPods(0);
-    const paused = await restore(stage.velero, 'paused', crowd.name);
-    expect(paused.errors).toEqual([]);
+    expect(await restore(stage.velero, 'paused', crowd.name)).toMatchObject({ errors: [] });
     await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'before' }, { spec: { close: true } });
     await seeQuiesced('before', 'Undone');
     expect(await pruner.replicas()).toBe(1);
@@ -185,23 +168,12 @@ test('a controller that deletes what it does not expect: objects are lost, and n
 });
 
 /** Opens a window that pauses controllers, as the documentation says: before the restore. */
-async function pauseFor(name: string, rule: object): Promise<void> {
+async function pauseFor(name: string, rule: QuiesceRule): Promise<void> {
   const { cluster } = stage;
   const permissions = permissionsFor([{ group: 'apps', resource: 'deployments' }], USERS.controllers.name);
-  await cluster.apply(
-    ...parseAllDocuments(permissions.slice(permissions.indexOf('apiVersion'))).map(
-      (document) => document.toJS() as KubeObject,
-    ),
-  );
-  const window: Pick<RestoreWindow, 'metadata' | 'spec'> = {
-    metadata: { name },
-    spec: {
-      principals: [{ user: VELERO.user }],
-      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
-      quiesce: [rule as NonNullable<RestoreWindow['spec']['quiesce']>[number]],
-    },
-  };
-  await cluster.admin.create(RESTORE_WINDOWS, window);
+  await cluster.apply(...parseManifests(permissions.slice(permissions.indexOf('apiVersion'))));
+  const principals = [{ user: VELERO.user }];
+  await cluster.admin.create(RESTORE_WINDOWS, restoreWindow(name, { principals, quiesce: [rule] }));
   await seeQuiesced(name, 'Paused');
 }
 

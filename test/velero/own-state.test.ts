@@ -11,21 +11,21 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, type Cluster } from '../support/cluster.ts';
-import { AUTHORITY } from '../support/own-objects.ts';
+import { ADMISSION_POLICIES, AUTHORITY, type Cluster } from '../support/cluster.ts';
 import { application } from '../support/restore-kinds.ts';
-import { seeReportOf, trustVelero, untilDetectorCounts, verdictOf } from '../support/restore-scene.ts';
+import { seeReportOf, verdictOf } from '../support/restore-scene.ts';
 import { rehearsed } from '../support/real-velero/rehearse.ts';
-import { backUp, restore, type RestoreResult } from '../support/real-velero/runs.ts';
+import { backUp, restore, type RestoreResult } from '../support/real-velero/server.ts';
 import {
   createScene,
   loseScene,
+  lostOf,
   readScene,
   sceneObjects,
   type Scene,
+  type Snapshot,
 } from '../support/real-velero/scenes.ts';
-import { lostOf, type Snapshot } from '../support/real-velero/snapshot.ts';
-import { enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
+import { detectRestores, enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
 import { VELERO } from '../support/velero-client.ts';
 
 const { app, zone } = sceneObjects('shop');
@@ -46,8 +46,7 @@ beforeAll(async () => {
   stage = await startStage();
   ({ cluster } = stage);
   await enforcePolicies(cluster);
-  await trustVelero(cluster, { settle: '1s', idle: '1s' });
-  await untilDetectorCounts(cluster);
+  await detectRestores(cluster);
   await createScene(cluster, shop);
   before = await readScene(cluster, shop);
   const archive = await backUp(stage.velero, 'everything', {
@@ -87,8 +86,7 @@ interface Decisive extends KubeObject {
 
 test('nothing is lost, and policies, webhooks and the authority do not change', async () => {
   const { status } = await seeReportOf(cluster, 'everything');
-  const missing = lostOf(before, await readScene(cluster, shop), {});
-  expect(missing).toEqual([]);
+  expect(lostOf(before, await readScene(cluster, shop), {})).toEqual([]);
   expect(status?.violations?.total ?? 0).toBe(0);
   expect(await ownState()).toEqual(own);
 });

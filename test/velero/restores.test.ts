@@ -2,46 +2,39 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { brokenIn, linesOf } from '../support/restore-oracle.ts';
-import { seeReportOf, trustVelero, untilDetectorCounts } from '../support/restore-scene.ts';
+import { seeReportOf } from '../support/restore-scene.ts';
 import { predictionOf, rehearsed } from '../support/real-velero/rehearse.ts';
-import { backUp, restore } from '../support/real-velero/runs.ts';
+import { restore } from '../support/real-velero/server.ts';
 import {
-  backupOf,
-  createScene,
   loseScene,
+  lostOf,
   namespacesOf,
   readScene,
   SCENES,
   type Scene,
 } from '../support/real-velero/scenes.ts';
-import { lostOf, type Snapshot } from '../support/real-velero/snapshot.ts';
-import { enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
-
-interface BackedUp {
-  readonly archive: string;
-  readonly before: Snapshot;
-}
+import {
+  backUpScene,
+  detectRestores,
+  enforcePolicies,
+  startStage,
+  type Stage,
+} from '../support/real-velero/stage.ts';
 
 let stage: Stage;
-const backups = new Map<string, BackedUp>();
+const backups = new Map<string, Awaited<ReturnType<typeof backUpScene>>>();
 
 beforeAll(async () => {
   stage = await startStage();
   await enforcePolicies(stage.cluster);
-  await Promise.all(SCENES.map(([, scene]) => prepare(scene)));
+  await Promise.all(
+    SCENES.map(async ([, scene]) => backups.set(scene.name, await backUpScene(stage, scene))),
+  );
 });
 
 afterAll(() => stage.stop());
 
-async function prepare(scene: Scene): Promise<void> {
-  const { cluster, velero } = stage;
-  await createScene(cluster, scene);
-  const { isRestored = () => true } = scene;
-  const before = (await readScene(cluster, scene)).filter(isRestored);
-  backups.set(scene.name, { archive: await backUp(velero, scene.name, backupOf(scene)), before });
-}
-
-function backupNamed(name: string): BackedUp {
+function backupNamed(name: string) {
   const backup = backups.get(name);
   if (backup === undefined) throw new Error(`there is no backup ${name}`);
   return backup;
@@ -65,8 +58,7 @@ describe('with the policies alone', () => {
 describe('with restore mode', () => {
   beforeAll(async () => {
     await loseAll();
-    await trustVelero(stage.cluster, { settle: '1s', idle: '1s' });
-    await untilDetectorCounts(stage.cluster);
+    await detectRestores(stage.cluster);
   });
 
   test.each(SCENES)('%s: nothing is lost, and rehearsal and report are right', async (_scenario, scene) => {

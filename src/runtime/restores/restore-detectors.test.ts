@@ -19,7 +19,7 @@ import {
   createRestoreSources,
 } from './restore-detectors.ts';
 import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
-import { RESTORES } from '../../../test/support/velero-crd.ts';
+import { RESTORES } from '../../../test/support/velero-client.ts';
 import { veleroDetector, veleroRestore } from '../../../test/support/velero-detector.ts';
 import type { Context } from '../context.ts';
 import { createListeners } from '../listeners.ts';

@@ -6,7 +6,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { OPENED_BY, OPENER_SCOPE } from '../../restore/window.ts';
 import { OutsideNamespacesError } from '../../kube/rest.ts';
 import { createCluster, NEVER, ApiError, silent } from '../../../test/support/runtime/fixtures.ts';
-import { RESTORES } from '../../../test/support/velero-crd.ts';
+import { RESTORES } from '../../../test/support/velero-client.ts';
 import { veleroDetector, veleroRestore } from '../../../test/support/velero-detector.ts';
 import type { Context } from '../context.ts';
 import { createRestoreEvidence, createAwaitWindow, createWindowOrAwait } from './restore-evidence.ts';

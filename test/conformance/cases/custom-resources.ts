@@ -1,36 +1,29 @@
 /** Schemas of custom resources, and the validation of CRDs. */
+import { versionOf, withSpec } from '../../support/definitions.ts';
 import type { Api, Loose } from '../api.ts';
-import { group } from '../case.ts';
 import {
   conditions,
+  configMap,
   crd,
   CRDS,
+  group,
   installCrd,
   thing,
   things,
   thingsCrd,
   widget,
   widgets,
-  configMap,
 } from '../fixtures.ts';
 
 const spec = ({ spec }: Loose) => spec;
 
-/** The answer to a POST of a widget with this spec. */
-const judged = (value: object) => async (api: Api) => {
-  await api.create(widgets(api), widget('a', value), { show: spec });
-};
+const judged = (value: object) => (api: Api) => api.create(widgets(api), widget('a', value), { show: spec });
 
-/** The JSON pointer to the spec fields in the CRD of a case. */
 const SPEC_SCHEMA = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties';
 
-/** A CRD with one version that has this schema. */
 const withSchema = (api: Api, openAPIV3Schema: object) => crd(api, {}, { schema: { openAPIV3Schema } });
 
-/** The answer to a POST of an invalid CRD. */
-const refused = (definition: (api: Api) => object) => async (api: Api) => {
-  await api.create(CRDS, definition(api));
-};
+const refused = (definition: (api: Api) => object) => (api: Api) => api.create(CRDS, definition(api));
 
 export const customResources = group('custom resources', {
   'a fault that was there before the schema forbade it may stay': async (api) => {
@@ -113,7 +106,7 @@ export const customResourceDefinitions = group('custom resource definitions', {
   ),
   'a stored version cannot be dropped': async (api) => {
     await installCrd(api);
-    const { spec } = crd(api);
-    await api.patch(thingsCrd(api), 'merge', { spec: { versions: [{ ...spec.versions[0], name: 'v2' }] } });
+    const renamed = [versionOf('v2', withSpec({ size: { type: 'integer' } }))];
+    await api.patch(thingsCrd(api), 'merge', { spec: { versions: renamed } });
   },
 });

@@ -1,7 +1,6 @@
 /** What kubectl and Gatehouse do with objects of any kind. */
 import type { Api, Loose } from '../api.ts';
-import { group } from '../case.ts';
-import { configMap, widget, widgets } from '../fixtures.ts';
+import { configMap, group, widget, widgets } from '../fixtures.ts';
 
 const HOLD = { finalizers: ['example.com/hold'] };
 
@@ -24,7 +23,6 @@ const service = (...ports: readonly object[]) => ({
   spec: { selector: { app: 'a' }, ports },
 });
 
-/** An owner and a ConfigMap that it owns. */
 async function givenFamily(api: Api, more: object = {}): Promise<void> {
   const owner = await api.given.create('configmaps', configMap('owner'));
   const { name, uid } = owner.object.metadata;

@@ -1,7 +1,6 @@
 /** Webhooks: their configurations, which of them are called, with what, and the effect of their answers. */
 import type { Api, Loose } from '../api.ts';
-import { group } from '../case.ts';
-import { configMap, widget, widgets } from '../fixtures.ts';
+import { configMap, group, widget, widgets } from '../fixtures.ts';
 import { allow, deny, patched, type Handler, type Reply, type Review } from '../hook-server.ts';
 
 /** Installs a webhook with this answer; `changes` apply to its entry. */
@@ -14,7 +13,6 @@ const installing =
 const validate = installing('Validating');
 const mutate = installing('Mutating');
 
-/** A rule for widgets and gadgets. */
 const rule = (operations: readonly string[], resources: readonly string[], more: object = {}) => ({
   rules: [
     {
@@ -28,7 +26,6 @@ const rule = (operations: readonly string[], resources: readonly string[], more:
   ],
 });
 
-/** The request of a review without irrelevant fields; only the name of the user. */
 const asked = ({ apiVersion, kind, request }: Review): unknown => {
   const { uid, userInfo, ...rest } = request as Review['request'] & {
     readonly userInfo: { readonly username: string };
@@ -36,7 +33,6 @@ const asked = ({ apiVersion, kind, request }: Review): unknown => {
   return { apiVersion, kind, hasUid: uid !== '', ...rest, userInfo: { username: userInfo.username } };
 };
 
-/** Only the operation and the object. */
 const briefly = ({ request }: Review): unknown => {
   const { operation, resource, subResource, name, namespace, object, oldObject } = request;
   const { resource: plural, version } = resource as { readonly resource: string; readonly version: string };

@@ -59,25 +59,22 @@ function fractionOf(
 
 const isCelError = (error: unknown) => error instanceof CelError;
 
-export const quantities = fuzzTarget(
-  'quantity',
-  40,
-  fc.tuple(fc.oneof(written, mutatedText(QUANTITIES)), written),
-  ([text, other]) => {
-    const quantity = answerOf(() => parseQuantity(text), isCelError);
-    if (quantity === undefined) return;
-    const second = parseQuantity(other);
-    const fraction = fractionOf(text);
-    if (fraction !== undefined) hold(isRoundedUp(quantity, fraction), () => `${text} has another value`);
-    hold(
-      compareQuantities(quantity, second) === -compareQuantities(second, quantity) + 0,
-      () => 'the order is not antisymmetric',
-    );
-    const sum = addQuantities(quantity, second);
-    const back = subtractQuantities(sum, second);
-    hold(compareQuantities(back, quantity) === 0, () => `${text} + ${other} - ${other} is another one`);
-  },
-);
+const sums = fc.tuple(fc.oneof(written, mutatedText(QUANTITIES)), written);
+
+export const quantities = fuzzTarget('quantity', 40, sums, ([text, other]) => {
+  const quantity = answerOf(() => parseQuantity(text), isCelError);
+  if (quantity === undefined) return;
+  const second = parseQuantity(other);
+  const fraction = fractionOf(text);
+  if (fraction !== undefined) hold(isRoundedUp(quantity, fraction), `${text} has another value`);
+  hold(
+    compareQuantities(quantity, second) === -compareQuantities(second, quantity) + 0,
+    'the order is not antisymmetric',
+  );
+  const sum = addQuantities(quantity, second);
+  const back = subtractQuantities(sum, second);
+  hold(compareQuantities(back, quantity) === 0, `${text} + ${other} - ${other} is another one`);
+});
 
 /** Quantities are rounded away from zero to whole nanos. Binary quantities are limited to int64. */
 function isRoundedUp(
@@ -99,14 +96,11 @@ export const amounts = fuzzTarget('duration and size', 30, mutatedText(AMOUNTS),
   for (const parse of [parseDuration, parseBytes]) {
     const isAnswer = (error: unknown) => isDeliberate(error) && String(error).includes(text);
     const amount = answerOf(() => parse(text), isAnswer);
-    hold(
-      amount === undefined || (Number.isFinite(amount) && amount >= 0),
-      () => `${text} is ${String(amount)}`,
-    );
+    hold(amount === undefined || (Number.isFinite(amount) && amount >= 0), `${text} is ${String(amount)}`);
   }
   const duration = parseApiDuration(text);
   hold(
     duration === undefined || (Number.isSafeInteger(duration) && duration >= 0),
-    () => `${text} is ${String(duration)}`,
+    `${text} is ${String(duration)}`,
   );
 });

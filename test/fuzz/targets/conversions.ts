@@ -13,21 +13,10 @@ import {
 import { splitReview } from '../../../src/admission/conversion/review-text.ts';
 import { pruneObject } from '../../../src/admission/conversion/structural-schema.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
-import {
-  isEqual,
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  parseJson,
-  type JsonObject,
-  type JsonValue,
-} from '../../../src/json/json.ts';
+import { isEqual, listIn, ownValue, parseJson, type JsonObject } from '../../../src/json/json.ts';
 import { conversionPolicySchema, type ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
-import { prune } from '../../../src/machinery/schema/prune.ts';
-import type { Schema } from '../../../src/machinery/schema/schema.ts';
-import { validateSchema } from '../../../src/machinery/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
-import { answerOf, fuzzTarget, hold } from '../target.ts';
+import { answerOf, fuzzTarget, hold, holdProblems, storedAs } from '../target.ts';
 
 const NEVER = new AbortController().signal;
 const VERSIONS = ['v1', 'v2', 'v3'] as const;
@@ -52,7 +41,6 @@ const FIELDS: JsonObject = {
   status: { phase: 'Ready', state: 'Ready' },
 };
 
-/** An object as the API server sends it: pruned by the schema of its version, with valid metadata. */
 function stored(version: string, fields: JsonObject): JsonObject {
   const schema = conversion.definition.versions.find(({ name }) => name === version)?.schema;
   return pruneObject(server(version, fields), schema);
@@ -76,7 +64,7 @@ export const conversions = fuzzTarget('conversion', 30, journeys, async ([from, 
     if (converted === undefined) return; // the converter reported a failure, so the API server fails the request
     hold(
       ownValue(converted, 'apiVersion') === `infra.example.com/${version}`,
-      () => 'the object is in another version',
+      'the object is in another version',
     );
     current = converted;
   }
@@ -110,20 +98,11 @@ export const conversionText = fuzzTarget('conversion review', 70, mutatedText([R
     throw error;
   });
   if (whole === undefined) return; // parsing the parts finds the syntax error later
-  hold(parts !== undefined, () => 'valid JSON was refused');
+  hold(parts !== undefined, 'valid JSON was refused');
   const read = (parts?.objects ?? []).map(({ start, end }) => parseJson(text.slice(start, end)));
-  hold(isEqual(read, objectsOf(whole)), () => `the parts are ${toJsonText(read)}`);
+  hold(isEqual(read, listIn(whole, 'request', 'objects')), () => `the parts are ${toJsonText(read)}`);
 });
 
-function objectsOf(review: JsonValue): readonly JsonValue[] {
-  const request = isJsonObject(review) ? ownValue(review, 'request') : undefined;
-  const objects = isJsonObject(request) ? ownValue(request, 'objects') : undefined;
-  return isJsonArray(objects) ? objects : [];
-}
-
-// The TypeBox schema is a structural schema, because the CRD is made from it.
-const POLICY = (conversionPolicySchema as unknown as { readonly properties: { readonly spec: Schema } })
-  .properties.spec;
 const SPEC = serversSpec as unknown as JsonObject; // the value is JSON
 const definition = threeVersions();
 
@@ -132,18 +111,11 @@ const definition = threeVersions();
  * converts objects, or throws a ConversionFailure.
  */
 export const conversionPolicies = fuzzTarget('conversion policy', 4, mutatedObject([SPEC]), async (input) => {
-  const { value } = prune(input, POLICY);
-  if (!isJsonObject(value) || validateSchema(value, POLICY).length > 0) return;
-  const spec = value as unknown as ConversionPolicySpec; // validateSchema has checked it
-  const { usable, problems } = compileConversion(policyOf(spec), definition);
-  hold(usable !== undefined || problems.length > 0, () => 'it is rejected without a reason');
-  for (const { where, message } of problems) {
-    hold(
-      where.startsWith('spec') && message.trim() !== '',
-      () => `a problem without a place: ${where}: ${message}`,
-    );
-    hold(message.length < 10_000, () => `a message of ${message.length} characters`);
-  }
+  const spec = storedAs(input, conversionPolicySchema.properties.spec);
+  if (spec === undefined) return;
+  const valid = spec as unknown as ConversionPolicySpec; // storedAs has checked it
+  const { usable, problems } = compileConversion(policyOf(valid), definition);
+  if (usable === undefined || problems.length > 0) holdProblems(problems);
   if (usable === undefined) return;
   const object = stored('v1', FIELDS);
   for (const version of VERSIONS) {

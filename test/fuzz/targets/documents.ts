@@ -1,5 +1,5 @@
 /** Files of users: input of `gatehouse review`, kubeconfigs. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -16,9 +16,11 @@ import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';
 
 const YAML = yamlOf(toJsonText(SERVER));
+const nine = (text: string) => new Array<string>(9).fill(text).join();
+/** A YAML bomb: each line refers to the line before it nine times. */
 const BOMB = [
-  'a: &a [x, x, x, x, x, x, x, x, x]',
-  ...['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, index) => bombLine(name, index)),
+  `a: &a [${nine('x')}]`,
+  ...Array.from('bcdefgh', (name, index) => `${name}: &${name} [${nine(`*${'abcdefg'[index]}`)}]`),
 ].join('\n');
 const FILES = [
   YAML,
@@ -29,24 +31,18 @@ const FILES = [
   BOMB,
 ];
 
-/** Each line refers to the line before it nine times (a YAML bomb). */
-function bombLine(name: string, index: number): string {
-  const before = String.fromCharCode('a'.charCodeAt(0) + index);
-  return `${name}: &${name} [${Array.from({ length: 9 }, () => `*${before}`).join(', ')}]`;
-}
-
 /** The parser reads each document of a file, or reports a problem with its place. */
 export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (text) => {
   const { found, problems } = parseDocuments(text, 'some.yaml');
   const objects = found.map(objectsOf);
   for (const problem of [...problems, ...objects.flatMap((parsed) => parsed.problems)]) {
-    hold(problem.startsWith('some.yaml'), () => `a problem without its file: ${problem}`);
-    hold(problem.length < 2_000, () => `a message of ${problem.length} characters`);
+    hold(problem.startsWith('some.yaml'), `a problem without its file: ${problem}`);
+    hold(problem.length < 2_000, `a message of ${problem.length} characters`);
   }
   for (const { value } of found) {
     const written = answerOf(() => toJsonText(value), isTooLong);
     if (written !== undefined && written.length < 100_000) {
-      hold(isEqual(parseJson(written), value), () => 'the parsed value is not JSON');
+      hold(isEqual(parseJson(written), value), 'the parsed value is not JSON');
     }
   }
 });
@@ -55,27 +51,24 @@ export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (te
 const isTooLong = (error: unknown) =>
   error instanceof RangeError && error.message === 'Invalid string length';
 
+const yamlObjects = fc.oneof(mutatedObject([SERVER]), anyObject);
+
 /** The sandbox and `gatehouse review` parse an object written as YAML to the same object. */
-export const yamlText = fuzzTarget(
-  'YAML there and back',
-  8,
-  fc.oneof(mutatedObject([SERVER]), anyObject),
-  (input) => {
-    const object = { object: input }; // not at the start of the text, where a byte order mark is dropped
-    const yaml = yamlOf(toJsonText(object));
-    if (!yaml.isWellFormed()) return; // UTF-8 cannot encode half of a surrogate pair
-    const isRefusal = (error: unknown) => error instanceof ApiFailure;
-    const body = answerOf(() => parseBody(Buffer.from(yaml), 'application/yaml'), isRefusal);
-    hold(body !== undefined, () => `it was refused: ${yaml}`);
-    hold(isEqual(body, object), () => `the body is read as ${toJsonText(body ?? null)}:\n${yaml}`);
-    const { found, problems } = parseDocuments(yaml, '-');
-    const [first]: readonly { readonly value: JsonValue }[] = found;
-    hold(
-      isEqual(first?.value, object),
-      () => `the file is read as ${toJsonText(first?.value ?? problems.join())}:\n${yaml}`,
-    );
-  },
-);
+export const yamlText = fuzzTarget('YAML there and back', 8, yamlObjects, (input) => {
+  const object = { object: input }; // not at the start of the text, where a byte order mark is dropped
+  const yaml = yamlOf(toJsonText(object));
+  if (!yaml.isWellFormed()) return; // UTF-8 cannot encode half of a surrogate pair
+  const isRefusal = (error: unknown) => error instanceof ApiFailure;
+  const body = answerOf(() => parseBody(Buffer.from(yaml), 'application/yaml'), isRefusal);
+  hold(body !== undefined, `it was refused: ${yaml}`);
+  hold(isEqual(body, object), () => `the body is read as ${toJsonText(body ?? null)}:\n${yaml}`);
+  const { found, problems } = parseDocuments(yaml, '-');
+  const [first]: readonly { readonly value: JsonValue }[] = found;
+  hold(
+    isEqual(first?.value, object),
+    () => `the file is read as ${toJsonText(first?.value ?? problems.join())}:\n${yaml}`,
+  );
+});
 
 const TOKEN = 'c2VjcmV0LXRva2VuLW9mLWFsaWNl';
 const KUBECONFIG: JsonObject = {
@@ -103,35 +96,21 @@ const KUBECONFIG: JsonObject = {
   ],
 };
 
-/** Writes a temporary file for the duration of `use`. */
-function withFile(text: string, use: (file: string) => void): void {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fuzz-'));
-  try {
-    const file = join(folder, 'config');
-    writeFileSync(file, text);
-    use(file);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
+const configs = fc.tuple(
+  fc.oneof(
+    mutatedObject([KUBECONFIG]).map((config) => yamlOf(toJsonText(config))),
+    mutatedText([yamlOf(toJsonText(KUBECONFIG))]),
+  ),
+  fc.constantFrom('', 'here', 'there'),
+);
 
 /** A kubeconfig is read, or rejected with a message that names the file and reveals no token. */
-export const kubeconfigs = fuzzTarget(
-  'kubeconfig',
-  4,
-  fc.tuple(
-    fc.oneof(
-      mutatedObject([KUBECONFIG]).map((config) => yamlOf(toJsonText(config))),
-      mutatedText([yamlOf(toJsonText(KUBECONFIG))]),
-    ),
-    fc.constantFrom('', 'here', 'there'),
-  ),
-  ([text, context]) => {
-    withFile(text, (file) => {
-      readAs(file, context === '' ? undefined : context);
-    });
-  },
-);
+export const kubeconfigs = fuzzTarget('kubeconfig', 4, configs, ([text, context]) => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-fuzz-'));
+  const file = join(folder.path, 'config');
+  writeFileSync(file, text);
+  readAs(file, context === '' ? undefined : context);
+});
 
 function readAs(file: string, context: string | undefined): void {
   const isAnswer = (error: unknown) =>
@@ -141,11 +120,11 @@ function readAs(file: string, context: string | undefined): void {
     !error.message.includes(TOKEN);
   const access = answerOf(() => readKubeconfig([file], context), isAnswer);
   if (access === undefined) return;
-  hold(typeof access.server === 'string', () => 'the server is not a string');
+  hold(typeof access.server === 'string', 'the server is not a string');
   const { groups = [], extra = {} } = access.impersonation ?? {};
   const values = [access.impersonation?.user ?? '', ...groups, ...Object.values(extra).flat()];
   hold(
     values.every((value) => typeof value === 'string'),
-    () => 'the impersonated user is not a string',
+    'the impersonated user is not a string',
   );
 }

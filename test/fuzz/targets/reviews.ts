@@ -7,14 +7,14 @@ import { type AdmissionRequest, InvalidReview } from '../../../src/admission/rev
 import { parseReview, toMutatingReview, toValidatingReview } from '../../../src/admission/review/review.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
-import { type JsonObject, type JsonValue, parseJson } from '../../../src/json/json.ts';
+import { type JsonObject, parseJson } from '../../../src/json/json.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
+import { reviewOf } from '../../support/webhook-client.ts';
 import { judgeAdmission } from '../../support/review-checker.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
-/** A policy with every type of check, on fields that the inputs contain. */
 const EVERYTHING = policyOf({
   defaults: [
     { path: 'spec.tier', value: 'standard' },
@@ -60,6 +60,7 @@ const EVERYTHING = policyOf({
   auditAnnotations: [{ key: 'note', valueExpression: 'string(object.spec.note)' }],
 });
 
+const REVIEW = JSON.parse(reviewOf()) as { readonly request: JsonObject }; // a review
 const CLUSTER = clusterOf();
 
 const isInvalid = (error: unknown) => error instanceof SyntaxError || error instanceof InvalidReview;
@@ -73,41 +74,29 @@ const ownReviews: fc.Arbitrary<string> = fc
   .map(([object, oldObject, operation]) => reviewText(object, oldObject, operation));
 
 function reviewText(object: JsonObject, oldObject: JsonObject, operation: string): string {
-  const review: JsonValue = {
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
-    request: {
-      uid: '705ab4f5-6393-11e8-b7cc-42010a800002',
-      kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
-      resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
-      namespace: 'store',
-      operation,
-      userInfo: { username: 'alice', groups: ['system:authenticated'] },
-      object: operation === 'DELETE' ? null : object,
-      oldObject: operation === 'CREATE' ? null : oldObject,
-    },
+  const fields = {
+    operation,
+    object: operation === 'DELETE' ? null : object,
+    oldObject: operation === 'CREATE' ? null : oldObject,
   };
-  return toJsonText(review);
+  return toJsonText({ ...REVIEW, request: { ...REVIEW.request, ...fields } });
 }
 
-export const reviews = fuzzTarget(
-  'admission review',
-  80,
-  fc.oneof(
-    mutatedText(recordedReviews),
-    ownReviews,
-    ownReviews.chain((text) => mutatedText([text])),
-  ),
-  async (text) => {
-    const request = answerOf(() => parseReview(parseJson(text)), isInvalid);
-    if (request === undefined) return;
-    const verdict = await validate(request, [EVERYTHING], CLUSTER);
-    judgeAdmission('validate', text, JSON.stringify(toValidatingReview(request, verdict)));
-    const change = await mutate(request, [EVERYTHING], CLUSTER);
-    judgeAdmission('mutate', text, JSON.stringify(toMutatingReview(request, change)));
-    if (change.kind === 'allow') await staysAs(request, change.patch);
-  },
+const texts = fc.oneof(
+  mutatedText(recordedReviews),
+  ownReviews,
+  ownReviews.chain((text) => mutatedText([text])),
 );
+
+export const reviews = fuzzTarget('admission review', 80, texts, async (text) => {
+  const request = answerOf(() => parseReview(parseJson(text)), isInvalid);
+  if (request === undefined) return;
+  const verdict = await validate(request, [EVERYTHING], CLUSTER);
+  judgeAdmission('validate', text, JSON.stringify(toValidatingReview(request, verdict)));
+  const change = await mutate(request, [EVERYTHING], CLUSTER);
+  judgeAdmission('mutate', text, JSON.stringify(toMutatingReview(request, change)));
+  if (change.kind === 'allow') await staysAs(request, change.patch);
+});
 
 /** The API server may call a mutating webhook again with the mutated object. The second response must not change it. */
 async function staysAs(request: AdmissionRequest, patch: Parameters<typeof applyPatch>[1]): Promise<void> {

@@ -1,18 +1,11 @@
 /** UniqueClaims in memory, for the admission tests. */
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
-import type { Claims, ClaimStore } from '../../../src/admission/policy/world.ts';
-import { createUnsettledClaims, type UnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
+import type { ClaimStore } from '../../../src/admission/policy/world.ts';
+import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 
 export const SETTLE_MS = 70_000;
 
-export interface ClaimsInMemory extends Claims {
-  readonly stored: Map<string, UniqueClaim>;
-  readonly unsettled: UnsettledClaims;
-  readonly missingNamespaces: Set<string>;
-  /** Every call, in order, e.g. `create serial-3fa9…`. */
-  readonly asked: string[];
-  readonly before: (verb: Verb, run: (name: string) => void) => void;
-}
+export type ClaimsInMemory = ReturnType<typeof createClaimsInMemory>;
 
 type Verb = 'read' | 'create' | 'replace' | 'remove';
 
@@ -54,8 +47,7 @@ export function claimsOf(
   };
 }
 
-/** At most eight unsettled claims per user. */
-export function createClaimsInMemory(monotonic = () => 0): ClaimsInMemory {
+export function createClaimsInMemory(monotonic = () => 0) {
   const limits = { perUser: 8, total: 100, perNamespace: 8 };
   const unsettled = createUnsettledClaims(SETTLE_MS, monotonic, () => undefined, limits);
   const missingNamespaces = new Set<string>();
@@ -74,8 +66,8 @@ export function createClaimsInMemory(monotonic = () => 0): ClaimsInMemory {
     unsettled,
     missingNamespaces,
     reserve: unsettled.reserve,
-    hasNamespace: (name) => Promise.resolve(!missingNamespaces.has(name)),
+    hasNamespace: (name: string) => Promise.resolve(!missingNamespaces.has(name)),
     asked,
-    before: (verb, run) => hooks.set(verb, run),
+    before: (verb: Verb, run: (name: string) => void) => hooks.set(verb, run),
   };
 }

@@ -5,7 +5,7 @@ import { callHandler } from '../../../src/admission/handlers/call-handler.ts';
 import type { HandlerCall, HandlerOutcome } from '../../../src/admission/handlers/handler-decision.ts';
 import { compileHandler, type CompiledHandler } from '../../../src/admission/handlers/compile-handler.ts';
 import { defineHandler, type HandlerDefinition } from '../../../src/admission/handlers/handler.ts';
-import { type HandlerWorld, worldOf } from '../../../src/admission/handlers/handler-world.ts';
+import { worldOf } from '../../../src/admission/handlers/handler-world.ts';
 
 export interface TestServer {
   apiVersion: string;
@@ -47,7 +47,6 @@ export function compiled(
   return result.handler;
 }
 
-/** By default, a CREATE of {@link testServer}; `fields` override the request. */
 export function requestOf(fields: Record<string, unknown> = {}): AdmissionRequest {
   const names = { group: 'infra.example.com', version: 'v1' };
   return toAdmissionRequest({
@@ -67,22 +66,15 @@ export function recordingLog() {
   const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = [];
   const at =
     (level: string) =>
-    (message: string, fields: object = {}) => {
+    (message: string, fields: object = {}) =>
       lines.push({ level, message, fields });
-    };
   return { lines, log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } };
 }
 
-interface Given {
-  readonly phase?: HandlerCall['phase'];
-  readonly request?: AdmissionRequest;
-  readonly object?: JsonObject;
-  readonly world?: HandlerWorld;
-  readonly signal?: AbortSignal;
-  readonly log?: HandlerCall['log'];
-}
-
-export function call(handler: CompiledHandler, given: Given = {}): Promise<HandlerOutcome> {
+export function call(
+  handler: CompiledHandler,
+  given: Partial<Omit<HandlerCall, 'handler'>> = {},
+): Promise<HandlerOutcome> {
   return callHandler({
     handler,
     phase: handler.mutate === undefined ? 'validate' : 'mutate',

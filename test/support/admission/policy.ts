@@ -23,7 +23,6 @@ import type {
 } from '../../../src/admission/policy/world.ts';
 
 export const GROUP = 'infra.example.com';
-/** A reference to a cluster-scoped kind. */
 export const DATACENTER = {
   name: 'datacenter',
   path: 'spec.datacenter',
@@ -37,7 +36,6 @@ export const KINDS: Readonly<Record<string, string>> = {
   namespaces: 'Namespace',
 };
 
-/** Open windows; by default without limits. */
 export const restoringIn = (...changes: readonly Partial<RestoringWindow>[]): RestoreEvidence => ({
   windows: changes.map((change) => ({
     window: 'nightly',

@@ -8,14 +8,15 @@ import type { Resource } from '../../../src/kube/object.ts';
 
 export interface Attack {
   readonly name: string;
-  /** The policy that refuses it. */
   readonly policy: 'secrets' | 'config-maps' | 'webhooks' | 'definitions' | 'workloads' | 'installation';
-  /** An administrator creates it first. */
   readonly before?: readonly [Resource, Json];
   readonly write: (client: KubeClient) => Promise<unknown>;
 }
 
 export type Attempt = Omit<Attack, 'policy'>;
+
+/** The name of the object that an attack is about. */
+export const idOf = (attack: string): string => attack.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
 export type Json = KubeObject & Readonly<Record<string, unknown>>;
 export type Strings = Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 import type { Resource } from '../../../src/kube/object.ts';
 import { configMaps } from '../../../src/kube/well-known.ts';
-import { ASKS, creates, merges, meta, TENANT, type Attempt, type Json, type Strings } from './attack.ts';
+import { ASKS, creates, idOf, merges, meta, TENANT } from './attack.ts';
+import type { Attempt, Json, Strings } from './attack.ts';
 
 const configMap = (name: string, annotations: Strings = {}): readonly [Resource, Json] => [
   configMaps,
@@ -12,10 +13,10 @@ const copyOf = (name: string, place: string, data: Strings): Json => ({
   data,
 });
 
-const attack = (name: string, id: string, annotations: Strings, patch: object): Attempt => ({
+const attack = (name: string, annotations: Strings, patch: object): Attempt => ({
   name,
-  before: configMap(id, annotations),
-  write: merges(configMaps, id, patch, TENANT),
+  before: configMap(idOf(name), annotations),
+  write: merges(configMaps, idOf(name), patch, TENANT),
 });
 const asking = { metadata: { annotations: ASKS } };
 
@@ -32,32 +33,28 @@ export const ON_CONFIG_MAPS: readonly Attempt[] = [
     name: 'a copy with more than a bundle',
     write: creates(configMaps, copyOf('rich-copy', `${TENANT}/rich-copy`, { 'ca.crt': '', setting: 'off' })),
   },
-  attack('a ConfigMap that did not ask', 'not-asking', {}, { data: { 'ca.crt': 'x' } }),
-  attack(
-    'a ConfigMap that asks only because of the same write',
-    'asked-now',
-    {},
-    { ...asking, data: { 'ca.crt': 'x' } },
-  ),
-  attack('the request alone, as a first step', 'asked-first', {}, asking),
-  attack('another key of a ConfigMap that asks', 'other-key', ASKS, { data: { setting: 'off' } }),
-  attack('another key, chosen in the same write', 'chosen-key', ASKS, {
+  attack('a ConfigMap that did not ask', {}, { data: { 'ca.crt': 'x' } }),
+  attack('a ConfigMap that asks only because of the same write', {}, { ...asking, data: { 'ca.crt': 'x' } }),
+  attack('the request alone, as a first step', {}, asking),
+  attack('another key of a ConfigMap that asks', ASKS, { data: { setting: 'off' } }),
+  attack('another key, chosen in the same write', ASKS, {
     metadata: { annotations: { 'gatehouse.dev/inject-cabundle-key': 'setting' } },
     data: { setting: 'off' },
   }),
-  attack('binary data of a ConfigMap that asks', 'binary', ASKS, { binaryData: { more: 'eA==' } }),
+  attack('binary data of a ConfigMap that asks', ASKS, { binaryData: { more: 'eA==' } }),
   attack(
     'a request for OpenShift, which this cluster does not honour',
-    'openshift',
     { 'service.beta.openshift.io/inject-cabundle': 'true' },
     { data: { 'service-ca.crt': 'x' } },
   ),
   attack(
     'the ConfigMap of a tenant, turned into a copy',
-    'turned',
     {},
     {
-      metadata: { labels: { [COPY]: 'true' }, annotations: { [COPY]: `${TENANT}/turned` } },
+      metadata: {
+        labels: { [COPY]: 'true' },
+        annotations: { [COPY]: `${TENANT}/the-configmap-of-a-tenant-turned-into-a-copy` },
+      },
       data: { setting: null, 'ca.crt': 'x' },
     },
   ),

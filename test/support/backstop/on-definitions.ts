@@ -1,7 +1,7 @@
 import type { Resource } from '../../../src/kube/object.ts';
 import { apiServices, customResourceDefinitions, services } from '../../../src/kube/well-known.ts';
 import { ANY, versionOf } from '../definitions.ts';
-import { ASKS, BUNDLE, creates, merges, meta, TENANT } from './attack.ts';
+import { ASKS, BUNDLE, creates, idOf, merges, meta, TENANT } from './attack.ts';
 import type { Attempt, Json, Strings } from './attack.ts';
 
 const theirs = { service: { namespace: TENANT, name: 'web' } };
@@ -44,10 +44,10 @@ const apiService = (version: string, annotations: Strings): readonly [Resource, 
 ];
 const client = (change: object) => ({ spec: { conversion: { webhook: { clientConfig: change } } } });
 const asking = { metadata: { annotations: ASKS }, ...client({ caBundle: BUNDLE }) };
-const crdAttack = (name: string, plural: string, annotations: Strings, patch: object): Attempt => ({
+const crdAttack = (name: string, annotations: Strings, patch: object): Attempt => ({
   name,
-  before: definition(plural, annotations),
-  write: merges(customResourceDefinitions, `${plural}.attack.example.com`, patch),
+  before: definition(idOf(name), annotations),
+  write: merges(customResourceDefinitions, `${idOf(name)}.attack.example.com`, patch),
 });
 const apiAttack = (name: string, version: string, annotations: Strings, patch: object): Attempt => ({
   name,
@@ -60,14 +60,14 @@ const service = (name: string): readonly [Resource, Json] => [
 ];
 
 export const ON_DEFINITIONS: readonly Attempt[] = [
-  crdAttack('a bundle of a conversion that does not ask', 'unaskeds', {}, client({ caBundle: BUNDLE })),
-  crdAttack('a bundle and the request in one write', 'askeds', {}, asking),
-  crdAttack('the address of a conversion that asks', 'moveds', ASKS, client({ service: { name: 'thief' } })),
-  crdAttack('no conversion', 'converteds', ASKS, {
+  crdAttack('a bundle of a conversion that does not ask', {}, client({ caBundle: BUNDLE })),
+  crdAttack('a bundle and the request in one write', {}, asking),
+  crdAttack('the address of a conversion that asks', ASKS, client({ service: { name: 'thief' } })),
+  crdAttack('no conversion', ASKS, {
     spec: { conversion: { strategy: 'None', webhook: null } },
   }),
-  crdAttack('other versions', 'versioneds', ASKS, { spec: { versions: [versionOf('v1', ANY)] } }),
-  crdAttack('a finalizer of a definition', 'finalizeds', ASKS, {
+  crdAttack('other versions', ASKS, { spec: { versions: [versionOf('v1', ANY)] } }),
+  crdAttack('a finalizer of a definition', ASKS, {
     metadata: { finalizers: ['example.com/thief'] },
   }),
   { name: 'a definition', write: creates(...definition('createds', ASKS)) },

@@ -1,5 +1,5 @@
 import { secrets } from '../../../src/kube/well-known.ts';
-import { creates, HOME, MARK, merges, meta, owner, TENANT, tls } from './attack.ts';
+import { creates, HOME, idOf, MARK, merges, meta, owner, TENANT, tls } from './attack.ts';
 import type { Attempt, Json, Strings } from './attack.ts';
 
 const TLS = { type: 'kubernetes.io/tls', data: tls };
@@ -7,20 +7,21 @@ const secret = (name: string, more: object, annotations: Strings = {}, namespace
   ...meta(name, annotations, namespace),
   ...more,
 });
-const marked = (name: string, service = 'web'): Json => ({
+const plain = (name: string): Json => secret(name, TLS);
+const marked = (name: string): Json => ({
   metadata: {
     name,
     namespace: TENANT,
-    annotations: { [MARK]: service },
+    annotations: { [MARK]: 'web' },
     finalizers: ['example.com/keep'],
-    ownerReferences: [owner(service)],
+    ownerReferences: [owner('web')],
   },
   ...TLS,
 });
-const attack = (name: string, id: string, patch: object, before: Json = secret(id, TLS)): Attempt => ({
+const attack = (name: string, patch: object, of: (name: string) => Json = plain): Attempt => ({
   name,
-  before: [secrets, before],
-  write: merges(secrets, id, patch, TENANT),
+  before: [secrets, of(idOf(name))],
+  write: merges(secrets, idOf(name), patch, TENANT),
 });
 const createsSecret = (name: string, created: Json): Attempt => ({ name, write: creates(secrets, created) });
 const KEY = { data: { 'tls.key': 'eA==' } };
@@ -53,56 +54,42 @@ export const ON_SECRETS: readonly Attempt[] = [
     'an untyped Secret under a name of the own state in another namespace',
     secret('gatehouse-authority', { type: 'Opaque' }, {}, 'kube-system'),
   ),
-  createsSecret('a certificate without a mark', secret('plain', TLS)),
+  createsSecret('a certificate without a mark', plain('plain')),
   createsSecret(
     'a certificate whose mark names a Service that does not own it',
     secret('unowned', TLS, { [MARK]: 'web' }),
   ),
-  attack('the key of a tenant, with our mark in the same write', 'theirs', {
+  attack('the key of a tenant, with our mark in the same write', {
     ...annotated({ [MARK]: 'web' }),
     ...KEY,
   }),
-  attack('the key of a tenant, with consent to adopt it in the same write', 'adopted', {
+  attack('the key of a tenant, with consent to adopt it in the same write', {
     ...annotated({ [MARK]: 'web', 'gatehouse.dev/serving-cert-adopt': 'web' }),
     ...KEY,
   }),
-  attack(
-    'our mark alone on the Secret of a tenant, as a first step',
-    'first-step',
-    annotated({ [MARK]: 'web' }),
-  ),
+  attack('our mark alone on the Secret of a tenant, as a first step', annotated({ [MARK]: 'web' })),
   attack(
     'the key of a tenant whose Secret has our label, but not our mark',
-    'labelled',
     { ...annotated({ [MARK]: 'web' }), ...KEY },
-    {
-      metadata: { name: 'labelled', namespace: TENANT, labels: { 'gatehouse.dev/serving-cert': 'true' } },
+    (name) => ({
+      metadata: { name, namespace: TENANT, labels: { 'gatehouse.dev/serving-cert': 'true' } },
       ...TLS,
-    },
+    }),
   ),
-  attack(
-    'the password of a tenant',
-    'password',
-    { data: { password: 'eQ==' } },
-    secret('password', { type: 'Opaque', data: { password: 'eA==' } }),
+  attack('the password of a tenant', { data: { password: 'eQ==' } }, (name) =>
+    secret(name, { type: 'Opaque', data: { password: 'eA==' } }),
   ),
-  attack('our mark removed from a certificate', 'stripped', annotated({ [MARK]: null }), marked('stripped')),
+  attack('our mark removed from a certificate', annotated({ [MARK]: null }), marked),
   attack(
     'another owner of a certificate, so that it is collected',
-    'disowned',
     { metadata: { ownerReferences: [owner('web'), owner('gone', 'ConfigMap')] } },
-    marked('disowned'),
+    marked,
   ),
-  attack(
-    'a certificate without its finalizer',
-    'unfinished',
-    { metadata: { finalizers: [] } },
-    marked('unfinished'),
-  ),
-  attack('a certificate that nothing can renew', 'frozen', { immutable: true }, marked('frozen')),
+  attack('a certificate without its finalizer', { metadata: { finalizers: [] } }, marked),
+  attack('a certificate that nothing can renew', { immutable: true }, marked),
   {
     name: 'the Secret of a tenant, deleted',
-    before: [secrets, secret('deleted', TLS)],
+    before: [secrets, plain('deleted')],
     write: (client) => client.delete(secrets, { name: 'deleted', namespace: TENANT }),
   },
   {

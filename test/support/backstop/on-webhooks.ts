@@ -4,7 +4,7 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../../src/kube/well-known.ts';
-import { ASKS, BUNDLE, creates, meta, patches, TENANT } from './attack.ts';
+import { ASKS, BUNDLE, creates, idOf, meta, patches, TENANT } from './attack.ts';
 import type { Attempt, Json, Strings } from './attack.ts';
 
 const entry = (name: string, clientConfig: object, more: object = {}) => ({
@@ -25,20 +25,17 @@ const hooks = (name: string, annotations: Strings = ASKS): readonly [Resource, J
   configuration(name, annotations, entry('one', theirs), entry('two', theirs)),
 ];
 const THIEF = entry('x', { url: 'https://thief.example' });
-const BUNDLE_OF_FIRST: JsonPatchOperation = {
-  op: 'add',
-  path: '/webhooks/0/clientConfig/caBundle',
-  value: BUNDLE,
-};
+const add = (path: string, value: unknown): JsonPatchOperation => ({ op: 'add', path, value });
+const replace = (path: string, value: unknown): JsonPatchOperation => ({ op: 'replace', path, value });
+const BUNDLE_OF_FIRST = add('/webhooks/0/clientConfig/caBundle', BUNDLE);
 const hookAttack = (
   name: string,
-  id: string,
   annotations: Strings,
   ...operations: readonly JsonPatchOperation[]
 ): Attempt => ({
   name,
-  before: hooks(id, annotations),
-  write: patches(validatingWebhookConfigurations, id, operations),
+  before: hooks(idOf(name), annotations),
+  write: patches(validatingWebhookConfigurations, idOf(name), operations),
 });
 
 export const ON_WEBHOOKS: readonly Attempt[] = [
@@ -61,44 +58,37 @@ export const ON_WEBHOOKS: readonly Attempt[] = [
     name: 'an own webhook that leads to the Service of a tenant',
     write: creates(validatingWebhookConfigurations, configuration('gatehouse', {}, entry('x', theirs))),
   },
-  hookAttack('a bundle that no annotation requests', 'unasked', {}, BUNDLE_OF_FIRST),
-  hookAttack('a bundle and the request in one write', 'asked-now', {}, BUNDLE_OF_FIRST, {
-    op: 'add',
-    path: '/metadata/annotations',
-    value: ASKS,
-  }),
+  hookAttack('a bundle that no annotation requests', {}, BUNDLE_OF_FIRST),
+  hookAttack(
+    'a bundle and the request in one write',
+    {},
+    BUNDLE_OF_FIRST,
+    add('/metadata/annotations', ASKS),
+  ),
   hookAttack(
     'a bundle of a webhook that is not named',
-    'named',
     { 'gatehouse.dev/inject-cabundle': 'two.example.com' },
     BUNDLE_OF_FIRST,
   ),
-  hookAttack('the address of a webhook that asks', 'address', ASKS, BUNDLE_OF_FIRST, {
-    op: 'add',
-    path: '/webhooks/0/clientConfig/service/name',
-    value: 'thief',
-  }),
-  hookAttack('a URL for a webhook that asks', 'url', ASKS, {
-    op: 'replace',
-    path: '/webhooks/0/clientConfig',
-    value: { url: 'https://thief.example', caBundle: BUNDLE },
-  }),
-  hookAttack('the failure policy of a webhook that asks', 'failure-policy', ASKS, {
-    op: 'add',
-    path: '/webhooks/1/failurePolicy',
-    value: 'Ignore',
-  }),
-  hookAttack('fewer webhooks', 'fewer', ASKS, { op: 'remove', path: '/webhooks/1' }),
-  hookAttack('more webhooks', 'more', ASKS, {
-    op: 'add',
-    path: '/webhooks/-',
-    value: entry('three', { url: 'https://thief.example' }),
-  }),
-  hookAttack('another order of webhooks', 'order', ASKS, {
-    op: 'replace',
-    path: '/webhooks',
-    value: [entry('two', theirs), entry('one', theirs)],
-  }),
+  hookAttack(
+    'the address of a webhook that asks',
+    ASKS,
+    BUNDLE_OF_FIRST,
+    add('/webhooks/0/clientConfig/service/name', 'thief'),
+  ),
+  hookAttack(
+    'a URL for a webhook that asks',
+    ASKS,
+    replace('/webhooks/0/clientConfig', { url: 'https://thief.example', caBundle: BUNDLE }),
+  ),
+  hookAttack('the failure policy of a webhook that asks', ASKS, add('/webhooks/1/failurePolicy', 'Ignore')),
+  hookAttack('fewer webhooks', ASKS, { op: 'remove', path: '/webhooks/1' }),
+  hookAttack('more webhooks', ASKS, add('/webhooks/-', entry('three', { url: 'https://thief.example' }))),
+  hookAttack(
+    'another order of webhooks',
+    ASKS,
+    replace('/webhooks', [entry('two', theirs), entry('one', theirs)]),
+  ),
   {
     name: 'the webhooks of others, deleted',
     before: hooks('deleted'),

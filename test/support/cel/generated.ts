@@ -4,8 +4,9 @@ import type { CelFunction } from '../../../src/cel/library/define.ts';
 import type { CelType } from '../../../src/cel/types/type.ts';
 import type { Seeded } from '../seeded.ts';
 import type { MatrixCase, Tagged } from './matrix.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
+import type { Schema } from '../../../src/machinery/schema/schema.ts';
 
-/** Texts that functions parse, and some that they refuse. */
 const TEXTS = [
   ...['', ' é😀 '],
   ...'a b abc a,b 1 -7 1.5 true %s %d ^a+$ ( UTC +02:00 1.5Gi 100m 10Mi 0'.split(' '),
@@ -146,3 +147,70 @@ function written({ name, member }: CelFunction, parts: readonly string[]): strin
   if (/^\W_$/.test(name)) return `${name.slice(0, 1)}(${first})`;
   return member ? `${first}.${name}(${rest.join(', ')})` : `${name}(${parts.join(', ')})`;
 }
+
+const TEXT: Schema = { type: 'string' };
+const ITEM: Schema = { type: 'object', properties: { k: TEXT, v: { type: 'integer' } } };
+const array = (items: Schema, more: object = {}): Schema => ({ type: 'array', items, ...more });
+const ATOMIC = { 'x-kubernetes-list-type': 'atomic' };
+const SET = { 'x-kubernetes-list-type': 'set' };
+const MAP = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] };
+
+const LISTS: Readonly<Record<string, Schema>> = {
+  a: array(TEXT, ATOMIC),
+  s: array(TEXT, SET),
+  t: array(TEXT, SET),
+  n: array({ type: 'integer' }, SET),
+  m: array(ITEM, MAP),
+  o: array(ITEM, MAP),
+  l: array(ITEM),
+};
+const TEXT_LISTS = ['a', 's', 't'];
+const OBJECT_LISTS = ['m', 'o', 'l'];
+
+export function ruleCaseFrom(chance: Seeded): { readonly schema: Schema; readonly object: JsonObject } {
+  const isText = chance.chance(0.5);
+  const literal = () =>
+    isText
+      ? `[${textsFrom()
+          .map((text) => `'${text}'`)
+          .join(', ')}]`
+      : `[${itemsFrom()
+          .map(({ k }) => `{'k': dyn('${k}'), 'v': dyn(1)}`)
+          .join(', ')}]`;
+  const list = (): string => {
+    if (chance.chance(0.25)) return literal();
+    const one = `self.${chance.pick(isText ? TEXT_LISTS : OBJECT_LISTS)}`;
+    return chance.chance(0.2) ? `${one}.filter(x, true)` : one;
+  };
+  const sum = () => (chance.chance(0.5) ? list() : `(${list()} + ${list()})`);
+  const rule = chance.pick([
+    () => `${sum()} == ${sum()}`,
+    () => `${sum()} != ${sum()}`,
+    () => `(${sum()}).size() == ${chance.below(5)}`,
+    () => (isText ? `(${sum()}).exists(x, x == 'b')` : `(${sum()}).exists(x, x.k == 'b' && x.v == 1)`),
+    () => (isText ? `'b' in ${sum()}` : `${list()} in [${list()}]`),
+    () => 'self.n == self.n.filter(x, x > 0)',
+  ])();
+  const object = {
+    ...Object.fromEntries(TEXT_LISTS.map((name) => [name, unique(textsFrom(), String)])),
+    n: unique(
+      textsFrom().map((text) => text.charCodeAt(0) - 97),
+      String,
+    ),
+    ...Object.fromEntries(OBJECT_LISTS.map((name) => [name, unique(itemsFrom(), ({ k }) => k)])),
+  };
+  const schema = { type: 'object', properties: LISTS, 'x-kubernetes-validations': [{ rule }] } as const;
+  return { schema, object };
+
+  function textsFrom(): readonly string[] {
+    return Array.from({ length: chance.below(4) }, () => chance.pick(['a', 'b', 'c']));
+  }
+
+  function itemsFrom() {
+    return textsFrom().map((k) => ({ k, v: chance.below(2) }));
+  }
+}
+
+const unique = <T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] => [
+  ...new Map(items.map((item) => [keyOf(item), item])).values(),
+];

@@ -27,7 +27,6 @@ export interface MatrixCase {
   readonly expression: string;
   readonly variables?: Readonly<Record<string, string>>;
   readonly bindings?: Readonly<Record<string, Tagged>>;
-  /** Compiled, not evaluated. */
   readonly checkOnly?: boolean;
   readonly kubernetes: Answer;
   /** Of the oldest supported version, if its verdict is another one. */
@@ -75,7 +74,6 @@ export function ourAnswer({ expression, variables = {}, bindings = {}, checkOnly
   }
 }
 
-/** From text. */
 const SCALARS: Readonly<Record<string, (text: string) => unknown>> = {
   int: BigInt,
   uint: (text) => uint(BigInt(text)),
@@ -141,7 +139,6 @@ export function isSameVerdict(ours: Answer, theirs: Answer): boolean {
   return isSameValue(ours.result, theirs.result);
 }
 
-/** Maps in any order, doubles as numbers, opaque values by type. */
 function isSameValue(ours: unknown, theirs: unknown): boolean {
   return JSON.stringify(normal(ours)) === JSON.stringify(normal(theirs));
 }

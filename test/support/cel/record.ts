@@ -1,9 +1,58 @@
 /** Recordings of what Kubernetes answers to expressions, in test/data. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 
 import { corpusBindings } from '../../fuzz/seeds.ts';
-import { isSameVerdict, readMatrix, taggedJson, type MatrixCase } from './matrix.ts';
-import type { Oracle, OracleAnswer, Question } from './oracle.ts';
+import {
+  isSameVerdict,
+  readMatrix,
+  taggedJson,
+  type Answer,
+  type MatrixCase,
+  type Tagged,
+} from './matrix.ts';
+import { programFolder } from '../go-programs.ts';
+import { outputOf } from '../processes.ts';
+
+interface Question {
+  readonly expression?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly bindings?: Readonly<Record<string, Tagged>>;
+  readonly checkOnly?: boolean;
+  readonly result?: string;
+  readonly schema?: unknown;
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+}
+
+export interface OracleAnswer extends Answer {
+  readonly causes?: readonly { readonly field: string; readonly type: string; readonly detail: string }[];
+}
+
+export type Oracle = (questions: readonly Question[]) => Promise<readonly OracleAnswer[]>;
+
+/** Why the oracle cannot be built; undefined: it can. */
+export function oracleProblem(): string | undefined {
+  try {
+    execFileSync('go', ['version'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return 'Go is not installed: Kubernetes itself cannot be asked';
+  }
+}
+
+/** Without Go's cache, this takes minutes. @throws Error with what Go prints if it cannot build the program */
+export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle> {
+  const program = join(await programFolder(`cel-${version}`), 'cel-oracle');
+  return async (questions) => {
+    const input = questions.map((one) => `${JSON.stringify(one)}\n`).join('');
+    const { printed, complaints, code } = await outputOf(program, [], { input });
+    if (code !== 0) throw new Error(`the oracle of the ${version} Kubernetes failed: ${complaints}`);
+    const lines = printed.split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as OracleAnswer); // our own program
+  };
+}
 
 export const MATRIX = new URL('../../data/cel-matrix-1.37.jsonl', import.meta.url);
 export const CORPUS = new URL('../../data/cel-corpus-1.37.json', import.meta.url);
@@ -19,7 +68,7 @@ export const askAbout = (oracle: Oracle, cases: readonly MatrixCase[]): Promise<
   oracle(cases.map(questionOf));
 
 /** @param oldest asked for the answers that differ; undefined: those recorded before stay */
-export async function recordedMatrix(newest: Oracle, oldest: Oracle | undefined): Promise<string> {
+async function recordedMatrix(newest: Oracle, oldest: Oracle | undefined): Promise<string> {
   const cases = readMatrix(MATRIX);
   const answers = await askAbout(newest, cases);
   const older = oldest && (await askAbout(oldest, cases));

@@ -34,7 +34,6 @@ export const configuration = (pem: string, change: object = {}): LiveConfigurati
 
 export const published = (pem: string): InstallationReadings['caBundle'] => read({ data: { 'ca.crt': pem } });
 
-/** A Deployment with these arguments, of whose two replicas so many are ready. */
 export const deploymentWith = (
   args: readonly string[],
   env: readonly { readonly name: string }[] = [],

@@ -13,7 +13,6 @@ import { read, type Reading } from '../../../src/cli/inspect/read-cluster/readin
 
 export { read };
 
-/** In whole seconds, like the times in certificates. */
 export const NOW = new Date('2026-03-01T12:00:00.000Z');
 export const at = (milliseconds: number): string => after(NOW, milliseconds).toISOString();
 export const REPORT_CONTEXT = {

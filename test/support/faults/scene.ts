@@ -7,7 +7,7 @@ import { enforceExamples, seeInForce, untilRefused } from '../gatehouse-cluster.
 import { startReplica } from '../gatehouse.ts';
 import { startTcpFaults } from './tcp.ts';
 import { ApiError, NetworkError } from '../../../src/kube/api-error.ts';
-import { admissionPolicy } from '../objects.ts';
+import { server, serversPolicy } from '../objects.ts';
 
 export type FaultScene = Awaited<ReturnType<typeof startFaultScene>>;
 
@@ -61,8 +61,7 @@ const QUICK = {
   'retry-period': '1s',
 } as const;
 
-const SERIALS = admissionPolicy('serials', {
-  match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+const SERIALS = serversPolicy('serials', {
   validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
 });
 
@@ -71,13 +70,10 @@ export interface ServerParts {
   readonly serial?: string;
 }
 
-export const serverWith = (datacenter: string, { name, serial }: ServerParts): KubeObject =>
-  ({
-    apiVersion: 'infra.example.com/v1',
-    kind: 'Server',
-    metadata: { namespace: 'shop', name },
-    spec: { datacenter, ...(serial === undefined ? {} : { serial }) },
-  }) as KubeObject;
+export function serverWith(datacenter: string, { name, serial }: ServerParts): KubeObject {
+  const { spec, ...rest } = server('shop', name, datacenter);
+  return { ...rest, ...{ spec: { ...spec, ...(serial === undefined ? {} : { serial }) } } };
+}
 
 export type Verdict =
   | { readonly kind: 'allowed' }

@@ -1,5 +1,3 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import {
   createServer,
   type IncomingMessage,
@@ -8,12 +6,11 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createConnection } from '../../../src/kube/connection.ts';
 import { createRest, type RestOptions } from '../../../src/kube/rest.ts';
+import { sign } from '../pki/openssl-ca.ts';
+import { listen } from '../tls.ts';
 
 interface Received {
   readonly method: string;
@@ -52,8 +49,7 @@ export async function startServer(handler: Handler, tls?: { readonly key: string
   const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   let connections = 0;
   server.on(tls === undefined ? 'connection' : 'secureConnection', () => connections++);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
   const connection = createConnection({ server: url }, () =>
     Promise.resolve({ headers: {}, tls: tls === undefined ? {} : { ca: tls.cert } }),
@@ -66,7 +62,6 @@ export async function startServer(handler: Handler, tls?: { readonly key: string
   return {
     url,
     requests,
-    /** Number of TLS handshakes; for a plain server, number of TCP connections. */
     connections: () => connections,
     connection,
     rest: (options?: Partial<RestOptions>) => createRest({ connection, userAgent: 'test', ...options }),
@@ -86,9 +81,8 @@ export function sendJson(
 
 export const always =
   (body: unknown, code = 200, headers: Record<string, string> = {}): Handler =>
-  (_request, response) => {
+  (_request, response) =>
     sendJson(response, body, code, headers);
-  };
 
 export const status = (code: number, reason: string, more: object = {}): object => ({
   kind: 'Status',
@@ -100,18 +94,8 @@ export const status = (code: number, reason: string, more: object = {}): object 
   ...more,
 });
 
-export function selfSigned(): { readonly key: string; readonly cert: string } {
-  const dir = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'));
-  try {
-    const fixed =
-      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=fake -addext subjectAltName=IP:127.0.0.1';
-    const files = ['-keyout', join(dir, 'key'), '-out', join(dir, 'cert')];
-    execFileSync('openssl', [...fixed.split(' '), ...files], { stdio: 'ignore' });
-    return { key: readFileSync(join(dir, 'key'), 'utf8'), cert: readFileSync(join(dir, 'cert'), 'utf8') };
-  } finally {
-    rmSync(dir, { recursive: true });
-  }
-}
+export const selfSigned = () =>
+  sign({ subject: '/CN=fake' }, ['basicConstraints=CA:TRUE', 'subjectAltName=IP:127.0.0.1']);
 
 export function headerLines(rawHeaders: readonly string[], name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name.toLowerCase());

@@ -1,33 +1,26 @@
-import { ApiError } from '../../../src/kube/api-error.ts';
 import type { KubeClient } from '../../../src/kube/client.ts';
-import type { Clock } from '../../../src/kube/clock.ts';
-import type { KubeObject } from '../../../src/json/kube-object.ts';
+import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
+import { createObjects } from '../runtime/fixtures.ts';
 
 /** A clock that only tests move. `jump` moves it without running timers, as a suspended process experiences it. */
-export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')): Clock & {
-  readonly advance: (ms: number) => Promise<void>;
-  readonly jump: (ms: number) => void;
-  readonly setWall: (ms: number) => void;
-} {
+export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')) {
   let passed = 0;
   let wall = start;
   const timers = new Set<{ readonly at: number; readonly run: () => void }>();
   return {
     now: () => wall,
     monotonic: () => passed,
-    after: (ms, run) => {
+    after: (ms: number, run: () => void) => {
       const timer = { at: passed + ms, run };
       timers.add(timer);
       return () => timers.delete(timer);
     },
-    jump: (ms) => {
+    jump: (ms: number) => {
       passed += ms;
       wall += ms;
     },
-    setWall: (ms) => {
-      wall = ms;
-    },
-    advance: async (ms) => {
+    setWall: (ms: number) => void (wall = ms),
+    advance: async (ms: number) => {
       const end = passed + ms;
       await settle();
       for (;;) {
@@ -51,61 +44,39 @@ export async function settle(): Promise<void> {
   for (let i = 0; i < 60; i++) await Promise.resolve();
 }
 
-export interface FakeObject {
-  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
-  readonly current: () => KubeObject | undefined;
-  readonly put: (object: KubeObject | undefined) => void;
-  /** `reject`: the request never arrives. `lose-answer`: the request arrives, but the response does not. */
-  fault: 'none' | 'reject' | 'lose-answer';
-  readonly writes: KubeObject[];
-}
+export type FakeObject = ReturnType<typeof fakeObject>;
 
-export function fakeObject(): FakeObject {
-  let current: KubeObject | undefined;
-  let version = 0;
+export function fakeObject() {
+  const objects = createObjects<KubeObject>();
   const writes: KubeObject[] = [];
-  const refuse = (code: number, reason: string) =>
-    new ApiError({ method: 'PUT', path: '/lease' }, { code, status: { reason } });
-  const store = (object: KubeObject): KubeObject => {
-    current = structuredClone({
-      ...object,
-      metadata: { ...object.metadata, resourceVersion: String(++version) },
-    });
-    return structuredClone(current);
-  };
-  const answer = async (act: () => KubeObject | undefined): Promise<KubeObject | undefined> => {
+  const current = () => objects.list()[0];
+  const answer = async <T>(act: () => T | Promise<T>): Promise<T> => {
     await Promise.resolve();
     if (fake.fault === 'reject') throw new Error('no route to host');
-    const result = act();
+    const result = await act();
     if (fake.fault === 'lose-answer') throw new Error('connection reset');
     return result;
   };
-  const write = (object: KubeObject): KubeObject => {
+  const write = async (object: KubeObject, sent: Promise<KubeObject>): Promise<KubeObject> => {
+    const stored = await sent;
     writes.push(object);
-    return store(object);
+    return stored;
   };
-  const fake: FakeObject = {
-    fault: 'none',
+  const fake = {
+    /** `reject`: the request never arrives. `lose-answer`: the request arrives, but the response does not. */
+    fault: 'none' as 'none' | 'reject' | 'lose-answer',
     writes,
-    current: () => current,
-    put: (object) => {
-      if (object === undefined) current = undefined;
-      else store(object);
+    current,
+    put: (object: KubeObject | undefined) => {
+      for (const { metadata } of objects.list()) objects.remove(objectKey(metadata ?? {}));
+      if (object !== undefined) objects.add(object);
     },
     client: {
-      get: (async () => answer(() => structuredClone(current))) as KubeClient['get'],
+      get: (async () => answer(current)) as KubeClient['get'],
       create: (async (_resource, object) =>
-        answer(() => {
-          if (current !== undefined) throw refuse(409, 'AlreadyExists');
-          return write(object);
-        })) as KubeClient['create'],
+        answer(() => write(object, objects.create(object)))) as KubeClient['create'],
       replace: (async (_resource, object) =>
-        answer(() => {
-          if (current === undefined) throw refuse(404, 'NotFound');
-          if (object.metadata?.resourceVersion !== current.metadata?.resourceVersion)
-            throw refuse(409, 'Conflict');
-          return write(object);
-        })) as KubeClient['replace'],
+        answer(() => write(object, objects.replace(object)))) as KubeClient['replace'],
     },
   };
   return fake;

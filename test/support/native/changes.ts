@@ -17,6 +17,7 @@ import {
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, storedNamespace } from './judge.ts';
+import { matchedBy } from './mutations.ts';
 import type { Asked } from './requests.ts';
 
 type Outcome = JsonObject | 'refused';
@@ -65,7 +66,6 @@ export function inOrder(
     );
 }
 
-/** The webhook applies the policies in the order of their names. */
 export async function byWebhook(
   policies: readonly CompiledPolicy[],
   asked: Asked,
@@ -121,15 +121,12 @@ export function defaultingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec>
       ? { path, expression: chance.pick(EXPRESSIONS) }
       : { path, value: chance.pick(VALUES) };
   });
-  const expression = chance.pick([
-    'request.userInfo.username != "root"',
-    'has(request.name) && request.name == "a"',
-  ]);
+  const matched = matchedBy(chance);
   return {
     match: {
       apiGroups: ['infra.example.com'],
       resources: ['servers'],
-      ...(chance.chance(0.3) ? { matchConditions: [{ name: 'who', expression }] } : {}),
+      ...(chance.chance(0.3) ? matched : {}),
     },
     variables: [{ name: 'rack', expression: 'object.?metadata.?labels["example.com/rack"].orValue("?")' }],
     defaults: rules,

@@ -12,7 +12,6 @@ import { admissionRequest } from '../../../src/machinery/webhooks/admission-revi
 import { clusterOf, GROUP } from '../admission/policy.ts';
 import type { Asked } from './requests.ts';
 
-/** What a user and the audit log see: refusals, warnings and annotations. */
 export interface Verdict {
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];

@@ -31,7 +31,6 @@ const CONDITIONS = [
   ...['variables.rack == "?"', 'has(object.metadata.labels)'],
 ];
 
-/** Separated by spaces. */
 const PLACES = [
   ...['spec tier', 'spec units', 'spec note', 'spec limits cpu', 'spec limits memory', 'spec list'],
   ...['spec a~/b', 'spec in side out', 'spec', 'extra', 'extra 5', 'metadata labels example.com/rack'],
@@ -78,7 +77,6 @@ function operationsFrom(chance: Seeded): string {
   return `[${operations.join(', ')}]`;
 }
 
-/** Of params: all changes read them, or none. */
 const OF_PARAMS = [
   ...['params.spec.most == 3', 'has(params.spec.tiers)', '"gold" in params.spec.tiers'],
   'string(params.spec.most) == "3"',
@@ -138,19 +136,24 @@ const PARAMS = {
   whenMissing: 'Allow' as const,
 };
 
-/** A policy with mutations, and sometimes with a default. Not each can be compiled. */
-export function mutatingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
+export function matchedBy(chance: Seeded) {
   const expression = chance.pick([
     'request.userInfo.username != "root"',
     'has(request.name) && request.name == "a"',
   ]);
+  return { matchConditions: [{ name: 'who', expression }] };
+}
+
+/** A policy with mutations, and sometimes with a default. Not each can be compiled. */
+export function mutatingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
+  const matched = matchedBy(chance);
   const hasParams = chance.chance(0.25);
   const resources = chance.pick([['servers'], ['servers', 'servers/status']]);
   return {
     match: {
       apiGroups: ['infra.example.com'],
       resources,
-      ...(!hasParams && chance.chance(0.2) ? { matchConditions: [{ name: 'who', expression }] } : {}),
+      ...(!hasParams && chance.chance(0.2) ? matched : {}),
     },
     variables: [
       { name: 'rack', expression: 'object.?metadata.?labels["example.com/rack"].orValue("?")' },

@@ -16,51 +16,10 @@ const everything = {
 
 const PARAMS = { apiGroup: GROUP, resource: 'classes', name: 'limits', whenMissing: 'Allow' } as const;
 
-const GROWS = 'request.operation != "UPDATE" ||\n  object.spec.units >= oldObject.spec.units';
-const BY = 'request.userInfo.username != "mallory" && !("guests" in request.userInfo.groups)';
 const GOLD = 'object.spec.tier == "gold"';
 
 export const COMPARED: readonly Spec[] = [
-  rules({
-    name: 'tier',
-    message: 'no such tier',
-    fieldPath: 'spec.tier',
-    expression: 'object.spec.tier in ["gold", "silver"]',
-  }),
-  rules(
-    { expression: 'object.spec.?units.orValue(1) <= 4' },
-    { name: 'odd', expression: 'object.spec.?units.orValue(1) % 2 == 0', reason: 'Invalid' },
-  ),
-  rules({
-    name: 'words',
-    expression: '!has(object.spec.note) || object.spec.note.size() < 5',
-    messageExpression: '"the note has " + string(object.spec.note.size()) + " characters"',
-    message: 'the note is long',
-  }),
-  rules({
-    name: 'blank',
-    expression: 'object.spec.tier != "silver"',
-    messageExpression: 'string(object.spec.?note.orValue(""))',
-  }),
-  rules({ name: 'grows', expression: GROWS }),
-  rules({ name: 'by', expression: BY }),
-  rules({ name: 'enabled', expression: 'object.spec.enabled' }),
   rules({ name: 'missing', expression: 'object.spec.absent.deeper == 1' }),
-  {
-    variables: [
-      { name: 'units', expression: 'object.spec.?units.orValue(1)' },
-      { name: 'many', expression: 'variables.units > 3' },
-    ],
-    ...rules({
-      name: 'many',
-      expression: '!variables.many',
-      messageExpression: '"has " + string(variables.units)',
-    }),
-  },
-  { validate: { immutable: ['spec.tier', 'metadata.labels["example.com/rack"]'] } },
-  { validate: { immutableFromCreation: ['spec.note', 'spec.list[0]', 'spec.in', 'spec.namespace'] } },
-  { enforcement: 'Warn', ...rules({ name: 'warned', expression: GOLD, message: 'is not gold' }) },
-  { enforcement: 'Audit', ...rules({ name: 'noted', expression: GOLD, message: 'is not gold' }) },
   // subresources, deletion
   {
     ...everything,

@@ -12,14 +12,18 @@ import { toJsonText } from '../../../src/json/json-text.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { ofJson, toJson } from '../../../src/machinery/api-object.ts';
 import type { ResourceType } from '../../../src/machinery/resource-type.ts';
-import type { RawAnswer, Transport } from '../../conformance/transport.ts';
+import { warningsIn, type RawAnswer, type Transport } from '../transport.ts';
 import { distinct, inCommon, violations, type Verdict } from './judge.ts';
 import { askedBy, type Asked } from './requests.ts';
+import { installedOf } from '../../../src/admission/native/installed-policy.ts';
+import type { NativePair } from '../../../src/admission/native/native-policy.ts';
+import { GROUP } from '../admission/policy.ts';
+import { ANY, definitionOf, resourceOf, versionOf } from '../definitions.ts';
 
 /** The label of cluster-scoped objects with the name of their place. Other objects are in a namespace of this name. */
 export const PLACE_LABEL = 'place';
 
-export const SCALED = 'v2';
+const SCALED = 'v2';
 
 export type RealRequest = ReturnType<typeof realRequest>;
 
@@ -111,13 +115,11 @@ const named = (names: JsonObject, object: JsonObject): JsonObject => ({
   metadata: { ...without(objectIn(object, 'metadata'), ['name']), ...names },
 });
 
-/** A write of the status keeps all other fields. */
 export const withStatusOf = (written: JsonObject, old: JsonObject): JsonObject => ({
   ...withoutStatus(old),
   ...(written.status === undefined ? {} : { status: written.status }),
 });
 
-/** Other writes keep the status, and no generated object has one. */
 export const withoutStatus = (object: JsonObject): JsonObject => without(object, ['status']);
 
 const withoutDeletion = (object: JsonObject): JsonObject => ({
@@ -198,13 +200,10 @@ const withVersion = (object: JsonObject, resourceVersion: string): JsonObject =>
 
 /** What the policies say: the API server tells only the first refusal. */
 export function realVerdict({ answer }: RealAnswer, audit: Readonly<Record<string, string>>): Verdict {
-  const { status, text, headers } = answer;
+  const { status, text } = answer;
   const message = status < 400 ? '' : textIn(parseJson(text), 'message');
   const [, refusal] =
     /ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: ([^]*)$/.exec(message) ?? [];
-  const warnings = (headers.warning ?? []).map(
-    (line) => JSON.parse(Buffer.from(line.replace(/^299 - /, ''), 'latin1').toString()) as string,
-  );
   const failures = audit['validation.policy.admission.k8s.io/validation_failure'];
   const noted = listIn({ all: failures === undefined ? [] : parseJson(failures) }, 'all');
   const annotations = Object.entries(audit).flatMap(([key, value]) => {
@@ -213,7 +212,9 @@ export function realVerdict({ answer }: RealAnswer, audit: Readonly<Record<strin
   });
   return {
     refusals: status < 400 ? [] : [inCommon(refusal ?? text)],
-    warnings: distinct(warnings.map((one) => inCommon(one.replace(/^Validation failed for [^:]*: /, '')))),
+    warnings: distinct(
+      warningsIn(answer).map((one) => inCommon(one.replace(/^Validation failed for [^:]*: /, ''))),
+    ),
     annotations: {
       ...Object.fromEntries(annotations),
       ...violations(noted.map((one) => textIn(one, 'message')).join('; ')),
@@ -234,3 +235,55 @@ const OF_SERVER = [
   ...['uid', 'resourceVersion', 'creationTimestamp', 'generation', 'managedFields'],
   ...['deletionTimestamp', 'deletionGracePeriodSeconds'],
 ];
+
+const SCALE = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
+
+// Where a kind has a scale, its spec must be a map.
+const versions = [
+  versionOf('v1', ANY, { subresources: { status: {} } }),
+  versionOf(SCALED, ANY, { storage: false, subresources: { status: {}, scale: SCALE } }),
+];
+
+export const KINDS: readonly KubeObject[] = [
+  resourceOf(GROUP, 'servers', 'Server'),
+  resourceOf(GROUP, 'datacenters', 'Datacenter', false),
+  resourceOf(GROUP, 'classes', 'Class'),
+].map((kind) => definitionOf(kind, { versions }));
+
+/** Everybody may do everything: only the policies judge. */
+const apiGroup = 'rbac.authorization.k8s.io';
+export const OPEN: KubeObject = {
+  apiVersion: `${apiGroup}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'everybody' },
+  ...{
+    roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup, kind: 'Group', name: 'system:authenticated' }],
+  },
+};
+
+/** Of all policies that name another namespace, or a cluster-scoped object. */
+export const SHARED_PARAMS: readonly KubeObject[] = [
+  {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Class',
+    metadata: { name: 'limits', namespace: 'platform' },
+    ...{ spec: { most: 3, tiers: ['gold'] } },
+  },
+  {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Datacenter',
+    metadata: { name: 'limits' },
+    ...{ spec: { most: '3', tiers: [] } },
+  },
+];
+
+/** What Gatehouse installs, without its owner: the garbage collector would delete it. */
+export function unowned(pair: NativePair, name: string) {
+  const { policy, binding } = installedOf(pair, { name, uid: '1' });
+  const free = (object: KubeObject): KubeObject => ({
+    ...object,
+    metadata: { ...object.metadata, ownerReferences: [] },
+  });
+  return { policy: free(policy), binding: free(binding) };
+}

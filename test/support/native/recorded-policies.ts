@@ -1,7 +1,7 @@
 /** Cases of admission policies that were recorded from kube-apiserver 1.37, replayed in a sandbox. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { RawAnswer } from '../../conformance/transport.ts';
+import { warningsIn, type RawAnswer } from '../transport.ts';
 import { eventually } from '../processes.ts';
 import {
   isBinding,
@@ -14,7 +14,6 @@ import {
   type Send,
   type Setup,
 } from '../recorded-requests.ts';
-import { comparable, type Answer } from './comparable-answers.ts';
 
 interface Status {
   readonly generation: number;
@@ -29,7 +28,6 @@ export interface Recorded {
   readonly response: Answer;
   /** None if the API server crashed. */
   readonly audit: Readonly<Record<string, string>> | null;
-  /** Of the policy, once it is checked. */
   readonly status?: Status;
   readonly change?: readonly RecordedRequest[];
   readonly followUp?: readonly { readonly request: RecordedRequest; readonly response: Answer }[];
@@ -43,21 +41,16 @@ export const POLICIES = 'policies-1.37.jsonl';
 
 export const recordedPolicies = (): readonly Recorded[] => readRecorded(POLICIES) as readonly Recorded[]; // our own file
 
-export interface Seen {
-  readonly answer: unknown;
-  readonly audit: unknown;
-  readonly followUp: readonly unknown[];
-  readonly status: unknown;
-}
+type Seen = ReturnType<typeof recordedIn>;
 
-export const recordedIn = ({ response, audit, followUp = [], status }: Recorded): Seen => ({
+export const recordedIn = ({ response, audit, followUp = [], status }: Recorded) => ({
   answer: comparable(response),
   audit: ownAudit(audit ?? {}),
   followUp: followUp.map((one) => comparable(one.response)),
   status: status ?? null,
 });
 
-export async function replay(recorded: Recorded): Promise<Seen> {
+async function replay(recorded: Recorded): Promise<Seen> {
   const { setup, response, change = [], request, user, followUp = [], status } = recorded;
   const { send, events } = await startRecorded();
   await setUp(send, setup);
@@ -83,7 +76,7 @@ export async function replayInAnyOrder(recorded: Recorded): Promise<Seen> {
 }
 
 /** The sandbox applies bindings by name, so other names give another order. */
-export async function replayInAllOrders(recorded: Recorded): Promise<readonly Seen[]> {
+async function replayInAllOrders(recorded: Recorded): Promise<readonly Seen[]> {
   const names = recorded.setup.flatMap((one) => (isBinding(one) ? [one.metadata.name] : []));
   const all: Seen[] = [];
   for (const order of permutations(names)) {
@@ -105,10 +98,9 @@ const permutations = (names: readonly string[]): readonly (readonly string[])[] 
         permutations(names.filter((one) => one !== first)).map((rest) => [first, ...rest]),
       );
 
-export function answerOf({ status, text, headers }: RawAnswer): Answer {
-  const warnings = (headers.warning ?? []).map(
-    (line) => JSON.parse(Buffer.from(line.replace(/^299 - /, ''), 'latin1').toString()) as string,
-  );
+export function answerOf(answer: RawAnswer): Answer {
+  const { status, text } = answer;
+  const warnings = warningsIn(answer);
   const body = JSON.parse(text) as Answer;
   if (status < 400) return { code: status, object: body, warnings };
   const { reason, message, details } = body;
@@ -155,4 +147,65 @@ export async function settled(send: Send, expected: Status): Promise<Status> {
     { timeoutMs: 30_000, everyMs: 10 },
   );
   return await read();
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  readonly details?: object | undefined;
+  readonly warnings?: readonly string[];
+  readonly object?: unknown;
+  readonly items?: readonly string[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The answer without what differs at each run, what other plugins set, and the words of compile errors. */
+function comparable({ object, ...answer }: Answer): unknown {
+  const told =
+    answer.code < 400 && object !== undefined ? { ...answer, object: stable(object as Fields) } : answer;
+  return JSON.parse(JSON.stringify(told), (_key, value: unknown) =>
+    typeof value === 'string' ? stableText(value) : value,
+  ) as unknown;
+}
+
+/** An error ends at the next field, or at the end of the list. */
+const stableText = (text: string): string =>
+  text
+    .replaceAll(/compilation failed: [^]*?(?=, spec\.|\]?$)/g, 'compilation failed')
+    .replaceAll(/\bgen-\w{5}\b/g, 'gen-')
+    .replaceAll(/in scheme "[^"]*"/g, 'in scheme'); // a path that depends on how the API server was built
+
+const OF_THE_RUN = 'uid resourceVersion creationTimestamp deletionTimestamp lastTransitionTime time'.split(
+  ' ',
+);
+
+function stable(given: Fields): Fields {
+  const object = Object.fromEntries(
+    Object.entries(given)
+      .filter(([key]) => !OF_THE_RUN.includes(key))
+      .map(([key, value]) => [key, stableValue(value)]),
+  );
+  const { name, generateName } = object;
+  if (typeof generateName === 'string' && String(name).startsWith(generateName)) delete object.name;
+  return object.kind === 'Pod' ? { ...object, spec: withoutPodPlugins(object.spec as Fields) } : object;
+}
+
+function stableValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(stableValue);
+  return typeof value === 'object' && value !== null ? stable(value as Fields) : value;
+}
+
+const OF_OTHER_PLUGINS = ['enableServiceLinks', 'preemptionPolicy', 'priority'];
+
+/** The spec without what other admission plugins and defaults of a real server set in Pods. */
+function withoutPodPlugins({ tolerations = [], ...rest }: Fields): unknown {
+  const own = (tolerations as readonly { readonly key?: string }[]).filter(
+    ({ key = '' }) => !key.startsWith('node.kubernetes.io/'),
+  );
+  return {
+    ...Object.fromEntries(Object.entries(rest).filter(([name]) => !OF_OTHER_PLUGINS.includes(name))),
+    ...(own.length === 0 ? {} : { tolerations: own }),
+  };
 }

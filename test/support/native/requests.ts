@@ -10,15 +10,11 @@ import { GROUP } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
 
 export interface Asked {
-  /** For the policies of the API server. */
   readonly question: Question;
-  /** For the webhook, from the AdmissionReview of the same question. */
   readonly request: AdmissionRequest;
-  /** Undefined for cluster-scoped objects. */
   readonly namespaceObject: KubeObject | undefined;
 }
 
-/** What the evaluation reads of a type. */
 const typeFor = (group: string, resource: string, kind: string, namespaced: boolean): ResourceType =>
   ({ group, version: 'v1', resource, kind, namespaced, custom: group === GROUP }) as unknown as ResourceType;
 
@@ -43,7 +39,6 @@ const LISTS: readonly JsonValue[] = [
   [{ deep: [{}, { 'a~/b': 1 }, 'a', []] }, { deep: [] }],
 ];
 
-/** Mostly what the policies expect. */
 function specFrom(chance: Seeded): JsonValue {
   if (chance.chance(0.04)) return chance.pick(HOSTILE);
   const field = (name: string, usual: readonly JsonValue[]): JsonObject => {

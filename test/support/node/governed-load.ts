@@ -23,7 +23,6 @@ export interface Row {
   readonly right: number;
   readonly wrong: number;
   readonly failed: number;
-  /** Seconds without service: the sum of all times longer than a second in which no answer was right. */
   readonly dark: number;
   readonly seconds: number;
   readonly troubles: readonly string[];

@@ -6,11 +6,10 @@ import {
   createReadStream,
   existsSync,
   mkdirSync,
-  mkdtempSync,
+  mkdtempDisposableSync,
   readFileSync,
   realpathSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -40,64 +39,58 @@ export async function packImage(
   config: ImageConfig,
   archive: string,
 ): Promise<void> {
-  const work = mkdtempSync(join(tmpdir(), 'gatehouse-image-'));
-  try {
-    const blobs = join(work, 'blobs', 'sha256');
-    mkdirSync(blobs, { recursive: true });
-    const describe = (type: string, hex: string, size: number) => ({
-      mediaType: `${MEDIA}.${type}`,
-      digest: `sha256:${hex}`,
-      size,
-    });
-    const put = (type: string, content: object) => {
-      const text = JSON.stringify(content);
-      const hex = createHash('sha256').update(text).digest('hex');
-      writeFileSync(join(blobs, hex), text);
-      return describe(type, hex, Buffer.byteLength(text));
-    };
-    const tar = join(work, 'layer');
-    const owned = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name'];
-    await run('tar', [...owned, '-C', root, '-cf', tar, '.']);
-    const hash = createHash('sha256');
-    for await (const chunk of createReadStream(tar)) hash.update(chunk as Buffer);
-    const hex = hash.digest('hex');
-    renameSync(tar, join(blobs, hex));
-    const layer = describe('layer.v1.tar', hex, statSync(join(blobs, hex)).size);
-    const manifest = put('manifest.v1+json', {
-      schemaVersion: 2,
-      mediaType: `${MEDIA}.manifest.v1+json`,
-      config: put('config.v1+json', {
-        architecture: 'amd64',
-        os: 'linux',
-        config,
-        rootfs: { type: 'layers', diff_ids: [layer.digest] },
-      }),
-      layers: [layer],
-    });
-    const annotations = { 'io.containerd.image.name': name };
-    writeFileSync(
-      join(work, 'index.json'),
-      JSON.stringify({ schemaVersion: 2, manifests: [{ ...manifest, annotations }] }),
-    );
-    writeFileSync(join(work, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
-    await run('tar', ['-C', work, '-cf', archive, 'oci-layout', 'index.json', 'blobs']);
-  } finally {
-    rmSync(work, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-image-'));
+  const work = folder.path;
+  const blobs = join(work, 'blobs', 'sha256');
+  mkdirSync(blobs, { recursive: true });
+  const describe = (type: string, hex: string, size: number) => ({
+    mediaType: `${MEDIA}.${type}`,
+    digest: `sha256:${hex}`,
+    size,
+  });
+  const put = (type: string, content: object) => {
+    const text = JSON.stringify(content);
+    const hex = createHash('sha256').update(text).digest('hex');
+    writeFileSync(join(blobs, hex), text);
+    return describe(type, hex, Buffer.byteLength(text));
+  };
+  const tar = join(work, 'layer');
+  const owned = ['--owner=0', '--group=0', '--numeric-owner', '--sort=name'];
+  await run('tar', [...owned, '-C', root, '-cf', tar, '.']);
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(tar)) hash.update(chunk as Buffer);
+  const hex = hash.digest('hex');
+  renameSync(tar, join(blobs, hex));
+  const layer = describe('layer.v1.tar', hex, statSync(join(blobs, hex)).size);
+  const manifest = put('manifest.v1+json', {
+    schemaVersion: 2,
+    mediaType: `${MEDIA}.manifest.v1+json`,
+    config: put('config.v1+json', {
+      architecture: 'amd64',
+      os: 'linux',
+      config,
+      rootfs: { type: 'layers', diff_ids: [layer.digest] },
+    }),
+    layers: [layer],
+  });
+  const annotations = { 'io.containerd.image.name': name };
+  writeFileSync(
+    join(work, 'index.json'),
+    JSON.stringify({ schemaVersion: 2, manifests: [{ ...manifest, annotations }] }),
+  );
+  writeFileSync(join(work, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
+  await run('tar', ['-C', work, '-cf', archive, 'oci-layout', 'index.json', 'blobs']);
 }
 
 /** The image of the container that holds the namespaces of a pod; with a shell. @throws Error without busybox */
 export async function packPause(archive: string): Promise<void> {
   const busybox = '/bin/busybox';
   if (!existsSync(busybox)) throw new Error('there is no /bin/busybox: apt-get install busybox-static');
-  const root = mkdtempSync(join(tmpdir(), 'gatehouse-pause-'));
-  try {
-    mkdirSync(join(root, 'bin'));
-    for (const name of ['busybox', 'sh', 'sleep']) cpSync(busybox, join(root, 'bin', name));
-    await packImage(root, PAUSE_IMAGE, { Entrypoint: ['/bin/sleep', '2147483647'] }, archive);
-  } finally {
-    rmSync(root, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-pause-'));
+  const root = folder.path;
+  mkdirSync(join(root, 'bin'));
+  for (const name of ['busybox', 'sh', 'sleep']) cpSync(busybox, join(root, 'bin', name));
+  await packImage(root, PAUSE_IMAGE, { Entrypoint: ['/bin/sleep', '2147483647'] }, archive);
 }
 
 interface Instruction {
@@ -118,59 +111,54 @@ export const parseDockerfile = (source: string): readonly Instruction[] =>
 
 /** Runs the steps of deploy/Dockerfile on this machine. @throws Error for an instruction that it does not know */
 export async function buildImage(name: string, archive: string): Promise<void> {
-  const work = mkdtempSync(join(tmpdir(), 'gatehouse-build-'));
-  try {
-    const stages = new Map<string, string>();
-    let [root, place]: [string, string] = ['', '/'];
-    let config: ImageConfig = {};
-    for (const { name: instruction, text } of parseDockerfile(
-      readFileSync(join(ROOT, 'deploy', 'Dockerfile'), 'utf8'),
-    ))
-      switch (instruction) {
-        case 'FROM': {
-          const [, stage = 'last'] = / AS (\S+)$/i.exec(text) ?? [];
-          root = join(work, stage);
-          [place, config] = ['/', {}];
-          stages.set(stage, root);
-          mkdirSync(root);
-          break;
-        }
-        case 'WORKDIR':
-          place = text;
-          config = { ...config, WorkingDir: text };
-          mkdirSync(join(root, place), { recursive: true });
-          break;
-        case 'COPY':
-          copy(text, stages, (path) => join(root, resolve(place, path)));
-          break;
-        case 'RUN':
-          await run('bash', ['-c', text], { cwd: join(root, place), maxBuffer: 64 * 2 ** 20 });
-          break;
-        case 'ENV':
-          config = { ...config, Env: [...(config.Env ?? []), text] };
-          break;
-        case 'USER':
-          config = { ...config, User: text };
-          break;
-        case 'ENTRYPOINT':
-          config = { ...config, Entrypoint: JSON.parse(text) as readonly string[] };
-          break;
-        case 'CMD':
-          config = { ...config, Cmd: JSON.parse(text) as readonly string[] };
-          break;
-        case 'EXPOSE':
-          break;
-        default:
-          throw new Error(`deploy/Dockerfile: ${instruction} is not known here`);
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-build-'));
+  const stages = new Map<string, string>();
+  let [root, place]: [string, string] = ['', '/'];
+  let config: ImageConfig = {};
+  for (const { name: instruction, text } of parseDockerfile(
+    readFileSync(join(ROOT, 'deploy', 'Dockerfile'), 'utf8'),
+  ))
+    switch (instruction) {
+      case 'FROM': {
+        const [, stage = 'last'] = / AS (\S+)$/i.exec(text) ?? [];
+        root = join(folder.path, stage);
+        [place, config] = ['/', {}];
+        stages.set(stage, root);
+        mkdirSync(root);
+        break;
       }
-    await addBase(root);
-    await packImage(root, name, config, archive);
-  } finally {
-    rmSync(work, { recursive: true });
-  }
+      case 'WORKDIR':
+        place = text;
+        config = { ...config, WorkingDir: text };
+        mkdirSync(join(root, place), { recursive: true });
+        break;
+      case 'COPY':
+        copy(text, stages, (path) => join(root, resolve(place, path)));
+        break;
+      case 'RUN':
+        await run('bash', ['-c', text], { cwd: join(root, place), maxBuffer: 64 * 2 ** 20 });
+        break;
+      case 'ENV':
+        config = { ...config, Env: [...(config.Env ?? []), text] };
+        break;
+      case 'USER':
+        config = { ...config, User: text };
+        break;
+      case 'ENTRYPOINT':
+        config = { ...config, Entrypoint: JSON.parse(text) as readonly string[] };
+        break;
+      case 'CMD':
+        config = { ...config, Cmd: JSON.parse(text) as readonly string[] };
+        break;
+      case 'EXPOSE':
+        break;
+      default:
+        throw new Error(`deploy/Dockerfile: ${instruction} is not known here`);
+    }
+  await addBase(root);
+  await packImage(root, name, config, archive);
 }
 
-/** `COPY [--from=stage] source… destination` */
 function copy(text: string, stages: ReadonlyMap<string, string>, placed: (path: string) => string): void {
   const words = text.split(/\s+/);
   const from = words[0]?.startsWith('--from=') === true ? words.shift()?.slice('--from='.length) : undefined;

@@ -3,17 +3,17 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { programFolder } from '../go-programs.ts';
+import { programFolder, runTool } from '../go-programs.ts';
 import { eventually } from '../processes.ts';
-export { withKustomization } from '../kustomization.ts';
 import { GOVERNED_NAMESPACE, GOVERNING_POLICY } from './governed-load.ts';
 import type { NodeOptions } from './node-files.ts';
 import { startNode, type NodeCluster } from './node.ts';
 import { imageArchives, NODE_PREFIX } from './setup.ts';
 
+export { CHART } from '../helm.ts';
+
 export const SYSTEM = 'gatehouse-system';
 
-/** A new node with all images. The folder goes with it. */
 export async function startPodNode(options: NodeOptions = {}): Promise<NodeCluster> {
   const controlPlane = await programFolder('newest');
   const node = await programFolder('node');
@@ -29,10 +29,13 @@ export async function applyAndWait(node: NodeCluster, ...words: readonly string[
   return (performance.now() - from) / 1_000;
 }
 
+export const helm = async (node: NodeCluster, ...words: readonly string[]): Promise<string> =>
+  await runTool('helm', [...words, '--namespace', SYSTEM, '--kubeconfig', node.kubeconfig('admin')]);
+
 export async function rolledOut(node: NodeCluster): Promise<void> {
-  const names = await node.kubectl('-n', SYSTEM, 'get', 'deployments', '-o', 'name');
+  const names = await node.inSystem('get', 'deployments', '-o', 'name');
   for (const name of names.split('\n').filter((line) => line !== ''))
-    await node.kubectl('-n', SYSTEM, 'rollout', 'status', name, '--timeout=110s');
+    await node.inSystem('rollout', 'status', name, '--timeout=110s');
 }
 
 /** Removes Gatehouse by force, so that a failed test does not fail those after it. */
@@ -75,4 +78,21 @@ export async function processesOf(
 ): Promise<readonly number[]> {
   const found = await node.inNode('pgrep', '-f', `dist/main.js ${command}`);
   return found.trim().split('\n').map(Number);
+}
+
+/** These come and go by themselves, or a new cluster gives them to itself in its first minute. */
+const OF_THE_CLUSTER =
+  /^((Event|Lease|EndpointSlice|Endpoints|Pod|ReplicaSet|ControllerRevision) |ServiceAccount (kube-system\/|.+\/default$)|ConfigMap .+\/kube-root-ca.crt$)/;
+
+export async function objectsOf(node: NodeCluster): Promise<ReadonlySet<string>> {
+  const kinds = await node.kubectl('api-resources', '--verbs=list', '--cached=false', '-o', 'name');
+  const names = kinds.trim().split('\n').join(',');
+  const path = '{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\\n"}{end}';
+  const flags = ['--all-namespaces', '--ignore-not-found', '-o', `jsonpath=${path}`];
+  const listed = await node.kubectl('get', names, ...flags);
+  return new Set(listed.split('\n').filter((line) => line !== '' && !OF_THE_CLUSTER.test(line)));
+}
+
+export async function leftSince(node: NodeCluster, before: ReadonlySet<string>): Promise<readonly string[]> {
+  return [...(await objectsOf(node))].filter((line) => !before.has(line)).sort();
 }

@@ -1,10 +1,10 @@
 /** The files and command lines of a one-node cluster. */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { AUDIT_POLICY } from '../control-plane-site.ts';
-import { writeKubeconfig, writeTokens } from '../control-plane-users.ts';
+import { caOf, serviceAccountKeyOf, siteFlags, writeSite } from '../control-plane-site.ts';
+import { writeKubeconfig } from '../control-plane-users.ts';
 
 export const NODE_NAME = 'node0';
 /** TEST-NET-1 (RFC 5737): nothing outside of the node's network has it. */
@@ -20,7 +20,6 @@ export type PartName =
   | ('containerd' | 'kubelet' | 'kube-proxy' | 'network-policies');
 
 export interface NodePrograms {
-  /** etcd, kube-apiserver, kube-controller-manager, kubectl. */
   readonly controlPlane: string;
   /** kube-scheduler, kubelet, kube-proxy; containerd and its shim, ctr, runc, the plugins of CNI, network-policies. */
   readonly node: string;
@@ -28,7 +27,6 @@ export interface NodePrograms {
 
 export interface NodeOptions {
   readonly apiServerFlags?: readonly string[];
-  /** By the controller of kube-router. */
   readonly enforcesNetworkPolicies?: boolean;
 }
 
@@ -43,11 +41,9 @@ const COMPONENTS = {
 } as const;
 
 export function createNodeSite(folder: string) {
-  for (const name of ['certificates', 'cni', 'etcd', 'kubelet', 'containerd', 'pod-logs', 'logs'])
+  for (const name of ['cni', 'etcd', 'kubelet', 'containerd', 'pod-logs', 'logs'])
     mkdirSync(join(folder, name), { recursive: true });
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  writeFileSync(join(folder, 'service-account.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  const tokens = writeTokens(folder);
+  const tokens = writeSite(folder);
   const lines = readFileSync(join(folder, 'tokens.csv'), 'utf8');
   const components = Object.entries(COMPONENTS).map(([component, [user, group]]) => {
     const token = randomBytes(16).toString('hex');
@@ -55,7 +51,6 @@ export function createNodeSite(folder: string) {
     return `${token},${user},${component}-uid,"${group}"`;
   });
   writeFileSync(join(folder, 'tokens.csv'), `${lines}${components.join('\n')}\n`);
-  writeJson(folder, 'audit-policy.yaml', AUDIT_POLICY);
   writeJson(folder, 'cni/10-pods.conflist', {
     cniVersion: '1.0.0',
     name: 'pods',
@@ -77,9 +72,6 @@ export function createNodeSite(folder: string) {
   return { folder, tokens };
 }
 
-export const caOfNode = (folder: string): string =>
-  readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
-
 export const hasApiServerStarted = (folder: string): boolean =>
   existsSync(join(folder, 'certificates', 'apiserver.crt'));
 
@@ -92,7 +84,7 @@ export function writeStartFiles({ folder, tokens }: NodeSite, programs: NodeProg
   writeJson(folder, 'kubelet.yaml', kubeletConfig(folder, cgroup));
   if (!hasApiServerStarted(folder)) return;
   const write = (component: string, token: string) =>
-    writeKubeconfig(join(folder, `${component}.kubeconfig`), API_SERVER, caOfNode(folder), token);
+    writeKubeconfig(join(folder, `${component}.kubeconfig`), API_SERVER, caOf({ folder }), token);
   for (const component of Object.keys(COMPONENTS))
     write(component, readFileSync(join(folder, `${component}.token`), 'utf8'));
   write('kube-controller-manager', tokens.controllerManager);
@@ -149,7 +141,6 @@ export function commandsOf(
   { apiServerFlags = [] }: NodeOptions,
 ): Readonly<Record<PartName, readonly string[]>> {
   const at = (name: string) => join(folder, name);
-  const key = at('service-account.key');
   return {
     etcd: [
       join(controlPlane, 'etcd'),
@@ -163,19 +154,12 @@ export function commandsOf(
       `--etcd-servers=${ETCD}`,
       '--secure-port=6443',
       `--advertise-address=${NODE_IP}`,
-      `--cert-dir=${at('certificates')}`,
       `--service-cluster-ip-range=${SERVICES}`,
-      `--token-auth-file=${at('tokens.csv')}`,
       '--authorization-mode=Node,RBAC',
       '--enable-admission-plugins=NodeRestriction',
-      '--allow-privileged',
       '--kubelet-preferred-address-types=InternalIP', // there is no DNS
       '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
-      `--service-account-key-file=${key}`,
-      `--service-account-signing-key-file=${key}`,
-      `--audit-policy-file=${at('audit-policy.yaml')}`,
-      `--audit-log-path=${at('audit.log')}`,
-      '--audit-log-maxsize=100000',
+      ...siteFlags(folder),
       ...apiServerFlags,
     ],
     'kube-controller-manager': [
@@ -183,7 +167,7 @@ export function commandsOf(
       `--kubeconfig=${at('kube-controller-manager.kubeconfig')}`,
       '--leader-elect=false',
       '--use-service-account-credentials',
-      `--service-account-private-key-file=${key}`,
+      `--service-account-private-key-file=${serviceAccountKeyOf(folder)}`,
       `--root-ca-file=${join(folder, 'certificates', 'apiserver.crt')}`,
       '--cert-dir=/run/kube-controller-manager',
     ],

@@ -16,14 +16,12 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { get, readVersion } from '../control-plane-http.ts';
-import { ready } from '../control-plane-site.ts';
+import { caOf, get, readVersion, ready } from '../control-plane-site.ts';
 import { writeKubeconfigs } from '../control-plane-users.ts';
 import { readAuditLog, type ControlPlane } from '../control-plane.ts';
 import { eventually, startProgram, tail, type Program } from '../processes.ts';
 import { listen } from '../tls.ts';
 import {
-  caOfNode,
   commandsOf,
   createNodeSite,
   FORWARDER,
@@ -55,7 +53,7 @@ export async function startNode(
   const machine = createMachine(site, cgroup, commandsOf(folder, programs, options));
   const door = await openDoor(join(folder, 'api-server.sock'));
   const server = `https://localhost:${door.port}`;
-  const isReady = async () => (await get(`${server}/readyz`, caOfNode(folder))).status === 200;
+  const isReady = async () => (await get(`${server}/readyz`, caOf({ folder }))).status === 200;
   const { tokens } = site;
 
   /** Runs a command in the node: its network, its processes, its mounts. Returns what it prints. */
@@ -74,6 +72,8 @@ export async function startNode(
     return (await running).stdout;
   };
   const kubectl = async (...args: readonly string[]) => await say(args);
+  /** In the namespace of Gatehouse. */
+  const inSystem = async (...args: readonly string[]) => await say(['-n', 'gatehouse-system', ...args]);
   const apply = async (objects: object | readonly object[], ...flags: readonly string[]) => {
     const list = { apiVersion: 'v1', kind: 'List', items: [objects].flat() };
     await say(['apply', ...flags, '-f', '-'], JSON.stringify(list));
@@ -87,7 +87,7 @@ export async function startNode(
     await machine.until('kube-apiserver', () => hasApiServerStarted(folder));
     await machine.until('kube-apiserver', isReady);
     writeStartFiles(site, programs, cgroup);
-    writeKubeconfigs(folder, server, caOfNode(folder), tokens);
+    writeKubeconfigs(folder, server, caOf({ folder }), tokens);
     machine.launch('kube-controller-manager');
     machine.launch('kube-scheduler');
     await machine.until('containerd', () =>
@@ -119,7 +119,7 @@ export async function startNode(
 
   try {
     await boot(images);
-    const ca = caOfNode(folder);
+    const ca = caOf({ folder });
     const plane: ControlPlane = {
       server,
       ca,
@@ -147,6 +147,7 @@ export async function startNode(
       inNode,
       load,
       kubectl,
+      inSystem,
       apply,
     };
   } catch (error) {
@@ -175,10 +176,7 @@ function createMachine(
       cwd: folder,
       env: { ...process.env, GOGC: '200', PATH: `/usr/local/sbin:/usr/sbin:/sbin:${process.env.PATH ?? ''}` },
     });
-  const launch = (part: PartName) => {
-    parts.set(part, start(part, commands[part]));
-  };
-  /** As the machine numbers it; nsenter is its parent. */
+  const launch = (part: PartName) => parts.set(part, start(part, commands[part]));
   const pidOf = async (part: PartName): Promise<number> => {
     const { pid } = parts.get(part) ?? {};
     if (pid === undefined) throw new Error(`${part} was not started`);
@@ -235,7 +233,6 @@ function childOf(pid: number): number | undefined {
     .find((child) => readlinkSync(`/proc/${child}/ns/pid`) !== own);
 }
 
-/** Leads connections from a port on 127.0.0.1 into the network of the node. */
 async function openDoor(socket: string): Promise<{ readonly port: number; readonly close: () => void }> {
   const server: Server = createServer((outside) => {
     const inside = connect(socket);

@@ -7,7 +7,6 @@ import { programFolder } from '../go-programs.ts';
 import { buildImage, packPause } from './image.ts';
 import { removeDeadNodes } from './node.ts';
 
-/** The image in deploy/, as the kubelet completes its name. */
 export const GATEHOUSE_IMAGE = 'docker.io/library/gatehouse:0.1.0';
 
 export const NODE_PREFIX = 'gatehouse-node-';
@@ -30,7 +29,5 @@ export async function setup(): Promise<() => void> {
   const [pause = '', gatehouse = ''] = imageArchives();
   await packPause(pause);
   await buildImage(GATEHOUSE_IMAGE, gatehouse);
-  return () => {
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return () => rmSync(folder, { recursive: true, force: true });
 }

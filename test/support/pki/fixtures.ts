@@ -70,11 +70,12 @@ export async function serverOf(
   authority: Authority,
   now: Date,
   algorithm: KeyAlgorithm = 'ECDSA-P256',
+  dnsName = SERVER_NAME,
 ): Promise<Server> {
   const keyPair = await generateKeyPair(algorithm);
   // As the leader does before each cert.
   const recorded = recordTrust(authority, [activeGeneration(authority).id], after(now, 2 * DAY));
-  const order = { authority: recorded, dnsNames: [SERVER_NAME], keyPair, serial: randomSerial(), now };
+  const order = { authority: recorded, dnsNames: [dnsName], keyPair, serial: randomSerial(), now };
   return { keyPair, ...(await issueServingCert({ ...order, lifetimeMs: DAY })) };
 }
 

@@ -1,6 +1,6 @@
 /** CAs as an operator makes them: with OpenSSL, self-signed or below another one. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -20,7 +20,7 @@ export interface WantedCa {
   readonly newKey?: readonly string[];
   readonly key?: string;
   /** Default: itself. */
-  readonly issuer?: MadeCa;
+  readonly issuer?: MadeCa | undefined;
   /** The form of the authority key identifier below an issuer. Default: `keyid`. */
   readonly authorityKeyId?: string;
   readonly days?: number;
@@ -37,35 +37,40 @@ export function makeCa(wanted: WantedCa = {}): MadeCa {
 export const makeLeaf = (issuer: MadeCa, hostName: string): MadeCa =>
   sign({ issuer, subject: '/CN=server' }, [`subjectAltName=DNS:${hostName}`]);
 
-function sign(
+/** Backdated by a minute. An extension without a value is left out. */
+export function sign(
   { subject = '', newKey = P256, key, issuer, authorityKeyId = 'keyid', ...rest }: WantedCa,
   extensions: readonly string[],
 ): MadeCa {
   const { days = 365, digest = 'sha256' } = rest;
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-ca-'));
-  const path = (name: string) => join(folder, name);
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'gatehouse-ca-'));
+  const path = (name: string) => join(folder.path, name);
   const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: 'ignore' });
-  try {
-    if (key !== undefined) writeFileSync(path('own.key'), key);
-    const keys =
-      key === undefined ? [...newKey, '-nodes', '-keyout', path('own.key')] : ['-key', path('own.key')];
-    const keyId = issuer === undefined ? [] : [`authorityKeyIdentifier=${authorityKeyId}`];
-    const written = [...extensions, ...keyId].filter((text) => !text.endsWith('='));
-    writeFileSync(path('extensions'), `${written.join('\n')}\n`);
-    writeFileSync(path('config'), '[req]\ndistinguished_name=name\n[name]\n');
-    openssl('req', '-new', '-config', path('config'), ...keys, '-subj', subject, '-out', path('csr'));
-    if (issuer !== undefined) {
-      writeFileSync(path('issuer.crt'), issuer.cert);
-      writeFileSync(path('issuer.key'), issuer.key);
-    }
-    const signer =
-      issuer === undefined
-        ? ['-signkey', path('own.key')]
-        : ['-CA', path('issuer.crt'), '-CAkey', path('issuer.key'), '-CAcreateserial'];
-    const options = ['-days', String(days), `-${digest}`, '-extfile', path('extensions')];
-    openssl('x509', '-req', '-in', path('csr'), ...signer, ...options, '-out', path('crt'));
-    return { cert: readFileSync(path('crt'), 'utf8'), key: readFileSync(path('own.key'), 'utf8') };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const keyId = issuer === undefined ? [] : [`authorityKeyIdentifier=${authorityKeyId}`];
+  const files = {
+    ...(key === undefined ? {} : { 'own.key': key }),
+    ...(issuer === undefined ? {} : { 'issuer.crt': issuer.cert, 'issuer.key': issuer.key }),
+    extensions: `[all]\n${[...extensions, ...keyId].filter((text) => !text.endsWith('=')).join('\n')}\n`,
+    index: '',
+    config: [
+      '[req]\ndistinguished_name=name\n[name]\n[ca]\ndefault_ca=own\n[own]',
+      `database=${path('index')}\nnew_certs_dir=${folder.path}\nrand_serial=yes\npolicy=any\nunique_subject=no`,
+      '[any]\norganizationName=optional\ncommonName=optional\n',
+    ].join('\n'),
+  };
+  for (const [name, content] of Object.entries(files)) writeFileSync(path(name), content);
+  const keys =
+    key === undefined ? [...newKey, '-nodes', '-keyout', path('own.key')] : ['-key', path('own.key')];
+  openssl('req', '-new', '-config', path('config'), ...keys, '-subj', subject, '-out', path('csr'));
+  const by =
+    issuer === undefined
+      ? ['-selfsign', '-keyfile', path('own.key')]
+      : ['-cert', path('issuer.crt'), '-keyfile', path('issuer.key')];
+  const span = ['-startdate', timeIn(-60_000), '-enddate', timeIn(days * 86_400_000)];
+  const extended = ['-extfile', path('extensions'), '-extensions', 'all', '-md', digest];
+  const written = ['-preserveDN', '-in', path('csr'), '-out', path('crt')];
+  openssl('ca', '-batch', '-notext', '-config', path('config'), ...by, ...span, ...extended, ...written);
+  return { cert: readFileSync(path('crt'), 'utf8'), key: readFileSync(path('own.key'), 'utf8') };
 }
+
+const timeIn = (ms: number): string => new Date(Date.now() + ms).toISOString().replaceAll(/[-:T]|\.\d+/g, '');

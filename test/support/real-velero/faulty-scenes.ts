@@ -10,9 +10,10 @@ import {
   services,
 } from '../../../src/kube/well-known.ts';
 import type { Cluster } from '../cluster.ts';
+import { admissionPolicy } from '../objects.ts';
 import { eventually } from '../processes.ts';
 import { applicationPolicy, APPLICATIONS, ZONES } from '../restore-kinds.ts';
-import type { BackupSpec } from './runs.ts';
+import type { BackupSpec } from './server.ts';
 import { ownedBy, SCENE_LABEL, sceneObjects, type Scene } from './scenes.ts';
 
 /** V2: its rule depends on a Zone that is restored later. */
@@ -64,18 +65,11 @@ export function olderScene(): Scene {
   };
 }
 
-const rulesFor = (
-  label: string,
-  name: string,
-  spec: { readonly validate: object; readonly restore?: object },
-) => ({
-  ...applicationPolicy,
-  metadata: { name },
-  spec: {
+const rulesFor = (label: string, name: string, spec: object) =>
+  admissionPolicy(name, {
     match: { ...applicationPolicy.spec.match, objectSelector: { matchLabels: { [label]: 'yes' } } },
     ...spec,
-  },
-});
+  });
 
 export const rulesPolicies = [
   rulesFor('awaits', 'zone-rules', {
@@ -104,11 +98,8 @@ export const linksBackup: BackupSpec = {
 };
 export const linkRef = { namespace: LINKS, name: 'owned' };
 
-const ownersOf = (name: string, group: string) => ({
-  apiVersion: 'gatehouse.dev/v1alpha1',
-  kind: 'AdmissionPolicy',
-  metadata: { name },
-  spec: {
+const ownersOf = (name: string, group: string) =>
+  admissionPolicy(name, {
     match: {
       apiGroups: [group],
       apiVersions: ['v1'],
@@ -116,8 +107,7 @@ const ownersOf = (name: string, group: string) => ({
       namespaceSelector: { matchLabels: { [SCENE_LABEL]: LINKS } },
     },
     owners: { preserve: true },
-  },
-});
+  });
 
 /** Owners of built-in kinds, with the permissions that restore-windows.md#owner-references demands. */
 export const linksPolicies = [ownersOf('core-owners', ''), ownersOf('apps-owners', 'apps')];

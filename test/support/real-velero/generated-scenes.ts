@@ -1,10 +1,17 @@
 /** Random backups with everything that a rehearsal predicts: references, rules, owners, mappings, selectors and existing objects. */
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import { randomGraph } from '../restore-graph.ts';
-import { APPLICATIONS, application, zone, type Application, type ApplicationSpec } from '../restore-kinds.ts';
+import {
+  application,
+  APPLICATIONS,
+  REFUSED_SLUG,
+  zone,
+  type Application,
+  type ApplicationSpec,
+} from '../restore-kinds.ts';
 import type { Seeded } from '../seeded.ts';
 import { clearScene, ownedBy, SCENE_LABEL, type Scene } from './scenes.ts';
-import type { RestoreSpec } from './runs.ts';
+import type { RestoreSpec } from './server.ts';
+import { asReturned } from '../restore-scene.ts';
 
 /** The policies must not be in force when it is created. @param name unique among scenes */
 export function generatedScene(name: string, seeded: Seeded): Scene {
@@ -65,13 +72,8 @@ function generatedApp(scene: string, { metadata, spec }: Application, seeded: Se
   return application(namespace, name, { ...spec, ...(deferred ? { slug: 'old' } : {}) }, { labels });
 }
 
-interface Link {
-  readonly child: Application;
-  readonly owner: Application;
-}
-
 /** No cycles: the garbage collector would not mind, but no cluster has them. */
-function ownersAmong(apps: readonly Application[], seeded: Seeded): readonly Link[] {
+function ownersAmong(apps: readonly Application[], seeded: Seeded) {
   const ordered = seeded.shuffle(apps);
   return ordered.flatMap((child, index) => {
     const others = ordered
@@ -105,4 +107,50 @@ function isSelected({ kind, metadata = {} }: KubeObject, spec: RestoreSpec): boo
   if (labelSelector !== undefined && metadata.labels?.part !== 'yes') return false;
   if (includedNamespaces === undefined) return true;
   return kind === APPLICATIONS.kind && includedNamespaces.includes(metadata.namespace ?? '');
+}
+
+interface Ref {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Share of the objects that the backup leaves out. */
+const LEFT_OUT = 0.15;
+
+function randomGraph(name: string, seeded: Seeded) {
+  const namespaces = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-n${index}`);
+  const zones = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-z${index}`);
+  const refs: readonly Ref[] = Array.from({ length: 2 + seeded.below(9) }, (_, index) => ({
+    namespace: seeded.pick(namespaces),
+    name: `app-${index}`,
+  }));
+  const objects = [
+    ...refs.map((ref) => application(ref.namespace, ref.name, specOf(ref, refs, zones, seeded))),
+    ...zones.map(zone),
+  ].map(asReturned);
+  const mapping = seeded.chance(0.3)
+    ? Object.fromEntries(namespaces.filter(() => seeded.chance(0.6)).map((one) => [one, `${one}-copy`]))
+    : {};
+  const included = seeded.chance(0.2) ? [seeded.pick(namespaces)] : undefined;
+  const backup = seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT)));
+  const spec: RestoreSpec = {
+    ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),
+    ...(included && { includedNamespaces: included }),
+  };
+  return { backup, spec };
+}
+
+function specOf(
+  { namespace }: Ref,
+  refs: readonly Ref[],
+  zones: readonly string[],
+  seeded: Seeded,
+): ApplicationSpec {
+  const here = refs.filter((ref) => ref.namespace === namespace);
+  return {
+    ...(seeded.chance(0.6) ? { zone: seeded.pick(zones) } : {}),
+    ...(seeded.chance(0.5) ? { parent: seeded.pick(here).name } : {}),
+    ...(seeded.chance(0.4) ? { peer: seeded.pick(refs) } : {}),
+    ...(seeded.chance(0.15) ? { slug: REFUSED_SLUG } : {}),
+  };
 }

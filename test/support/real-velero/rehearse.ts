@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster.ts';
 import { APPLICATIONS } from '../restore-kinds.ts';
 import type { Line } from '../restore-oracle.ts';
 import { runGatehouse } from '../review-command.ts';
-import type { RestoreSpec } from './runs.ts';
+import type { RestoreSpec } from './server.ts';
 
 interface Printed {
   readonly findings: readonly Finding[];

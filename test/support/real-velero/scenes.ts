@@ -1,5 +1,5 @@
 /** What the suites with a real Velero back up, lose and restore, under the policies of support/restore-kinds.ts. */
-import { groupResourceName, type KubeObject } from '../../../src/json/kube-object.ts';
+import { groupResourceName, keyOf, type KubeObject } from '../../../src/json/kube-object.ts';
 import { resourcePath, type Resource } from '../../../src/kube/object.ts';
 import { namespaces } from '../../../src/kube/well-known.ts';
 import type { Cluster } from '../cluster.ts';
@@ -12,22 +12,19 @@ import {
   type Application,
   type ApplicationSpec,
 } from '../restore-kinds.ts';
-import type { BackupSpec, RestoreSpec } from './runs.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { BackupSpec, RestoreSpec } from './server.ts';
 
 export interface Scene {
   /** Also a label of all its objects, and the start of the names of its namespaces and Zones. */
   readonly name: string;
   /** Targets come before what names them: the policies are in force. */
   readonly objects: readonly KubeObject[];
-  /** Before the backup. */
   readonly afterCreation?: (cluster: Cluster) => Promise<unknown>;
   /** After the backup. Default: all its namespaces and Zones are deleted. */
   readonly lose?: (cluster: Cluster) => Promise<unknown>;
   readonly restores: readonly RestoreSpec[];
   /** Writes that admission refuses also during a restore, as a rehearsal prints them. */
   readonly refused?: readonly string[];
-  /** Whether the object must be as it was in the backup. Default: all. */
   readonly isRestored?: (object: KubeObject) => boolean;
 }
 
@@ -111,62 +108,51 @@ async function deleteNamespaces({ admin }: Cluster, names: readonly string[]): P
 
 const at = (namespace: string, name: string) => ({ namespace, name });
 
-function wrongOrder(): Scene {
-  const { app, zone: place } = sceneObjects('order');
-  return {
-    name: 'order',
-    objects: [
-      ...[place('red'), place('blue')],
-      app('z-base', { zone: 'order-red' }),
-      app('a-top', { zone: 'order-blue', parent: 'z-base' }),
-      app('mail', { zone: 'order-red', peer: at('order', 'a-top') }, { namespace: 'order-2' }),
-      app('free', {}),
-    ],
-    restores: [{}],
-  };
+function sceneWith(
+  name: string,
+  contents: (objects: ReturnType<typeof sceneObjects>) => Omit<Scene, 'name'>,
+): Scene {
+  return { name, ...contents(sceneObjects(name)) };
 }
 
-function mapping(): Scene {
-  const { app } = sceneObjects('mapped');
-  return {
-    name: 'mapped',
-    objects: [app('z-db', {}), app('a-shop', { parent: 'z-db', peer: at('mapped', 'z-db') })],
-    lose: (cluster) => deleteNamespaces(cluster, ['mapped-copy']),
-    restores: [{ namespaceMapping: { mapped: 'mapped-copy' } }],
-  };
-}
+const wrongOrder = sceneWith('order', ({ app, zone: place }) => ({
+  objects: [
+    ...[place('red'), place('blue')],
+    app('z-base', { zone: 'order-red' }),
+    app('a-top', { zone: 'order-blue', parent: 'z-base' }),
+    app('mail', { zone: 'order-red', peer: at('order', 'a-top') }, { namespace: 'order-2' }),
+    app('free', {}),
+  ],
+  restores: [{}],
+}));
 
-function labelSelector(): Scene {
-  const { app, zone: place } = sceneObjects('part');
-  const labels = { part: 'yes' };
-  return {
-    name: 'part',
-    objects: [
-      place('red'),
-      app('a', { zone: 'part-red' }, { labels }),
-      app('b', { zone: 'part-red' }, { labels }),
-      app('c', {}),
-    ],
-    restores: [{ labelSelector: { matchLabels: labels } }],
-    isRestored: ({ metadata }) => metadata?.labels?.part === 'yes',
-  };
-}
+const mapping = sceneWith('mapped', ({ app }) => ({
+  objects: [app('z-db', {}), app('a-shop', { parent: 'z-db', peer: at('mapped', 'z-db') })],
+  lose: (cluster) => deleteNamespaces(cluster, ['mapped-copy']),
+  restores: [{ namespaceMapping: { mapped: 'mapped-copy' } }],
+}));
 
-function twoParts(): Scene {
-  const { app, zone: place } = sceneObjects('kinds');
-  return {
-    name: 'kinds',
-    objects: [place('red'), app('a', { zone: 'kinds-red' }), app('b', { zone: 'kinds-red' })],
-    restores: KINDS.map((kind) => ({ includedResources: [kind] })),
-  };
-}
+const labels = { part: 'yes' };
+const labelSelector = sceneWith('part', ({ app, zone: place }) => ({
+  objects: [
+    place('red'),
+    app('a', { zone: 'part-red' }, { labels }),
+    app('b', { zone: 'part-red' }, { labels }),
+    app('c', {}),
+  ],
+  restores: [{ labelSelector: { matchLabels: labels } }],
+  isRestored: ({ metadata }) => metadata?.labels?.part === 'yes',
+}));
+
+const twoParts = sceneWith('kinds', ({ app, zone: place }) => ({
+  objects: [place('red'), app('a', { zone: 'kinds-red' }), app('b', { zone: 'kinds-red' })],
+  restores: KINDS.map((kind) => ({ includedResources: [kind] })),
+}));
 
 /** `moved` names another Zone now, and `named` has another immutable slug. */
-function existing(): Scene {
-  const { app, zone: place } = sceneObjects('redo');
+const existing = sceneWith('redo', ({ app, zone: place }) => {
   const named = (slug: string) => app('named', { zone: 'redo-here', slug });
   return {
-    name: 'redo',
     objects: [place('here'), place('there'), app('moved', { zone: 'redo-there' }), named('old')],
     lose: async ({ admin }) => {
       await admin.patchMerge(APPLICATIONS, at('redo', 'moved'), { spec: { zone: 'redo-here' } });
@@ -178,30 +164,22 @@ function existing(): Scene {
     refused: [`Refused ${groupResourceName(APPLICATIONS)} redo/named`],
     isRestored: ({ metadata }) => metadata?.name !== 'named',
   };
-}
+});
 
-function status(): Scene {
-  const { app, zone: place } = sceneObjects('state');
-  return {
-    name: 'state',
-    objects: [place('red'), app('a', { zone: 'state-red' })],
-    afterCreation: ({ admin }) =>
-      admin.patchStatus(APPLICATIONS, at('state', 'a'), { status: { ready: true } }),
-    restores: [{ restoreStatus: { includedResources: KINDS } }],
-  };
-}
+const status = sceneWith('state', ({ app, zone: place }) => ({
+  objects: [place('red'), app('a', { zone: 'state-red' })],
+  afterCreation: ({ admin }) =>
+    admin.patchStatus(APPLICATIONS, at('state', 'a'), { status: { ready: true } }),
+  restores: [{ restoreStatus: { includedResources: KINDS } }],
+}));
 
-/** One dependent is restored before its owner, the other one after it. */
-function owners(): Scene {
-  const { app, zone: place } = sceneObjects('owned');
-  const labels = { uids: 'yes' };
+const owners = sceneWith('owned', ({ app, zone: place }) => {
   const peer = at('owned', 'k-owner');
+  const uids = { labels: { uids: 'yes' } };
   return {
-    name: 'owned',
     objects: [
       ...[place('red'), app('k-owner', {})],
-      ...[app('a-child', { peer }, { labels }), app('z-child', { peer }, { labels })],
-      app('of-zone', {}),
+      ...[app('a-child', { peer }, uids), app('z-child', { peer }, uids), app('of-zone', {})],
     ],
     afterCreation: async ({ admin }) => {
       const owner = await admin.get<Application>(APPLICATIONS, peer);
@@ -212,7 +190,7 @@ function owners(): Scene {
     },
     restores: [{}],
   };
-}
+});
 
 export function ownedBy(owner: KubeObject | undefined) {
   const { apiVersion = '', kind = '', metadata: { name = '', uid = '' } = {} } = owner ?? {};
@@ -220,11 +198,48 @@ export function ownedBy(owner: KubeObject | undefined) {
 }
 
 export const SCENES: readonly (readonly [string, Scene])[] = [
-  ['wrong order', wrongOrder()],
-  ['namespace mapping', mapping()],
-  ['label selector', labelSelector()],
-  ['included resources, then the rest', twoParts()],
-  ['existing-resource policy update', existing()],
-  ['status', status()],
-  ['owner references and uids', owners()],
+  ['wrong order', wrongOrder],
+  ['namespace mapping', mapping],
+  ['label selector', labelSelector],
+  ['included resources, then the rest', twoParts],
+  ['existing-resource policy update', existing],
+  ['status', status],
+  ['owner references and uids', owners],
 ];
+
+export type Snapshot = readonly (KubeObject & Partial<Pick<Application, 'spec' | 'status'>>)[];
+
+type Compared = Pick<RestoreSpec, 'namespaceMapping' | 'restoreStatus'>;
+
+/** One line for each object that is missing, or that has another spec, uid, or other owners. */
+export function lostOf(
+  before: Snapshot,
+  after: Snapshot,
+  { namespaceMapping = {}, restoreStatus }: Compared,
+): readonly string[] {
+  const mapped = (object: KubeObject): string => {
+    const { namespace } = object.metadata ?? {};
+    const key = keyOf(object).split('/').at(-1) ?? '';
+    return `${object.kind ?? ''} ${namespace === undefined ? '' : `${namespaceMapping[namespace] ?? namespace}/`}${key}`;
+  };
+  const found = new Map(after.map((object) => [`${object.kind ?? ''} ${keyOf(object)}`, object]));
+  const renamed = (text: string) =>
+    before.reduce((done, object) => {
+      const uid = found.get(mapped(object))?.metadata?.uid ?? 'of a missing object';
+      return done.replaceAll(object.metadata?.uid ?? '', uid);
+    }, text);
+  return before.flatMap((object) => {
+    const name = mapped(object);
+    const restored = found.get(name);
+    if (restored === undefined) return [`${name} is missing`];
+    const differs = (field: string, read: (one: Snapshot[number]) => unknown) =>
+      renamed(JSON.stringify([read(object)])) === JSON.stringify([read(restored)])
+        ? []
+        : [`${name} has another ${field}`];
+    return [
+      ...differs('spec', ({ spec }) => spec),
+      ...differs('owner', ({ metadata }) => metadata?.ownerReferences ?? []),
+      ...(restoreStatus === undefined ? [] : differs('status', (one) => one.status)),
+    ];
+  });
+}

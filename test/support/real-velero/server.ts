@@ -1,8 +1,7 @@
 /** A real Velero as a process next to the control plane. Without volumes, it doesn't need pods. */
-import { spawn } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { established, type Cluster } from '../cluster.ts';
@@ -10,9 +9,11 @@ import { ready } from '../control-plane-site.ts';
 import { writeKubeconfig } from '../control-plane-users.ts';
 import { resourceOf } from '../definitions.ts';
 import { programFolder } from '../go-programs.ts';
-import { freePort, startProgram, type Program } from '../processes.ts';
+import { freePort, outputOf, startProgram, type Program } from '../processes.ts';
+import type { Resource } from '../../../src/kube/object.ts';
+import { RESTORES } from '../velero-client.ts';
 
-export type VeleroServer = Awaited<ReturnType<typeof startVelero>>;
+type VeleroServer = Awaited<ReturnType<typeof startVelero>>;
 
 const NAMESPACE = 'velero';
 const BUCKET = 'bucket';
@@ -98,22 +99,13 @@ type Manifest = KubeObject & { readonly spec?: object };
 async function printedManifests(velero: string, kubeconfig: string): Promise<readonly Manifest[]> {
   const args = ['--dry-run', '-o', 'json', '--no-default-backup-location', '--no-secret'];
   const more = ['--use-volume-snapshots=false', '--kubeconfig', kubeconfig];
-  const child = spawn(velero, ['install', ...args, ...more], { stdio: 'pipe' });
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject).on('close', resolve);
-  });
-  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const { printed, complaints, code } = await outputOf(velero, ['install', ...args, ...more]);
   if (code !== 0) throw new Error(`velero install failed (${String(code)}): ${complaints}${printed}`);
   return (JSON.parse(printed) as { readonly items: readonly Manifest[] }).items; // a List
 }
 
-interface TokenRequest {
-  readonly status: { readonly token: string };
-}
-
-/** Velero writes as the service account that `velero install` creates. */
 async function connect({ adminRest, plane }: Cluster, kubeconfig: string): Promise<void> {
-  const { status } = await adminRest.request<TokenRequest>({
+  const { status } = await adminRest.request<{ readonly status: { readonly token: string } }>({
     method: 'POST',
     path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/velero/token`,
     body: {
@@ -124,3 +116,102 @@ async function connect({ adminRest, plane }: Cluster, kubeconfig: string): Promi
   });
   writeKubeconfig(kubeconfig, plane.server, plane.ca, status.token);
 }
+
+export interface BackupSpec {
+  readonly includedNamespaces?: readonly string[];
+  readonly includedResources?: readonly string[];
+  readonly includeClusterResources?: boolean;
+  readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+}
+
+export interface RestoreSpec {
+  readonly existingResourcePolicy?: 'none' | 'update';
+  readonly namespaceMapping?: Readonly<Record<string, string>>;
+  readonly includedNamespaces?: readonly string[];
+  readonly includedResources?: readonly string[];
+  readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+  readonly restoreStatus?: { readonly includedResources: readonly string[] };
+}
+
+export interface RestoreResult {
+  readonly phase: string;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+interface Run extends KubeObject {
+  readonly status?: {
+    readonly phase?: string;
+    readonly failureReason?: string;
+    readonly validationErrors?: readonly string[];
+  };
+}
+
+const BACKUPS: Resource = { ...RESTORES, resource: 'backups', kind: 'Backup' };
+const ENDED = ['Completed', 'PartiallyFailed', 'Failed', 'FailedValidation'];
+const TIMEOUT_MS = 100_000;
+
+const ref = (name: string) => ({ namespace: 'velero', name });
+const run = (name: string, spec: object): KubeObject & { readonly spec: object } => ({
+  metadata: ref(name),
+  spec,
+});
+
+export async function backUp(
+  { cluster, bucket }: VeleroServer,
+  name: string,
+  spec: BackupSpec,
+): Promise<string> {
+  await cluster.admin.create(BACKUPS, run(name, { snapshotVolumes: false, ...spec }));
+  const hasEnded = ({ status }: Run) => ENDED.includes(status?.phase ?? '');
+  const { status } = await cluster.see<Run>(`the backup ${name}`, BACKUPS, ref(name), hasEnded, TIMEOUT_MS);
+  if (status?.phase !== 'Completed') throw new Error(`the backup ${name}: ${JSON.stringify(status)}`);
+  return archiveOf(bucket, name);
+}
+
+const archiveOf = (bucket: string, name: string): string => join(bucket, 'backups', name, `${name}.tar.gz`);
+
+export async function beginRestore(
+  { cluster }: VeleroServer,
+  name: string,
+  backup: string,
+  spec: RestoreSpec = {},
+): Promise<void> {
+  await cluster.admin.create(RESTORES, run(name, { backupName: backup, ...spec }));
+}
+
+export async function endOfRestore({ cluster, bucket }: VeleroServer, name: string): Promise<RestoreResult> {
+  const hasEnded = ({ status }: Run) => ENDED.includes(status?.phase ?? '');
+  const { status } = await cluster.see<Run>(`the restore ${name}`, RESTORES, ref(name), hasEnded, TIMEOUT_MS);
+  const { phase = '', validationErrors, failureReason } = status ?? {};
+  if (phase === 'Failed' || phase === 'FailedValidation')
+    return { phase, errors: [...(validationErrors ?? []), failureReason ?? ''], warnings: [] };
+  const file = join(bucket, 'restores', name, `restore-${name}-results.gz`);
+  const { errors, warnings } = JSON.parse(gunzipSync(readFileSync(file)).toString()) as Record<
+    'errors' | 'warnings',
+    Result
+  >;
+  return { phase, errors: linesOf(errors), warnings: linesOf(warnings) };
+}
+
+export async function restore(
+  velero: VeleroServer,
+  name: string,
+  backup: string,
+  spec: RestoreSpec = {},
+): Promise<RestoreResult> {
+  await beginRestore(velero, name, backup, spec);
+  return await endOfRestore(velero, name);
+}
+
+interface Result {
+  readonly velero?: readonly string[];
+  readonly cluster?: readonly string[];
+  readonly namespaces?: Readonly<Record<string, readonly string[]>>;
+}
+
+const linesOf = ({ velero = [], cluster = [], namespaces = {} }: Result): readonly string[] => [
+  ...velero,
+  ...cluster,
+  ...Object.values(namespaces).flat(),
+];

@@ -4,8 +4,9 @@ import { seeInForce, untilReviewed } from '../gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../gatehouse.ts';
 import { freePort } from '../processes.ts';
 import { applicationPolicy, ownersPolicy, relinkRole, uidsPolicy } from '../restore-kinds.ts';
-import { enforceApplications, installKinds } from '../restore-scene.ts';
-import { startVelero } from './server.ts';
+import { enforceApplications, installKinds, trustVelero, untilDetectorCounts } from '../restore-scene.ts';
+import { backupOf, createScene, readScene, type Scene } from './scenes.ts';
+import { backUp, startVelero } from './server.ts';
 
 type Process = 'webhook' | 'controllers';
 
@@ -39,6 +40,20 @@ export async function startStage(prepare: (cluster: Cluster) => Promise<void> = 
       await cluster.stop();
     },
   };
+}
+
+/** Creates a scene, and backs it up. `before` is what a restore brings back. */
+export async function backUpScene({ cluster, velero }: Stage, scene: Scene) {
+  await createScene(cluster, scene);
+  const { isRestored = () => true } = scene;
+  const before = (await readScene(cluster, scene)).filter(isRestored);
+  return { before, archive: await backUp(velero, scene.name, backupOf(scene)) };
+}
+
+/** Gatehouse detects restores by Velero from now on. */
+export async function detectRestores(cluster: Cluster): Promise<void> {
+  await trustVelero(cluster, { settle: '1s', idle: '1s' });
+  await untilDetectorCounts(cluster);
 }
 
 export async function enforcePolicies(cluster: Cluster): Promise<void> {

@@ -50,7 +50,6 @@ export async function createCaOwner(
       await put(TERMS[0], ['example.com'], other);
       return generationId(other.publicKey);
     },
-    /** The name may remain. */
     replace: async (): Promise<void> => {
       keyPair = newKey();
       replaced += 1;

@@ -30,26 +30,10 @@ const REASONS: Readonly<Record<number, string>> = {
   422: 'Invalid',
 };
 
-/** The objects of one kind. Input and output are deep copies, as after a JSON round trip. */
-export interface Objects<T extends KubeObject> {
-  readonly read: (key: string) => T | undefined;
-  readonly list: () => readonly T[];
-  /** Fails with 409 when the object exists. */
-  readonly create: (object: T) => Promise<T>;
-  /** Fails with 409 unless the object has the stored resourceVersion. */
-  readonly replace: (object: T) => Promise<T>;
-  /** A change by another client; it does not count as a write. */
-  readonly edit: (key: string, change: (object: T) => T) => void;
-  /** The same as a JSON merge patch: null removes. */
-  readonly patch: (key: string, patch: object) => void;
-  readonly add: (object: T) => void;
-  readonly remove: (key: string) => void;
-  readonly writes: () => number;
-  /** Makes the next write fail: before the API server applies it, or after, so that only the response is lost. */
-  readonly interrupt: (when: 'before' | 'after') => void;
-}
+export type Objects<T extends KubeObject> = ReturnType<typeof createObjects<T>>;
 
-export function createObjects<T extends KubeObject>(): Objects<T> {
+/** The objects of one kind. Input and output are deep copies, as after a JSON round trip. */
+export function createObjects<T extends KubeObject>() {
   const stored = new Map<string, T>();
   let version = 0;
   let writes = 0;
@@ -73,38 +57,36 @@ export function createObjects<T extends KubeObject>(): Objects<T> {
     return written;
   };
 
-  const edit: Objects<T>['edit'] = (key, change) => {
+  /** A change by another client; it does not count as a write. */
+  const edit = (key: string, change: (object: T) => T) => {
     const object = stored.get(key);
     if (object === undefined) throw new Error(`there is no ${key} to edit`);
     store(change(copyOf(object)));
   };
 
   return {
-    read: (key) => {
+    read: (key: string) => {
       const object = stored.get(key);
       return object === undefined ? undefined : copyOf(object);
     },
-    list: () => [...stored.values()].map(copyOf),
-    create: (object) =>
+    list: (): readonly T[] => [...stored.values()].map(copyOf),
+    create: (object: T) =>
       write(object, (known) => {
         if (known !== undefined) throw new ApiError(409, 'already exists', 'AlreadyExists');
       }),
-    replace: (object) =>
+    replace: (object: T) =>
       write(object, (known) => {
         if (known === undefined) throw new ApiError(404, 'not found');
         if (known.metadata?.resourceVersion !== object.metadata?.resourceVersion)
           throw new ApiError(409, 'the object has been modified');
       }),
     edit,
-    patch: (key, patch) => {
-      edit(key, (object) => merged(object, patch));
-    },
-    add: (object) => void store(object),
-    remove: (key) => void stored.delete(key),
+    patch: (key: string, patch: object) => edit(key, (object) => merged(object, patch)),
+    add: (object: T) => void store(object),
+    remove: (key: string) => void stored.delete(key),
     writes: () => writes,
-    interrupt: (when) => {
-      interruption = when;
-    },
+    /** Makes the next write fail: before the API server applies it, or after, so that only the response is lost. */
+    interrupt: (when: 'before' | 'after') => void (interruption = when),
   };
 }
 
@@ -194,7 +176,6 @@ export const NEVER = new AbortController().signal;
 const ignore = () => undefined;
 export const silent: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** Matches a string with this part. */
 export const containing = (part: string): string => expect.stringContaining(part) as string;
 
 type Event = Parameters<RecordEvent>[0];

@@ -48,7 +48,6 @@ export type Defect =
   | `ignores ${'deletions' | 'the target' | 'writes' | 'expiry'}`
   | ('lists nothing live' | 'admits after release' | 'removes too early');
 
-/** After this time, all intents have expired, even of a replica that crashed. */
 export const EXPIRED_MS = SETTLE_MS + HOLD_MS + 5_000;
 
 export interface Scheduler {

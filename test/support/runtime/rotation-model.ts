@@ -38,7 +38,6 @@ export const LIFE_MS = 90 * DAY;
 /** How long a process that hears nothing may still write. It may sign for much longer than a Lease allows. */
 const STALE = { writer: HOUR, signer: 60 * DAY } as const;
 const DELAY_MS = 6 * HOUR + MINUTE;
-/** Steps of time. */
 const PASSES = [SECOND, MINUTE, 15 * MINUTE, HOUR, 12 * HOUR, 3 * DAY, 20 * DAY] as const;
 
 /** The content of a Service's serving Secret. Only the model reads `generation`. */
@@ -56,7 +55,6 @@ interface Leader {
   reconcile: Reconcile;
   publish: Reconcile;
   authority: Authority | undefined;
-  /** Time of its last read of the authority, for its lease. */
   heardAt: number;
   /** Error of its estimate of the API server's time. */
   readonly skewMs: number;
@@ -107,7 +105,6 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
   const world = {
     now: start,
     targets: ['', '', ''],
-    /** The bundle in the target that tenants keep reverting. */
     contended: '',
     leaves: [undefined, undefined, undefined] as (Leaf | undefined)[],
     /** `servers`: the cert in memory of each. `clients`: the bundle that each trusts. */
@@ -115,7 +112,6 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     clients: ['', '', ''],
     rotations: 0,
     issued: [] as Leaf[],
-    /** Whether Services may ask for names in the suffix. Each one does. */
     hasSuffix: ca === 'constrained',
     hasOwner: ca === 'imported',
     mistakes: new Set<string>(),
@@ -146,10 +142,8 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     const secret = secrets.read(SECRET_KEY);
     return secret === undefined ? undefined : parseAuthority(secret.data ?? {});
   };
-  /** The interface of Secrets over the serving certs, which the model stores separately. */
   const servingSecrets = () =>
     world.leaves.flatMap((leaf) => (leaf === undefined ? [] : [{ metadata: servingSecretMetadata }]));
-  /** What the injectors know about the targets. */
   const evidence = () => {
     const all = createTargetRecords([], () => undefined);
     const rootsIn = (bundle: string) =>
@@ -197,9 +191,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       },
       generateKeyPair,
       randomSerial,
-      onAuthority: (authority) => {
-        leader.authority = authority;
-      },
+      onAuthority: (authority) => void (leader.authority = authority),
       metrics: { authority: () => undefined, authorityRestored: () => undefined },
       record: () => undefined,
       serverClock: { now: clockOf(leader), skewMs: () => 0 },
@@ -284,9 +276,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       if (target < world.targets.length) world.targets[target] = bundle;
       else world.contended = bundle;
     },
-    revert: () => {
-      world.contended = '';
-    },
+    revert: () => void (world.contended = ''),
     reissue: async () => {
       const one = leader();
       try {
@@ -317,9 +307,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       await quietly(leaders[which].reconcile('gatehouse-authority', NEVER));
       leaders[which] = startProcess(leaders[which].skewMs);
     },
-    stepClock: () => {
-      leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
-    },
+    stepClock: () => void (leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE),
     renewCa: () => owner?.renew(),
     mistakeCa: async () => {
       const id = await owner?.mistake();
@@ -329,9 +317,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       world.rotations++;
       await owner?.replace();
     },
-    changeSuffix: () => {
-      world.hasSuffix = !world.hasSuffix;
-    },
+    changeSuffix: () => void (world.hasSuffix = !world.hasSuffix),
     pass: () => passTime((1 + pick(4)) * (PASSES[pick(PASSES.length)] ?? SECOND)),
   } satisfies Record<string, () => Promise<void> | void>;
 

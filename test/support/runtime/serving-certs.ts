@@ -69,7 +69,6 @@ export function createWorld(authority: Authority, now: Date) {
     },
     create: (_resource: Resource, secret: Secret) => {
       const exists = secrets.read(keyOf(secret.metadata?.name ?? '')) !== undefined;
-      // does not count as a write
       if (exists) return Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists'));
       return secrets.create(secret) as Promise<never>;
     },
@@ -109,7 +108,6 @@ export function createWorld(authority: Authority, now: Date) {
   const file = (key: string, name?: string) => Buffer.from(secret(name)?.data?.[key] ?? '', 'base64');
   const contended = createContendedSecrets();
   const inventory = createCertInventory(stores, () => state.authority);
-  /** The stores are never stale, unless `change` replaces their functions. */
   const reconciler = (change: Change = {}): Reconcile =>
     createServingCertsReconciler({
       onRemoval: 'retain',

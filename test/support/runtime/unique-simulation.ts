@@ -41,7 +41,6 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
   const gone = new Set<string>();
   let unseenDeletions: string[] = [];
   const queue = new Set<string>();
-  /** Keys that the queue gets back after a waiting time. */
   const later = new Set<string>();
   let now = Date.parse('2026-11-21T12:00:00Z');
   let version = 0;

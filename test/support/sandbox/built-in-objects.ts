@@ -40,11 +40,9 @@ export function decoded(
   return type.strategy.completeDefaults?.(object) ?? object;
 }
 
-/** The same after creation. */
 export const created = (kind: string, fields: JsonObject, metadata?: JsonObject): ApiObject =>
   typeOf(kind).strategy.prepareForCreate(decoded(kind, fields, metadata));
 
-/** The object that a PUT of these fields makes of `old`. */
 export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiObject =>
   typeOf(kind).strategy.prepareForUpdate(decoded(kind, fields, toJson(old).metadata as JsonObject), old); // metadata is JSON
 

@@ -25,7 +25,6 @@ export const NAMES = {
   shortNames: ['srv'],
 } satisfies JsonObject;
 
-/** A newly created definition, with some fields of its spec changed. */
 export function definition(spec: Readonly<Record<string, JsonValue>> = {}): ApiObject {
   const names = isJsonObject(spec.names) ? spec.names : NAMES;
   const whole = {
@@ -45,6 +44,5 @@ export function definition(spec: Readonly<Record<string, JsonValue>> = {}): ApiO
   });
 }
 
-/** The same after its controller has processed it. */
 export const established = (spec?: Readonly<Record<string, JsonValue>>): ApiObject =>
   planDefinitionStatus(definition(spec), [], NOW);

@@ -1,7 +1,6 @@
 import { isJsonObject, parseJson, type JsonObject } from '../../../src/json/json.ts';
 import { ApiFailure } from '../../../src/machinery/failure.ts';
 
-/** The Status of the failure that `act` throws. */
 export function statusOf(act: () => unknown): ApiFailure['status'] {
   try {
     act();

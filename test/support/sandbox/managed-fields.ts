@@ -9,7 +9,6 @@ const INTEGER: Schema = { type: 'integer' };
 const SET: Schema = { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' };
 const fields = (properties: Readonly<Record<string, Schema>>): Schema => ({ type: 'object', properties });
 
-/** A kind with a field for each form of ownership. */
 export const WIDGET: Schema = fields({
   apiVersion: STRING,
   kind: STRING,

@@ -72,7 +72,6 @@ export interface Asked {
   readonly [key: string]: JsonValue;
 }
 
-/** Answers a request: fields of the response, or any answer of a broken webhook. */
 export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: JsonValue };
 
 export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>) {

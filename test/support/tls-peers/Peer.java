@@ -14,6 +14,7 @@ class Peer {
 
   public static void main(String[] args) throws Exception {
     if (args[0].equals("serve")) serve(args[1], args[2], args[3], Integer.parseInt(args[4]));
+    else if (args[0].equals("judge")) judge(args);
     else connect(args[1], args[2]);
   }
 
@@ -70,16 +71,30 @@ class Peer {
     return received.toString();
   }
 
+  static TrustManager[] trusting(String bundle) throws Exception {
+    KeyStore store = emptyStore();
+    for (Certificate root : read(bundle)) store.setCertificateEntry("root" + store.size(), root);
+    TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
+    factory.init(store);
+    return factory.getTrustManagers();
+  }
+
+  /** Prints, for each bundle and port after the name, whether a client with this bundle trusts the server. */
+  static void judge(String[] args) throws Exception {
+    for (int i = 2; i + 1 < args.length; i += 2) {
+      String said = exchange(trusting(args[i]), args[1], "127.0.0.1", Integer.parseInt(args[i + 1]), 0);
+      boolean isVerdict = said.startsWith("ok") || said.contains("SSLHandshakeException");
+      if (!isVerdict) throw new IOException(said);
+      System.out.println(said.startsWith("ok") ? "ok" : "refused");
+    }
+  }
+
   /**
    * Reads lines with an address, a port and a number of requests, which it sends over one connection. Answers each with
    * `ok` and the number of responses, or with the reason of the failure.
    */
   static void connect(String bundle, String name) throws Exception {
-    KeyStore store = emptyStore();
-    for (Certificate root : read(bundle)) store.setCertificateEntry("root" + store.size(), root);
-    TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
-    factory.init(store);
-    TrustManager[] trust = factory.getTrustManagers();
+    TrustManager[] trust = trusting(bundle);
     System.out.println("ready");
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
     for (String line; (line = lines.readLine()) != null; ) {

@@ -37,13 +37,28 @@ def answer(context, plain):
         pass  # only the client's verdict counts
 
 
+def trusting(bundle):
+    context = ssl.create_default_context(cafile=bundle)
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
+def judge(name, *pairs):
+    """Prints, for each bundle and port, whether a client with this bundle trusts the server."""
+    for bundle, port in zip(pairs[::2], pairs[1::2]):
+        try:
+            exchange(trusting(bundle), b'', name, '127.0.0.1', int(port), 0)
+            print('ok')
+        except ssl.SSLCertVerificationError:
+            print('refused')
+
+
 def connect(bundle, name):
     """
     Reads lines with an address, a port and a number of requests, which it sends over one connection. Answers each with
     `ok` and the number of responses, or with the reason of the failure.
     """
-    context = ssl.create_default_context(cafile=bundle)
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context = trusting(bundle)
     request = f'GET / HTTP/1.1\r\nhost: {name}\r\n\r\n'.encode()
     print('ready', flush=True)
     for line in sys.stdin:
@@ -67,4 +82,4 @@ def exchange(context, request, name, host, port, count):
     return count
 
 
-{'serve': serve, 'connect': connect}[sys.argv[1]](*sys.argv[2:])
+{'serve': serve, 'connect': connect, 'judge': judge}[sys.argv[1]](*sys.argv[2:])
