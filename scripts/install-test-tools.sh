@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the tools that some tests need in addition to Node. For verdicts on trust: openssl, python3, curl and Java (with its
-# compiler, because the client is run from source); for the status page: Chromium; for the node with pods: tools of the network, a shell
+# compiler, because the client is run from source), and faketime for verdicts on another day; for the status page: Chromium; for the node with pods: tools of the network, a shell
 # for its pods, and a C compiler with libseccomp for runc. It installs missing tools where possible; tests report what they skip.
 set -euo pipefail
 
 declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium
   [ip]=iproute2 [nft]=nftables [conntrack]=conntrack [iptables]=iptables [ipset]=ipset [busybox]=busybox-static [pgrep]=procps
-  [gcc]=gcc [pkg-config]=pkg-config)
+  [gcc]=gcc [pkg-config]=pkg-config [faketime]=faketime)
 missing=()
 for command in "${!packages[@]}"; do
   command -v "$command" >/dev/null || missing+=("${packages[$command]}")

@@ -65,11 +65,46 @@ function mutantsOf(root: string, file: string): readonly Mutant[] {
   return found.filter(({ start, end }) => !/^(await )?(\w+\.)*(log|console)\b/.test(text.slice(start, end)));
 }
 
+/** The type check refuses a change that no test needs to notice. */
+function createCompiler(root: string) {
+  const overlay: { file?: string; text?: string; version: number } = { version: 0 };
+  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => undefined };
+  const parsed = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), {}, host);
+  const { options = {}, fileNames = [] } = parsed ?? {};
+  const service = ts.createLanguageService({
+    fileExists: (path) => ts.sys.fileExists(path),
+    readFile: (path) => ts.sys.readFile(path),
+    directoryExists: (path) => ts.sys.directoryExists(path),
+    getDirectories: (path) => ts.sys.getDirectories(path),
+    realpath: (path) => ts.sys.realpath?.(path) ?? path,
+    getCompilationSettings: () => options,
+    getScriptFileNames: () => fileNames,
+    getScriptVersion: (file) => (file === overlay.file ? String(overlay.version) : '0'),
+    getScriptSnapshot: (file) => {
+      const text = file === overlay.file ? overlay.text : ts.sys.readFile(file);
+      return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text);
+    },
+    getCurrentDirectory: () => root,
+    getDefaultLibFileName: (given) => ts.getDefaultLibFilePath(given),
+  });
+  return (mutant: Mutant): boolean => {
+    const file = join(root, mutant.file);
+    Object.assign(overlay, { file, text: mutated(root, mutant), version: overlay.version + 1 });
+    return service.getSyntacticDiagnostics(file).length + service.getSemanticDiagnostics(file).length === 0;
+  };
+}
+
+function mutated(root: string, { file, start, end, to }: Mutant): string {
+  const text = readFileSync(join(root, file), 'utf8');
+  return text.slice(0, start) + to + text.slice(end);
+}
+
 /** Whether a unit test in the file's folder fails, or else one in its room. */
-function isNoticed(root: string, { file, start, end, to }: Mutant): boolean {
+function isNoticed(root: string, mutant: Mutant): boolean {
+  const { file } = mutant;
   const path = join(root, file);
   const text = readFileSync(path, 'utf8');
-  writeFileSync(path, text.slice(0, start) + to + text.slice(end));
+  writeFileSync(path, mutated(root, mutant));
   try {
     const room = file.split('/').slice(0, 2).join('/');
     return [...new Set([dirname(file), room])].some((folder) => !passes(root, `${folder}/`));
@@ -91,16 +126,20 @@ try {
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.ts`, { cwd: root }),
   );
   const all = files.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => mutantsOf(root, file));
-  const sample = createSeeded(Number(flags.seed)).shuffle(all).slice(0, Number(flags.count));
+  const compiles = createCompiler(root);
+  let tried = 0;
   let survivors = 0;
-  for (const mutant of sample) {
+  for (const mutant of createSeeded(Number(flags.seed)).shuffle(all)) {
+    if (tried === Number(flags.count)) break;
+    if (!compiles(mutant)) continue;
+    tried += 1;
     if (isNoticed(root, mutant)) continue;
     survivors += 1;
     const text = readFileSync(join(root, mutant.file), 'utf8');
     const line = text.slice(0, mutant.start).split('\n').length;
     console.log(`${mutant.file}:${line}: ${text.slice(mutant.start, mutant.end)} → ${mutant.to}`);
   }
-  console.log(`${sample.length - survivors} of ${sample.length} noticed (of ${all.length} possible changes)`);
+  console.log(`${tried - survivors} of ${tried} noticed (of ${all.length} possible changes)`);
 } finally {
   rmSync(root, { recursive: true });
 }

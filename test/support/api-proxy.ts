@@ -44,7 +44,13 @@ type Endpoint = Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
 /** @param name the subfolder for its kubeconfigs, inside the folder of the control plane */
 export async function startApiProxy(plane: Endpoint, name: string, ownAnswer: OwnAnswer = () => undefined) {
   const agent = new Agent({ keepAlive: true, ca: plane.ca });
-  const forward: Forward = (exchange) => ask(plane.server, agent, exchange);
+  let shiftMs = 0;
+  const forward: Forward = async (exchange) => {
+    const message = await ask(plane.server, agent, exchange);
+    const { date } = message.headers;
+    if (date !== undefined) message.headers.date = new Date(Date.parse(date) + shiftMs).toUTCString();
+    return message;
+  };
   const requests = createRequests(forward);
   const watches = new Map<ServerResponse, string>();
 
@@ -70,6 +76,8 @@ export async function startApiProxy(plane: Endpoint, name: string, ownAnswer: Ow
       server: `https://localhost:${server.port}`,
       ca: server.ca,
     }),
+    /** The API server's clock, as its clients see it, is so many milliseconds ahead. */
+    shiftClock: (ms: number) => void (shiftMs = ms),
     watches: () => watches.size,
     /** Breaks all connections, and refuses new ones until `open`, as when the API server is down. */
     close: server.close,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Cluster } from './cluster.ts';
+import type { AuditEvent } from './control-plane.ts';
 
 const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'backstop');
 
@@ -30,4 +31,18 @@ function withCompat(policy: Policy, compat: readonly string[]): Policy {
   if (variables === undefined) return policy;
   const changed = variables.map((one) => (compat.includes(one.name) ? { ...one, expression: 'true' } : one));
   return { ...policy, spec: { ...policy.spec, variables: changed } };
+}
+
+/** The refused writes of Gatehouse's own accounts: each is a case where writer and backstop disagree. */
+export function refusedByBackstop(log: readonly AuditEvent[]): readonly string[] {
+  const refused = log.filter(
+    ({ user, impersonatedUser, responseStatus }) =>
+      impersonatedUser === undefined &&
+      user.username.startsWith('system:serviceaccount:gatehouse-system:') &&
+      responseStatus?.message?.includes("ValidatingAdmissionPolicy 'gatehouse-backstop-") === true,
+  );
+  const lines = refused.map(
+    ({ verb, requestURI, responseStatus }) => `${verb} ${requestURI}: ${responseStatus?.message ?? ''}`,
+  );
+  return [...new Set(lines)];
 }

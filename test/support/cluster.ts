@@ -20,7 +20,7 @@ import {
   type ControlPlaneOptions,
   type User,
 } from './control-plane.ts';
-import { applyBackstop } from './backstop.ts';
+import { applyBackstop, refusedByBackstop } from './backstop.ts';
 import { stopReplicas } from './gatehouse.ts';
 import { grant } from './objects.ts';
 import { eventually } from './processes.ts';
@@ -102,11 +102,16 @@ export async function connectCluster(plane: ControlPlane) {
         throw new Error(`${what}: not seen; last: ${JSON.stringify(last, undefined, 1)}`, { cause: error });
       });
     },
-    /** Also stops the replicas of Gatehouse. */
-    stop: async () => {
+    /**
+     * Also stops the replicas of Gatehouse.
+     * @throws Error if the backstop refused a write of theirs, which the test did not provoke
+     */
+    stop: async ({ provoked = false } = {}) => {
       await stopReplicas(plane);
+      const refused = provoked ? [] : refusedByBackstop(plane.auditLog());
       await Promise.all(connections.map((connection) => connection.close()));
       await plane.stop();
+      if (refused.length > 0) throw new Error(`the backstop refused Gatehouse:\n${refused.join('\n')}`);
     },
   };
 }

@@ -52,7 +52,7 @@ export interface AuditEvent {
     readonly namespace?: string;
     readonly name?: string;
   };
-  readonly responseStatus?: { readonly code?: number };
+  readonly responseStatus?: { readonly code?: number; readonly message?: string };
   readonly annotations?: Readonly<Record<string, string>>;
 }
 

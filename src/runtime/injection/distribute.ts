@@ -249,11 +249,11 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
       histories.set(key, attempt.history);
       return { kind: 'requeue', at: attempt.until } as const;
     }
-    const { metadata, ...rest } = live ?? {};
+    const { metadata } = live ?? {};
     const labels = { ...metadata?.labels, [DISTRIBUTED]: 'true' };
     const annotations = { ...metadata?.annotations, [DISTRIBUTED]: key };
+    // Without what others wrote into data and binaryData. `immutable` refuses each write anyway.
     const desired = {
-      ...rest,
       metadata: { ...metadata, ...ref, labels, annotations },
       data: { [CA_BUNDLE_KEY]: pem },
     };
