@@ -4,10 +4,10 @@ import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
-import { TRUST_BUNDLE_SIGNER } from '../src/pki/annotations.ts';
+import { annotationProblem, TRUST_BUNDLE_SIGNER } from '../src/pki/annotations.ts';
 import { RENDERERS, ROOT, staleFiles } from './generate.ts';
 import { readKustomization } from './kustomization.ts';
-import { METADATA_KEYS } from './reference/annotations.ts';
+import { ANNOTATION_KEYS, METADATA_KEYS } from './reference/annotations.ts';
 import { ROWS } from './render-dashboard.ts';
 
 const files = new Map(RENDERERS.flatMap((render) => render()).map(({ path, text }) => [path, text]));
@@ -78,4 +78,13 @@ test('the reference lists every annotation and label in the source', () => {
   expect(written).not.toEqual([]);
   const known = [...METADATA_KEYS, TRUST_BUNDLE_SIGNER];
   expect(written.filter((key = '') => !known.includes(key))).toEqual([]);
+});
+
+test('no documented annotation of an object that users write counts as misspelt', () => {
+  const ofOthers =
+    /\.dev\/(ca-propagation-wait|compat|epoch|namespaces|opened-by|opener-scope|proof|reads-reviewed|rollback|sweep-due|without)$/;
+  const misspelt = ANNOTATION_KEYS.filter((key) => !ofOthers.test(key)).flatMap(
+    (key) => annotationProblem('ConfigMap', { [key]: '' }) ?? [],
+  );
+  expect(misspelt.filter((problem) => problem.includes('is not an annotation'))).toEqual([]);
 });

@@ -12,7 +12,7 @@ import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-stat
 import { DELETION_INTENT_LABEL } from '../../src/admission/policy/references/check-references.ts';
 import { DELETION_LABEL, PROOF_ANNOTATION } from '../../src/admission/policy/references/deletion-record.ts';
 import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
-import { NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
+import { COMPAT, NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import { ACTIONS_LABEL } from '../../src/runtime/references/action-access.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
@@ -95,6 +95,10 @@ const ASKED: readonly Entry[] = [
     [pki.BUNDLE_SOURCES]:
       'What its bundle contains besides its own certificates: `authority` (default), `public`, both separated by a comma, or nothing.',
   }),
+  ...on('such a ConfigMap', {
+    [pki.BUNDLE_EXCLUDES]:
+      'SHA-256 fingerprints of public roots that its bundle must not contain, separated by commas.',
+  }),
   ...on(AUTHORITY, {
     [pki.ROTATE]: 'Requests a rotation, once for each value. The value is the reason.',
     [pki.DISTRUST]: 'Generations that clients must stop trusting, separated by commas.',
@@ -119,6 +123,10 @@ const WRITTEN: readonly Entry[] = [
     [pki.SERVING_CERT_SERVICE]:
       'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
     [pki.SERVING_CERT_SERVICE_UID]: 'The uid of that Service when the Secret was last written.',
+  }),
+  ...on(`ConfigMap ${pki.CABUNDLE_CONFIGMAP}`, {
+    [pki.SOURCE_ROOTS]:
+      'The roots that the [sources of injected bundles](../certificates.md#options-of-a-bundle) hold, and those that they have dropped.',
   }),
   ...on('Deployment, StatefulSet, DaemonSet', {
     [pki.RESTARTED_FOR]:
@@ -154,6 +162,8 @@ const WRITTEN: readonly Entry[] = [
     [WITHOUT]: 'The [parts](../installing.md#leave-out-parts) that the leader does not run.',
     [NAMESPACES]:
       'The [namespaces](../installing.md#restrict-gatehouse-to-namespaces) to which the leader is restricted.',
+    [COMPAT]:
+      'The other systems whose annotations the leader honours: `--compat`. `gatehouse status` and `doctor` read it.',
     [PROPAGATION_WAIT]:
       'The setting `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. `gatehouse status` reads it.',
   }),
@@ -211,6 +221,9 @@ const FINALIZERS: readonly Entry[] = [
       'Until the final sweep. A window that you delete while no replica runs is not removed: see [remove Gatehouse](../installing.md#remove-gatehouse).',
   }),
 ];
+
+/** All annotations. */
+export const ANNOTATION_KEYS: readonly string[] = [...ASKED, ...WRITTEN].map(([key]) => key);
 
 export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS, ...FINALIZERS].map(
   ([key]) => key,

@@ -1,4 +1,5 @@
 /** Annotations, labels and names that Gatehouse uses for its certificates. */
+import type { ObjectMeta } from '../json/kube-object.ts';
 
 /** Prefixes of the annotations of a Service that ask for a certificate for servers, and for clients. */
 export const CERT_PREFIXES = {
@@ -56,6 +57,8 @@ export const INJECTION_MANAGER = 'gatehouse-cabundle';
 export const DISTRIBUTE_TO = 'gatehouse.dev/distribute-to';
 /** On such a ConfigMap: what the bundle contains besides its own certificates: `authority`, `public`, both or nothing. */
 export const BUNDLE_SOURCES = 'gatehouse.dev/bundle-sources';
+/** On such a ConfigMap: SHA-256 fingerprints of public roots that the bundle lacks, separated by commas. */
+export const BUNDLE_EXCLUDES = 'gatehouse.dev/bundle-excludes';
 /** Label on a copy of such a bundle, and annotation with `namespace/name` of the copy. They mark it as ours. */
 export const DISTRIBUTED = 'gatehouse.dev/distributed-bundle';
 
@@ -67,6 +70,8 @@ export const DISTRUST = 'gatehouse.dev/distrust';
 export const NEW_AUTHORITY = 'gatehouse.dev/new-authority';
 
 export const AUTHORITY_SECRET = 'gatehouse-authority';
+/** On the ConfigMap with the CA bundle: the roots that sources of other bundles hold or held. */
+export const SOURCE_ROOTS = 'gatehouse.dev/source-roots';
 export const CABUNDLE_CONFIGMAP = 'gatehouse-cabundle';
 /** ClusterTrustBundle with the CA bundle, and the signer whose roots it holds. Its name must begin with the signer. */
 export const TRUST_BUNDLE = 'gatehouse.dev:ca:bundle';
@@ -79,3 +84,53 @@ export const TLS_SECRET_TYPE = 'kubernetes.io/tls';
 export const TLS_CERT_KEY = 'tls.crt';
 export const TLS_PRIVATE_KEY_KEY = 'tls.key';
 export const CA_BUNDLE_KEY = 'ca.crt';
+
+const PREFIX = 'gatehouse.dev/';
+const REQUESTS: readonly string[] = [SERVING_CERT_SECRET_NAME, CLIENT_CERT_SECRET_NAME];
+const INJECTIONS: readonly string[] = [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM, INJECT_CABUNDLE_KEY];
+const CERT_OPTIONS = [
+  ...[SERVING_CERT_KEY_ALGORITHM, SERVING_CERT_PORTS, SERVING_CERT_DURATION, SERVING_CERT_RENEW_AFTER],
+  ...[SERVING_CERT_DNS_NAMES, SERVING_CERT_CLUSTER_IPS, SERVING_CERT_POD_NAMES, SERVING_CERT_WILDCARD],
+  ...[SERVING_CERT_SHORT_NAMES, SERVING_CERT_OUTPUTS, SERVING_CERT_KEYSTORE_PASSWORD],
+  ...[SERVING_CERT_REPLACE_SECRET, SERVING_CERT_ADOPT],
+];
+const KNOWN = new Set([
+  ...REQUESTS,
+  ...INJECTIONS,
+  ...CERT_OPTIONS,
+  ...CERT_OPTIONS.map((name) => name.replace(CERT_PREFIXES.serving, CERT_PREFIXES.client)),
+  ...[
+    RESTART_ON_RENEWAL,
+    RESTARTED_FOR,
+    SERVING_CERT_SERVICE,
+    SERVING_CERT_SERVICE_UID,
+    ALLOW_DIRECT_INJECTION,
+  ],
+  ...[
+    DISTRIBUTE_TO,
+    BUNDLE_SOURCES,
+    BUNDLE_EXCLUDES,
+    SOURCE_ROOTS,
+    DISTRIBUTED,
+    ROTATE,
+    DISTRUST,
+    NEW_AUTHORITY,
+  ],
+  // Other rooms set these on objects of any kind.
+  ...['applied', 'chart-replicas', 'dev-url', 'owner-references', 'quiesced'].map((name) => PREFIX + name),
+]);
+
+/** An annotation with our prefix that has no effect on an object of this kind: misspelt, or in the wrong place. */
+export function annotationProblem(kind: string, annotations: ObjectMeta['annotations']): string | undefined {
+  const names = Object.keys(annotations ?? {}).filter((name) => name.startsWith(PREFIX));
+  const unknown = names.find((name) => !KNOWN.has(name));
+  if (unknown !== undefined)
+    return `${unknown} is not an annotation of Gatehouse: correct its name or remove it`;
+  const isTarget = kind !== 'Service' && kind !== 'Secret';
+  const misplaced = names.find((name) => (isTarget ? REQUESTS : INJECTIONS).includes(name));
+  if (misplaced === undefined) return undefined;
+  const place = isTarget
+    ? 'a Service'
+    : 'a webhook configuration, CustomResourceDefinition, APIService or ConfigMap';
+  return `${misplaced} has no effect on a ${kind}: annotate ${place}`;
+}

@@ -20,7 +20,7 @@ import {
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { KINDS, seeBundle, seeEvent, SHOP, type Carrier } from '../support/injection-objects.ts';
 import { text, type SecretObject } from '../support/objects.ts';
-import { BUNDLE } from '../support/own-objects.ts';
+import { BUNDLE } from '../support/cluster.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createSeeded, faultSeed } from '../support/seeded.ts';
 

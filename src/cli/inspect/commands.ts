@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 
 import { docsUrl } from '../../config/version.ts';
 import { addClusterFlags, namespaceName, outputOption } from '../terminal/options.ts';
+import { COMPAT_SYSTEMS } from '../../pki/injection/request.ts';
 import type { DoctorFlags } from './doctor/doctor.ts';
 import type { StatusFlags } from './status/status.ts';
 
@@ -47,9 +48,9 @@ export function addStatus(program: Command): void {
     .addOption(
       new Option(
         '--compat <systems...>',
-        'other systems whose annotations Gatehouse honours, as in gatehouse serve',
+        'other systems whose annotations count, in addition to those that the leader honours',
       )
-        .choices(['openshift', 'cert-manager'])
+        .choices(COMPAT_SYSTEMS)
         .default([], 'none'),
     )
     .addOption(outputOption())

@@ -14,6 +14,7 @@ beforeAll(async () => {
 
 const TO = 'gatehouse.dev/distribute-to';
 const SOURCES = 'gatehouse.dev/bundle-sources';
+const EXCLUDES = 'gatehouse.dev/bundle-excludes';
 const of = (annotations: Readonly<Record<string, string>>, data = {}, metadata = {}) =>
   distributionOf({ metadata: { name: 'trust', annotations, ...metadata }, data });
 
@@ -52,6 +53,12 @@ test.each<[string, Record<string, string>, () => Record<string, string>, RegExp]
     () => ({}),
     /is "authority,vault": write authority, public/,
   ],
+  [
+    'an excluded root without a fingerprint',
+    { [EXCLUDES]: 'AB:CD' },
+    () => ({}),
+    /excludes: "AB:CD" is not a SHA-256/,
+  ],
   ['a key without certificates', {}, () => ({ a: root, b: 'garbage' }), /^there is no PEM certificate in b$/],
   [
     'a truncated certificate',
@@ -64,6 +71,14 @@ test.each<[string, Record<string, string>, () => Record<string, string>, RegExp]
     kind: 'invalid',
     message: expect.stringMatching(message) as string,
   });
+});
+
+test('excluded roots are named by fingerprint, with or without colons', () => {
+  const [certificate] = splitCertificates(root);
+  const { fingerprint256 = '' } = certificate ?? {};
+  const given = `${fingerprint256.toLowerCase()}, ${fingerprint256.replaceAll(':', '')}`;
+  expect(of({ [TO]: '', [EXCLUDES]: given })).toMatchObject({ excluded: [fingerprint256, fingerprint256] });
+  expect(of({ [TO]: '' })).toMatchObject({ excluded: [] });
 });
 
 test('each certificate is in the bundle once, in order, and expired ones are not', () => {

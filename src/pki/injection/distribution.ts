@@ -4,7 +4,7 @@ import { messageOf } from '../../json/abort.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
-import { BUNDLE_SOURCES, DISTRIBUTE_TO } from '../annotations.ts';
+import { BUNDLE_EXCLUDES, BUNDLE_SOURCES, DISTRIBUTE_TO } from '../annotations.ts';
 import { textsOf } from '../secret-data.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
@@ -26,6 +26,8 @@ export type Distribution =
       readonly withAuthority: boolean;
       readonly withPublic: boolean;
       readonly own: readonly X509Certificate[];
+      /** SHA-256 fingerprints, in the form of Node. */
+      readonly excluded: readonly string[];
     };
 
 const SOURCES: readonly string[] = ['authority', 'public'];
@@ -40,6 +42,12 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
   const names = given.split(',').map((name) => name.trim());
   if (given.trim() !== '' && !names.every((name) => SOURCES.includes(name)))
     return invalid(`${BUNDLE_SOURCES} is ${quote(given)}: write authority, public, both, or nothing`);
+  const excluded = (annotations[BUNDLE_EXCLUDES] ?? '').split(/[\s,]+/).filter((one) => one !== '');
+  const broken = excluded.find((one) => !FINGERPRINT.test(one));
+  if (broken !== undefined)
+    return invalid(
+      `${BUNDLE_EXCLUDES}: ${quote(broken)} is not a SHA-256 fingerprint: write 64 hexadecimal digits`,
+    );
   const own: X509Certificate[] = [];
   for (const [key, text] of Object.entries({ ...source?.data, ...textsOf(source?.binaryData) })) {
     try {
@@ -54,10 +62,16 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
     kind: 'wanted',
     selector: selector.trim(),
     own,
+    excluded: excluded.map(toFingerprint),
     withAuthority: names.includes('authority'),
     withPublic: names.includes('public'),
   };
 }
+
+/** With or without colons, as tools print it. */
+const FINGERPRINT = /^([0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
+const toFingerprint = (text: string): string =>
+  (text.replaceAll(':', '').toUpperCase().match(/../g) ?? []).join(':');
 
 const invalid = (message: string) => ({ kind: 'invalid', message }) as const;
 

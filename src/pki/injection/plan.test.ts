@@ -15,7 +15,7 @@ beforeAll(async () => {
   other = caBundle(await firstAuthority(now), now);
 });
 
-const { validating, customResourceDefinition, configMap } = TARGET_KINDS;
+const { validating } = TARGET_KINDS;
 const INJECT = 'gatehouse.dev/inject-cabundle';
 
 type Entry = NonNullable<RawTarget['webhooks']>[number];
@@ -48,7 +48,6 @@ test.each([
   ['lacks annotations', () => ({ webhooks: [viaService('a')] })],
   ['has switched injection off', () => asking('false', viaService('a'))],
   ['lacks webhooks', () => asking('true')],
-  ['has only webhooks with a url', () => asking('true', viaUrl('a'))],
   [
     'is being deleted',
     () => ({
@@ -86,12 +85,11 @@ test.each([
   expect(plan(asking('true', viaService('a', present())))).toMatchObject({ kind: 'inject', stale: ['a'] });
 });
 
-test('an injection includes every entry with a Service, and no other', () => {
+test('an injection includes every entry with a Service that is not current, and no other', () => {
   expect(
     plan(asking('true', viaService('right', bundle), viaUrl('elsewhere'), viaService('wrong', other))),
   ).toEqual({
     kind: 'inject',
-    slots: ['right', 'wrong'],
     stale: ['wrong'],
     bundle,
     routine: false,
@@ -111,13 +109,36 @@ test('named entries are filled, even those with a url, and missing names are rep
   const raw = asking('a.b.c,u.r.l,x.y.z', viaService('a.b.c'), viaService('d.e.f'), viaUrl('u.r.l'));
   expect(plan(raw)).toMatchObject({
     kind: 'inject',
-    slots: ['a.b.c', 'u.r.l'],
+    stale: ['a.b.c', 'u.r.l'],
     problem: 'there is no webhook named x.y.z',
   });
   expect(plan(asking('x.y.z', viaService('a.b.c')))).toEqual({
     kind: 'invalid',
     problem: 'there is no webhook named x.y.z',
   });
+});
+
+test('webhooks with a url are filled for the annotations of other systems, as those do', () => {
+  const raw = { metadata: { annotations: { 'cert-manager.io/inject-ca-from-secret': 'vault/ca' } } };
+  const target = toTarget(validating, { ...raw, webhooks: [viaService('a'), viaUrl('b')] }, ['cert-manager']);
+  expect(planInjection(validating, target, { kind: 'bundle', pem: bundle })).toMatchObject({
+    stale: ['a', 'b'],
+  });
+});
+
+test('the conversion of a CustomResourceDefinition by a url is filled on request', () => {
+  const conversion = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://example.com' } } };
+  const raw = { metadata: { annotations: { [INJECT]: 'true' } }, spec: { conversion } };
+  expect(plan(raw, undefined, TARGET_KINDS.customResourceDefinition)).toMatchObject({ kind: 'inject' });
+});
+
+test('a configuration with only urls is a problem until its annotation names them', () => {
+  expect(plan(asking('true', viaUrl('a.b.c')))).toEqual({
+    kind: 'invalid',
+    problem:
+      'all webhooks have a url: name those that need the bundle, for example gatehouse.dev/inject-cabundle: a.b.c',
+  });
+  expect(plan(asking('a.b.c', viaUrl('a.b.c')))).toMatchObject({ kind: 'inject', stale: ['a.b.c'] });
 });
 
 test('nothing is written without a usable bundle', () => {
@@ -127,77 +148,34 @@ test('nothing is written without a usable bundle', () => {
 });
 
 describe('ownership', () => {
-  const leaf = { 'f:clientConfig': { 'f:caBundle': {} } };
-  const applied = (...names: string[]): FieldSet => ({
-    'f:webhooks': Object.fromEntries(
-      names.map((name) => [`k:{"name":"${name}"}`, { '.': {}, 'f:name': {}, ...leaf }]),
-    ),
-  });
-  const trimmed = (...names: string[]): FieldSet => ({
-    'f:webhooks': Object.fromEntries(names.map((name) => [`k:{"name":"${name}"}`, leaf])),
+  const applied: FieldSet = { 'f:webhooks': { 'k:{"name":"a"}': { '.': {}, 'f:name': {} } } };
+
+  test.each<[string, () => RawTarget]>([
+    ['is current', () => asking('true', viaService('a', bundle))],
+    [
+      'is stale, because an apply clears owned fields that it does not repeat',
+      () => asking('b', viaService('a')),
+    ],
+    ['has an invalid annotation', () => asking('', viaService('a', bundle))],
+    ['has lost its annotation', () => ({ webhooks: [viaService('a', bundle)] })],
+  ])('is given up when the object %s', (_when, of) => {
+    expect(plan(owning(of(), applied))).toEqual({ kind: 'hand-back' });
   });
 
-  test("after an apply, ownership of the entries' names is given up, and then the object is current", () => {
+  test('is kept if nobody else owns a field: the API server ignores an empty list of managers', () => {
     const raw = asking('true', viaService('a', bundle));
-    expect(plan(owning(raw, applied('a')))).toEqual({ kind: 'hand-back', keep: ['a'], released: [] });
-    expect(plan(owning(raw, trimmed('a')))).toMatchObject({ kind: 'current' });
-  });
-
-  test('everything is released when the annotation is removed', () => {
-    const raw = { webhooks: [viaService('a', bundle)] };
-    expect(plan(owning(raw, trimmed('a')))).toEqual({ kind: 'hand-back', keep: [], released: ['a'] });
-  });
-
-  test('an entry that the annotation stops listing is released before an apply, which would clear it', () => {
-    const raw = asking('a.b.c', viaService('a.b.c'), viaService('d.e.f', bundle));
-    expect(plan(owning(raw, trimmed('a.b.c', 'd.e.f')))).toEqual({
-      kind: 'hand-back',
-      keep: ['a.b.c'],
-      released: ['d.e.f'],
-    });
-  });
-
-  test('B2: nothing in a CustomResourceDefinition stays owned', () => {
-    const conversion = {
-      strategy: 'Webhook',
-      webhook: { clientConfig: { service: {}, caBundle: base64(bundle) } },
+    const metadata = {
+      ...raw.metadata,
+      managedFields: [{ manager: 'gatehouse-cabundle', fieldsV1: applied }],
     };
-    const raw = { metadata: { annotations: { [INJECT]: 'true' } }, spec: { conversion } };
-    const fields = customResourceDefinition.configuration([], bundle);
-    const owned = { 'f:spec': { 'f:conversion': { 'f:webhook': leaf } } };
-    expect(fields).toBeDefined();
-    expect(plan(owning(raw, owned), undefined, customResourceDefinition)).toMatchObject({
-      kind: 'hand-back',
-    });
-    const target = toTarget(customResourceDefinition, owning(raw, owned), []);
-    expect(handBackOperations(customResourceDefinition, target, ['spec.conversion'])).toEqual([
-      { op: 'remove', path: '/metadata/managedFields/1' },
-    ]);
+    expect(plan({ ...raw, metadata })).toMatchObject({ kind: 'current' });
   });
 
-  test('an invalid request releases nothing', () => {
-    const raw = asking('', viaService('a', bundle));
-    expect(plan(owning(raw, trimmed('a')))).toMatchObject({ kind: 'invalid' });
-  });
-
-  test('the operations reduce the first own entry and remove the others, the last one first', () => {
-    const target = toTarget(validating, owning(asking('true'), applied('a', 'b'), applied('a')), []);
-    expect(handBackOperations(validating, target, ['a'])).toEqual([
-      { op: 'remove', path: '/metadata/managedFields/2' },
-      { op: 'replace', path: '/metadata/managedFields/1/fieldsV1', value: trimmed('a') },
-    ]);
-    expect(handBackOperations(validating, target, [])).toEqual([
+  test('the operations remove all entries of ours, the last one first', () => {
+    const target = toTarget(validating, owning(asking('true'), applied, applied), []);
+    expect(handBackOperations(target)).toEqual([
       { op: 'remove', path: '/metadata/managedFields/2' },
       { op: 'remove', path: '/metadata/managedFields/1' },
     ]);
-  });
-
-  test('a ConfigMap that asks for another key releases the old one', () => {
-    const annotations = { [INJECT]: 'true', 'gatehouse.dev/inject-cabundle-key': 'new' };
-    const raw = owning(
-      { metadata: { annotations }, data: { 'ca.crt': bundle } },
-      { 'f:data': { 'f:ca.crt': {} } },
-    );
-    expect(plan(raw, undefined, configMap)).toEqual({ kind: 'hand-back', keep: [], released: ['ca.crt'] });
   });
 });

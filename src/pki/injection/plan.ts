@@ -1,7 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { JsonPatchOperation } from '../../json/json-patch.ts';
 import type { BundleState } from './source.ts';
-import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
+import type { InjectionTarget, Slot, TargetKind } from './target.ts';
+import { INJECT_CABUNDLE } from '../annotations.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/authority.ts';
 import { isWrittenAs, readableCertificates, type CertificatePem } from '../x509/pem.ts';
 export type InjectionPlan =
@@ -9,13 +9,14 @@ export type InjectionPlan =
   | { readonly kind: 'wait' }
   /** The injector writes nothing until a user fixes the `problem`. */
   | { readonly kind: 'invalid'; readonly problem: string }
-  /** Give up ownership of all fields except the bundles in `keep`. The values stay, so that webhooks keep working. */
-  | { readonly kind: 'hand-back'; readonly keep: readonly string[]; readonly released: readonly string[] }
-  | { readonly kind: 'current'; readonly problem: string | undefined }
+  /**
+   * Give up the ownership of all fields, and keep their values. An owner's value conflicts with a placeholder in a manifest
+   * that others apply, and remains when they remove its webhook or conversion (kubernetes #108081, cert-manager #4838).
+   */
+  | { readonly kind: 'hand-back' }
+  | { readonly kind: 'current'; readonly problem: string | undefined; readonly until: Date | undefined }
   | {
       readonly kind: 'inject';
-      /** All slots to own, including the current ones: an apply removes fields that it does not repeat. */
-      readonly slots: readonly string[];
       readonly stale: readonly string[];
       readonly bundle: CertificatePem;
       /** The stale slots hold an older version of the bundle, as during a rotation. */
@@ -27,14 +28,11 @@ export function planInjection(kind: TargetKind, target: InjectionTarget, bundle:
   const { request, own } = target;
   // A write would only delay the deletion.
   if (target.metadata?.deletionTimestamp !== undefined) return { kind: 'none' };
-  const owned = ownedBy(kind, own);
+  // Before a write: an apply removes the fields that it owns and does not repeat.
+  if (own.length > 0) return { kind: 'hand-back' };
   if (request.kind === 'invalid') return { kind: 'invalid', problem: request.message };
 
   const wanted = wantedSlots(target);
-  const names = wanted.map(({ name }) => name);
-  const released = owned.filter((name) => !names.includes(name));
-  if (released.length > 0)
-    return { kind: 'hand-back', keep: owned.filter((name) => names.includes(name)), released };
   const problem = problemOf(target);
   if (wanted.length === 0) return problem === undefined ? { kind: 'none' } : { kind: 'invalid', problem };
   switch (bundle.kind) {
@@ -47,26 +45,24 @@ export function planInjection(kind: TargetKind, target: InjectionTarget, bundle:
       if (stale.length > 0)
         return {
           kind: 'inject',
-          slots: names,
           stale: stale.map(({ name }) => name),
           bundle: bundle.pem,
           routine: stale.every((slot) => sharesCertificate(textIn(kind, slot), bundle.pem)),
           problem,
         };
-      return ownsTooMuch(kind, own, owned)
-        ? { kind: 'hand-back', keep: owned, released: [] }
-        : { kind: 'current', problem };
+      return { kind: 'current', problem, until: bundle.until };
     }
   }
 }
 
-/** The slots that the request wants filled. Slots of webhooks with a `url` only if the request names them. */
+/** The slots that the request wants filled. */
 export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[] {
   if (request.kind !== 'wanted') return [];
   const { webhooks } = request;
-  return webhooks === 'all'
-    ? slots.filter(({ reach }) => reach === 'service')
-    : slots.filter(({ name }) => webhooks.includes(name));
+  if (webhooks === 'all') return slots;
+  return slots.filter(({ name, reach }) =>
+    webhooks === 'services' ? reach === 'service' : webhooks.includes(name),
+  );
 }
 
 /** Whether a client of the old text trusts a certificate of the bundle: consecutive bundles overlap. */
@@ -82,38 +78,15 @@ export const textIn = ({ kind }: Pick<TargetKind, 'kind'>, { present = '' }: Slo
     : Buffer.from(present, 'base64').toString('utf8');
 
 function problemOf({ request, slots }: InjectionTarget): string | undefined {
-  if (request.kind !== 'wanted' || request.webhooks === 'all') return undefined;
+  if (request.kind !== 'wanted') return undefined;
+  if (typeof request.webhooks === 'string')
+    return request.webhooks === 'services' && slots.length > 0 && slots.every(({ reach }) => reach === 'url')
+      ? `all webhooks have a url: name those that need the bundle, for example ${INJECT_CABUNDLE}: ${slots[0]?.name ?? ''}`
+      : request.problem;
   const missing = request.webhooks.filter((name) => !slots.some((slot) => slot.name === name));
-  return missing.length === 0 ? undefined : `there is no webhook named ${missing.join(', ')}`;
+  return missing.length === 0 ? request.problem : `there is no webhook named ${missing.join(', ')}`;
 }
 
-const ownership = (kind: TargetKind, slots: readonly string[]) =>
-  slots.length === 0 ? undefined : kind.ownership(slots);
-
-const ownedBy = (kind: TargetKind, own: readonly OwnEntry[]): readonly string[] => [
-  ...new Set(own.flatMap(({ fields }) => kind.ownedSlots(fields))),
-];
-
-/** An apply also gives Gatehouse ownership of other required fields, such as the names of webhooks. */
-function ownsTooMuch(kind: TargetKind, own: readonly OwnEntry[], owned: readonly string[]): boolean {
-  if (own.length === 0) return false;
-  const intended = ownership(kind, owned);
-  return !(own.length === 1 && intended !== undefined && isDeepStrictEqual(own[0]?.fields, intended));
-}
-
-/** For the version of the object that was read. Changes only managedFields. Removes the last entries first, because each removal shifts the entries after it. */
-export function handBackOperations(
-  kind: TargetKind,
-  { own }: Pick<InjectionTarget, 'own'>,
-  keep: readonly string[],
-): readonly JsonPatchOperation[] {
-  const intended = ownership(kind, keep);
-  return own
-    .map(({ index }, position): JsonPatchOperation => {
-      const path = `/metadata/managedFields/${index}`;
-      return intended !== undefined && position === 0
-        ? { op: 'replace', path: `${path}/fieldsV1`, value: intended }
-        : { op: 'remove', path };
-    })
-    .toReversed();
-}
+/** For the version of the object that was read. The last entry goes first, because each removal shifts those after it. */
+export const handBackOperations = ({ own }: Pick<InjectionTarget, 'own'>): readonly JsonPatchOperation[] =>
+  own.toReversed().map((index) => ({ op: 'remove', path: `/metadata/managedFields/${index}` }));

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
+import { annotationProblem } from '../annotations.ts';
 import { injectionRequest, type InjectionRequest, type TargetKindName } from './request.ts';
 
 const INJECT = 'gatehouse.dev/inject-cabundle';
 const FROM = 'gatehouse.dev/inject-cabundle-from';
 const KEY = 'gatehouse.dev/inject-cabundle-key';
+const CERT = 'gatehouse.dev/serving-cert-secret-name';
 
 const asked = (
   annotations: Readonly<Record<string, string>>,
@@ -12,6 +14,7 @@ const asked = (
 ): InjectionRequest => injectionRequest(kind, { annotations }, compat);
 
 const wanted = { kind: 'wanted', source: { kind: 'authority' }, webhooks: 'all', key: 'ca.crt' } as const;
+const services = { ...wanted, webhooks: 'services' } as const;
 const from = (kind: 'Secret' | 'ConfigMap', consent: string) =>
   ({
     kind: 'object',
@@ -20,25 +23,68 @@ const from = (kind: 'Secret' | 'ConfigMap', consent: string) =>
   }) as const;
 const OURS = 'gatehouse.dev/allow-direct-injection';
 
+test.each<[string, string, Record<string, string>, RegExp | undefined]>([
+  [
+    'a name that is misspelt',
+    'Secret',
+    { 'gatehouse.dev/alow-direct-injection': 'true' },
+    /alow-.* is not an annotation/,
+  ],
+  ['an injection into a Secret', 'Secret', { [INJECT]: 'true' }, /no effect on a Secret: annotate a webhook/],
+  ['an injection into a Service', 'Service', { [FROM]: 'vault/ca' }, /no effect on a Service/],
+  [
+    'a certificate for a ConfigMap',
+    'ConfigMap',
+    { [CERT]: 'tls' },
+    /no effect on a ConfigMap: annotate a Service/,
+  ],
+  [
+    'a certificate for a Service',
+    'Service',
+    { [CERT]: 'tls', 'gatehouse.dev/client-cert-duration': '1h' },
+    undefined,
+  ],
+  ['annotations of others', 'Secret', { 'example.com/inject-cabundle': 'true' }, undefined],
+])('an annotation of ours without effect is found: %s', (_what, kind, annotations, problem) => {
+  const found = annotationProblem(kind, annotations);
+  if (problem === undefined) expect(found).toBeUndefined();
+  else expect(found).toMatch(problem);
+});
+
+test('such an annotation is a problem of a target, and keeps no valid request from its bundle', () => {
+  const misspelt = { 'gatehouse.dev/inject-ca-bundle': 'true' };
+  const problem = expect.stringContaining('gatehouse.dev/inject-ca-bundle is not an annotation') as string;
+  expect(asked(misspelt)).toEqual({ kind: 'invalid', message: problem });
+  expect(asked({ ...misspelt, [INJECT]: 'true' })).toEqual({ ...services, problem });
+});
+
+test('a copy of a distributed bundle is no target', () => {
+  const annotations = { [INJECT]: 'true', 'gatehouse.dev/distributed-bundle': 'shop/trust' };
+  const request = (namespace: string) =>
+    injectionRequest('ConfigMap', { namespace, name: 'trust', annotations }, []);
+  expect(request('shop')).toMatchObject({ kind: 'invalid' });
+  expect(request('elsewhere')).toMatchObject({ kind: 'wanted' });
+});
+
 test('an object without annotations asks for nothing', () => {
   expect(injectionRequest('APIService', undefined, ['openshift', 'cert-manager'])).toEqual({ kind: 'none' });
 });
 
 test.each<[string, Record<string, string>, InjectionRequest]>([
-  ['true', { [INJECT]: 'true' }, wanted],
-  ['true with blanks', { [INJECT]: ' true ' }, wanted],
+  ['true', { [INJECT]: 'true' }, services],
+  ['true with blanks', { [INJECT]: ' true ' }, services],
   ['false', { [INJECT]: 'false' }, { kind: 'none' }],
   ['false and a source', { [INJECT]: 'false', [FROM]: 'vault/ca' }, { kind: 'none' }],
   ['names', { [INJECT]: 'a.b.c, d.e.f,a.b.c' }, { ...wanted, webhooks: ['a.b.c', 'd.e.f'] }],
-  ['a source', { [FROM]: 'vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
-  ['a Secret by its kind', { [FROM]: 'secret/vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
-  ['a ConfigMap', { [FROM]: 'configmap/vault/ca' }, { ...wanted, source: from('ConfigMap', OURS) }],
+  ['a source', { [FROM]: 'vault/ca' }, { ...services, source: from('Secret', OURS) }],
+  ['a Secret by its kind', { [FROM]: 'secret/vault/ca' }, { ...services, source: from('Secret', OURS) }],
+  ['a ConfigMap', { [FROM]: 'configmap/vault/ca' }, { ...services, source: from('ConfigMap', OURS) }],
   [
     'names and a source',
     { [INJECT]: 'a.b.c', [FROM]: 'vault/ca' },
     { ...wanted, webhooks: ['a.b.c'], source: from('Secret', OURS) },
   ],
-  ['a key', { [INJECT]: 'true', [KEY]: 'bundle.pem' }, { ...wanted, key: 'bundle.pem' }],
+  ['a key', { [INJECT]: 'true', [KEY]: 'bundle.pem' }, { ...services, key: 'bundle.pem' }],
 ])('our annotations are read: %s', (_what, annotations, request) => {
   expect(asked(annotations)).toEqual(request);
 });

@@ -2,14 +2,17 @@ import type { ObjectMeta } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
   ALLOW_DIRECT_INJECTION,
+  annotationProblem,
   CA_BUNDLE_KEY,
+  DISTRIBUTED,
   INJECT_CABUNDLE,
   INJECT_CABUNDLE_FROM,
   INJECT_CABUNDLE_KEY,
   TRUST_BUNDLE,
 } from '../annotations.ts';
 
-export type Compat = 'openshift' | 'cert-manager';
+export const COMPAT_SYSTEMS = ['openshift', 'cert-manager'] as const;
+export type Compat = (typeof COMPAT_SYSTEMS)[number];
 
 export type TargetKindName =
   | 'MutatingWebhookConfiguration'
@@ -43,9 +46,11 @@ export type InjectionRequest =
   | {
       readonly kind: 'wanted';
       readonly source: BundleSource;
-      /** Webhooks of a webhook configuration. `all`: all webhooks behind a Service. */
-      readonly webhooks: 'all' | readonly string[];
+      /** Webhooks of a webhook configuration. `services`: those behind a Service. */
+      readonly webhooks: 'all' | 'services' | readonly string[];
       readonly key: string;
+      /** Another annotation has no effect. */
+      readonly problem?: string | undefined;
     };
 
 const OPENSHIFT_BETA = 'service.beta.openshift.io/inject-cabundle';
@@ -99,14 +104,23 @@ export function injectionRequest(
   // Only Gatehouse asks: the owners of other trust bundles vouch for what is in them.
   if (kind === 'ClusterTrustBundle') return metadata?.name === TRUST_BUNDLE ? OWN_TRUST_BUNDLE : NONE;
   const annotations = metadata?.annotations ?? {};
-  const own = ownRequest(kind, annotations);
-  if (own !== undefined) return own;
-  return (
+  const request =
+    ownRequest(kind, annotations) ??
     (compat.includes('openshift') ? openshiftRequest(kind, annotations) : undefined) ??
     (compat.includes('cert-manager') ? certManagerRequest(kind, annotations) : undefined) ??
-    NONE
-  );
+    NONE;
+  if (request.kind === 'invalid') return request;
+  if (request.kind === 'wanted' && isCopy(metadata))
+    return invalid(
+      'the ConfigMap is a copy of a distributed bundle, which Gatehouse writes: remove the annotation',
+    );
+  const problem = annotationProblem(kind, annotations);
+  if (problem === undefined) return request;
+  return request.kind === 'none' ? invalid(problem) : { ...request, problem };
 }
+
+const isCopy = ({ annotations, namespace = '', name = '' }: ObjectMeta = {}): boolean =>
+  annotations?.[DISTRIBUTED] === `${namespace}/${name}`;
 
 function ownRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const value = annotations[INJECT_CABUNDLE]?.trim();
@@ -114,7 +128,8 @@ function ownRequest(kind: TargetKindName, annotations: Annotations): InjectionRe
   if (value === undefined && from === undefined) return undefined;
   if (value === 'false') return NONE;
 
-  const webhooks = value === undefined || value === 'true' ? 'all' : webhookNames(kind, value);
+  const all = kind.endsWith('WebhookConfiguration') ? 'services' : 'all';
+  const webhooks = value === undefined || value === 'true' ? all : webhookNames(kind, value);
   if (typeof webhooks === 'object' && 'message' in webhooks) return { kind: 'invalid', ...webhooks };
   const source: BundleSource | undefined =
     from === undefined ? { kind: 'authority' } : sourceOf(from, ALLOW_DIRECT_INJECTION);
@@ -138,7 +153,7 @@ function webhookNames(kind: TargetKindName, value: string): readonly string[] | 
   };
 }
 
-/** As in service-ca, the alpha annotation works only on ConfigMaps and APIServices, and only `true` has an effect. */
+/** As in service-ca: the alpha annotation works only on ConfigMaps and APIServices, only `true` has an effect, and webhooks with a `url` count. */
 function openshiftRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const alpha = kind === 'ConfigMap' || kind === 'APIService' ? annotations[OPENSHIFT_ALPHA] : undefined;
   const asks = [annotations[OPENSHIFT_BETA], alpha].some((value) => value?.toLowerCase() === 'true');
@@ -147,7 +162,7 @@ function openshiftRequest(kind: TargetKindName, annotations: Annotations): Injec
     : undefined;
 }
 
-/** As in cert-manager's cainjector: the first of three annotations has an effect, and none on ConfigMaps. */
+/** As in cert-manager's cainjector: the first of three annotations has an effect, none on ConfigMaps, and webhooks with a `url` count. */
 function certManagerRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   if (kind === 'ConfigMap') return undefined;
   const wanted = { kind: 'wanted', webhooks: 'all', key: CA_BUNDLE_KEY } as const;

@@ -19,7 +19,8 @@ export type BundleState =
   /** Not known yet. A change notification follows. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unusable'; readonly message: string }
-  | { readonly kind: 'bundle'; readonly pem: CertificatePem };
+  /** `until`: a certificate in it must go then. */
+  | { readonly kind: 'bundle'; readonly pem: CertificatePem; readonly until?: Date };
 
 export function toSourceObject(source: SourceObject): SourceObject {
   const { metadata = {}, data = {}, binaryData = {} } = source;

@@ -1,4 +1,4 @@
-/** The kinds that can carry a CA bundle: which fields hold it, and who owns those fields. */
+/** The kinds that can carry a CA bundle, and which fields hold it. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { base64 } from '../secret-data.ts';
@@ -17,7 +17,7 @@ export interface Slot {
   readonly name: string;
   /** The raw value: base64 of PEM, or PEM in ConfigMaps and ClusterTrustBundles. */
   readonly present: string | undefined;
-  /** A `url` leads to a server outside the cluster. Its cert is not from our authority. */
+  /** A `url` can lead to a server outside the cluster, whose cert is not from our authority. */
   readonly reach: 'service' | 'url';
 }
 
@@ -25,24 +25,17 @@ export interface FieldSet {
   readonly [element: string]: FieldSet;
 }
 
-export interface OwnEntry {
-  readonly index: number;
-  readonly fields: FieldSet;
-}
-
 export interface InjectionTarget extends KubeObject {
   readonly request: InjectionRequest;
   readonly slots: readonly Slot[];
-  readonly own: readonly OwnEntry[];
+  /** The entries in managedFields that an apply of Gatehouse has left: their positions. */
+  readonly own: readonly number[];
 }
 
 export interface TargetKind {
   readonly kind: TargetKindName;
   readonly slots: (object: RawTarget, key: string) => readonly Slot[];
   readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
-  readonly ownedSlots: (fields: FieldSet) => readonly string[];
-  /** What Gatehouse keeps after it filled these slots; undefined: nothing. */
-  readonly ownership: (slots: readonly string[]) => FieldSet | undefined;
 }
 
 export interface RawTarget extends KubeObject {
@@ -79,10 +72,6 @@ const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Sl
   reach: service === undefined ? 'url' : 'service',
 });
 
-/**
- * An apply must include the name of a webhook, so Gatehouse owns the name too and hands it back: if another client dropped
- * the webhook, only name and caBundle would remain, which the API server rejects.
- */
 const webhookConfiguration = (
   kind: 'MutatingWebhookConfiguration' | 'ValidatingWebhookConfiguration',
 ): TargetKind => ({
@@ -92,25 +81,10 @@ const webhookConfiguration = (
   configuration: (slots, bundle) => ({
     webhooks: slots.map((name) => ({ name, clientConfig: { caBundle: base64(bundle) } })),
   }),
-  ownedSlots: (fields) => Object.keys(fields['f:webhooks'] ?? {}).flatMap(webhookOf),
-  ownership: (slots) => ({
-    'f:webhooks': Object.fromEntries(
-      slots.map((name) => [`k:${JSON.stringify({ name })}`, { 'f:clientConfig': { 'f:caBundle': {} } }]),
-    ),
-  }),
 });
-
-function webhookOf(element: string): readonly string[] {
-  if (!element.startsWith('k:')) return [];
-  const key: unknown = JSON.parse(element.slice(2));
-  return typeof key === 'object' && key !== null && 'name' in key && typeof key.name === 'string'
-    ? [key.name]
-    : [];
-}
 
 const CONVERSION = 'spec.conversion';
 
-/** An owned caBundle would remain when an apply sets `None`, and be rejected (kubernetes #108081, cert-manager #4838). */
 const customResourceDefinition: TargetKind = {
   kind: 'CustomResourceDefinition',
   slots: ({ spec }) => {
@@ -121,8 +95,6 @@ const customResourceDefinition: TargetKind = {
   configuration: (_slots, bundle) => ({
     spec: { conversion: { webhook: { clientConfig: { caBundle: base64(bundle) } } } },
   }),
-  ownedSlots: (fields) => (fields['f:spec']?.['f:conversion'] === undefined ? [] : [CONVERSION]),
-  ownership: () => undefined,
 };
 
 const API_SERVICE = 'spec';
@@ -135,19 +107,12 @@ const apiService: TargetKind = {
       ? []
       : [{ name: API_SERVICE, present: spec.caBundle, reach: 'service' }],
   configuration: (_slots, bundle) => ({ spec: { caBundle: base64(bundle) } }),
-  ownedSlots: (fields) => (fields['f:spec']?.['f:caBundle'] === undefined ? [] : [API_SERVICE]),
-  ownership: () => ({ 'f:spec': { 'f:caBundle': {} } }),
 };
 
 const configMap: TargetKind = {
   kind: 'ConfigMap',
   slots: ({ data = {} }, key) => [{ name: key, present: data[key], reach: 'service' }],
   configuration: (slots, bundle) => ({ data: Object.fromEntries(slots.map((key) => [key, bundle])) }),
-  ownedSlots: (fields) =>
-    Object.keys(fields['f:data'] ?? {}).flatMap((element) =>
-      element.startsWith('f:') ? [element.slice(2)] : [],
-    ),
-  ownership: (slots) => ({ 'f:data': Object.fromEntries(slots.map((key) => [`f:${key}`, {}])) }),
 };
 
 const TRUSTED = 'spec.trustBundle';
@@ -156,8 +121,6 @@ const clusterTrustBundle: TargetKind = {
   kind: 'ClusterTrustBundle',
   slots: ({ spec }) => [{ name: TRUSTED, present: spec?.trustBundle, reach: 'service' }],
   configuration: (_slots, bundle) => ({ spec: { signerName: TRUST_BUNDLE_SIGNER, trustBundle: bundle } }),
-  ownedSlots: (fields) => (fields['f:spec']?.['f:trustBundle'] === undefined ? [] : [TRUSTED]),
-  ownership: () => ({ 'f:spec': { 'f:signerName': {}, 'f:trustBundle': {} } }),
 };
 
 export const TARGET_KINDS = {
@@ -183,10 +146,14 @@ export function toTarget(kind: TargetKind, raw: RawTarget, compat: readonly Comp
     },
     request,
     slots: kind.slots(raw, request.kind === 'wanted' ? request.key : CA_BUNDLE_KEY),
-    own: (metadata.managedFields ?? []).flatMap(({ manager, fieldsV1 = {} }, index) =>
-      manager === INJECTION_MANAGER ? [{ index, fields: fieldsV1 }] : [],
-    ),
+    own: ownEntries(metadata),
   };
+}
+
+/** None if Gatehouse is the only manager: an empty list of managers changes nothing. */
+function ownEntries({ managedFields = [] }: NonNullable<RawTarget['metadata']>): readonly number[] {
+  const own = managedFields.flatMap(({ manager }, index) => (manager === INJECTION_MANAGER ? [index] : []));
+  return own.length === managedFields.length ? [] : own;
 }
 
 function immutableOr(request: InjectionRequest, { immutable }: RawTarget): InjectionRequest {

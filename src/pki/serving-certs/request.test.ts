@@ -41,6 +41,19 @@ test('a Service without the annotation asks for nothing', () => {
   expect(servingCertRequest({}, rules)).toEqual({ kind: 'none' });
 });
 
+test('a misspelt annotation is an invalid request, or is reported with a valid one', () => {
+  const misspelt = { 'gatehouse.dev/serving-cert-secretname': 'db-tls' };
+  const problem = expect.stringContaining('serving-cert-secretname is not an annotation') as string;
+  expect(servingCertRequest(service(misspelt), rules)).toEqual({
+    kind: 'invalid',
+    message: problem,
+    via: 'gatehouse',
+  });
+  expect(servingCertRequest(service(misspelt), rules, 'client')).toEqual({ kind: 'none' });
+  const valid = service({ ...misspelt, [NAME]: 'db-tls' });
+  expect(servingCertRequest(valid, rules)).toMatchObject({ kind: 'request', unused: problem });
+});
+
 test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
   expect(
     servingCertRequest(service({ [NAME]: 'db-tls' }), { ...rules, clusterDomain: 'k8s.example' }),

@@ -3,6 +3,7 @@ import { parseRenewalPoint } from '../../api/renewal-point.ts';
 import { isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
+  annotationProblem,
   CERT_PREFIXES,
   CLIENT_CERT_SECRET_NAME,
   SERVING_CERT_DURATION,
@@ -68,6 +69,8 @@ export interface AcceptedRequest {
   readonly via: 'gatehouse' | 'openshift';
   readonly labels?: Readonly<Record<string, string>>;
   readonly own?: boolean;
+  /** An annotation of the Service has no effect. */
+  readonly unused?: string | undefined;
 }
 
 /** Retries do not fix an `invalid` request. */
@@ -105,14 +108,18 @@ export function servingCertRequest(
   purpose: LeafPurpose = 'serving',
 ): ServingCertRequest {
   const claim = claimOf(service, rules, purpose);
-  if (claim === undefined) return { kind: 'none' };
+  // One of the two requests of a Service reports it.
+  const unused =
+    purpose === 'serving' ? annotationProblem('Service', service.metadata?.annotations) : undefined;
+  if (claim === undefined)
+    return unused === undefined ? { kind: 'none' } : { kind: 'invalid', message: unused, via: 'gatehouse' };
   const { secretName, via } = claim;
   try {
     if (purpose === 'client' && claimOf(service, rules)?.secretName === secretName)
       throw new InvalidAnnotation(
         `${CLIENT_CERT_SECRET_NAME}: ${quote(secretName)} already gets the serving cert of the Service: name another Secret`,
       );
-    return { ...orderOf(askingFor(purpose, service), claim, rules), purpose };
+    return { ...orderOf(askingFor(purpose, service), claim, rules), purpose, unused };
   } catch (error) {
     if (!(error instanceof InvalidAnnotation)) throw error;
     const message = error.message.replaceAll(CERT_PREFIXES.serving, CERT_PREFIXES[purpose]);

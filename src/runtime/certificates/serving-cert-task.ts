@@ -261,13 +261,14 @@ export function explain(
   }
 }
 
-export const NOTICES = ['AddressesIgnored', 'ShortNamesOmitted'] as const;
+export const NOTICES = ['AddressesIgnored', 'ShortNamesOmitted', 'AnnotationIgnored'] as const;
 
 export function noticesOf({
   purpose,
   secretName,
   lacksAddresses,
   omittedNames,
+  unused,
 }: AcceptedRequest): readonly (Explanation & { readonly reason: (typeof NOTICES)[number] })[] {
   const ignored = {
     reason: 'AddressesIgnored',
@@ -281,7 +282,11 @@ export function noticesOf({
       `the cert in secret ${secretName} lacks the short name ${omittedNames.join(', ')}, which is in a domain of another namespace ` +
       `(--serving-cert-namespace-suffixes): annotate the Service with ${CERT_PREFIXES[purpose]}short-names: "false"`,
   } as const;
-  return [...(lacksAddresses ? [ignored] : []), ...(omittedNames.length > 0 ? [omitted] : [])];
+  return [
+    ...(lacksAddresses ? [ignored] : []),
+    ...(omittedNames.length > 0 ? [omitted] : []),
+    ...(unused === undefined ? [] : [{ reason: 'AnnotationIgnored' as const, message: unused }]),
+  ];
 }
 
 export const regardingService = (service: ServiceIdentity) =>

@@ -1,4 +1,5 @@
 /** On the leader: the CA bundles for targets, and the watches of the Secrets, ConfigMaps and Certificates that hold some. */
+import { messageOf } from '../../json/abort.ts';
 import { groupResourceName, isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
@@ -6,7 +7,13 @@ import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
 import { type Clock, sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
-import { type BundleSource, type Consent, sourceName, type SourceRef } from '../../pki/injection/request.ts';
+import {
+  type BundleSource,
+  type Consent,
+  originName,
+  sourceName,
+  type SourceRef,
+} from '../../pki/injection/request.ts';
 import {
   admitSources,
   bundleOfApiServer,
@@ -24,6 +31,7 @@ import { isCovered } from '../namespaces.ts';
 import { keepOnly, STARTING_MS, watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { atMostEvery } from '../at-most-every.ts';
+import { createRootRecord } from './root-record.ts';
 
 const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
@@ -38,6 +46,12 @@ export function createBundleSources(
   let refused: ReadonlySet<string> = new Set();
   const onSource = (ref: SourceRef) =>
     onChange((source) => source.kind === 'object' && sourceName(source.ref) === sourceName(ref));
+  const withFormer = createRootRecord(
+    context,
+    (name) => sources.has(name),
+    () => onChange(({ kind }) => kind !== 'authority'),
+    signal,
+  );
   const ofApiServer = context.config.compat.includes('cert-manager')
     ? followApiServerCa(context, () => onChange(({ kind }) => kind === 'api-server'), signal)
     : () => UNKNOWN; // no annotation asks for it
@@ -53,7 +67,7 @@ export function createBundleSources(
       case 'unreadable':
         return { kind: 'unusable', message: `${name} ${reading.problem}` };
       case 'read':
-        return bundleOfSource(ref, consent, reading.object, new Date());
+        return withFormer(name, bundleOfSource(ref, consent, reading.object, new Date()));
     }
   };
 
@@ -80,7 +94,7 @@ export function createBundleSources(
           return pem === undefined ? UNKNOWN : { kind: 'bundle', pem };
         }
         case 'api-server':
-          return ofApiServer();
+          return withFormer(originName(source), ofApiServer());
         case 'object':
           return ofObject(source.ref, source.consent);
       }
@@ -174,6 +188,8 @@ function watchOne<T extends KubeObject>(
         kind: 'unreadable',
         problem: `is not read: the API server does not serve ${groupResourceName(resource)}`,
       };
+    if (!watched.hasSynced() && error !== undefined && watched.failingMs() >= STARTING_MS)
+      return { kind: 'unreadable', problem: `cannot be read: ${messageOf(error)}` };
     if (!watched.hasSynced()) return { kind: 'pending' };
     return { kind: 'read', object: watched.store.get(`${namespace}/${name}`) };
   };
@@ -188,6 +204,7 @@ function followApiServerCa(
   signal: AbortSignal,
 ): () => BundleState {
   let known: { readonly pem: string | undefined } | undefined;
+  let problem: string | undefined;
   const follow = async (): Promise<void> => {
     while (!signal.aborted) {
       try {
@@ -197,12 +214,17 @@ function followApiServerCa(
         if (isNew) onChange();
       } catch (err) {
         log.warn({ err }, 'could not read the CA of the API server');
+        problem = `the CA of the API server cannot be read: ${messageOf(err)}`;
+        if (known === undefined) onChange();
       }
       await sleep(systemClock, CHECK_EVERY_MS, signal);
     }
   };
   follow().catch(() => undefined); // has stopped leading
-  return () => (known === undefined ? { kind: 'unknown' } : bundleOfApiServer(known.pem, new Date()));
+  return () => {
+    if (known !== undefined) return bundleOfApiServer(known.pem, new Date());
+    return problem === undefined ? UNKNOWN : { kind: 'unusable', message: problem };
+  };
 }
 
 /** A tenant may edit the name many times per second, and each new watch costs the API server a list. */

@@ -1,14 +1,16 @@
 /** On the leader: writes CA bundles of several sources into the namespaces that they select, as ConfigMaps. */
+import type { X509Certificate } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { isForbidden } from '../../kube/api-error.ts';
+import { systemClock } from '../../kube/clock.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
 import { withKind } from '../../kube/object.ts';
 import { configMaps, namespaces } from '../../kube/well-known.ts';
-import { DISTRIBUTED, DISTRIBUTE_TO, CA_BUNDLE_KEY } from '../../pki/annotations.ts';
+import { BUNDLE_EXCLUDES, DISTRIBUTED, DISTRIBUTE_TO, CA_BUNDLE_KEY } from '../../pki/annotations.ts';
 import {
   composeBundle,
   distributionOf,
@@ -60,7 +62,7 @@ export function startDistribution(
   };
   const { orders, sources } = followOrders(context, { report, resync, add }, signal);
   const order = (name: string) => orders.get(name);
-  const bundle = createComposer(authority);
+  const bundle = createComposer(authority, resync, signal);
   const reconcile = createCopyReconciler({ ...context, order, bundle, report, onTrust });
   // Until the sources are known, every copy would look as if it had none.
   const onSources = () => copies.store.list().forEach((copy) => add(keyOf(copy)));
@@ -117,6 +119,13 @@ function followOrders(context: LeaderContext, { report, resync, add }: OrderList
     else orders.set(name, order);
     if (order?.distribution.kind === 'invalid')
       report(order.source, 'InvalidDistribution', order.distribution.message);
+    const unknown = order === undefined ? [] : unknownExclusions(order.distribution);
+    if (order !== undefined && unknown.length > 0)
+      report(
+        order.source,
+        'AnnotationIgnored',
+        `${BUNDLE_EXCLUDES}: no public root of the bundle has the fingerprint ${unknown.join(', ')}: correct or remove it`,
+      );
     resync(name);
   };
   const sources = watch<DistributionSource>(
@@ -165,21 +174,53 @@ function toSource(object: DistributionSource): DistributionSource {
   return isSource ? found : pick(found, 'apiVersion', 'kind', 'metadata');
 }
 
-/** The text of a bundle, composed once per version of its parts; undefined: there is no authority yet. */
-function createComposer(authority: () => CertificatePem | undefined) {
+/**
+ * The text of a bundle, composed once per version of its parts; undefined: there is no authority yet.
+ * @param onEnd a certificate in the bundle has expired
+ */
+function createComposer(
+  authority: () => CertificatePem | undefined,
+  onEnd: (bundle: string) => void,
+  signal: AbortSignal,
+) {
   const composed = new WeakMap<Order, { readonly ours: string; readonly pem: CertificatePem | Error }>();
+  const timers = new Map<string, () => void>();
+  signal.addEventListener('abort', () => timers.forEach((cancel) => cancel()));
   return (order: Order): CertificatePem | Error | undefined => {
-    const { distribution } = order;
+    const { distribution, source } = order;
     if (distribution.kind === 'invalid') return new Error(distribution.message);
     const ours = distribution.withAuthority ? authority() : '';
     if (ours === undefined) return undefined;
     const known = composed.get(order);
     if (known?.ours === ours) return known.pem;
-    const others = distribution.withPublic ? rootCertificates.flatMap((one) => splitCertificates(one)) : [];
-    const pem = composeBundle([...splitCertificates(ours), ...distribution.own, ...others], new Date());
+    const { own, withPublic, excluded } = distribution;
+    const others = withPublic
+      ? publicRoots().filter(({ fingerprint256 }) => !excluded.includes(fingerprint256))
+      : [];
+    const now = new Date();
+    const parts = [...splitCertificates(ours), ...own, ...others];
+    const pem = composeBundle(parts, now);
     composed.set(order, { ours, pem });
+    const name = source.metadata?.name ?? '';
+    timers.get(name)?.();
+    const ends = parts.map(({ validToDate }) => validToDate.getTime()).filter((end) => end > now.getTime());
+    const end = () => {
+      composed.delete(order);
+      onEnd(name);
+    };
+    if (ends.length > 0) timers.set(name, systemClock.after(Math.min(...ends) - now.getTime(), end));
     return pem;
   };
+}
+
+let parsedRoots: readonly X509Certificate[] | undefined;
+const publicRoots = (): readonly X509Certificate[] =>
+  (parsedRoots ??= rootCertificates.flatMap((one) => splitCertificates(one)));
+
+function unknownExclusions(distribution: Distribution): readonly string[] {
+  if (distribution.kind !== 'wanted') return [];
+  const known = distribution.withPublic ? publicRoots().map(({ fingerprint256 }) => fingerprint256) : [];
+  return distribution.excluded.filter((one) => !known.includes(one));
 }
 
 const DISTRIBUTE_ROLE = 'deploy/components/distribute-bundles/role.yaml';

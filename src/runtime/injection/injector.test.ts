@@ -219,14 +219,25 @@ test('a write that the API server refuses is reported with the remedy, retried e
   expect(states.at(-1)).toBe('current');
 });
 
-test('the release of a kind without owned fields is still reported', async () => {
-  objects.add({ metadata, spec: { conversion: viaWebhook } });
-  const reconcile = injector(TARGET_KINDS.customResourceDefinition);
+test('a release is reported, even by a leader that found the bundle current', async () => {
+  objects.add(hooks(viaService('a'), viaService('b')));
+  await injector()();
+  const reconcile = injector();
   await reconcile();
-  objects.patch('hooks', { metadata: { annotations: null } });
+  const asking = (value: string | null) =>
+    objects.patch('hooks', { metadata: { annotations: { 'gatehouse.dev/inject-cabundle': value } } });
+  const message = (slots: string) =>
+    `Gatehouse stopped updating the CA bundle (${slots}), and its current value remains`;
+  asking('a');
+  await reconcile();
+  expect(events.all.at(-1)).toMatchObject({ reason: 'Released', message: message('b') });
+  asking('');
+  await reconcile();
+  asking(null);
   await reconcile();
   await reconcile();
-  expect(events.reasons()).toEqual(['Injected', 'Released']);
+  expect(events.reasons()).toEqual(['Injected', 'Released', 'InvalidInjection', 'Released']);
+  expect(events.all.at(-1)).toMatchObject({ message: message('a') });
 });
 
 describe('B3: contention', () => {

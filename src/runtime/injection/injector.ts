@@ -3,7 +3,13 @@ import { pick } from '../../json/json.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import { withKind, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
-import { handBackOperations, planInjection, textIn, type InjectionPlan } from '../../pki/injection/plan.ts';
+import {
+  handBackOperations,
+  planInjection,
+  textIn,
+  wantedSlots,
+  type InjectionPlan,
+} from '../../pki/injection/plan.ts';
 import { originName, type BundleSource } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
@@ -47,6 +53,8 @@ interface Memory {
   readonly problem?: string | undefined;
   /** The bundle of the latest `Injected` Event. */
   readonly announced?: string | undefined;
+  /** The slots that hold the bundle. */
+  readonly filled?: readonly string[];
   readonly reverts?: RevertHistory | undefined;
 }
 
@@ -75,19 +83,18 @@ export function createInjector(context: InjectorContext): Reconcile {
     const source = request?.kind === 'wanted' ? request.source : undefined;
     const bundle = source === undefined ? ({ kind: 'unknown' } as const) : context.bundle(source);
     const plan = object === undefined ? undefined : planInjection(kind, object, bundle);
+    const released = object === undefined ? [] : releasedSlots(object, memories.get(key));
+    if (object !== undefined && released.length > 0) {
+      log.info({ kind: kind.kind, key, slots: released }, 'released the CA bundle');
+      tell(object, 'Normal', 'Released', releasedMessage(released));
+      memories.set(key, { reverts: memories.get(key)?.reverts });
+    }
     const memory = memories.get(key) ?? {};
     if (object === undefined || plan === undefined || plan.kind === 'none') {
       memories.delete(key);
       reminders.clear(key);
       refusedWrites.over(key);
       records.report(kind.kind, key, undefined);
-      // Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back.
-      if (
-        object !== undefined &&
-        object.metadata?.deletionTimestamp === undefined &&
-        memory.announced !== undefined
-      )
-        tell(object, 'Normal', 'Released', releasedMessage(object.slots.map(({ name }) => name)));
       return GONE;
     }
     const task: Task = {
@@ -125,11 +132,11 @@ async function carryOut(
       task.report('invalid');
       return AWAIT_CHANGE;
     case 'hand-back':
-      await handBack(plan, task);
+      await handBack(task);
       return AWAIT_CHANGE; // the watch reports the write as a change
     case 'current':
       recordProblem(plan.problem, task);
-      return current(plan.problem, task);
+      return current(plan, task);
     case 'inject':
       recordProblem(plan.problem, task);
       return await inject(plan, task);
@@ -137,7 +144,7 @@ async function carryOut(
 }
 
 async function inject(
-  { slots, stale, bundle, routine, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
+  { stale, bundle, routine, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
   task: Task,
 ): Promise<ReconcileResult> {
   const { key, object, memory, kind, now, log } = task;
@@ -153,8 +160,8 @@ async function inject(
     }
     return { kind: 'requeue', at: attempt.until };
   }
-  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(slots, bundle)));
-  task.remember({ reverts: attempt.history, announced: bundle });
+  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(stale, bundle)));
+  task.remember({ reverts: attempt.history, announced: bundle, filled: wantedNames(object) });
   task.reminders.clear(key);
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
   // Routine, even for a new leader: a rotation changes thousands of objects, and putting back a removed bundle is not news.
@@ -179,9 +186,13 @@ async function write({ client, resource, object, signal }: Task, configuration: 
   await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
 }
 
-function current(problem: string | undefined, task: Task): ReconcileResult {
-  const { memory, now, report, remember } = task;
+function current(
+  { problem, until }: Extract<InjectionPlan, { kind: 'current' }>,
+  task: Task,
+): ReconcileResult {
+  const { memory, now, report, remember, object } = task;
   const { reverts } = memory;
+  remember({ filled: wantedNames(object) });
   if (isContended(reverts)) {
     const at = settledAt(reverts);
     if (now() < at) {
@@ -191,23 +202,24 @@ function current(problem: string | undefined, task: Task): ReconcileResult {
     remember({ reverts: undefined });
   }
   report(stateOf(problem));
-  return AWAIT_CHANGE;
+  return until === undefined ? AWAIT_CHANGE : { kind: 'requeue', at: until };
 }
 
-async function handBack(
-  { keep, released }: Extract<InjectionPlan, { kind: 'hand-back' }>,
-  task: Task,
-): Promise<void> {
-  const { client, kind, resource, object, log, key, signal } = task;
+async function handBack({ client, resource, object, signal }: Task): Promise<void> {
   const { namespace, name = '' } = object.metadata ?? {};
-  const operations = guardedJsonPatch(object, handBackOperations(kind, object, keep));
+  const operations = guardedJsonPatch(object, handBackOperations(object));
   await refusable(CLUSTER_ROLE, () =>
     client.patchJson(resource, { namespace, name }, operations, { fieldManager: INJECTION_MANAGER, signal }),
   );
-  if (released.length === 0) return;
-  log.info({ kind: kind.kind, key, slots: released }, 'released the CA bundle');
-  task.recordEvent('Normal', 'Released', releasedMessage(released));
-  task.remember({ announced: undefined, problem: undefined });
+}
+
+const wantedNames = (target: InjectionTarget): readonly string[] =>
+  wantedSlots(target).map(({ name }) => name);
+
+function releasedSlots(target: InjectionTarget, { filled = [] }: Memory = {}): readonly string[] {
+  if (target.request.kind === 'invalid' || target.metadata?.deletionTimestamp !== undefined) return [];
+  const wanted = wantedNames(target);
+  return filled.filter((name) => !wanted.includes(name) && target.slots.some((slot) => slot.name === name));
 }
 
 const stateOf = (problem: string | undefined): TargetState => (problem === undefined ? 'current' : 'invalid');

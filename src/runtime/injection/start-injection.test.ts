@@ -11,6 +11,7 @@ import { containing, createEvents } from '../../../test/support/runtime/fixtures
 import type { LeaderContext } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
+import { createBundleSources } from './bundle-sources.ts';
 import { findTrustBundles, startInjection } from './start-injection.ts';
 import type { Listing } from './target-store.ts';
 
@@ -61,10 +62,32 @@ async function startWith(
   const later = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
   const unreadable = injection.unreadable();
   later.mockRestore();
-  return { lagging: lagging(), unreadable, injection };
+  return { lagging: lagging(), unreadable, injection, context, signal: stop.signal };
 }
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
+
+test('a source whose list fails for any reason is unusable after some seconds, and says why', async () => {
+  const { context, signal } = await startWith({ secrets: 500 });
+  const sources = createBundleSources(
+    context,
+    () => undefined,
+    () => undefined,
+    signal,
+  );
+  const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
+  sources.keepOnly([{ namespace: undefined, ref }]);
+  const later = () => {
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
+    const state = sources.bundle({ kind: 'object', ref, consent: { annotation: 'a', value: 'true' } });
+    clock.mockRestore();
+    return state;
+  };
+  await expect.poll(later).toMatchObject({
+    kind: 'unusable',
+    message: containing('Secret vault/ca cannot be read: '),
+  });
+});
 
 test('a kind that cannot be listed counts as a target, and is reported', async () => {
   const { lagging, unreadable } = await startWith({ apiservices: 403, configmaps: 403 });
@@ -89,12 +112,14 @@ describe('the ClusterTrustBundle', () => {
   });
 
   test('that cannot be discovered only delays a rotation after a minute, and is reported', async () => {
+    const wait = setTimeout;
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const refused = async () => {
-      setImmediate(() => {
+      // The lists are answered first: their timeouts are fake, too.
+      wait(() => {
         if (vi.isFakeTimers()) vi.advanceTimersByTime(10_000);
-      });
+      }, 100);
       return await Promise.reject(new Error('the proxy refuses it'));
     };
     const { lagging, unreadable } = await startWith({}, [], refused);

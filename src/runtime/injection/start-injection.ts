@@ -24,6 +24,7 @@ import {
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf, type ObjectMeta } from '../../json/kube-object.ts';
 import type { SourceDemand } from '../../pki/injection/source.ts';
+import { reportIgnoredAnnotations } from './ignored-annotations.ts';
 import { createInjector } from './injector.ts';
 import type { Context } from '../context.ts';
 
@@ -138,6 +139,7 @@ export function startInjection(
   for (const [kind, resource] of kinds) injectors.start(kind, resource, onListing, signal);
   const stopped = injectors.running().map((one) => one.stopped);
   const trustBundles = isOff ? undefined : followTrustBundles(context, injectors, onListing, signal);
+  if (!isOff) reportIgnoredAnnotations(context, signal).catch(() => undefined); // has stopped leading
   const onCopy = (key: string, trust: CopyTrust | undefined) =>
     records.trust(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
   const distribution = isOff ? undefined : startDistribution(context, bundle, onCopy, signal);

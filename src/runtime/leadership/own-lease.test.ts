@@ -93,10 +93,14 @@ test('an old time on the lease is no gap if this replica has seen a leader', () 
 
 test('the leader notes on the lease how it is restricted, and removes the notes of another leader', () => {
   const namespaces = ['gatehouse-system', 'shop'];
-  const restricted = replica({ without: ['restores', 'injection'], namespaces });
+  const restricted = replica({ without: ['restores', 'injection'], namespaces, compat: ['cert-manager'] });
   const annotations = restricted.notes.annotations(lease({ epoch: '1' }));
   const noted = { ...lease({}), metadata: { annotations } };
-  expect(restrictionsOf(noted)).toEqual({ without: ['injection', 'restores'], namespaces });
+  expect(restrictionsOf(noted)).toEqual({
+    without: ['injection', 'restores'],
+    namespaces,
+    compat: ['cert-manager'],
+  });
   const free = { metadata: { annotations: replica().notes.annotations(noted) } };
-  expect(restrictionsOf(free)).toEqual({ without: [], namespaces: undefined });
+  expect(restrictionsOf(free)).toEqual({ without: [], namespaces: undefined, compat: [] });
 });

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { PARTS } from '../../config/parts.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import { COMPAT_SYSTEMS } from '../../pki/injection/request.ts';
 import type { Log } from '../../log.ts';
 import type { Metrics } from '../../server/metrics/metrics.ts';
 import { createListeners } from '../listeners.ts';
@@ -19,9 +20,10 @@ import {
   type LeaseObservation,
 } from '../../restore/rollback.ts';
 
-/** Annotations of the Lease: how the leader is restricted. `gatehouse status` and `doctor` read them. */
+/** Annotations of the Lease: how the leader is set up. `gatehouse status` and `doctor` read them. */
 export const WITHOUT = 'gatehouse.dev/without';
 export const NAMESPACES = 'gatehouse.dev/namespaces';
+export const COMPAT = 'gatehouse.dev/compat';
 
 /** Annotation of the Lease: `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. */
 export const PROPAGATION_WAIT = 'gatehouse.dev/ca-propagation-wait';
@@ -32,11 +34,13 @@ export function propagationWaitOf(lease: Pick<KubeObject, 'metadata'> | undefine
   return Number.isFinite(noted) ? noted : DEFAULT_PROPAGATION_WAIT_MS;
 }
 
-export type Restrictions = Pick<Config, 'without' | 'namespaces'>;
+export type Restrictions = Pick<Config, 'without' | 'namespaces' | 'compat'>;
 
 export function restrictionsOf(lease: Pick<KubeObject, 'metadata'> | undefined): Restrictions {
-  const { [WITHOUT]: without = '', [NAMESPACES]: namespaces = '' } = lease?.metadata?.annotations ?? {};
+  const annotations = lease?.metadata?.annotations ?? {};
+  const { [WITHOUT]: without = '', [NAMESPACES]: namespaces = '', [COMPAT]: compat = '' } = annotations;
   return {
+    compat: COMPAT_SYSTEMS.filter((system) => compat.split(',').includes(system)),
     without: PARTS.filter((part) => without.split(',').includes(part)),
     namespaces: namespaces === '' ? undefined : namespaces.split(','),
   };
@@ -51,7 +55,7 @@ export function createOwnLease(
   metrics: Pick<Metrics, 'rollback'>,
   now: () => Date,
   log: Pick<Log, 'warn'>,
-  { without, namespaces }: Restrictions = { without: [], namespaces: undefined },
+  { without, namespaces, compat }: Restrictions = restrictionsOf(undefined),
   propagationWaitMs = DEFAULT_PROPAGATION_WAIT_MS,
 ) {
   let memory: LeaseHistory | undefined;
@@ -87,7 +91,9 @@ export function createOwnLease(
   const annotations = (lease: LeaseObject | undefined): Readonly<Record<string, string>> => {
     const { [SWEEP_DUE]: current, ...kept } = lease?.metadata?.annotations ?? {};
     const others = Object.fromEntries(
-      Object.entries(kept).filter(([name]) => ![WITHOUT, NAMESPACES, PROPAGATION_WAIT].includes(name)),
+      Object.entries(kept).filter(
+        ([name]) => ![WITHOUT, NAMESPACES, COMPAT, PROPAGATION_WAIT].includes(name),
+      ),
     );
     const epoch = (memory?.highest ?? 0n) + 1n;
     const announce = memory?.unannounced === true;
@@ -99,6 +105,7 @@ export function createOwnLease(
       ...(sweep === undefined ? {} : { [SWEEP_DUE]: sweep }),
       ...(without.length === 0 ? {} : { [WITHOUT]: without.join(',') }),
       ...(namespaces === undefined ? {} : { [NAMESPACES]: namespaces.join(',') }),
+      ...(compat.length === 0 ? {} : { [COMPAT]: compat.join(',') }),
       ...(propagationWaitMs === DEFAULT_PROPAGATION_WAIT_MS
         ? {}
         : { [PROPAGATION_WAIT]: String(propagationWaitMs) }),

@@ -97,7 +97,9 @@ export function restoreWindow(
 }
 
 export const healthy: ClusterReadings = {
-  restrictions: { without: [], namespaces: undefined },
+  restrictions: { without: [], namespaces: undefined, compat: [] },
+  compat: [],
+  misplaced: [],
   lease: read({
     spec: {
       holderIdentity: 'gatehouse-a',

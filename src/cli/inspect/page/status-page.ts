@@ -78,7 +78,6 @@ async function readView(
   const report = statusReport(readings, {
     server,
     namespace,
-    compat,
     now: serverClock.now(),
     version: version?.gitVersion ?? 'unknown',
   });

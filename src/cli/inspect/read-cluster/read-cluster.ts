@@ -15,6 +15,7 @@ import {
   services as SERVICES,
 } from '../../../kube/well-known.ts';
 import {
+  annotationProblem,
   AUTHORITY_SECRET,
   CABUNDLE_CONFIGMAP,
   SERVING_CERT_SELECTOR,
@@ -45,6 +46,7 @@ import {
   read,
   valueOf,
   type Reader,
+  type Problems,
   type Reading,
   orEmpty,
   presentAmong,
@@ -106,13 +108,18 @@ const TIMEOUT_MS = 15_000;
 
 const POD_SELECTOR = 'app.kubernetes.io/name in (gatehouse,gatehouse-controllers)';
 
-export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, scope: Scope) {
-  const { namespace } = scope;
+/** @param asked may lack what the Lease of the leader says */
+export async function readCluster(
+  client: Pick<KubeClient, 'get' | 'listAll'>,
+  { namespace, compat: asked = [] }: Pick<Scope, 'namespace'> & Partial<Scope>,
+) {
   const reader = createReader(client, TIMEOUT_MS);
   const { get, list } = reader;
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   const restrictions = restrictionsOf(valueOf(lease));
   const { without, namespaces } = restrictions;
+  const compat: readonly Compat[] = [...new Set([...asked, ...restrictions.compat])];
+  const scope = { namespace, compat };
   const isOff = without.includes('certificates');
   const certificates = isOff ? { namespace, fieldSelector: `metadata.name=${SERVING_SECRET}` } : {};
   const [
@@ -122,6 +129,7 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     servedCerts,
     servingSecrets,
     services,
+    otherSecrets,
     annotated,
     own,
     policies,
@@ -133,6 +141,7 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
     listIn<Secret>(reader, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
     isOff ? read<readonly KubeObject[]>([]) : listIn(reader, SERVICES, namespaces, { metadataOnly: true }),
+    isOff ? read<readonly KubeObject[]>([]) : listIn(reader, secrets, namespaces, { metadataOnly: true }),
     readTargets(reader, scope, restrictions),
     without.includes('injection') ? undefined : readTrustBundle(reader),
     list<AdmissionPolicy>(ADMISSION_POLICIES),
@@ -141,6 +150,7 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
   const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
     restrictions,
+    compat,
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
     /** Contains private keys: show only what {@link parseAuthority} makes public. */
     authority,
@@ -153,10 +163,17 @@ export async function readCluster(client: Pick<KubeClient, 'get' | 'listAll'>, s
     policies,
     windows,
     // Keeps no private key: only whether the key fits the certificate.
+    misplaced: [...misplacedIn('Service', services), ...misplacedIn('Secret', otherSecrets)],
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(reader, targets, scope),
   };
 }
+
+const misplacedIn = (kind: string, objects: Reading<readonly KubeObject[]>): Problems =>
+  (valueOf(objects) ?? []).flatMap((object) => {
+    const message = annotationProblem(kind, object.metadata?.annotations);
+    return message === undefined ? [] : [{ object: `${kind} ${keyOf(object)}`, message }];
+  });
 
 async function listIn<T extends KubeObject>(
   { list }: Reader,

@@ -82,7 +82,7 @@ export async function readInstallation(
   const { client } = cluster;
   const reader = createReader(client);
   const { get, list } = reader;
-  const readings = await readCluster(client, { namespace, compat: [] });
+  const readings = await readCluster(client, { namespace });
   const { restrictions } = readings;
   const policies = orEmpty(readings.policies);
   const windows = orEmpty(readings.windows);

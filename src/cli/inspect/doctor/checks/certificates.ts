@@ -166,12 +166,10 @@ const commandPlace = (kind: string, { namespace, name = '' }: Managed['metadata'
 
 const MAX_FINDINGS = 20;
 
-const SCOPE = { compat: [] } as const;
-
 export function checkServingCerts(readings: InstallationReadings): Results {
   const { namespace, now } = readings;
   const { signers } = authorityPart(readings, namespace, now);
-  const judged = servingCertsPart(readings, SCOPE, signers, now);
+  const judged = servingCertsPart(readings, signers, now);
   return toResults(judged, (count) =>
     count === 0 ? 'no Service asks for a certificate' : `${counted(count, 'certificate')} can be used`,
   );
@@ -180,7 +178,7 @@ export function checkServingCerts(readings: InstallationReadings): Results {
 export function checkInjectionTargets(readings: InstallationReadings): Results {
   const { namespace, now } = readings;
   const { bundle } = authorityPart(readings, namespace, now);
-  const judged = injectionTargetsPart(readings, bundle, { namespace, ...SCOPE }, now);
+  const judged = injectionTargetsPart(readings, bundle, namespace, now);
   return toResults(judged, (count) => `${counted(count, 'object')} with a CA bundle`);
 }
 

@@ -6,6 +6,8 @@ import {
   type InjectionRequest,
 } from '../../../../pki/injection/request.ts';
 import { bundleOfSource, type BundleState } from '../../../../pki/injection/source.ts';
+import { parseRecord, withFormerRoots } from '../../../../pki/injection/former-roots.ts';
+import { SOURCE_ROOTS } from '../../../../pki/annotations.ts';
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
 import { objectKey } from '../../../../json/kube-object.ts';
@@ -28,11 +30,14 @@ export interface InjectionTargetRow {
 }
 
 export function injectionTargetsPart(
-  { targets, sources }: Pick<ClusterReadings, 'targets' | 'sources'>,
+  readings: Pick<ClusterReadings, 'targets' | 'sources' | 'compat' | 'caBundle'>,
   bundle: BundleState,
-  scope: Scope,
+  namespace: string,
   now: Date,
 ): Judged<Listing<InjectionTargetRow>> {
+  const { targets, sources, compat, caBundle } = readings;
+  const scope = { namespace, compat };
+  const record = parseRecord(valueOf(caBundle)?.metadata?.annotations?.[SOURCE_ROOTS]);
   const bundleFrom = (source: BundleSource): BundleState => {
     switch (source.kind) {
       case 'authority':
@@ -40,7 +45,7 @@ export function injectionTargetsPart(
       case 'api-server':
         return { kind: 'unknown' }; // only the leader knows it
       case 'object':
-        return ofObject(source, sources, now);
+        return withFormerRoots(ofObject(source, sources, now), record.get(sourceName(source.ref)), now).state;
     }
   };
   const items = targets.flatMap(({ kind, objects }) =>

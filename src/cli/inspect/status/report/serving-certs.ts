@@ -54,11 +54,11 @@ const OVERDUE_MS = HOUR;
 
 /** @param signers of the authority; empty: unknown, so that they are not checked */
 export function servingCertsPart(
-  { servingSecrets, services }: Pick<ClusterReadings, 'servingSecrets' | 'services'>,
-  { compat }: Pick<Scope, 'compat'>,
+  readings: Pick<ClusterReadings, 'servingSecrets' | 'services' | 'compat' | 'misplaced'>,
   signers: readonly KnownSigner[],
   now: Date,
 ): Judged<Listing<ServingCertRow>> {
+  const { servingSecrets, services, compat, misplaced } = readings;
   const present = (valueOf(servingSecrets) ?? []).map((secret) => rowOf(secret, signers, now));
   const missing =
     servingSecrets.kind === 'unread' ? [] : missingCerts(valueOf(services) ?? [], present, compat);
@@ -69,7 +69,7 @@ export function servingCertsPart(
   ];
   return {
     part: { unread, items },
-    problems: items.flatMap(problemsOf),
+    problems: [...items.flatMap(problemsOf), ...misplaced],
   };
 }
 

@@ -297,8 +297,9 @@ test('the CA of the API server is known to the leader only, which is no problem'
     webhooks: [{ name: 'a.b.c', clientConfig: { service: {}, caBundle: '' } }],
   };
   const targets = [{ kind: TARGET_KINDS.validating, objects: read([asking]) }];
-  const scope = { ...REPORT_CONTEXT, now: NOW, compat: ['cert-manager'] as const };
-  const { injectionTargets, attention } = statusReport({ ...healthy, targets }, scope);
+  const scope = { ...REPORT_CONTEXT, now: NOW };
+  const compat = ['cert-manager'] as const;
+  const { injectionTargets, attention } = statusReport({ ...healthy, targets, compat }, scope);
   expect(injectionTargets.items).toMatchObject([{ source: 'the API server', state: 'Unknown' }]);
   expect(attention).toEqual([]);
 });

@@ -13,7 +13,7 @@ import { PARTS, unreadOf, valueOf, type Problems, type Reading } from '../../rea
 
 export type StatusReport = ReturnType<typeof statusReport>;
 
-export interface ReportContext extends Scope {
+export interface ReportContext extends Pick<Scope, 'namespace'> {
   readonly server: string;
   readonly version: string;
   readonly now: Date;
@@ -25,9 +25,9 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
   const judged = {
     leader: leaderPart(readings, namespace, now),
     authority,
-    servingCerts: servingCertsPart(readings, context, authority.signers, now),
+    servingCerts: servingCertsPart(readings, authority.signers, now),
     servedCerts: servedCertsPart(readings.servedCerts, namespace, now),
-    injectionTargets: injectionTargetsPart(readings, authority.bundle, context, now),
+    injectionTargets: injectionTargetsPart(readings, authority.bundle, namespace, now),
     admissionPolicies: admissionPoliciesPart(readings.policies),
     restoreWindows: restoreWindowsPart(readings.windows, now),
   };

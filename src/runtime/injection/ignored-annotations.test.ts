@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { createEvents, silent } from '../../../test/support/runtime/fixtures.ts';
+import { reportIgnoredAnnotations } from './ignored-annotations.ts';
+
+test('Events report Secrets whose annotations have no effect, at most a hundred', async () => {
+  const events = createEvents();
+  const stop = new AbortController();
+  const secret = (name: string, annotation: string) => ({
+    metadata: { namespace: 'shop', name, annotations: { [annotation]: 'true' } },
+  });
+  const items = [
+    secret('fine', 'gatehouse.dev/allow-direct-injection'),
+    ...Array.from({ length: 120 }, (_, index) => secret(`ca-${index}`, 'gatehouse.dev/inject-cabundle')),
+  ];
+  const client = { listAll: () => Promise.resolve({ items }) };
+  const context = { client, config: {}, record: events.record, log: silent } as never;
+  const running = reportIgnoredAnnotations(context, stop.signal);
+  await expect.poll(() => events.all.length).toBe(100);
+  expect(events.all[0]).toMatchObject({
+    regarding: { kind: 'Secret', namespace: 'shop', name: 'ca-0' },
+    reason: 'AnnotationIgnored',
+  });
+  stop.abort();
+  await expect(running).rejects.toThrow();
+});
