@@ -32,6 +32,10 @@ suites() {
   step npx vitest run --project nightly
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project velero test/velero/generated.test.ts
   step env GATEHOUSE_KUBERNETES=oldest npm run test:e2e
+  # As on OpenShift.
+  step env GATEHOUSE_ADMISSION_PLUGINS=OwnerReferencesPermissionEnforcement npx vitest run --project e2e \
+    test/e2e/{serving-certs,serving-certs-options,certs-crash,certs-two-leaders,ca-rotation,ca-key,imported-ca,own-state}.test.ts \
+    test/e2e/{distributed-bundles,injection,injection-targets,etcd-rollback,removal,namespaces}.test.ts
   # The steps above and CI run these suites as one process in the sandbox, and as two with kube-apiserver.
   mapfile -t both < <(grep -l "arrangement: 'both'" test/e2e/*.test.ts)
   step env GATEHOUSE_ARRANGEMENT=single npx vitest run --project e2e "${both[@]}"

@@ -16,9 +16,9 @@ export interface RoomSize {
  * The goal of the tests is 95,000 lines.
  */
 export const LIMITS = {
-  product: { lines: 88_400, files: 640 },
+  product: { lines: 88_000, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 100_700 },
+  tests: { lines: 97_000 },
   rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_500, sandbox: 6_500 },
 } as const;
 

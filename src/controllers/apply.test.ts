@@ -105,6 +105,15 @@ describe('copied labels', () => {
         configmaps: [configMap('b', {}, { labels, annotations, ownerReferences: [REPLICA_SET] })],
       }),
     ],
+    [
+      'a replicator copied it to another name and another namespace',
+      (labels, annotations) => ({
+        configmaps: [
+          configMap('b', {}, { labels, annotations }),
+          configMap('a', {}, { labels, annotations, namespace: 'other' }),
+        ],
+      }),
+    ],
   ])('do not delete an object: %s', async (_what, copied) => {
     const { object, configmaps, labels, annotations } = await applied();
     const copies = copied(labels, annotations);

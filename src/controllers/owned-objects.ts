@@ -15,7 +15,7 @@ export const CONTROLLER_LABEL = 'gatehouse.dev/controller';
 /** The object that it was applied for. By name and not by uid: a restored owner has a new uid. */
 export const OWNER_LABEL = 'gatehouse.dev/owner';
 
-/** Fingerprint of what was applied last. It also reveals a field that is not applied any more. */
+/** Fingerprints of what was applied last, which reveals a field that is not applied any more, and of where. */
 export const APPLIED = 'gatehouse.dev/applied';
 
 export interface Owner {
@@ -52,7 +52,8 @@ export function desiredObject(
   };
   // An object that was read before has this annotation, which must not be part of the new fingerprint.
   const annotations = without(metadata.annotations ?? {}, [APPLIED]);
-  const applied = fingerprint({ ...object, metadata: { ...metadata, annotations } });
+  const content = fingerprint({ ...object, metadata: { ...metadata, annotations } });
+  const applied = `${content}.${fingerprint(keyOf(object))}`;
   return { ...object, metadata: { ...metadata, annotations: { ...annotations, [APPLIED]: applied } } };
 }
 
@@ -84,8 +85,14 @@ const isSame = ({ apiVersion, kind, name }: OwnerReference, owner: KubeObject): 
 
 const groupOf = (apiVersion = ''): string => splitApiVersion(apiVersion).group;
 
-/** Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service. */
-export const isApplied = (object: KubeObject): boolean => appliedOf(object) !== undefined;
+/**
+ * Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service, and copies those of their
+ * original.
+ */
+export function isApplied(object: KubeObject): boolean {
+  const [content, place = fingerprint(keyOf(object))] = appliedOf(object)?.split('.') ?? [];
+  return content !== undefined && place === fingerprint(keyOf(object));
+}
 
 export const appliedOf = ({ metadata }: KubeObject): string | undefined => metadata?.annotations?.[APPLIED];
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { definition, established, NOW, VERSION } from '../../test/support/sandbox/crd.ts';
+import { established, NOW, VERSION } from '../../test/support/sandbox/crd.ts';
 import { ofJson, type ApiObject } from './api-object.ts';
 import { CLEANUP_FINALIZER, DEFINITIONS } from './crd/definition.ts';
 import { planDefinitionStatus } from './crd/status.ts';

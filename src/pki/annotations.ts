@@ -41,6 +41,8 @@ export const RESTARTED_FOR = 'gatehouse.dev/restarted-for';
 export const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 /** On such a Secret: the uid of that Service at the last write. A recreated or restored Service has another uid. */
 export const SERVING_CERT_SERVICE_UID = 'gatehouse.dev/serving-cert-service-uid';
+/** On such a Secret: its own `namespace/name`. A copy has those of the original, so it is not ours. */
+export const SERVING_CERT_SECRET = 'gatehouse.dev/serving-cert-secret';
 /** Label on such a Secret, so that a watch selects only our Secrets. */
 export const SERVING_CERT_LABEL = { name: 'gatehouse.dev/serving-cert', value: 'true' } as const;
 export const SERVING_CERT_SELECTOR = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;

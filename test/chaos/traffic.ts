@@ -14,8 +14,6 @@ import {
 } from './kinds.ts';
 import { judgeAnswer, type Expected, type Judged, type Tally } from './oracle.ts';
 
-export type Traffic = ReturnType<typeof createTraffic>;
-
 interface TrafficOptions {
   readonly client: PlainClient;
   readonly seeded: Seeded;

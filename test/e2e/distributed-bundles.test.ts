@@ -7,12 +7,13 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { configMaps, namespaces } from '../../src/kube/well-known.ts';
+import { configMaps, events, namespaces } from '../../src/kube/well-known.ts';
 import { caBundle } from '../../src/pki/authority/authority.ts';
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import type { EventObject } from '../support/objects.ts';
 import { seeEvent, startInjecting, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { askForRotation } from '../support/rotation-scene.ts';
@@ -75,6 +76,16 @@ test('a ConfigMap of another owner is neither overwritten nor deleted when the s
   await label('batch', 'web');
   const { message } = await seeEvent(cluster, SYSTEM_NAMESPACE, NAME, 'ForeignConfigMap');
   expect(message).toContain('ConfigMap batch/company-trust belongs to another owner');
+  await createNamespace(cluster, 'batch-two');
+  await cluster.admin.create(configMaps, { metadata: { namespace: 'batch-two', name: NAME } });
+  await label('batch-two', 'web');
+  await eventually('an Event names both', async () => {
+    const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
+    return items.some(({ message: text }) =>
+      text.endsWith('rename it, or the bundle. The copies in batch are not written either.'),
+    );
+  });
+  await label('batch-two', null);
   await label('batch', null);
   await label('web-two', 'batch');
   await seeNone('web-two');

@@ -190,7 +190,7 @@ test('without permission, it names the role to apply, and gives up after ten ref
   await install(OPEN_REPORTS_CRDS);
   const bad = Array.from({ length: 20 }, (_, n) => `team-${n}/x`);
   audited('servers', bad);
-  const advice = 'Permit it (deploy/components/policy-reports/role.yaml)';
+  const advice = '(deploy/components/policy-reports)';
   await expect(reconcile('reader')).rejects.toThrow(advice);
   const rules = [{ apiGroups: GROUPS, resources: ['*'], verbs: ['get', 'list'] }];
   await cluster.apply(...grant('reader', ['reader'], rules));

@@ -118,10 +118,17 @@ function launchable(
   };
 }
 
+/** The nightly run starts the suites again as on OpenShift, where a plugin checks who changes owner references. */
+const PLUGINS_OF_RUN = (process.env.GATEHOUSE_ADMISSION_PLUGINS ?? '')
+  .split(',')
+  .filter((name) => name !== '');
+export const checksOwners = PLUGINS_OF_RUN.includes('OwnerReferencesPermissionEnforcement');
+
 export type Servers = ReturnType<typeof serversOf>;
 
 function serversOf(site: Site, assets: string, flags: PlaneFlags) {
-  const { admissionPlugins = [], apiServerFlags = [] } = flags;
+  const { apiServerFlags = [] } = flags;
+  const admissionPlugins = [...new Set([...(flags.admissionPlugins ?? []), ...PLUGINS_OF_RUN])];
   const { withoutControllers = [], onlyControllers = ['*'] } = flags;
   const etcd = etcdOf(site, assets);
   const plugins =

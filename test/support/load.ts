@@ -9,12 +9,6 @@ import { createPlainClient } from './plain-client.ts';
 
 export type Load = ReturnType<typeof startLoad>;
 
-export interface LoadResult {
-  readonly sent: number;
-  readonly seconds: number;
-  readonly failures: readonly Error[];
-}
-
 export interface LoadOptions {
   readonly perSecond: number;
   /** Maximum number of requests in flight: the machine then determines the rate. Default: no limit. */

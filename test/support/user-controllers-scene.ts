@@ -36,11 +36,8 @@ export const isReady = (object: Reconciled): boolean =>
 
 export type ControllerScene = Awaited<ReturnType<typeof startControllerScene>>;
 
-export async function startControllerScene(
-  servicePort: number,
-  names: readonly ('users' | 'machines')[],
-  fails?: Parameters<typeof startFakeCloud>[0],
-) {
+/** @param names of the examples whose controllers run */
+export async function startControllerScene(servicePort: number, names: readonly ('users' | 'machines')[]) {
   const cluster = await startClusterFor(servicePort);
   const folder = join(cluster.plane.folder, 'controllers');
   for (const name of names) {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { installationOwner } from '../webhooks/installation-owner.ts';
-import { enforcesAsWanted, installedOf, isAsWanted } from './installed-policy.ts';
+import { enforcesAsWanted, installedOf, isAsWanted, isInstalledByUs } from './installed-policy.ts';
 import { compileNative, oncePerVersion, type NativeOptions } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
@@ -40,6 +40,18 @@ test('a pair with params in the namespace of each object lacks a probe', () => {
     ['policies', true, true],
     ['params', false, false],
   ]);
+});
+
+test('a copy under another name is not ours, so it is not deleted', () => {
+  const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
+    ownNamespace: 'g',
+    restorers: [],
+    others: [],
+  });
+  const policies = pairs.map((pair) => installedOf(pair, OWNER).policy);
+  expect(policies.map(isInstalledByUs)).toEqual(policies.map(() => true));
+  const copies = policies.map((policy) => ({ ...policy, metadata: { ...policy.metadata, name: 'copy' } }));
+  expect(copies.some(isInstalledByUs)).toBe(false);
 });
 
 test('the AdmissionPolicy owns the policy, and the installation owns the binding', () => {

@@ -4,7 +4,7 @@ import { GROUP, VERSION } from '../../api/group.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
 import type { NativeCheck, NativePart } from './native-check.ts';
-import type { NativePair } from './native-policy.ts';
+import { NAME_ENDING, type NativePair } from './native-policy.ts';
 import { digestOf, withProbe } from './probe.ts';
 
 /** Marks what the controller has installed: it never touches the output of `gatehouse manifests --vap`. */
@@ -12,8 +12,9 @@ export const INSTALLED_LABEL = 'gatehouse.dev/installed-by';
 const INSTALLED_BY = 'gatehouse-controllers';
 export const INSTALLED_SELECTOR = `${INSTALLED_LABEL}=${INSTALLED_BY}`;
 
+/** A user may copy such a policy under another name. */
 export const isInstalledByUs = ({ metadata }: KubeObject): boolean =>
-  metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY;
+  metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY && metadata.name?.endsWith(NAME_ENDING) === true;
 
 export interface Installed extends NativePair {
   readonly name: string;

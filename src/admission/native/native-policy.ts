@@ -30,6 +30,9 @@ export interface NativePolicy {
   readonly pairs: readonly NativePair[];
 }
 
+/** Prevents a conflict with Gatehouse's own policies, such as gatehouse-backstop-secrets. */
+export const NAME_ENDING = '.gatehouse.dev';
+
 /** Rules that read params, and notices, have separate pairs, because the API server may skip them. */
 export interface NativePair {
   readonly part: NativePart;
@@ -139,9 +142,8 @@ function pairOf(
   const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
   const changes = part === 'changes';
   const operations = match.operations.filter((operation) => !changes || writes(operation));
-  // The suffix prevents a conflict with Gatehouse's own policies, such as gatehouse-backstop-secrets.
   const metadata = {
-    name: `${policy.name}.${part}.gatehouse.dev`,
+    name: `${policy.name}.${part}${NAME_ENDING}`,
     labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
   };
   const object = (kind: string, spec: object): KubeObject => ({

@@ -11,8 +11,6 @@ import { statusOf } from '../../../test/support/sandbox/failures.ts';
 const apply = (live: ApiObject | undefined, applied: ApiObject, manager = 'a', more: Partial<Apply> = {}) =>
   applyConfiguration({ live, applied, force: false, ...by(manager), ...more }).object;
 
-const live = apply(undefined, widget({ size: 1, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }));
-
 describe('a conflict', () => {
   const live = apply(undefined, widget({ size: 1, word: 'x', ports: [{ port: 80, name: 'web' }] }));
 

@@ -167,6 +167,42 @@ test('the names of pods are below the name of the Service', () => {
   ]);
 });
 
+describe('F8: short names of pods', () => {
+  const headless = { ...service, headless: true };
+  const short = { ...rules, shortNames: true };
+  const names = (pods: string, ruled: typeof short = short) => {
+    const annotations: Record<string, string> =
+      pods === '' ? {} : { 'gatehouse.dev/serving-cert-pod-names': pods };
+    return servingCertNames({ ...headless, annotations }, ruled).filter((name) => !name.includes('.svc'));
+  };
+
+  test('are in the cert with the namespace: db.prod could be a pod of a Service prod elsewhere', () => {
+    expect(names('')).toEqual(['db', 'db.prod', '*.db.prod']);
+    expect(names('db:2')).toEqual(['db', 'db.prod', 'db-0.db.prod', 'db-1.db.prod']);
+  });
+
+  test('are left out if they do not fit, because a larger limit of pods held before', () => {
+    expect(names('db:32')).toHaveLength(34);
+    expect(names('db:33')).toEqual(['db', 'db.prod']);
+  });
+
+  test('are no names of Services, whatever the namespace is called', () => {
+    const inNamespace = (namespace: string) => servingCertNames({ ...headless, namespace }, short);
+    expect(inNamespace('svc')).not.toContain('*.db.svc');
+    expect(inNamespace('pay')).toContain('*.db.pay');
+  });
+
+  test('are no way into the domain of another namespace', () => {
+    const namespaceSuffixes = new Map([['db-0.db.prod', 'pay']]);
+    expect(names('db:2', { ...short, namespaceSuffixes })).not.toContain('db-0.db.prod');
+  });
+});
+
+test('the largest StatefulSet that the message names fits', () => {
+  const annotations = { 'gatehouse.dev/serving-cert-pod-names': 'db:49' };
+  expect(servingCertNames({ ...service, headless: true, annotations }, rules)).toHaveLength(100);
+});
+
 test.each([
   ['db-0', ['db-0']],
   ['db:3', ['db-0', 'db-1', 'db-2']],
@@ -205,9 +241,10 @@ test.each([
   ['*', 'wildcard'],
   ['a.*.b', 'wildcard'],
   ['w*.b', 'wildcard'],
-  ['DB.prod', 'has the label "DB"'],
+  ['DB.prod', 'has upper-case letters: write "db.prod"'],
   ['-db', 'has the label "-db"'],
-  ['db.', 'has the label ""'],
+  ['db.', 'ends with a dot: remove it'],
+  ['db..x', 'has the label ""'],
   ['db prod', 'has the label "db prod"'],
   ['d\u0000b', 'has the label'],
   ['a'.repeat(64), 'of 64 characters: at most 63'],

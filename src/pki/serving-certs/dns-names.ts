@@ -38,6 +38,7 @@ const MAX_NAME = 253;
 
 /** Why a serving cert cannot hold `name`, as the end of a sentence. Labels follow RFC 1123. */
 export function dnsNameProblem(name: string): string | undefined {
+  if (name.endsWith('.')) return 'ends with a dot: remove it';
   if (name.length > MAX_NAME) return `is ${name.length} characters long: at most ${MAX_NAME} are allowed`;
   const labels = name.split('.');
   for (const [position, label] of labels.entries()) {
@@ -45,6 +46,8 @@ export function dnsNameProblem(name: string): string | undefined {
     if (label.includes('*')) return 'has a wildcard that is not the whole leftmost label';
     if (label.length > MAX_LABEL)
       return `has the label ${quote(label)} of ${label.length} characters: at most ${MAX_LABEL} are allowed`;
+    if (!isDnsLabel(label) && isDnsLabel(label.toLowerCase()))
+      return `has upper-case letters: write ${quote(name.toLowerCase())}`;
     if (!isDnsLabel(label))
       return `has the label ${quote(label)}: only lower-case letters, digits and, inside, "-" are allowed`;
   }
@@ -53,6 +56,8 @@ export function dnsNameProblem(name: string): string | undefined {
 
 /** Every TLS handshake carries all names. */
 const MAX_NAMES = 100;
+/** Each pod has two names, and so has the Service. */
+const MAX_PODS = MAX_NAMES / 2 - 1;
 
 export class InvalidAnnotation extends Error {
   override readonly name = 'InvalidAnnotation';
@@ -90,16 +95,12 @@ export const permittedDomains = (
 
 /** Each name once. @throws InvalidAnnotation */
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
-  const { name, namespace, annotations, headless } = service;
-  const pods = podsOf(service);
-  const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
+  const { name, namespace } = service;
   const domains = [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.${rules.clusterDomain}`];
-  const below = (label: string) => domains.map((domain) => `${label}.${domain}`);
   const names = [
     ...shortNames(service, rules).held,
     ...domains,
-    ...(wildcard ? below('*') : []),
-    ...pods.flatMap(below),
+    ...podLabels(service).flatMap((label) => domains.map((domain) => `${label}.${domain}`)),
     ...extraNames(service, rules),
   ];
   for (const one of names) {
@@ -112,13 +113,24 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
     throw new InvalidAnnotation(
       `the Service asks for ${unique.length} DNS names: at most ${MAX_NAMES} fit a cert`,
     );
-  return unique;
+  // Pods had no short names before: these must not keep a Service from its cert.
+  const { ofPods } = shortNames(service, rules);
+  return unique.length + ofPods.length > MAX_NAMES ? unique : [...new Set([...unique, ...ofPods])];
+}
+
+/** The names of its pods, or a wildcard for all of them. */
+function podLabels(service: NamedService): readonly string[] {
+  const { annotations, headless } = service;
+  const pods = podsOf(service);
+  const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
+  return wildcard ? ['*', ...pods] : pods;
 }
 
 /** `omitted`: they belong to another namespace, but a default must not keep a Service from its cert. @throws InvalidAnnotation */
-export function shortNames({ name, namespace, annotations }: NamedService, rules: NameRules) {
+export function shortNames(service: NamedService, rules: NameRules) {
+  const { name, namespace, annotations } = service;
   const asked = flag(annotations, SERVING_CERT_SHORT_NAMES);
-  if (!(asked ?? rules.shortNames)) return { held: [], omitted: [] };
+  if (!(asked ?? rules.shortNames)) return { held: [], ofPods: [], omitted: [] };
   if (rules.nameConstraints)
     throw new InvalidAnnotation(
       `${SERVING_CERT_SHORT_NAMES}: the CA signs no short names (--ca-name-constraints): remove the annotation`,
@@ -130,7 +142,14 @@ export function shortNames({ name, namespace, annotations }: NamedService, rules
     throw new InvalidAnnotation(
       `${SERVING_CERT_SHORT_NAMES}: ${quote(reserved)} is in a domain that belongs to another namespace: set it to false`,
     );
-  return { held: all.filter((one) => !omitted.includes(one)), omitted };
+  // Not `db-0.db`, because a pod `db` of a Service `prod` anywhere would get the name of Service db in namespace prod.
+  const ofPods = podLabels(service).map((label) => `${label}.${name}.${namespace}`);
+  const isOfCluster = (one: string) => isInside(one, 'svc') || isInside(one, rules.clusterDomain);
+  return {
+    held: all.filter((one) => !omitted.includes(one)),
+    ofPods: ofPods.filter((one) => !isOfCluster(one) && !isReserved(one, namespace, rules)),
+    omitted,
+  };
 }
 
 /** In canonical form. Undefined: the operator does not allow them, so the cert has only DNS names. @throws InvalidAnnotation */
@@ -156,11 +175,11 @@ function podsOf({ annotations, headless }: NamedService): readonly string[] {
       `${SERVING_CERT_POD_NAMES}: only the pods of a headless Service (clusterIP: None) have names below it`,
     );
   return listOf(text).flatMap((item) => {
-    const pods = podNames(item, MAX_NAMES);
+    const pods = podNames(item, MAX_PODS);
     if (pods === undefined)
       throw new InvalidAnnotation(
         `${SERVING_CERT_POD_NAMES}: ${quote(item)} is neither a pod such as db-0 nor a StatefulSet with its replicas such as ` +
-          `db:3 (1 to ${MAX_NAMES})`,
+          `db:3 (1 to ${MAX_PODS}, for each has two names and ${MAX_NAMES} fit a cert)`,
       );
     return pods;
   });
@@ -170,7 +189,16 @@ function extraNames(service: NamedService, rules: NameRules): readonly string[] 
   const { clusterDomain, dnsSuffixes, namespaceSuffixes } = rules;
   const own = `${service.name}.${service.namespace}.svc`;
   return listOf(service.annotations[SERVING_CERT_DNS_NAMES] ?? '').map((name) => {
+    const problem = dnsNameProblem(name);
+    if (problem !== undefined)
+      throw new InvalidAnnotation(`${SERVING_CERT_DNS_NAMES}: ${quote(name)} ${problem}`);
     if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
+    const mine = [...namespaceSuffixes.keys()].filter(
+      (suffix) => namespaceSuffixes.get(suffix) === service.namespace,
+    );
+    const allowed = [...dnsSuffixes, ...mine];
+    // The Service itself in a cluster set: the Multi-Cluster Services API gives it name.namespace.svc.clusterset.local.
+    if (allowed.some((suffix) => isInside(name, `${own}.${suffix}`))) return name;
     // A cert with such a name could impersonate another Service, so no allowed suffix permits it. Any svc label counts:
     // the cluster domain may be unknown.
     if (name.split('.').includes('svc') || isInside(name, clusterDomain))
@@ -181,10 +209,6 @@ function extraNames(service: NamedService, rules: NameRules): readonly string[] 
       throw new InvalidAnnotation(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in a domain that belongs to another namespace`,
       );
-    const mine = [...namespaceSuffixes.keys()].filter(
-      (suffix) => namespaceSuffixes.get(suffix) === service.namespace,
-    );
-    const allowed = [...dnsSuffixes, ...mine];
     if (!allowed.some((suffix) => isInside(name, suffix)))
       throw new InvalidAnnotation(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that the operator allows for this namespace (` +

@@ -26,6 +26,7 @@ const DURATION = 'gatehouse.dev/serving-cert-duration';
 
 const RENEWAL = 'gatehouse.dev/serving-cert-renew-after';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
+const REPLACE = 'gatehouse.dev/serving-cert-replace-secret';
 const PODS = 'gatehouse.dev/serving-cert-pod-names';
 const WILDCARD = 'gatehouse.dev/serving-cert-wildcard';
 const OUTPUTS = 'gatehouse.dev/serving-cert-outputs';
@@ -52,6 +53,11 @@ test('a misspelt annotation is an invalid request, or is reported with a valid o
   expect(servingCertRequest(service(misspelt), rules, 'client')).toEqual({ kind: 'none' });
   const valid = service({ ...misspelt, [NAME]: 'db-tls' });
   expect(servingCertRequest(valid, rules)).toMatchObject({ kind: 'request', unused: problem });
+});
+
+test('spaces around the name of the Secret do not count, nor does the case of a Boolean', () => {
+  const request = servingCertRequest(service({ [NAME]: ' db-tls ', [REPLACE]: 'True' }), rules);
+  expect(request).toMatchObject({ kind: 'request', secretName: 'db-tls', replaceSecret: true });
 });
 
 test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
@@ -107,12 +113,15 @@ test('a headless Service can omit the wildcard, because it lets each pod imperso
   );
 });
 
-test.each(['shop.apps.example.com', '*.apps.example.com', 'apps.example.com', 'blue.db.prod.svc'])(
-  'a Service can request %s, which the operator allows',
-  (name) => {
-    expect(namesOf({ 'gatehouse.dev/serving-cert-dns-names': ` ${name},` })).toContain(name);
-  },
-);
+test.each([
+  'shop.apps.example.com',
+  '*.apps.example.com',
+  'apps.example.com',
+  'blue.db.prod.svc',
+  'db.prod.svc.apps.example.com', // in a cluster set
+])('a Service can request %s, which the operator allows', (name) => {
+  expect(namesOf({ 'gatehouse.dev/serving-cert-dns-names': ` ${name},` })).toContain(name);
+});
 
 test('a Service asks for key stores with a separate password', () => {
   const annotations = {
@@ -239,7 +248,16 @@ test.each<[string, Record<string, string>, string, Service['spec']?]>([
   ['a name that is not a DNS name', { [NAMES]: 'a_b.apps.example.com' }, 'has the label "a_b"'],
   ['pods without a headless Service', { [PODS]: 'db:2' }, 'headless'],
   ['pods with an invalid name', { [PODS]: 'db:x' }, '"db:x" is neither a pod', HEADLESS],
-  ['too many pods', { [PODS]: 'a:60,b:60' }, 'at most 100', HEADLESS],
+  [
+    'too many pods',
+    { [PODS]: 'db:50' },
+    '"db:50" is neither a pod such as db-0 nor a StatefulSet with its replicas such as db:3 (1 to 49,',
+    HEADLESS,
+  ],
+  ['too many names', { [PODS]: 'a:40,b:40' }, 'at most 100', HEADLESS],
+  ['a name that ends with a dot', { [NAMES]: 'shop.apps.example.com.' }, 'ends with a dot: remove it'],
+  ['a name with capitals', { [NAMES]: 'Shop.apps.example.com' }, 'write "shop.apps.example.com"'],
+  ['another Service of the cluster set', { [NAMES]: 'pay.prod.svc.apps.example.com' }, 'has the label svc'],
   ['a wildcard annotation that is not a boolean', { [WILDCARD]: 'maybe' }, 'neither true nor false'],
   ['an unknown output', { [OUTPUTS]: 'der' }, '"der" is not one of pkcs12, jks, combined-pem'],
   ['a password in another namespace', { [PASSWORD]: 'ns/secret/key' }, 'neither the name of a Secret'],

@@ -96,7 +96,7 @@ export function claimOf(
   purpose: LeafPurpose = 'serving',
 ): Pick<AcceptedRequest, 'secretName' | 'via'> | undefined {
   const annotations = askingFor(purpose, service).metadata?.annotations ?? {};
-  const own = annotations[SERVING_CERT_SECRET_NAME];
+  const own = annotations[SERVING_CERT_SECRET_NAME]?.trim();
   if (own !== undefined) return { secretName: own, via: 'gatehouse' };
   const theirs = openshift ? openshiftSecretName(annotations) : undefined;
   return theirs === undefined ? undefined : { secretName: theirs, via: 'openshift' };
@@ -155,7 +155,7 @@ function orderOf(
     renewAfter: renewAfterOf(annotations[SERVING_CERT_RENEW_AFTER], rules),
     outputs: outputsOf(annotations[SERVING_CERT_OUTPUTS]),
     keystorePassword: passwordOf(annotations[SERVING_CERT_KEYSTORE_PASSWORD]),
-    replaceSecret: annotations[SERVING_CERT_REPLACE_SECRET] === 'true',
+    replaceSecret: annotations[SERVING_CERT_REPLACE_SECRET]?.toLowerCase() === 'true',
     via,
   };
 }

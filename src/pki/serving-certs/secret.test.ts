@@ -40,6 +40,7 @@ test('Knative TestMakeSecret: a new Secret contains the cert, its key and the bu
       annotations: {
         'gatehouse.dev/serving-cert-service': 'db',
         'gatehouse.dev/serving-cert-service-uid': 'uid-2',
+        'gatehouse.dev/serving-cert-secret': 'prod/db-tls',
       },
       ownerReferences: [{ ...owner, blockOwnerDeletion: false }],
     },
@@ -104,6 +105,19 @@ test('a renewal keeps the state that the leader shares with webhook processes, w
 
 const serviceCa = (uid: string) => ({ 'service.beta.openshift.io/originating-service-uid': uid });
 
+const copyFor = (name: string, annotations: Record<string, string> = {}): Secret => ({
+  metadata: {
+    namespace: 'prod',
+    name: 'db-tls',
+    annotations: {
+      'gatehouse.dev/serving-cert-service': name,
+      'gatehouse.dev/serving-cert-secret': 'elsewhere/db-tls',
+      ...annotations,
+    },
+  },
+  type: 'kubernetes.io/tls',
+});
+
 const marked = (change: Partial<Secret>, metadata: Secret['metadata'] = {}): Secret => ({
   metadata: { annotations: { 'gatehouse.dev/serving-cert-service': 'db' }, ...metadata },
   type: 'kubernetes.io/tls',
@@ -118,13 +132,35 @@ test.each([
     'ours',
   ],
   ['no mark', { type: 'kubernetes.io/tls' }, 'foreign'],
+  ['the mark of a Secret that a restore brought from another namespace', copyFor('db'), 'ours'],
+  ['a copied mark of another Service', copyFor('web'), 'foreign'],
+  [
+    'a copied mark of another Service, and permission to adopt it',
+    { ...copyFor('web', { 'gatehouse.dev/serving-cert-adopt': 'db' }) },
+    'ours',
+  ],
   [
     'the mark of another Service',
     marked({}, { annotations: { 'gatehouse.dev/serving-cert-service': 'web' } }),
     'another-service',
   ],
   ['another controller', marked({}, { ownerReferences: [{ ...owner, kind: 'Certificate' }] }), 'foreign'],
-  ['another Service as controller', marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }), 'foreign'],
+  [
+    'our mark, and a former Service as controller',
+    marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }),
+    'ours',
+  ],
+  [
+    'permission to adopt it, and another Service as controller',
+    marked(
+      {},
+      {
+        annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' },
+        ownerReferences: [{ ...owner, name: 'web' }],
+      },
+    ),
+    'foreign',
+  ],
   [
     'another owner that is not a controller',
     marked({}, { ownerReferences: [{ ...owner, kind: 'X', controller: false }] }),

@@ -1,10 +1,11 @@
-import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
+import { keyOf, type KubeObject, type ObjectMeta, type OwnerReference } from '../../json/kube-object.ts';
 import {
   CA_BUNDLE_KEY,
   SERVING_CERT_ADOPT,
   SERVING_CERT_LABEL,
   SERVING_CERT_OUTPUTS,
   SERVING_CERT_RENEW_AFTER,
+  SERVING_CERT_SECRET,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
   SHARED_STATE_KEY,
@@ -40,6 +41,11 @@ export interface ServiceIdentity {
 export const markedService = (secret: Secret): string | undefined =>
   secret.metadata?.annotations?.[SERVING_CERT_SERVICE];
 
+const placeOf = ({ metadata }: Secret): string | undefined => metadata?.annotations?.[SERVING_CERT_SECRET];
+
+/** Whether Gatehouse marked this Secret itself. Earlier versions wrote no such mark: the next write adds it. */
+export const isOriginal = (secret: Secret): boolean => placeOf(secret) === keyOf(secret);
+
 /** An admission policy may remove the label. */
 export const hasLabel = ({ metadata }: Secret): boolean =>
   metadata?.labels?.[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value;
@@ -47,7 +53,7 @@ export const hasLabel = ({ metadata }: Secret): boolean =>
 /** Gatehouse writes only `ours`. Users must delete a `wrong-type` or `immutable` Secret first. */
 export type SecretOwnership = 'ours' | 'another-service' | 'foreign' | 'wrong-type' | 'immutable';
 
-/** Ours: marked for a Service of this name (after a restore with another uid), or adopted. @param openshift or by service-ca */
+/** Ours: marked for a Service of this name (after a restore with another uid or namespace), or adopted. @param openshift or by service-ca */
 export function ownership(
   secret: Secret,
   service: ServiceIdentity,
@@ -55,10 +61,12 @@ export function ownership(
 ): SecretOwnership {
   const marked = markedService(secret);
   const controller = secret.metadata?.ownerReferences?.find((reference) => reference.controller === true);
-  if (controller !== undefined && !(isService(controller) && controller.name === (marked ?? service.name)))
-    return 'foreign';
-  if (marked !== undefined && marked !== service.name) return 'another-service';
-  if (marked === undefined && !mayAdopt(secret, service, openshift)) return 'foreign';
+  // A Secret that passed to another Service keeps its controller where the API server refuses to change it.
+  const isTheirs = marked !== undefined || controller?.name === service.name;
+  if (controller !== undefined && !(isService(controller) && isTheirs)) return 'foreign';
+  const isCopy = ![undefined, keyOf(secret)].includes(placeOf(secret)) && marked !== service.name;
+  if (marked !== undefined && marked !== service.name && !isCopy) return 'another-service';
+  if ((marked === undefined || isCopy) && !mayAdopt(secret, service, openshift)) return 'foreign';
   return writability(secret);
 }
 
@@ -97,9 +105,8 @@ export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity
   return {
     ...secret,
     metadata: {
-      ...metadata,
+      ...withOwners(metadata, ownersWithout(metadata?.ownerReferences, service)),
       annotations: annotationsWithout(secret, SERVING_CERT_OUTPUTS, SERVING_CERT_RENEW_AFTER),
-      ownerReferences: ownersWithout(metadata?.ownerReferences, service),
     },
     data: { ...foreignData(secret), [TLS_CERT_KEY]: '', [TLS_PRIVATE_KEY_KEY]: '' },
   };
@@ -151,10 +158,15 @@ export function withMarks(
   { labels, annotations, renewAfter = DEFAULT_RENEW_AFTER }: ExtraMarks = {},
 ): Secret {
   const { metadata } = secret;
+  const owners = [
+    ...ownersWithout(metadata?.ownerReferences, service),
+    // The garbage collector deletes an owned Secret with the Service, also the data of other writers.
+    ...(hasForeignKeys(secret) ? [] : [ownerReference(service)]),
+  ];
   return {
     ...secret,
     metadata: {
-      ...metadata,
+      ...withOwners(metadata, owners),
       labels: { ...metadata?.labels, ...labels, [SERVING_CERT_LABEL.name]: SERVING_CERT_LABEL.value },
       annotations: {
         ...annotationsWithout(secret, SERVING_CERT_RENEW_AFTER),
@@ -162,14 +174,16 @@ export function withMarks(
         ...(renewAfter === DEFAULT_RENEW_AFTER ? {} : { [SERVING_CERT_RENEW_AFTER]: `${renewAfter}%` }),
         [SERVING_CERT_SERVICE]: service.name,
         [SERVING_CERT_SERVICE_UID]: service.uid,
+        [SERVING_CERT_SECRET]: `${service.namespace}/${metadata?.name ?? ''}`,
       },
-      ownerReferences: [
-        ...ownersWithout(metadata?.ownerReferences, service),
-        // The garbage collector deletes an owned Secret with the Service, also the data of other writers.
-        ...(hasForeignKeys(secret) ? [] : [ownerReference(service)]),
-      ],
     },
   };
+}
+
+/** The API server stores no empty list. */
+function withOwners(metadata: ObjectMeta = {}, owners: readonly OwnerReference[]): ObjectMeta {
+  const others = Object.entries(metadata).filter(([field]) => field !== 'ownerReferences');
+  return { ...Object.fromEntries(others), ...(owners.length === 0 ? {} : { ownerReferences: owners }) };
 }
 
 export const markedRenewAfter = ({ metadata }: Secret): number =>

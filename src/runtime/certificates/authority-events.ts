@@ -1,3 +1,4 @@
+import { someOf } from '../../json/counted.ts';
 import { pick } from '../../json/json.ts';
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
@@ -19,7 +20,7 @@ import { retirementTime } from '../../pki/authority/trust-record.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { certificateFields, forbiddenName } from '../../pki/x509/certificate-fields.ts';
 import { type RecordEvent, regarding } from '../controller.ts';
-import { CLUSTER_ROLE } from '../write-refused.ts';
+import { adviceOn } from '../../kube/refusal-advice.ts';
 import type { Log } from '../../log.ts';
 
 export type AuthorityEvent = Pick<EventNote, 'type' | 'reason' | 'message'>;
@@ -43,7 +44,7 @@ export const caForServersOnly = (namespace: string, name: string): AuthorityEven
 export const caUnreadable = (namespace: string, name: string, problem: string): AuthorityEvent =>
   warning(
     'CaUnreadable',
-    `secret ${namespace}/${name} (--ca-secret) cannot be read, so a new CA in it is not noticed. Permit it (${CLUSTER_ROLE}). ` +
+    `secret ${namespace}/${name} (--ca-secret) cannot be read, so a new CA in it is not noticed. ${adviceOn(problem)} ` +
       `The error: ${problem}`,
   );
 
@@ -100,7 +101,7 @@ export const targetsUnreadable = ({ kind, canVeto, problem }: UnreadableKind): A
     'TargetsUnreadable',
     `objects of kind ${kind} do not get the CA bundle, and each rotation waits ` +
       `${canVeto ? 'for them until the previous generation is about to end' : 'six hours for them'}: ` +
-      `the API server does not let Gatehouse list them. Permit it (${CLUSTER_ROLE}). It says: ${problem}`,
+      `the API server does not let Gatehouse list them. ${adviceOn(problem)} It says: ${problem}`,
   );
 
 /** An Event has room for a thousand characters. */
@@ -112,19 +113,14 @@ export function rotationWaiting(pending: Generation, lagging: LaggingTargets): A
   const until = lagging.vetoing.length === 0 ? ` until ${delayEnd(pending).toISOString()} at the latest` : '';
   return normal(
     'RotationWaiting',
-    `generation ${pending.id} waits${until} for the targets without its root: ${listed(without)}`,
+    `generation ${pending.id} waits${until} for the targets without its root: ${someOf(without, MAX_NAMED)}`,
   );
-}
-
-function listed(targets: readonly string[]): string {
-  const named = targets.slice(0, MAX_NAMED).join(', ');
-  return targets.length > MAX_NAMED ? `${named} and ${targets.length - MAX_NAMED} more` : named;
 }
 
 function lacking(without: readonly string[] | undefined): string {
   return without === undefined
     ? 'Gatehouse cannot read which targets hold its root'
-    : `these targets lack its root: ${listed(without)}`;
+    : `these targets lack its root: ${someOf(without, MAX_NAMED)}`;
 }
 
 /** Undefined for a step that only extends a record. `names`: those that every CA must be able to sign. */

@@ -336,12 +336,13 @@ describe('a rotation', () => {
   });
 
   test('a kind that cannot be listed is reported immediately, and again before Kubernetes forgets the Event', async () => {
-    const problem = 'configmaps is forbidden: User "gatehouse" cannot list resource "configmaps"';
+    const problem =
+      'configmaps is forbidden: User "gatehouse" cannot list resource "configmaps" in API group ""';
     const one = await leading({
       evidence: { unreadable: () => [{ kind: 'ConfigMap', canVeto: false, problem }] },
     });
     for (let run = 0; run < 3; run++) await one.reconcile();
-    const message = containing(`Permit it (deploy/base/controllers-account.yaml). It says: ${problem}`);
+    const message = containing(`Permit Gatehouse to list configmaps (deploy/base). It says: ${problem}`);
     expect(one.of('TargetsUnreadable')).toMatchObject([{ type: 'Warning', message }]);
     pass(HOUR);
     await one.reconcile();

@@ -35,7 +35,7 @@ import {
 } from '../controller.ts';
 import { certificateNamespaces, listIn, type Namespaces } from '../namespaces.ts';
 import { watch } from '../watch.ts';
-import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
+import { createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import {
   type Announce,
   authorityCreated,
@@ -274,7 +274,7 @@ async function write(pass: Pass, authority: Authority, event: AuthorityEvent): P
     data: withAuthority(existing?.data, authority),
   };
   // Two leaders may both get here. The API server accepts one write; the other leader discards its authority.
-  await refusable(CLUSTER_ROLE, () =>
+  await refusable(() =>
     (existing === undefined ? client.create : client.replace)(secrets, secret, { signal }),
   );
   log.info({ verdict: verdict.kind, generation: activeGeneration(authority).id }, 'wrote the authority');

@@ -22,7 +22,7 @@ import {
 } from '../controller.ts';
 import type { Listeners } from '../listeners.ts';
 import { watch } from '../watch.ts';
-import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
+import { createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import { readConfigurations, WEBHOOK_CONFIGURATIONS } from '../webhooks/installed-webhooks.ts';
 
 /** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
@@ -81,9 +81,7 @@ export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
     const desired = ownConfigMap(live, ref, { ...live?.data, [CA_BUNDLE_KEY]: bundle });
     if (isDeepStrictEqual(live, desired)) return requeueIn(RECHECK_MS, now());
     const written = await refusedWrites.attempt(key, () =>
-      refusable(CLUSTER_ROLE, () =>
-        (live === undefined ? client.create : client.replace)(configMaps, desired, { signal }),
-      ),
+      refusable(() => (live === undefined ? client.create : client.replace)(configMaps, desired, { signal })),
     );
     if (written instanceof WriteRefused) {
       const cause = live?.immutable === true ? IMMUTABLE : written.message;

@@ -12,6 +12,7 @@ import { type IssueReason, recheckTime, type ServingCertPlan } from '../../pki/s
 import { hasPrecedence, type Service } from '../../pki/serving-certs/request.ts';
 import {
   hasForeignKeys,
+  isOriginal,
   markedService,
   ownership,
   type Secret,
@@ -27,7 +28,14 @@ import {
 } from '../../pki/serving-certs/secret.ts';
 import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
 import { skewProblem } from '../clock-skew.ts';
-import { CLUSTER_ROLE, isWritten, refusable, REFUSED_RECHECK_MS } from '../write-refused.ts';
+import {
+  isWritten,
+  type PartlyWritten,
+  refusable,
+  REFUSED_RECHECK_MS,
+  writePossible,
+  WriteRefused,
+} from '../write-refused.ts';
 import {
   extraMarks,
   identityOf,
@@ -100,7 +108,7 @@ const terminating = ({ metadata }: Secret): RepairResult =>
 async function deleteSecret({ metadata = {} }: Secret, pass: Pick<ServingCertsPass, 'client' | 'signal'>) {
   const { client, signal } = pass;
   const { namespace, name = '', uid, resourceVersion } = metadata;
-  await refusable('deploy/components/delete-secrets', () =>
+  await refusable(() =>
     client.delete(secrets, { namespace, name }, { signal, preconditions: { uid, resourceVersion } }),
   );
 }
@@ -123,8 +131,8 @@ async function improve(live: Secret, task: ServingCertTask): Promise<RepairResul
   const { client, serverClock, signal } = task;
   const facts = readServingCert(live.data, task.authority);
   const plan = planOf(facts, task);
-  const replace = (secret: Secret) =>
-    refusable(CLUSTER_ROLE, () => client.replace(secrets, secret, { signal }));
+  const replace = (wanted: Secret) =>
+    writePossible(live, wanted, (secret) => client.replace(secrets, secret, { signal }));
   const problem =
     facts?.kind === 'usable' && needsClock(plan) ? skewProblem(serverClock.skewMs()) : undefined;
   if (problem !== undefined) return refused({ kind: 'clock', message: problem });
@@ -139,15 +147,24 @@ async function improve(live: Secret, task: ServingCertTask): Promise<RepairResul
   const refreshed = plan.kind === 'keep' ? live : withTrust(readable, { chain, bundle });
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
   const { secret, missing } = await complete(refreshed, live, notAfter, task);
-  return isDeepStrictEqual(secret, live)
-    ? { kind: 'unchanged', plan, secret: live, missing }
-    : { kind: 'updated', plan, secret: await replace(secret), missing };
+  if (isDeepStrictEqual(secret, live)) return { kind: 'unchanged', plan, secret: live, missing };
+  const { object, refused: part } = await replace(secret);
+  const kind = isDeepStrictEqual(object, live) ? 'unchanged' : 'updated';
+  return { kind, plan, secret: object, missing: missing ?? partOf(part) };
 }
 
-function issued(reason: IssueReason, made: Issued, written: Secret, { now }: ServingCertTask): RepairResult {
+const partOf = (refused: PartlyWritten<Secret>['refused']): Refusal | undefined =>
+  refused && { kind: 'part', ...refused };
+
+function issued(
+  reason: IssueReason,
+  made: Issued,
+  { object: written, refused: part }: PartlyWritten<Secret>,
+  { now }: ServingCertTask,
+): RepairResult {
   const isKept = isDeepStrictEqual(written.data, made.secret.data);
   const recheckAt = isKept ? made.recheckAt : new Date(now.getTime() + REFUSED_RECHECK_MS);
-  return { kind: 'issued', reason, secret: written, missing: made.missing, recheckAt };
+  return { kind: 'issued', reason, secret: written, missing: made.missing ?? partOf(part), recheckAt };
 }
 
 type Issued = Awaited<ReturnType<typeof issue>>;
@@ -171,12 +188,10 @@ async function issue(existing: Secret | undefined, task: ServingCertTask) {
 
 async function createMissing(task: ServingCertTask): Promise<RepairResult | undefined> {
   const made = await issue(undefined, task);
-  const created = await refusable(CLUSTER_ROLE, () =>
-    task.client
-      .create(secrets, made.secret, { signal: task.signal })
-      .catch(insteadOf(isAlreadyExists, 'exists'))
-      .catch(insteadOf(isOfEndingNamespace, 'namespace-ends')),
-  );
+  const create = (secret: Secret) => task.client.create(secrets, secret, { signal: task.signal });
+  const created = await writePossible(undefined, made.secret, create)
+    .catch(insteadOf(isAlreadyExists, 'exists'))
+    .catch(insteadOf(isOfEndingNamespace, 'namespace-ends'));
   if (created === 'exists') return undefined;
   if (created === 'namespace-ends') return refused({ kind: created });
   return issued('Missing', made, created, task);
@@ -185,6 +200,7 @@ async function createMissing(task: ServingCertTask): Promise<RepairResult | unde
 /** 403 with this cause while the namespace is being deleted, 404 once it is gone. */
 const isOfEndingNamespace = (error: unknown): boolean =>
   isNotFound(error) ||
+  (error instanceof WriteRefused && isOfEndingNamespace(error.cause)) ||
   (error instanceof ApiError && error.causes.some(({ reason }) => reason === 'NamespaceTerminating'));
 
 /** `before`: the Secret whose outputs still fit the cert. They stay if their password cannot be read now. */
@@ -233,28 +249,29 @@ async function readPassword(task: ServingCertTask): Promise<string | undefined> 
 
 type Outcome = 'removed' | 'kept' | 'refused';
 
-/** Reports each orphan once, and counts it as long as it exists. Returns whether the API server refused a write. */
+/** Leaves copies alone. Returns whether the API server refused a write. */
 export async function releaseOrphans(
   key: string,
   service: Service | undefined,
   pass: ServingCertsPass,
 ): Promise<boolean> {
-  const { stores, inventory, onRemoval } = pass;
+  const { stores, onRemoval, reminders, serverClock } = pass;
   const outcomes: Outcome[] = [];
   for (const secret of stores.secretsOf(key)) {
     const { namespace = '', name = '' } = secret.metadata ?? {};
     const secretKey = `${namespace}/${name}`;
-    if (stores.claimants(secretKey).length > 0) continue;
+    const reminder = `${secretKey} RenewalStopped`;
+    if (stores.claimants(secretKey).length > 0) reminders.clear(reminder);
+    if (stores.claimants(secretKey).length > 0 || !isOriginal(secret)) continue;
     if (service === undefined) {
       // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
       if (secret.hasForeignKeys === true) outcomes.push(await clearAbandoned(secret, pass));
-      else inventory.stopped(secretKey, 'ServiceGone');
       continue;
     }
     if (secret.summary === undefined && secret.hasForeignKeys === true) continue; // holds no cert of ours
     const outcome = onRemoval === 'delete' ? await deleteOrphan(name, service, pass) : 'kept';
     outcomes.push(outcome);
-    if (outcome !== 'removed' && inventory.stopped(secretKey, 'NotRequested'))
+    if (outcome !== 'removed' && reminders.isDue(reminder, identityOf(service).uid, serverClock.now()))
       reportOrphan(secret, service, pass);
   }
   return outcomes.includes('refused');
@@ -262,7 +279,7 @@ export async function releaseOrphans(
 
 /** `removed`: the deletion may wait for a finalizer. Decides on live reads of both the Service and the Secret. */
 async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCertsPass): Promise<Outcome> {
-  const { client, requests, inventory, record, log, signal } = pass;
+  const { client, requests, record, log, signal } = pass;
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
   const service = await client.get<Service>(services, { namespace, name: serviceName }, { signal });
   if (service === undefined || requests.claims(service).some(({ secretName }) => secretName === name))
@@ -272,6 +289,7 @@ async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCe
   const identity = identityOf(service);
   if (
     markedService(secret) !== serviceName ||
+    !isOriginal(secret) ||
     ['foreign', 'another-service'].includes(ownership(secret, identity))
   )
     return 'kept';
@@ -284,7 +302,6 @@ async function deleteOrphan(name: string, { metadata }: Service, pass: ServingCe
     (problem) => log.warn({ key, secret: name, problem }, 'serving secret is not deleted'),
   );
   if (!isDeleted) return 'refused';
-  inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'deleted serving secret');
   record({
     regarding: regardingService(identity),
@@ -303,23 +320,23 @@ async function clearAbandoned(stored: StoredSecret, pass: ServingCertsPass): Pro
   const { namespace = '', name = '' } = metadata ?? {};
   const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
   const serviceName = secret && markedService(secret);
-  if (secret === undefined || serviceName === undefined || !hasForeignKeys(secret)) return 'kept';
+  if (secret === undefined || serviceName === undefined || !isOriginal(secret)) return 'kept';
+  if (!hasForeignKeys(secret)) return 'kept';
   const service = { namespace, name: serviceName, uid: '' };
   if ((await client.get<Service>(services, service, { signal })) !== undefined) return 'kept';
   return ownership(secret, service) === 'ours' ? await clear(secret, service, pass) : 'kept';
 }
 
 async function clear(secret: Secret, service: ServiceIdentity, pass: ServingCertsPass): Promise<Outcome> {
-  const { client, inventory, record, log, signal } = pass;
-  const { namespace = '', name = '' } = secret.metadata ?? {};
+  const { client, record, log, signal } = pass;
+  const { name = '' } = secret.metadata ?? {};
   const key = `${service.namespace}/${service.name}`;
-  const write = () => client.replace(secrets, withoutServingCert(secret, service), { signal });
+  const replace = (wanted: Secret) => client.replace(secrets, wanted, { signal });
   const isCleared = await isWritten(
-    () => refusable(CLUSTER_ROLE, write),
+    () => writePossible(secret, withoutServingCert(secret, service), replace),
     (problem) => log.warn({ key, secret: name, problem }, 'a serving secret still contains the cert'),
   );
   if (!isCleared) return 'refused';
-  inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'removed the cert from a serving secret');
   record({
     regarding: regardingSecret(secret),

@@ -42,7 +42,7 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
 import { windowState } from '../../restore/window.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
+import { refusable } from '../write-refused.ts';
 import { rotationRefused, rotationStepped, rotationWaiting } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
 import { domainsOfNewCa, trialScope } from './serving-cert-stores.ts';
@@ -98,7 +98,7 @@ export async function stepRotation(step: Step) {
 
   const next = await apply(step, plan);
   const stored = { ...secret, data: withAuthority(secret.data, next) };
-  await refusable(CLUSTER_ROLE, () => client.replace(secrets, stored, { signal }));
+  await refusable(() => client.replace(secrets, stored, { signal }));
   log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
   const { dnsNames } = trialScope(config, evidence.clusterIPs());
   const event = rotationStepped(plan, next, now, dnsNames);

@@ -42,7 +42,8 @@ test('thousands of certs are checked in batches', async () => {
   const data = { 'tls.crt': base64(chain), 'tls.key': base64(keyPair.privateKey) };
   const secrets = Array.from({ length: 1_200 }, () => toStoredSecret({ data }));
   const inventory = createCertInventory(
-    { secrets: () => secrets, secret: () => undefined, claimants: () => [], synced: () => true },
+    { secrets: () => secrets, service: () => undefined, claimants: () => [{}], synced: () => true },
+    { request: () => ({ kind: 'none' }), claims: () => [] },
     () => first,
   );
   const counts = [1, 2, 3].map(() => inventory.all().length);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
-import { pick } from '../../json/json.ts';
+import { memoizeWeak, pick } from '../../json/json.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_CERT_SELECTOR, SERVING_SECRET } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
@@ -26,6 +26,7 @@ import {
 } from '../../pki/serving-certs/facts.ts';
 import {
   claimOf,
+  firstClaim,
   requestedLifetime,
   type RequestRules,
   type SecretClaim,
@@ -33,7 +34,7 @@ import {
   servingCertRequest,
   type ServingCertRequest,
 } from '../../pki/serving-certs/request.ts';
-import { markedService } from '../../pki/serving-certs/secret.ts';
+import { isOriginal, markedService } from '../../pki/serving-certs/secret.ts';
 import { LEAF_PURPOSES, type LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import type { Context } from '../context.ts';
 import { versionsOf, watch, type Watched, type WatchOptions } from '../watch.ts';
@@ -45,7 +46,6 @@ interface Listeners {
   readonly onService: (key: string) => void;
   readonly onEdit: (key: string) => void;
   readonly onSecret: () => void;
-  readonly onSecretGone: (secretKey: string) => void;
 }
 
 const BY_CLAIM = 'claim';
@@ -54,7 +54,7 @@ const BY_SERVICE = 'service';
 export function watchServingCerts(
   context: Context,
   requests: Pick<ServiceRequests, 'claims'>,
-  { onService, onEdit, onSecret, onSecretGone }: Listeners,
+  { onService, onEdit, onSecret }: Listeners,
   signal: AbortSignal,
 ) {
   const serviceWatch = watchServices(context, requests, { onService, onEdit }, signal);
@@ -76,7 +76,6 @@ export function watchServingCerts(
           if (change.kind === 'changed') onEdit(key);
           onService(key);
         }
-        if (change.kind === 'deleted') onSecretGone(secretKey);
         onSecret();
       },
     },
@@ -150,34 +149,41 @@ function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
   };
 }
 
-type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
+type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest';
 export type CertInventory = ReturnType<typeof createCertInventory>;
 type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
 
 export function createCertInventory(
-  stores: Pick<ServingCertStores, 'secrets' | 'secret' | 'claimants' | 'synced'>,
+  stores: Pick<ServingCertStores, 'secrets' | 'service' | 'claimants' | 'synced'>,
+  requests: Pick<ServiceRequests, 'request' | 'claims'>,
   authority: () => Authority | undefined,
 ) {
-  const { secrets, secret, claimants, synced } = stores;
+  const { secrets, service, claimants, synced } = stores;
   const signers = createSigners();
-  const reasons = new Map<string, StoppedReason>();
+  const namesRenewedFor = memoizeWeak((one: Service) =>
+    LEAF_PURPOSES.flatMap((purpose) => {
+      const request = requests.request(one, purpose);
+      return request.kind === 'request' ? [request.secretName] : [];
+    }),
+  );
+  /** Undefined: its cert is renewed, or the Secret is a copy. */
+  const stoppedReason = (secret: StoredSecret): StoppedReason | undefined => {
+    const { name = '' } = secret.metadata ?? {};
+    const asking = claimants(keyOf(secret));
+    if (asking.length === 0) {
+      if (!isOriginal(secret) || secret.summary === undefined) return undefined;
+      return markedFor(secret).some((key) => service(key) !== undefined) ? 'NotRequested' : 'ServiceGone';
+    }
+    const claims = asking.flatMap(requests.claims).filter(({ secretName }) => secretName === name);
+    const holder = asking.find(({ metadata }) => metadata?.name === firstClaim(claims)?.name);
+    return holder === undefined || namesRenewedFor(holder).includes(name) ? undefined : 'InvalidRequest';
+  };
   return {
-    /** Renewals of the cert stopped. Returns whether the reason is new. */
-    stopped: (key: string, reason: StoppedReason): boolean => {
-      const changed = reasons.get(key) !== reason;
-      reasons.set(key, reason);
-      return changed;
-    },
-    renewed: (key: string): void => {
-      reasons.delete(key);
-    },
     stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
-      const counts = new Map<StoppedReason, number>();
-      for (const [key, reason] of reasons) {
-        if (secret(key) === undefined) reasons.delete(key);
-        else counts.set(reason, (counts.get(reason) ?? 0) + 1);
-      }
-      return counts;
+      const reasons = synced() ? secrets().flatMap((one) => stoppedReason(one) ?? []) : [];
+      return new Map(
+        [...Map.groupBy(reasons, (reason) => reason)].map(([reason, { length }]) => [reason, length]),
+      );
     },
     factsOf: ({ summary }: StoredSecret, current: Authority): ServingCertFacts | undefined => {
       if (summary?.kind !== 'usable') return summary;
@@ -192,7 +198,7 @@ export function createCertInventory(
         const { summary } = one;
         if (summary?.kind !== 'usable' || summary.bundle?.split(',').includes(root) === true) return [];
         const key = keyOf(one);
-        return reasons.has(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
+        return stoppedReason(one) !== undefined || claimants(key).length === 0 ? [] : [`Secret ${key}`];
       });
     },
     all: () => {
@@ -200,8 +206,10 @@ export function createCertInventory(
       if (current === undefined || !synced()) return [];
       // Stops when the budget is used up; the next call gets further. Reconciles look up signers too.
       let budget = SIGNATURES_AT_ONCE;
-      return secrets().flatMap(({ summary }) => {
+      return secrets().flatMap((one) => {
+        const { summary } = one;
         if (summary?.kind !== 'usable') return [];
+        if (!isOriginal(one) && claimants(keyOf(one)).length === 0) return []; // a copy
         if (!signers.knows(summary, current) && budget-- <= 0) return [];
         return [{ notAfter: summary.notAfter, generation: signers.of(summary, current) }];
       });

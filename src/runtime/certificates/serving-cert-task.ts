@@ -24,6 +24,7 @@ import { planServingCert, type ServingCertPlan } from '../../pki/serving-certs/p
 import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
 import {
   type ExtraMarks,
+  isOriginal,
   markedRenewAfter,
   type Secret,
   type ServiceIdentity,
@@ -47,7 +48,7 @@ export interface ServingCertsContext extends KeySource {
   readonly authority: () => Authority | undefined;
   /** Asks the leader to record a later end of the certs that the authority may sign. A later authority adds all keys. */
   readonly extendTrust: () => void;
-  readonly inventory: Pick<CertInventory, 'factsOf' | 'stopped' | 'renewed'>;
+  readonly inventory: Pick<CertInventory, 'factsOf'>;
   readonly pacer: Pick<IssuePacer, 'take' | 'forget'>;
   readonly contended: Omit<ContendedSecrets, 'count'>;
   readonly openshift: boolean;
@@ -64,6 +65,8 @@ export interface Known {
   /** Since when it waits until the leader has recorded a later trust. */
   untrustedSince?: Date;
   checked?: CheckedOutputs;
+  /** Fields of its metadata that the API server refuses to change, and until when Gatehouse does not try again. */
+  part?: { readonly fields: readonly string[]; readonly until: Date } | undefined;
 }
 
 export interface ServingCertsPass extends ServingCertsContext {
@@ -112,7 +115,8 @@ export function isPaced(
   if (task.request.own === true) return false; // the API server needs this cert to call Gatehouse, so it never waits
   const { summary } = stored ?? {};
   if (stored === undefined || summary?.kind !== 'usable') return false;
-  return plan.kind !== 'keep' || markedRenewAfter(stored) !== task.request.renewAfter;
+  const isStale = markedRenewAfter(stored) !== task.request.renewAfter || !isOriginal(stored);
+  return plan.kind !== 'keep' || isStale;
 }
 
 /** Whether a wrong clock could make the result worse than the present cert. */
@@ -133,9 +137,14 @@ export function extraMarks({ identity, request }: ServingCertTask, notAfter: Dat
 }
 
 export function isMarked(secret: Secret, task: ServingCertTask, notAfter: Date): boolean {
+  const { part } = task.known.get(task.key) ?? {};
+  const refused = part !== undefined && task.now < part.until ? part.fields : [];
+  const marksIn = ({ metadata = {} }: Secret) =>
+    Object.fromEntries(Object.entries(metadata).filter(([field]) => !refused.includes(field)));
+  const wanted = withMarks(secret, task.identity, extraMarks(task, notAfter));
   return (
     writtenOutputs(secret).join() === task.request.outputs.join() &&
-    isDeepStrictEqual(withMarks(secret, task.identity, extraMarks(task, notAfter)), secret)
+    isDeepStrictEqual(marksIn(wanted), marksIn(secret))
   );
 }
 
@@ -189,16 +198,20 @@ export type Refusal =
   | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
   | { readonly kind: 'namespace-ends' | 'contended' }
   | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
+  | { readonly kind: 'part'; readonly fields: readonly string[]; readonly message: string }
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 
 export type Explanation = Pick<EventNote, 'reason' | 'message'>;
 
 export function explain(
   refusal: Refusal,
-  { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
+  { secretName, purpose, replaceSecret }: Pick<AcceptedRequest, 'secretName' | 'purpose' | 'replaceSecret'>,
 ): Explanation {
   const explanation = (reason: string, message: string): Explanation => ({ reason, message });
-  const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
+  // Gatehouse deletes only what it marked before.
+  const onRequest = replaceSecret
+    ? ''
+    : `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
   const notMade = `no ${purpose} cert is made for secret ${secretName}`;
   switch (refusal.kind) {
     case 'foreign':
@@ -232,6 +245,13 @@ export function explain(
       );
     case 'write-refused':
       return explanation('WriteRefused', `secret ${secretName} is not written: ${refusal.message}`);
+    case 'part': {
+      const fields = refusal.fields.map((field) => `metadata.${field}`).join(' and ');
+      return explanation(
+        'PartRefused',
+        `secret ${secretName} is written, except for its ${fields}: ${refusal.message}`,
+      );
+    }
     case 'clock':
       return explanation('ClockSkewed', `${notMade}: ${refusal.message}`);
     case 'trust':

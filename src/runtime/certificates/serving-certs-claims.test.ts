@@ -1,14 +1,16 @@
 /** Which Service gets a Secret, and what happens to orphans: L3 to L6 and M2. */
+import { isDeepStrictEqual } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { containing } from '../../../test/support/runtime/fixtures.ts';
+import { ApiError, containing, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import {
   createWorld,
   serviceNamed,
   type ServingCertsWorld,
 } from '../../../test/support/runtime/serving-certs.ts';
+import type { Reconcile } from '../controller.ts';
 import { WriteRefused } from '../write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
@@ -108,7 +110,7 @@ test('L3: a foreign Secret is adopted only with an annotation on it, keeps its d
   await run('db');
   expect(names()).toContain('db.prod.svc');
   expect(world.secret()?.data?.other).toBe('dGhlaXJz');
-  expect(owners()).toEqual([]); // the garbage collector would delete the data with the Service
+  expect(owners()).toBeUndefined(); // the garbage collector would delete the data with the Service
   await run('db');
   expect(world.secrets.writes()).toBe(1);
 });
@@ -234,6 +236,126 @@ describe('L6: a Service that drops its request', () => {
   });
 });
 
+describe('F1: a copy with all marks, by a replicator or kubectl', () => {
+  const copyAs = (name: string, change: object = {}) => {
+    const { metadata, ...secret } = world.secret() ?? {};
+    world.secrets.add({ ...secret, metadata: { ...metadata, ...change, name } });
+  };
+
+  beforeEach(async () => {
+    add('db');
+    await run('db');
+  });
+
+  test.each<[string, () => void]>([
+    ['under another name', () => copyAs('copy')],
+    ['of a Secret that lacks its owner', () => copyAs('copy', { ownerReferences: [] })],
+    [
+      'with more data, whose Service is gone',
+      () => {
+        copyAs('copy');
+        world.secrets.patch('prod/copy', { data: { 'chain.pem': 'eA==' } });
+        world.services.delete('prod/db');
+      },
+    ],
+    [
+      'that an earlier version marked',
+      () => {
+        copyAs('copy', { annotations: { 'gatehouse.dev/serving-cert-service': 'db' } });
+        world.secrets.patch('prod/copy', { data: { 'chain.pem': 'eA==' } });
+        world.services.delete('prod/db');
+      },
+    ],
+  ])('%s is left alone, without an Event or a count', async (_what, arrange) => {
+    arrange();
+    const before = world.secret('copy');
+    const events = world.events.all.length;
+    await world.run('db', { onRemoval: 'delete' });
+    await world.run('db');
+    expect(world.secret('copy')).toEqual(before);
+    expect(world.events.all).toHaveLength(events);
+    expect(world.inventory.all()).toHaveLength(1);
+    world.secrets.remove(SECRET);
+    expect(world.inventory.stoppedByReason()).toEqual(new Map());
+  });
+
+  test('is not overwritten for another Service that names it', async () => {
+    copyAs('copy');
+    add('web', { [SECRET_NAME]: 'copy' });
+    await run('web');
+    expect(names('copy')).toContain('db.prod.svc');
+    expect(world.events.reasons()).toEqual(['Issued', 'ForeignSecret']);
+  });
+
+  test('is used by its Service if that names it, as after a restore into another namespace', async () => {
+    copyAs('copy');
+    add('db', { [SECRET_NAME]: 'copy' });
+    await run('db');
+    expect(world.secret('copy')?.metadata?.annotations).toMatchObject({
+      'gatehouse.dev/serving-cert-secret': 'prod/copy',
+    });
+  });
+});
+
+test('A2: why a cert is not renewed follows from the objects: a Service that is created again needs no write', async () => {
+  add('db');
+  await run('db');
+  world.services.delete('prod/db');
+  await run('db');
+  expect(world.inventory.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
+  add('db');
+  expect(world.inventory.stoppedByReason()).toEqual(new Map());
+  world.authority = await firstAuthority(start);
+  const [id = ''] = world.authority.generations.map((one) => one.id);
+  expect(world.inventory.secretsWithout(id)).toEqual(['Secret prod/db-tls']);
+});
+
+describe('A1: where the API server refuses to change owners, as OwnerReferencesPermissionEnforcement does', () => {
+  const refusal = `secrets "db-tls" is forbidden: cannot set an ownerRef on a resource you can't delete`;
+  const replace = (_resource: unknown, secret: Secret) => {
+    const before = world.secret()?.metadata?.ownerReferences ?? [];
+    return isDeepStrictEqual(secret.metadata?.ownerReferences ?? [], before)
+      ? (world.secrets.replace(secret) as Promise<never>)
+      : Promise.reject(new ApiError(403, refusal));
+  };
+  let reconcile: Reconcile;
+  const runRefused = () => reconcile('prod/db', NEVER);
+
+  beforeEach(async () => {
+    add('db');
+    await run('db');
+    reconcile = world.reconciler({ client: { replace } });
+  });
+
+  test.each<[string, object]>([
+    ['without an owner', { metadata: { ownerReferences: null } }],
+    ['of an earlier Service', { metadata: { ownerReferences: [] } }],
+    ['with data of another client, which the owner would take with it', { data: { password: 'eA==' } }],
+  ])('a Secret %s gets its new cert, and keeps its owners', async (_what, change) => {
+    patch({ ...change });
+    patch({ data: { 'tls.key': '' } });
+    const before = owners() ?? [];
+    const next = await runRefused();
+    expect(owners() ?? []).toEqual(before);
+    expect(names()).toContain('db.prod.svc');
+    expect(world.file('tls.key')).not.toHaveLength(0);
+    const message = containing('is written, except for its metadata.ownerReferences');
+    expect(world.events.all.at(-1)).toMatchObject({ reason: 'PartRefused', message });
+    expect(world.events.all.at(-1)).toMatchObject({
+      message: containing('deploy/components/delete-secrets'),
+    });
+    expect(next).toEqual({ kind: 'requeue', at: after(start, 10 * MINUTE) });
+    const writes = world.secrets.writes();
+    const { reads } = world.calls;
+    await runRefused();
+    expect([world.secrets.writes(), world.calls.reads]).toEqual([writes, reads]);
+    world.now = after(start, 10 * MINUTE);
+    await run('db'); // it is permitted now
+    expect(world.events.reasons().filter((reason) => reason === 'SecretContended')).toEqual([]);
+    expect(world.secrets.writes()).toBe(writes + 1);
+  });
+});
+
 describe('a Secret to which another client has added data', () => {
   beforeEach(async () => {
     add('db');
@@ -244,7 +366,7 @@ describe('a Secret to which another client has added data', () => {
   });
 
   test('service-ca e2e serving-cert-secret-add-data: unlike in service-ca, keeps the data and its cert, without an owner reference until the data is gone', async () => {
-    expect(owners()).toEqual([]);
+    expect(owners()).toBeUndefined();
     expect(world.secret()?.data).toMatchObject({ password: 'eA==' });
     patch({ data: { password: null } });
     await run('db');

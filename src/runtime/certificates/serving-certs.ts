@@ -123,7 +123,7 @@ async function reconcileTask(task: ServingCertTask): Promise<ReconcileResult> {
   if (stored !== undefined && isSettled(stored, task, plan)) {
     settle(task);
     const calmAt = contended.contendedUntil(task.key, task.now);
-    if (calmAt === undefined) task.reminders.clear(task.key);
+    if (calmAt === undefined && knownOf(task).part === undefined) task.reminders.clear(task.key);
     const answered = await annotateSigned(task);
     return answered ? recheck(plan, task, calmAt) : requeueIn(REFUSED_RECHECK_MS, task.now);
   }
@@ -187,17 +187,22 @@ async function repair(
   }
   known.isUnseen = !hasLabel(done.secret);
   settle(task);
+  const { missing } = done;
+  const until = new Date(task.now.getTime() + PART_RECHECK_MS);
+  known.part = missing?.kind === 'part' ? { fields: missing.fields, until } : undefined;
   if (done.kind !== 'unchanged') contended.remember(task.key, history, task.now);
-  if (done.missing === undefined) {
-    known.checked = checkedOutputs(done.secret, task);
-    if (!isContended(history)) reminders.clear(task.key);
-  }
+  const isComplete = missing === undefined || missing.kind === 'part';
+  if (isComplete) known.checked = checkedOutputs(done.secret, task);
+  if (missing === undefined && !isContended(history)) reminders.clear(task.key);
   reportDone(task, done);
   const answered = await annotateSigned(task);
-  if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
+  if (!answered || !isComplete) return requeueIn(REFUSED_RECHECK_MS, task.now);
   const plan = done.kind === 'issued' ? { kind: 'keep' as const, recheckAt: done.recheckAt } : done.plan;
   return recheck(plan, task, contended.contendedUntil(task.key, task.now));
 }
+
+/** A permission may be granted. Each attempt costs a refused write. */
+const PART_RECHECK_MS = 10 * 60_000;
 
 /** The leader records a later end within seconds, unless it cannot write the authority. */
 async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort) {
@@ -216,27 +221,14 @@ async function reject(
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
   pass: ServingCertsPass,
 ): Promise<ReconcileResult> {
-  const { pacer, observe, requests, inventory, serverClock } = pass;
+  const { pacer, observe, serverClock } = pass;
   const identity = identityOf(service);
   const now = serverClock.now();
   pacer.forget(key);
   observe('refused', 'InvalidRequest');
   warn({ ...pass, key, identity, now }, { reason: 'InvalidRequest', message });
-  const secretName = requests.claimOf(service, purpose)?.secretName ?? '';
-  const secretKey = `${identity.namespace}/${secretName}`;
-  if (!isRenewed(secretKey, secretName, service, pass)) inventory.stopped(secretKey, 'InvalidRequest');
   if (via === 'openshift') await annotate(service, { kind: 'failed', message }, pass);
   return requeueIn(REPEAT_MS, now);
-}
-
-function isRenewed(secretKey: string, secretName: string, service: Service, pass: ServingCertsPass): boolean {
-  const { stores, requests } = pass;
-  if (stores.secret(secretKey) === undefined) return true;
-  if (firstClaim(claimsTo(secretKey, secretName, pass))?.name !== service.metadata?.name) return true;
-  return LEAF_PURPOSES.some((purpose) => {
-    const other = requests.request(service, purpose);
-    return other.kind === 'request' && other.secretName === secretName;
-  });
 }
 
 async function refuse(task: ServingCertTask, refusal: Refusal) {
@@ -258,12 +250,14 @@ async function refuse(task: ServingCertTask, refusal: Refusal) {
 
 function settle(task: ServingCertTask): void {
   task.pacer.forget(task.key);
-  task.inventory.renewed(secretKeyOf(task));
 }
 
 function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): ReconcileResult {
   if (plan.kind !== 'keep') return requeueIn(0, task.now);
-  const instants = [plan.recheckAt.getTime(), passwordRecheckAt(task), calmAt?.getTime() ?? Infinity];
+  const { part } = task.known.get(task.key) ?? {};
+  const instants = [plan.recheckAt.getTime(), passwordRecheckAt(task)];
+  for (const end of [calmAt, part?.until])
+    if (end !== undefined && end > task.now) instants.push(end.getTime());
   return { kind: 'requeue', at: new Date(Math.min(...instants)) };
 }
 
@@ -324,7 +318,7 @@ async function annotate(
   const write = () => client.patchMerge(services, { namespace, name }, patch, { signal });
   const key = `${namespace ?? ''}/${name}`;
   return await isWritten(
-    () => refusable('deploy/components/openshift-compat', write),
+    () => refusable(write),
     (problem) => log.warn({ key, problem }, 'a Service is not annotated with the outcome of its request'),
   );
 }

@@ -2,12 +2,11 @@ import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
 import { type Authority, caBundle } from '../../pki/authority/authority.ts';
 import { type LeaderContext, startController } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
-import { atMostEvery } from '../at-most-every.ts';
+import { atMostEvery, systemClock } from '../../kube/clock.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
 import type { TrustEvidence } from './rotation-step.ts';
 import { startCaBundle } from './ca-bundle.ts';
-import { systemClock } from '../../kube/clock.ts';
 import {
   createCertInventory,
   createServiceRequests,
@@ -104,13 +103,12 @@ function startServingCerts(
         for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
       },
       onSecret: onEvidence,
-      onSecretGone: (secretKey) => inventory.renewed(secretKey),
     },
     signal,
   );
   const onServingCert = startEndpointProbes(context, stores, requests, signal);
   const contended = createContendedSecrets();
-  const inventory = createCertInventory(stores, authority);
+  const inventory = createCertInventory(stores, requests, authority);
   const reconcile = createServingCertsReconciler({
     ...context,
     stores,

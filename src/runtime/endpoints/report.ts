@@ -1,4 +1,5 @@
 /** The results of handshakes: a ConfigMap for `gatehouse status`, with the restart in progress, and Events on Services. */
+import { someOf } from '../../json/counted.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { jsonIn, listIn, textIn, valueIn } from '../../json/json.ts';
 import { toTimestamp } from '../../json/kube-object.ts';
@@ -148,14 +149,12 @@ const endOf = (servers: readonly StaleServer[]): Date =>
   new Date(Math.min(...servers.map(({ notAfter }) => notAfter.getTime())));
 
 function messageOf({ service, servers }: StaleService, pods: readonly string[]): string {
-  const named = pods.slice(0, MAX_PODS).join(', ');
-  const more = pods.length > MAX_PODS ? ` and ${pods.length - MAX_PODS} more` : '';
   const [who, verb] = pods.length === 1 ? ['pod', 'presents'] : ['pods', 'present'];
   const end = endOf(servers)
     .toISOString()
     .replace(/\.\d+Z$/, 'Z');
   return (
-    `${who} ${named}${more} still ${verb} an earlier certificate than secret ${service.secretName} contains; it ends at ${end}: ` +
+    `${who} ${someOf(pods, MAX_PODS)} still ${verb} an earlier certificate than secret ${service.secretName} contains; it ends at ${end}: ` +
     'restart the pods before, for example with kubectl rollout restart'
   );
 }

@@ -4,7 +4,7 @@ import { groupResourceName, isDnsSubdomain, type KubeObject } from '../../json/k
 import { pick } from '../../json/json.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
-import { type Clock, sleep, systemClock } from '../../kube/clock.ts';
+import { atMostEvery, type Clock, sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
 import {
@@ -29,11 +29,8 @@ import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
 import { keepOnly, STARTING_MS, watch, type WatchContext } from '../watch.ts';
-import { CLUSTER_ROLE } from '../write-refused.ts';
-import { atMostEvery } from '../at-most-every.ts';
+import { adviceOn } from '../../kube/refusal-advice.ts';
 import { createRootRecord } from './root-record.ts';
-
-const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
 /** Watches only named sources, so the other Secrets of the cluster cost no memory. */
 export function createBundleSources(
@@ -179,8 +176,7 @@ function watchOne<T extends KubeObject>(
   return () => {
     const error = watched.failure();
     if (isForbidden(error) && watched.failingMs() >= STARTING_MS) {
-      const role = resource === certificates ? CERTIFICATES_ROLE : CLUSTER_ROLE;
-      const problem = `is not read: the API server forbids it. Permit it (${role}). It says: ${error.message}`;
+      const problem = `is not read: the API server forbids it. ${adviceOn(error.message)} It says: ${error.message}`;
       return { kind: 'unreadable', problem };
     }
     if (isNotFound(error))

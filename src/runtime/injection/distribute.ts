@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { quote } from '../../json/printable.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
+import { adviceOn } from '../../kube/refusal-advice.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
@@ -36,6 +37,7 @@ import type { Config } from '../../config/config.ts';
 import { nextAttempt, type RevertHistory } from '../../pki/revert-backoff.ts';
 import type { Log } from '../../log.ts';
 import { createRefusedWrites, refusable, REFUSED_RECHECK_MS, WriteRefused } from '../write-refused.ts';
+import { someOf } from '../../json/counted.ts';
 
 export function startDistribution(
   context: LeaderContext,
@@ -153,18 +155,19 @@ const selectorOf = (distribution: Distribution | undefined): string | undefined 
   distribution?.kind === 'wanted' ? distribution.selector : undefined;
 
 function selectionProblem(selector: string, error: Error): string {
-  const advice = isForbidden(error) ? `Permit it (${DISTRIBUTE_ROLE})` : 'Correct the selector';
-  return `the namespaces of ${DISTRIBUTE_TO}: ${quote(selector)} cannot be watched. ${advice}. The API server says: ${error.message}`;
+  const advice = isForbidden(error) ? adviceOn(error.message) : 'Correct the selector.';
+  return `the namespaces of ${DISTRIBUTE_TO}: ${quote(selector)} cannot be watched. ${advice} The API server says: ${error.message}`;
 }
 
 function createReports({ record, log }: LeaderContext): CopyContext['report'] {
   const reminders = createReminders();
-  return ({ metadata = {} }, reason, message) => {
-    const { name = '' } = metadata;
-    const text = reason === 'InvalidDistribution' ? message : reason;
-    if (!reminders.isDue(`${name} ${reason}`, text, new Date())) return;
+  return ({ metadata = {} }, reason, message, state = message) => {
+    if (!reminders.isDue(`${metadata.name ?? ''} ${reason}`, state, new Date())) return;
     record({ regarding: regarding(withKind(configMaps, { metadata })), type: 'Warning', reason, message });
-    log.warn({ bundle: name, reason, problem: message }, 'a CA bundle is not distributed everywhere');
+    log.warn(
+      { bundle: metadata.name, reason, problem: message },
+      'a CA bundle is not distributed everywhere',
+    );
   };
 }
 
@@ -223,8 +226,6 @@ function unknownExclusions(distribution: Distribution): readonly string[] {
   return distribution.excluded.filter((one) => !known.includes(one));
 }
 
-const DISTRIBUTE_ROLE = 'deploy/components/distribute-bundles/role.yaml';
-
 export interface Order {
   readonly source: DistributionSource;
   readonly distribution: Exclude<Distribution, { kind: 'none' }>;
@@ -239,7 +240,8 @@ export interface CopyContext {
   readonly order: (bundle: string) => Order | undefined;
   /** Undefined: not known yet. An Error: the copies do not change. */
   readonly bundle: (order: Order) => CertificatePem | Error | undefined;
-  readonly report: (source: KubeObject, reason: string, message: string) => void;
+  /** Records an Event again only if `state` has changed. Default: the message. */
+  readonly report: (source: KubeObject, reason: string, message: string, state?: string) => void;
   readonly onTrust: (key: string, trust: CopyTrust | undefined) => void;
   readonly log: Log;
 }
@@ -253,6 +255,16 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
   const { client, config, onTrust, log, report } = context;
   const histories = new Map<string, RevertHistory>();
   const refusedWrites = createRefusedWrites(() => new Date());
+  /** The copies that are not written, and the reason of each. */
+  const stuck = new Map<string, string>();
+  const tellStuck = (key: string, { source }: Order, reason: string, message: string): void => {
+    stuck.set(key, reason);
+    const { name } = refOf(key);
+    const alike = [...stuck.keys()].filter((one) => refOf(one).name === name && stuck.get(one) === reason);
+    const others = alike.filter((one) => one !== key).map((one) => refOf(one).namespace);
+    const more = others.length === 0 ? '' : ` The copies in ${someOf(others)} are not written either.`;
+    report(source, reason, message + more, someOf(alike.toSorted()));
+  };
 
   const remove: Reconcile = async (key, signal) => {
     const ref = refOf(key);
@@ -269,14 +281,14 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
   const write = async (key: string, order: Order, pem: CertificatePem, signal: AbortSignal) => {
     const ref = refOf(key);
     const live = await client.get<DistributionSource>(configMaps, ref, { signal });
-    const trust = (state: CopyTrust) =>
-      onTrust(
-        key,
-        order.distribution.kind === 'wanted' && order.distribution.withAuthority ? state : undefined,
-      );
+    const { distribution } = order;
+    const trust = (state: CopyTrust): void => {
+      if (state === 'current') stuck.delete(key);
+      onTrust(key, distribution.kind === 'wanted' && distribution.withAuthority ? state : undefined);
+    };
     if (live !== undefined && !isCopy(live)) {
-      const message = `ConfigMap ${key} belongs to another owner and is not overwritten: rename it, or the bundle`;
-      report(order.source, 'ForeignConfigMap', message);
+      const message = `ConfigMap ${key} belongs to another owner and is not overwritten: rename it, or the bundle.`;
+      tellStuck(key, order, 'ForeignConfigMap', message);
       onTrust(key, undefined);
       return requeueIn(FOREIGN_RECHECK_MS, new Date());
     }
@@ -298,7 +310,7 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
       metadata: { ...metadata, ...ref, labels, annotations },
       data: { [CA_BUNDLE_KEY]: pem },
     };
-    await refusable(DISTRIBUTE_ROLE, () =>
+    await refusable(() =>
       (live === undefined ? client.create : client.replace)(configMaps, desired, { signal }),
     );
     histories.set(key, attempt.history);
@@ -320,6 +332,7 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
     if (order === undefined || selected === undefined || isTerminating(selected)) {
       onTrust(key, undefined);
       histories.delete(key);
+      stuck.delete(key);
       return await remove(key, signal);
     }
     const pem = context.bundle(order);
@@ -330,11 +343,8 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
     }
     const result = await refusedWrites.attempt(key, () => write(key, order, pem, signal));
     if (!(result instanceof WriteRefused)) return result;
-    report(
-      order.source,
-      'DistributionRefused',
-      `the copy in namespace ${namespace} is not written: ${result.message}`,
-    );
+    const message = `the copy in namespace ${namespace} is not written: ${result.message}`;
+    tellStuck(key, order, 'DistributionRefused', message);
     return requeueIn(REFUSED_RECHECK_MS, new Date());
   };
 }

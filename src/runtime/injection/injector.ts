@@ -27,13 +27,7 @@ import {
 } from '../controller.ts';
 import type { Log } from '../../log.ts';
 import { BUNDLE_REPAIRED, isDamaged } from '../certificates/ca-bundle.ts';
-import {
-  CLUSTER_ROLE,
-  createRefusedWrites,
-  refusable,
-  REFUSED_RECHECK_MS,
-  WriteRefused,
-} from '../write-refused.ts';
+import { createRefusedWrites, refusable, REFUSED_RECHECK_MS, WriteRefused } from '../write-refused.ts';
 import type { TargetRecords, TargetState, TargetStore } from './target-store.ts';
 
 export interface InjectorContext {
@@ -160,7 +154,7 @@ async function inject(
     }
     return { kind: 'requeue', at: attempt.until };
   }
-  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(stale, bundle)));
+  await refusable(() => write(task, kind.configuration(stale, bundle)));
   task.remember({ reverts: attempt.history, announced: bundle, filled: wantedNames(object) });
   task.reminders.clear(key);
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
@@ -208,7 +202,7 @@ function current(
 async function handBack({ client, resource, object, signal }: Task): Promise<void> {
   const { namespace, name = '' } = object.metadata ?? {};
   const operations = guardedJsonPatch(object, handBackOperations(object));
-  await refusable(CLUSTER_ROLE, () =>
+  await refusable(() =>
     client.patchJson(resource, { namespace, name }, operations, { fieldManager: INJECTION_MANAGER, signal }),
   );
 }

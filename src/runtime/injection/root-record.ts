@@ -1,9 +1,9 @@
 /** On the leader: which roots the sources of bundles have held, as an annotation of the ConfigMap with the CA bundle. */
 import { isDeepStrictEqual } from 'node:util';
-import { atMostEvery } from '../at-most-every.ts';
+
+import { atMostEvery, systemClock } from '../../kube/clock.ts';
 import { type ConfigMap, ownConfigMap } from '../certificates/ca-bundle.ts';
 import type { ControllersConfig } from '../../config/config.ts';
-import { sleep, systemClock } from '../../kube/clock.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP, SOURCE_ROOTS } from '../../pki/annotations.ts';
 import {
@@ -13,21 +13,9 @@ import {
   withFormerRoots,
 } from '../../pki/injection/former-roots.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
-import type { Context } from '../context.ts';
+import { type Context, untilAnswered } from '../context.ts';
 
-const RETRY_MS = 2_000;
-
-/** Tries again until `work` is done, or the signal is aborted. */
-async function persist(
-  work: () => Promise<boolean>,
-  onError: (err: unknown) => boolean,
-  signal: AbortSignal,
-) {
-  while (!signal.aborted) {
-    if (await work().catch(onError)) return;
-    await sleep(systemClock, RETRY_MS, signal).catch(() => undefined);
-  }
-}
+const SAVE_EVERY_MS = 2_000;
 
 /** @param onLoaded from now on, bundles are known */
 export function createRootRecord(
@@ -38,28 +26,27 @@ export function createRootRecord(
 ) {
   const ref = { namespace: config.namespace, name: CABUNDLE_CONFIGMAP };
   let record: Map<string, readonly KnownRoot[]> | undefined;
-  const onError = (err: unknown): boolean => {
-    if (!signal.aborted) log.warn({ err }, 'could not read or record the roots of the sources of CA bundles');
-    return false;
+  const persist = (work: () => Promise<void>): void => {
+    const onError = (err: unknown) =>
+      log.warn({ err }, 'could not read or record the roots of the sources of CA bundles');
+    untilAnswered(work, onError, signal).catch(() => undefined); // the signal is aborted
   };
   const load = async () => {
     const live = await client.get<ConfigMap>(configMaps, ref, { signal });
     record = new Map(parseRecord(live?.metadata?.annotations?.[SOURCE_ROOTS]));
     onLoaded();
-    return true;
   };
   const save = async () => {
     const live = await client.get<ConfigMap>(configMaps, ref, { signal });
-    if (live === undefined) return false; // the authority publishes it soon
+    if (live === undefined) throw new Error(`the authority has not published ${CABUNDLE_CONFIGMAP} yet`);
     const text = formatRecord(record ?? new Map(), isNeeded);
     const annotations = { ...live.metadata?.annotations, [SOURCE_ROOTS]: text };
     const next = { ...live, metadata: { ...live.metadata, annotations } };
     if (!isDeepStrictEqual(live, next))
       await client.replace(configMaps, ownConfigMap(next, ref, live.data ?? {}), { signal });
-    return true;
   };
-  void persist(load, onError, signal);
-  const saveSoon = atMostEvery(RETRY_MS, () => void persist(save, onError, signal), systemClock, signal);
+  persist(load);
+  const saveSoon = atMostEvery(SAVE_EVERY_MS, () => persist(save), systemClock, signal);
   /** The bundle of a source, with the roots that it has dropped. */
   return (source: string, state: BundleState): BundleState => {
     if (record === undefined) return { kind: 'unknown' };

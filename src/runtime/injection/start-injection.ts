@@ -1,13 +1,13 @@
 import { messageOf } from '../../json/abort.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
-import type { Resource } from '../../kube/object.ts';
-import { CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
+import { type Resource, withKind } from '../../kube/object.ts';
+import { annotationProblem, CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
 import type { Authority, LaggingTargets, UnreadableKind } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { type BundleSource, sourcesOf, type TargetKindName } from '../../pki/injection/request.ts';
 import { type InjectionTarget, TARGET_KINDS, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
-import { type LeaderContext, type RunningController, startController } from '../controller.ts';
+import { type LeaderContext, regarding, type RunningController, startController } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resources.ts';
 import { type CopyTrust, startDistribution } from './distribute.ts';
 import { createBundleSources } from './bundle-sources.ts';
@@ -24,9 +24,10 @@ import {
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf, type ObjectMeta } from '../../json/kube-object.ts';
 import type { SourceDemand } from '../../pki/injection/source.ts';
-import { reportIgnoredAnnotations } from './ignored-annotations.ts';
 import { createInjector } from './injector.ts';
 import type { Context } from '../context.ts';
+import { secrets } from '../../kube/well-known.ts';
+import { listIn } from '../namespaces.ts';
 
 const WORKERS = 4;
 
@@ -285,4 +286,27 @@ async function resolve(
     if (served?.version === wanted.version) return served;
   }
   return undefined;
+}
+
+/** Kubernetes deletes Events after an hour. */
+const CHECK_EVERY_MS = 55 * 60_000;
+const MAX_REPORTED = 100;
+
+export async function reportIgnoredAnnotations(context: LeaderContext, signal: AbortSignal): Promise<void> {
+  const { client, config, record, log } = context;
+  while (!signal.aborted) {
+    try {
+      const all = await listIn(client, secrets, config.namespaces, { metadataOnly: true, signal });
+      const found = all.flatMap((secret) => {
+        const message = annotationProblem('Secret', secret.metadata?.annotations);
+        return message === undefined ? [] : [{ regarding: regarding(withKind(secrets, secret)), message }];
+      });
+      for (const one of found.slice(0, MAX_REPORTED))
+        record({ ...one, type: 'Warning', reason: 'AnnotationIgnored' });
+    } catch (err) {
+      signal.throwIfAborted();
+      log.warn({ err }, 'could not look for annotations of Secrets that have no effect');
+    }
+    await sleep(systemClock, CHECK_EVERY_MS, signal);
+  }
 }

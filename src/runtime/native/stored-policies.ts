@@ -44,7 +44,6 @@ export interface StoredPair {
   readonly binding: KubeObject | undefined;
 }
 
-const ROLE = 'deploy/components/compile-policies/role.yaml';
 const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies';
 const UNSERVED_MUTATING =
   'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
@@ -83,7 +82,7 @@ async function listInstalled(
     const { items } = await client.listAll<KubeObject>(kind, { labelSelector: INSTALLED_SELECTOR, signal });
     return new Map(items.filter(isInstalledByUs).map((object) => [object.metadata?.name ?? '', object]));
   };
-  return await refusable(ROLE, async () => {
+  return await refusable(async () => {
     const [policies, bindings] = [await list(kinds.policy), await list(kinds.binding)];
     const names = new Set([...policies.keys(), ...bindings.keys()]);
     const partsOf = (name: string) => ({ policy: policies.get(name), binding: bindings.get(name) });
@@ -124,7 +123,7 @@ async function ensure(
   if (stored !== undefined && isAsWanted(stored, wanted)) return stored;
   const obstacle = stored === undefined ? await installation.obstacle(signal) : undefined;
   if (obstacle !== undefined) throw new BeingRemoved(obstacle);
-  const written = await refusable(ROLE, async () => {
+  const written = await refusable(async () => {
     if (stored === undefined) return await client.create(kind, wanted, { signal });
     const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
     const { ownerReferences = [] } = wanted.metadata ?? {};

@@ -6,19 +6,18 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { PolicyFindings } from '../../admission/reports/findings.ts';
 import { planReports } from '../../admission/reports/plan-reports.ts';
 import {
-  renderReport,
-  timesOf,
   isOwnReport,
+  renderReport,
   type Report,
   REPORT_FORMATS,
   REPORT_SELECTOR,
   type ReportFormat,
+  timesOf,
 } from '../../admission/reports/report.ts';
 import { counted } from '../../json/counted.ts';
-import { systemClock, sleep, type Clock } from '../../kube/clock.ts';
-import { atMostEvery } from '../at-most-every.ts';
-import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
-import { type Namespaces, listIn } from '../namespaces.ts';
+import { atMostEvery, type Clock, sleep, systemClock } from '../../kube/clock.ts';
+import { type LeaderContext, type Reconcile, requeueIn, startController } from '../controller.ts';
+import { listIn, type Namespaces } from '../namespaces.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { refusable, WriteRefused } from '../write-refused.ts';
@@ -95,7 +94,7 @@ async function update(
   const { client, namespaces, log, now } = options;
   const lists = [];
   for (const served of formats)
-    lists.push(await refusable(REPORTS_ROLE, () => ownReports(client, served, namespaces, signal)));
+    lists.push(await refusable(() => ownReports(client, served, namespaces, signal)));
   const stored = lists.flat();
   const timeOf = timesOf(
     stored.map(({ report }) => report),
@@ -159,7 +158,6 @@ interface WriteOptions {
 const PAUSE_MS = 55;
 /** A missing permission would otherwise cost a refused write for each report. */
 const MAX_FAILURES = 10;
-const REPORTS_ROLE = 'deploy/components/policy-reports/role.yaml';
 
 /** @param stored in all formats; those that are not wanted are deleted. @throws after the other writes */
 async function writeReports(
@@ -172,7 +170,7 @@ async function writeReports(
   const attempt = async (write: () => Promise<boolean>): Promise<number> => {
     if (failures.length >= MAX_FAILURES) return 0;
     try {
-      if (!(await refusable(REPORTS_ROLE, write))) return 0;
+      if (!(await refusable(write))) return 0;
       await sleep(options.clock, PAUSE_MS, signal);
       return 1;
     } catch (error) {

@@ -11,7 +11,6 @@ import type { KubeClient } from '../../kube/client.ts';
 import { clusterRoles, namespaces, services, endpointSlices } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
-import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
@@ -108,6 +107,8 @@ function createTelling(log: Log, when: string) {
   };
 }
 
+/** The manifest with the permissions on the installation. */
+const CLUSTER_ROLE = 'deploy/base/controllers-account.yaml';
 const MISSING = `ClusterRole ${INSTALLATION_ROLE} does not exist: apply the manifests of deploy/`;
 
 async function readRole(

@@ -44,6 +44,7 @@ export function servingSecret(name: string, server: Server): StoredSecret {
       annotations: {
         'gatehouse.dev/serving-cert-service': 'db',
         'gatehouse.dev/serving-cert-service-uid': 'some-uid',
+        'gatehouse.dev/serving-cert-secret': `prod/${name}`,
       },
     },
     type: 'kubernetes.io/tls',

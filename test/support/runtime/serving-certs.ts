@@ -107,7 +107,8 @@ export function createWorld(authority: Authority, now: Date) {
   const secret = (name = 'db-tls') => secrets.read(keyOf(name));
   const file = (key: string, name?: string) => Buffer.from(secret(name)?.data?.[key] ?? '', 'base64');
   const contended = createContendedSecrets();
-  const inventory = createCertInventory(stores, () => state.authority);
+  const inventory = createCertInventory(stores, requests, () => state.authority);
+  /** The stores are never stale, unless `change` replaces their functions. */
   const reconciler = (change: Change = {}): Reconcile =>
     createServingCertsReconciler({
       onRemoval: 'retain',

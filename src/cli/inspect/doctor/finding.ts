@@ -15,11 +15,12 @@ export type Results = Result | readonly Result[];
 
 export const ok = (seen: string): Result => ({ severity: 'ok', seen });
 
-export const warning = (seen: string, next: string): Result => ({ severity: 'warning', seen, next });
-
-export const problem = (seen: string, next: string): Result => ({ severity: 'problem', seen, next });
-
-export const unknown = (seen: string, next: string): Result => ({ severity: 'unknown', seen, next });
+const bad =
+  (severity: Severity) =>
+  (seen: string, next: string): Result => ({ severity, seen, next });
+export const warning = bad('warning');
+export const problem = bad('problem');
+export const unknown = bad('unknown');
 
 export const orElse = (results: readonly Results[], success: Result): Results => {
   const all = results.flat();
@@ -37,11 +38,6 @@ export function judgeReading<T>(reading: Reading<T>, judge: (value: T) => Result
     `this user lacks permission to ${verb} ${resource}${where}`,
     `ask for this permission (kubectl auth can-i ${verb} ${resource}${flag}), or run the command as a user who has it`,
   );
-}
-
-export function someOf(all: readonly string[], limit = 6): string {
-  const shown = all.slice(0, limit).join(', ');
-  return all.length > limit ? `${shown} and ${all.length - limit} more` : shown;
 }
 
 const SELECTOR = '-l app.kubernetes.io/part-of=gatehouse';

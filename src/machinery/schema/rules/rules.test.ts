@@ -124,14 +124,14 @@ test('rules are skipped, with a cause, if the object does not have the shape tha
 });
 
 test.each([
-  ['set', 'self.x == self.y', true],
-  ['set', "self.x + ['b', 'c'] == ['c', 'b', 'a']", true],
-  ['set', "(self.x + ['b', 'c']).size() == 3", true],
-  ['atomic', "(self.x + ['b', 'c']).size() == 4", true],
-] as const)('a list of type %s: %s is %s', (type, rule, holds) => {
+  ['set', 'self.x == self.y'],
+  ['set', "self.x + ['b', 'c'] == ['c', 'b', 'a']"],
+  ['set', "(self.x + ['b', 'c']).size() == 3"],
+  ['atomic', "(self.x + ['b', 'c']).size() == 4"],
+] as const)('a list of type %s: %s holds', (type, rule) => {
   const list: Schema = { type: 'array', items: STRING, 'x-kubernetes-list-type': type };
   const value = { x: ['a', 'b'], y: ['b', 'a'] };
-  expect(saidOf(value, ruled(object({ x: list, y: list }), rule))).toHaveLength(holds ? 0 : 1);
+  expect(saidOf(value, ruled(object({ x: list, y: list }), rule))).toEqual([]);
 });
 
 test.each([

@@ -1,4 +1,5 @@
 /** On the leader: pauses what open RestoreWindows name, and undoes it after their final sweep. */
+import { someOf } from '../../../json/counted.ts';
 import { createHmac } from 'node:crypto';
 
 import type { RestoreWindow } from '../../../api/restore-window.ts';
@@ -318,16 +319,12 @@ async function apply(
   return false;
 }
 
-const MOST_NAMES = 5;
-const some = (names: readonly string[]): string =>
-  `${names.slice(0, MOST_NAMES).join(', ')}${names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : ''}`;
-
 function problemOf(
   outcome: Outcome,
   world: QuiesceWorld,
 ): readonly [reason: string, message: string] | undefined {
   const kinds = uniqueBy(outcome.forbidden, groupResourceName);
-  const answers = some(outcome.failures);
+  const answers = someOf(outcome.failures);
   // Not only RBAC refuses: the answers of the API server come first.
   if (kinds.length > 0) return ['Forbidden', `${answers}\n${world.permissionsFor(kinds)}`];
   return outcome.failures.length > 0 ? ['Failed', answers] : undefined;
@@ -338,11 +335,11 @@ function pauseCondition(outcome: Outcome, world: QuiesceWorld): ConditionUpdate 
   if (problem !== undefined) return condition(QUIESCED, 'False', ...problem);
   const { paused, overridden, foreign } = outcome;
   if (overridden.length > 0) {
-    const message = `others have changed the field again: ${some(overridden)}`;
+    const message = `others have changed the field again: ${someOf(overridden)}`;
     return condition(QUIESCED, 'False', 'Overridden', message);
   }
   if (foreign.length > 0) {
-    const message = `another installation has paused ${some(foreign)}: set the field there after the restore`;
+    const message = `another installation has paused ${someOf(foreign)}: set the field there after the restore`;
     return condition(QUIESCED, 'False', 'ForeignRecord', message);
   }
   const message = `${counted(paused, 'object')} ${paused === 1 ? 'is' : 'are'} paused`;

@@ -10,6 +10,7 @@ import {
   SERVING_CERT_LABEL,
   SERVING_CERT_SECRET_NAME,
 } from '../../../../pki/annotations.ts';
+import { isOriginal } from '../../../../pki/serving-certs/secret.ts';
 import { holdsSameCertificates } from '../../../../pki/x509/pem.ts';
 import { isTrustedBy } from '../../../../pki/x509/chains.ts';
 import {
@@ -20,19 +21,9 @@ import {
 } from '../../../../pki/injection/target.ts';
 import type { InstallationReadings, Managed } from '../../read-cluster/read-installation.ts';
 import { describeUnread, valueOf, type Judged, type Listing } from '../../read-cluster/reading.ts';
-import {
-  judgeReading,
-  logsOf,
-  ok,
-  orElse,
-  problem,
-  someOf,
-  unknown,
-  warning,
-  type Results,
-} from '../finding.ts';
+import { judgeReading, logsOf, ok, orElse, problem, unknown, warning, type Results } from '../finding.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import { counted } from '../../../../json/counted.ts';
+import { counted, someOf } from '../../../../json/counted.ts';
 import { objectKey } from '../../../../json/kube-object.ts';
 import { authorityPart } from '../../status/report/authority.ts';
 import { injectionTargetsPart } from '../../status/report/injection-targets.ts';
@@ -122,7 +113,7 @@ function isManaged({ kind, metadata }: Managed): boolean {
   const { annotations = {}, labels = {}, name } = metadata;
   return (
     (kind.endsWith('WebhookConfiguration') && name === WEBHOOK_CONFIGURATION_NAME) ||
-    labels[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value ||
+    (labels[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value && isOriginal({ metadata })) ||
     [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM, SERVING_CERT_SECRET_NAME].some(
       (key) => annotations[key] !== undefined && annotations[key] !== 'false',
     )

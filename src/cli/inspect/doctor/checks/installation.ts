@@ -1,4 +1,5 @@
 /** Checks the CustomResourceDefinitions of Gatehouse and the permissions of its ServiceAccounts. */
+import { someOf } from '../../../../json/counted.ts';
 import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
 import type { Part } from '../../../../config/parts.ts';
@@ -10,7 +11,7 @@ import { isUntested, UPGRADE, versionProblem } from '../../../../kube/discovery.
 import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
 import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
-import { judgeReading, ok, orElse, problem, type Results, someOf, unknown, warning } from '../finding.ts';
+import { judgeReading, ok, orElse, problem, type Results, unknown, warning } from '../finding.ts';
 
 const APPLY = `${APPLY_MANIFESTS}, from the release of this program`;
 

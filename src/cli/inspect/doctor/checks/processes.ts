@@ -1,4 +1,5 @@
 /** Checks that the processes run, one leads, the clocks agree, and the leader may restart workloads. */
+import { someOf } from '../../../../json/counted.ts';
 import type {
   Deployment,
   DeploymentName,
@@ -17,7 +18,6 @@ import {
   orElse,
   podsOf,
   problem,
-  someOf,
   unknown,
   warning,
   type Results,

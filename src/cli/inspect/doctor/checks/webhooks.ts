@@ -1,4 +1,5 @@
 /** Checks that the API server calls Gatehouse and gets a response. */
+import { someOf } from '../../../../json/counted.ts';
 import { WINDOW_ENTRY } from '../../../../admission/webhooks/protect-own-kinds.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import {
@@ -15,7 +16,7 @@ import type {
 } from '../../read-cluster/read-installation.ts';
 import { APPLY_MANIFESTS } from '../../../deploy-manifests.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
-import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Results } from '../finding.ts';
+import { judgeReading, logsOf, ok, podsOf, problem, warning, type Results } from '../finding.ts';
 import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-entries.ts';
 
 export function checkConfigurations({ namespace, mutating, validating }: InstallationReadings): Results {

@@ -1,7 +1,7 @@
 /** Serving certificates by expiry, and which of them servers present. */
 import { X509Certificate } from 'node:crypto';
 
-import type { KubeObject } from '../../../../json/kube-object.ts';
+import { keyOf, type KubeObject } from '../../../../json/kube-object.ts';
 import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/annotations.ts';
 import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
@@ -9,7 +9,7 @@ import { claimOf } from '../../../../pki/serving-certs/request.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import type { LeafPurpose } from '../../../../pki/x509/certificate-fields.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
-import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
+import { isOriginal, markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
 import type { Scope, ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import {
   unreadOf,
@@ -59,7 +59,12 @@ export function servingCertsPart(
   now: Date,
 ): Judged<Listing<ServingCertRow>> {
   const { servingSecrets, services, compat, misplaced } = readings;
-  const present = (valueOf(servingSecrets) ?? []).map((secret) => rowOf(secret, signers, now));
+  const claimed = new Set(valueOf(services)?.flatMap((service) => claimsOf(service, compat)));
+  const isCopy = (secret: StoredSecret): boolean =>
+    !isOriginal(secret) && services.kind !== 'unread' && !claimed.has(keyOf(secret));
+  const present = (valueOf(servingSecrets) ?? [])
+    .filter((secret) => !isCopy(secret))
+    .map((secret) => rowOf(secret, signers, now));
   const missing =
     servingSecrets.kind === 'unread' ? [] : missingCerts(valueOf(services) ?? [], present, compat);
   const items = [...present, ...missing].toSorted(bySoonest);
@@ -73,21 +78,31 @@ export function servingCertsPart(
   };
 }
 
+/** The Secrets of its certs, as keys. */
+function claimsOf({ metadata = {} }: KubeObject, compat: Scope['compat']): readonly string[] {
+  const rules = { openshift: compat.includes('openshift') };
+  const { namespace = '' } = metadata;
+  return PURPOSES.flatMap((purpose) => {
+    const claim = claimOf({ metadata }, rules, purpose);
+    return claim === undefined ? [] : [`${namespace}/${claim.secretName}`];
+  });
+}
+
 function missingCerts(
   services: readonly KubeObject[],
   present: readonly ServingCertRow[],
   compat: Scope['compat'],
 ): readonly ServingCertRow[] {
-  const keyOf = (namespace: string, secret: string, service: string) =>
+  const rowKey = (namespace: string, secret: string, service: string) =>
     [namespace, secret, service].join('/');
-  const known = new Set(present.map(({ namespace, name, service }) => keyOf(namespace, name, service)));
+  const known = new Set(present.map(({ namespace, name, service }) => rowKey(namespace, name, service)));
   const rules = { openshift: compat.includes('openshift') };
   return services.flatMap(({ metadata = {} }) => {
     const { namespace = '', name: service = '', deletionTimestamp } = metadata;
     if (deletionTimestamp !== undefined) return [];
     return PURPOSES.flatMap((purpose): readonly ServingCertRow[] => {
       const name = claimOf({ metadata }, rules, purpose)?.secretName;
-      if (name === undefined || known.has(keyOf(namespace, name, service))) return [];
+      if (name === undefined || known.has(rowKey(namespace, name, service))) return [];
       const message = 'the Service requests it, but does not own it';
       return [{ namespace, name, service, purpose, state: 'Missing', dnsNames: [], message }];
     });

@@ -1,7 +1,6 @@
 import { expect, test, vi } from 'vitest';
 
-import { systemClock } from '../kube/clock.ts';
-import { atMostEvery } from './at-most-every.ts';
+import { atMostEvery, systemClock } from './clock.ts';
 
 test('a burst leads to one immediate call and one at the end', () => {
   vi.useFakeTimers();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createEvents, silent } from '../../../test/support/runtime/fixtures.ts';
-import { reportIgnoredAnnotations } from './ignored-annotations.ts';
+import { reportIgnoredAnnotations } from './start-injection.ts';
 
 test('Events report Secrets whose annotations have no effect, at most a hundred', async () => {
   const events = createEvents();
