@@ -2,9 +2,24 @@ import { expect, test } from 'vitest';
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { openApiAnswer } from './openapi.ts';
-import { createWebhookStorage } from '../../../test/support/sandbox/webhooks.ts';
+import { definitionType } from '../../machinery/crd/definition-type.ts';
+import { createRegistry } from '../../machinery/registry.ts';
+import { createStorage } from '../../machinery/storage/storage.ts';
+import { placeOf } from '../../machinery/storage/stored.ts';
+import { TYPES } from '../../../test/support/sandbox/built-in-objects.ts';
+import { established, VERSION } from '../../../test/support/sandbox/crd.ts';
 
-const { registry } = createWebhookStorage();
+const storage = createStorage();
+const registry = createRegistry([...TYPES, definitionType], storage);
+storage.create(
+  placeOf(definitionType),
+  established({
+    versions: [
+      { ...VERSION, subresources: { status: {} } },
+      { ...VERSION, name: 'v2', storage: false },
+    ],
+  }),
+);
 
 function documentOf(path: string): JsonObject {
   const body = openApiAnswer(path, 'application/json', registry)?.body;
