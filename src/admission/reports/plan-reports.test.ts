@@ -117,6 +117,14 @@ test('above the limit, only the namespaces with most violations have a report, w
   ]);
 });
 
+test('a copy of a report in another namespace is not of Gatehouse', () => {
+  const metadata = { name: 'gatehouse-audit', labels: { 'app.kubernetes.io/managed-by': 'gatehouse' } };
+  const scope = { apiVersion: 'v1', kind: 'Namespace', name: 'shop' };
+  const inNamespace = (namespace: string) => isOwnReport({ metadata: { ...metadata, namespace }, scope });
+  expect(inNamespace('shop')).toBe(true);
+  expect(inNamespace('mail')).toBe(false);
+});
+
 test.each<[string, string, boolean]>([
   ['gatehouse-audit', 'gatehouse', true],
   ['gatehouse-audit-2', 'gatehouse', true],

@@ -71,9 +71,11 @@ export const REPORT_SELECTOR = 'app.kubernetes.io/managed-by=gatehouse';
 
 const OWN_NAME = new RegExp(`^${REPORT_NAME}(?:-(?:[2-9]|[1-9]\\d+))?$`);
 
-/** Whether Gatehouse wrote the report. It changes and deletes only these. */
-export const isOwnReport = ({ metadata }: KubeObject): boolean =>
-  OWN_NAME.test(metadata?.name ?? '') && metadata?.labels?.['app.kubernetes.io/managed-by'] === 'gatehouse';
+/** Whether Gatehouse wrote the report in this place. It changes and deletes only these. A copy has the scope of the original. */
+export const isOwnReport = ({ metadata, scope }: Pick<Report, 'metadata' | 'scope'>): boolean =>
+  OWN_NAME.test(metadata?.name ?? '') &&
+  metadata?.labels?.['app.kubernetes.io/managed-by'] === 'gatehouse' &&
+  scope?.name === metadata.namespace;
 
 /** The object to write. @param timeOf when the violation was first found */
 export function renderReport(

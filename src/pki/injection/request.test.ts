@@ -80,6 +80,17 @@ test.each<[string, Record<string, string>, InjectionRequest]>([
   ['a Secret by its kind', { [FROM]: 'secret/vault/ca' }, { ...services, source: from('Secret', OURS) }],
   ['a ConfigMap', { [FROM]: 'configmap/vault/ca' }, { ...services, source: from('ConfigMap', OURS) }],
   [
+    'a key of a ConfigMap',
+    { [FROM]: 'configmap/vault/ca/root-cert.pem' },
+    {
+      ...services,
+      source: {
+        ...from('ConfigMap', OURS),
+        ref: { kind: 'ConfigMap', namespace: 'vault', name: 'ca', key: 'root-cert.pem' },
+      },
+    },
+  ],
+  [
     'names and a source',
     { [INJECT]: 'a.b.c', [FROM]: 'vault/ca' },
     { ...wanted, webhooks: ['a.b.c'], source: from('Secret', OURS) },
@@ -96,7 +107,9 @@ test.each<[string, Record<string, string>, RegExp, TargetKindName?]>([
   ['names in a kind without webhooks', { [INJECT]: 'a.b.c' }, /in a APIService it takes/, 'APIService'],
   ['a source without a namespace', { [FROM]: 'ca' }, /is not a source: write namespace\/name/],
   ['a source of an unknown kind', { [FROM]: 'pod/vault/ca' }, /is not a source/],
-  ['a source with too many parts', { [FROM]: 'secret/vault/ca/tls.key' }, /is not a source/],
+  ['a key of a Secret', { [FROM]: 'secret/vault/ca/tls.key' }, /is not a source/],
+  ['a source with too many parts', { [FROM]: 'configmap/vault/ca/a/b' }, /is not a source/],
+  ['an empty key', { [FROM]: 'configmap/vault/ca/' }, /is not a source/],
   ['a source with an impossible name', { [FROM]: 'vault/CA' }, /is not a source/],
   ['a source with a field selector in its name', { [FROM]: 'vault/ca,metadata.name!=x' }, /is not a source/],
   ['a key that no ConfigMap can have', { [INJECT]: 'true', [KEY]: 'a/b' }, /cannot be a key/, 'ConfigMap'],

@@ -27,6 +27,8 @@ export interface SourceRef {
   readonly kind: 'Secret' | 'ConfigMap' | 'Certificate';
   readonly namespace: string;
   readonly name: string;
+  /** Of a ConfigMap, the key with the bundle. Default: `ca.crt`, or else a CA in `tls.crt`. */
+  readonly key?: string;
 }
 
 /** By which the owner of a source agrees. */
@@ -189,17 +191,20 @@ function certManagerRequest(kind: TargetKindName, annotations: Annotations): Inj
 function sourceOf(text: string, annotation: string): BundleSource | undefined {
   const consent = { annotation, value: 'true' };
   const parts = text.trim().split('/');
-  const [type = '', namespace = '', name = ''] = parts.length === 2 ? ['secret', ...parts] : parts;
+  const [type = '', namespace = '', name = '', key] = parts.length === 2 ? ['secret', ...parts] : parts;
   const kind = SOURCE_KINDS.get(type);
-  if (parts.length > 3 || !NAME.test(namespace) || !NAME.test(name)) return undefined;
-  return kind && { kind: 'object', ref: { kind, namespace, name }, consent };
+  if (parts.length > 4 || !NAME.test(namespace) || !NAME.test(name)) return undefined;
+  if (key === undefined) return kind && { kind: 'object', ref: { kind, namespace, name }, consent };
+  if (kind !== 'ConfigMap' || !KEY.test(key)) return undefined;
+  return { kind: 'object', ref: { kind, namespace, name, key }, consent };
 }
 
 const invalid = (message: string): InjectionRequest => ({ kind: 'invalid', message });
 
 function invalidSource(annotation: string, value = ''): InjectionRequest {
   const kind = annotation === CERT_MANAGER_FROM ? 'Certificate' : 'Secret';
-  const more = annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : '';
+  const more =
+    annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name, with /key unless it is ca.crt' : '';
   return invalid(
     `${annotation} is ${quote(value)}, which is not a source: write namespace/name of a ${kind}${more}`,
   );
@@ -208,7 +213,8 @@ function invalidSource(annotation: string, value = ''): InjectionRequest {
 export const sourcesOf = (request: InjectionRequest): readonly SourceRef[] =>
   request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
 
-export const sourceName = ({ kind, namespace, name }: SourceRef): string => `${kind} ${namespace}/${name}`;
+export const sourceName = ({ kind, namespace, name, key }: SourceRef): string =>
+  `${kind} ${namespace}/${name}${key === undefined ? '' : `/${key}`}`;
 
 export function originName(source: BundleSource): string {
   switch (source.kind) {

@@ -50,6 +50,20 @@ test('of a source with the consent annotation of cert-manager, only ca.crt is us
   });
 });
 
+test('only the key that the target names is read and kept', () => {
+  const named = { ...ref, kind: 'ConfigMap', key: 'root-cert.pem' } as const;
+  const bundleIn = (data: Readonly<Record<string, string>>) =>
+    bundleOfSource(
+      named,
+      CONSENTS,
+      toSourceObject({ metadata: { annotations: { [CONSENT]: 'true' } }, data }, named.key),
+      now,
+    );
+  expect(bundleIn({ 'ca.crt': other, 'root-cert.pem': ca })).toEqual({ kind: 'bundle', pem: ca });
+  const message = 'ConfigMap vault/ca/root-cert.pem lacks root-cert.pem';
+  expect(bundleIn({ 'ca.crt': other })).toEqual({ kind: 'unusable', message });
+});
+
 test('a ConfigMap contains its certificates as text', () => {
   const metadata = { annotations: { [CONSENT]: 'true' } };
   const state = bundleOfSource(

@@ -22,11 +22,11 @@ export type BundleState =
   /** `until`: a certificate in it must go then. */
   | { readonly kind: 'bundle'; readonly pem: CertificatePem; readonly until?: Date };
 
-export function toSourceObject(source: SourceObject): SourceObject {
+export function toSourceObject(source: SourceObject, key?: string): SourceObject {
   const { metadata = {}, data = {}, binaryData = {} } = source;
   const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
     Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
-  const keys = [CA_BUNDLE_KEY, TLS_CERT_KEY];
+  const keys = key === undefined ? [CA_BUNDLE_KEY, TLS_CERT_KEY] : [key];
   return {
     ...pick(source, 'apiVersion', 'kind'),
     metadata: {
@@ -54,6 +54,10 @@ export function bundleOfSource(
         : `does not exist or does not consent: its owner annotates it with ${annotation}: "${value}"`,
     );
 
+  if (ref.key !== undefined) {
+    const named = valueOf(source, ref, ref.key);
+    return named === undefined ? unusable(`lacks ${ref.key}`) : parse(ref.key, named, now, unusable);
+  }
   const bundle = valueOf(source, ref, CA_BUNDLE_KEY);
   const [key, text] =
     bundle === undefined || bundle.trim() === ''

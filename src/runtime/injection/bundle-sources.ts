@@ -117,7 +117,7 @@ function start(context: WatchContext, ref: SourceRef, tell: () => void, signal: 
   const stop = () => own.abort();
   if (ref.kind === 'Certificate') return { read: startCertificate(context, ref, tell, either), stop };
   const resource = ref.kind === 'Secret' ? secrets : configMaps;
-  const transform = (object: SourceObject) => toSourceObject(dropManagedFields(object));
+  const transform = (object: SourceObject) => toSourceObject(dropManagedFields(object), ref.key);
   return { read: watchOne(context, resource, ref, transform, tell, either), stop };
 }
 

@@ -238,7 +238,7 @@ function logForeign(resource: Resource, report: Report, { foreign, log }: WriteO
   foreign.add(id);
   log.warn(
     { kind: resource.kind, report: keyOf(report) },
-    'the report belongs to another client, so Gatehouse leaves it unchanged: delete it, or label it app.kubernetes.io/managed-by=gatehouse',
+    'the report belongs to another client or is a copy, so Gatehouse leaves it unchanged: delete it',
   );
 }
 

@@ -260,11 +260,11 @@ type Certificate = KubeObject & { readonly spec?: { readonly secretName?: string
 
 async function readSource(
   { get, list }: Reader,
-  { kind, namespace, name }: SourceRef,
+  { kind, namespace, name, key }: SourceRef,
 ): Promise<Reading<SourceObject | undefined>> {
   const readObject = async (resource: Resource, ref: NamedRef) =>
     mapReading(await get<SourceObject & KubeObject>(resource, ref), (source) =>
-      source === undefined ? undefined : toSourceObject(source),
+      source === undefined ? undefined : toSourceObject(source, key),
     );
   if (kind !== 'Certificate')
     return await readObject(kind === 'Secret' ? secrets : configMaps, { namespace, name });

@@ -94,6 +94,30 @@ function withRequests(container: JsonObject): JsonObject {
   return { ...container, resources: { ...section(container, 'resources'), requests } };
 }
 
+const COUNTED = ['cpu', 'memory'];
+
+/** Follows ComputePodQOS of k8s.io/kubernetes/pkg/apis/core/helper/qos. */
+function qosClassOf(podSpec: JsonObject): 'BestEffort' | 'Burstable' | 'Guaranteed' {
+  const all = ['containers', 'initContainers'].flatMap((name) => records(podSpec, name));
+  const counted = (container: JsonObject, field: string): JsonObject =>
+    Object.fromEntries(
+      Object.entries(section(container, 'resources', field)).filter(
+        ([name, amount]) => COUNTED.includes(name) && amount !== '0' && amount !== 0,
+      ),
+    );
+  const resources = all.map((one) => ({
+    limits: counted(one, 'limits'),
+    requests: counted(one, 'requests'),
+  }));
+  const isEmpty = (amounts: JsonObject) => Object.keys(amounts).length === 0;
+  if (resources.every(({ limits, requests }) => isEmpty(limits) && isEmpty(requests))) return 'BestEffort';
+  const isFixed = resources.every(
+    ({ limits, requests }) =>
+      COUNTED.every((name) => Object.hasOwn(limits, name)) && isEqual(limits, requests),
+  );
+  return isFixed ? 'Guaranteed' : 'Burstable';
+}
+
 const POD_COLUMNS: readonly PrinterColumn[] = [
   column('Ready', 'How many containers are ready, of how many.', shownReady),
   column('Status', 'What it is doing.', shownStatus),
@@ -129,7 +153,8 @@ export const POD: ResourceType = builtInKind({
     countsGenerations: true,
     completeDefaults: (pod) =>
       withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
-    prepareForCreate: (pod) => withFields(pod, { status: { phase: 'Pending' } }),
+    prepareForCreate: (pod) =>
+      withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
   },
 });
 
