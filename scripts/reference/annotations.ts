@@ -124,7 +124,7 @@ const WRITTEN: readonly Entry[] = [
       'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
     [pki.SERVING_CERT_SERVICE_UID]: 'The uid of that Service when the Secret was last written.',
     [pki.SERVING_CERT_SECRET]:
-      'The `namespace/name` of the Secret itself. Gatehouse leaves copies alone, which have those of the original.',
+      'The `namespace/name` of the Secret itself. A copy carries the place of its original, and Gatehouse leaves it alone.',
   }),
   ...on(`ConfigMap ${pki.CABUNDLE_CONFIGMAP}`, {
     [pki.SOURCE_ROOTS]:

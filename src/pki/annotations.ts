@@ -41,7 +41,7 @@ export const RESTARTED_FOR = 'gatehouse.dev/restarted-for';
 export const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 /** On such a Secret: the uid of that Service at the last write. A recreated or restored Service has another uid. */
 export const SERVING_CERT_SERVICE_UID = 'gatehouse.dev/serving-cert-service-uid';
-/** On such a Secret: its own `namespace/name`. A copy has those of the original, so it is not ours. */
+/** On such a Secret: its own `namespace/name`. A copy carries the place of its original. */
 export const SERVING_CERT_SECRET = 'gatehouse.dev/serving-cert-secret';
 /** Label on such a Secret, so that a watch selects only our Secrets. */
 export const SERVING_CERT_LABEL = { name: 'gatehouse.dev/serving-cert', value: 'true' } as const;
@@ -129,7 +129,7 @@ const KNOWN = new Set([
   NEW_AUTHORITY,
 ]);
 
-/** An annotation with our prefix that has no effect on an object of this kind: misspelt, or in the wrong place. */
+/** An annotation with our prefix that Gatehouse ignores on this kind: it is misspelt, or in the wrong place. */
 export function annotationProblem(kind: string, annotations: ObjectMeta['annotations']): string | undefined {
   const names = Object.keys(annotations ?? {}).filter((name) => name.startsWith(PREFIX));
   const unknown = names.find((name) => !KNOWN.has(name));
@@ -141,5 +141,5 @@ export function annotationProblem(kind: string, annotations: ObjectMeta['annotat
   const place = isTarget
     ? 'a Service'
     : 'a webhook configuration, CustomResourceDefinition, APIService or ConfigMap';
-  return `${misplaced} has no effect on a ${kind}: annotate ${place}`;
+  return `${misplaced} is ignored on a ${kind}: annotate ${place}`;
 }

@@ -1,6 +1,6 @@
-// suite: shared-plane, sandbox: no (its audit log has no refusals of policies)
+// suite: shared-plane, sandbox: no (its audit log lacks the refusals of policies)
 /**
- * Writer and backstop agree: whatever others wrote into an object, no policy of deploy/components/backstop refuses what
+ * Writer and backstop agree: after others wrote into an object, no policy of deploy/components/backstop refuses what
  * Gatehouse writes to it. `cluster.stop()` fails on any refusal, here and in each other test with a cluster.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -104,10 +104,10 @@ function mess(contents: readonly Change[], owner: string | undefined): object {
 }
 
 const upset = (resource: Resource, ref: NamedRef, change: object) =>
-  cluster.admin.patchMerge(resource, ref, change, { fieldManager: 'somebody' });
+  cluster.admin.patchMerge(resource, ref, change, { fieldManager: 'another-client' });
 
 describe(`GATEHOUSE_FAULT_SEED=${seed}`, () => {
-  test('copies of a distributed bundle follow their source, whatever others wrote into them', async () => {
+  test('copies of a distributed bundle follow their source after others wrote into them', async () => {
     const name = 'company-trust';
     const places = Array.from({ length: 12 }, (_, index) => `web-${index}`);
     const owners = new Map<string, string>();
@@ -148,7 +148,7 @@ describe(`GATEHOUSE_FAULT_SEED=${seed}`, () => {
     await seeCopies(bundle + company);
   });
 
-  test('Secrets with certificates are repaired, whatever others wrote into them', async () => {
+  test('Secrets with certificates are repaired after others wrote into them', async () => {
     const names = Array.from({ length: 16 }, (_, index) => `db-${index}`);
     const see = (name: string) =>
       cluster.see<SecretObject>(
@@ -169,7 +169,7 @@ describe(`GATEHOUSE_FAULT_SEED=${seed}`, () => {
     for (const name of names) await cluster.admin.delete(services, { namespace: SHOP, name });
   });
 
-  test('a Secret of another issuer is adopted, whatever is in it', async () => {
+  test('a Secret of another issuer is adopted with all that is in it', async () => {
     for (const [name, marks] of Object.entries({
       adopted: { 'gatehouse.dev/serving-cert-adopt': 'adopted' },
       openshift: { 'service.beta.openshift.io/originating-service-name': 'openshift' },
@@ -218,7 +218,7 @@ describe(`GATEHOUSE_FAULT_SEED=${seed}`, () => {
     }
   });
 
-  test("Gatehouse's own objects are restored, whatever others wrote into them", async () => {
+  test("Gatehouse's own objects are restored after others wrote into them", async () => {
     for (const change of [...METADATA.slice(0, 3).map((metadata) => ({ metadata })), ...CONFIG_MAP]) {
       await upset(configMaps, BUNDLE, change);
       await cluster.see<Carrier>(

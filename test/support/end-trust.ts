@@ -20,7 +20,7 @@ export async function endTrust({ admin }: Pick<Cluster, 'admin'>): Promise<void>
         : { ...generation, activatedAt: longAgo },
     );
     const data = withAuthority(secret.data, { ...authority, generations });
-    // Without consent, the leader restores a record that somebody shortened.
+    // Without consent, the leader restores a shortened record.
     const annotations = { ...secret.metadata?.annotations, [NEW_AUTHORITY]: 'the test shortens the record' };
     try {
       await admin.replace(secrets, { ...secret, metadata: { ...secret.metadata, annotations }, data });

@@ -58,7 +58,7 @@ function endOf(root: KnownRoot): number {
 /** The API server allows 256 KiB of annotations. */
 const MAX_RECORD_CHARS = 200_000;
 
-/** Small sources first, so that nobody's large one keeps others from being remembered. */
+/** Small sources first: a large one must not displace others. */
 export function formatRecord(record: RootRecord, isNeeded: (source: string) => boolean): string {
   const entries = [...record]
     .map(([source, roots]) => [source, roots.map(({ der, droppedAt }) => [der, droppedAt ?? 0])] as const)

@@ -30,13 +30,13 @@ test.each<[string, string, Record<string, string>, RegExp | undefined]>([
     { 'gatehouse.dev/alow-direct-injection': 'true' },
     /alow-.* is not an annotation/,
   ],
-  ['an injection into a Secret', 'Secret', { [INJECT]: 'true' }, /no effect on a Secret: annotate a webhook/],
-  ['an injection into a Service', 'Service', { [FROM]: 'vault/ca' }, /no effect on a Service/],
+  ['an injection into a Secret', 'Secret', { [INJECT]: 'true' }, /is ignored on a Secret: annotate a webhook/],
+  ['an injection into a Service', 'Service', { [FROM]: 'vault/ca' }, /is ignored on a Service/],
   [
     'a certificate for a ConfigMap',
     'ConfigMap',
     { [CERT]: 'tls' },
-    /no effect on a ConfigMap: annotate a Service/,
+    /is ignored on a ConfigMap: annotate a Service/,
   ],
   [
     'a certificate for a Service',

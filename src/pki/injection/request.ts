@@ -51,7 +51,7 @@ export type InjectionRequest =
       /** Webhooks of a webhook configuration. `services`: those behind a Service. */
       readonly webhooks: 'all' | 'services' | readonly string[];
       readonly key: string;
-      /** Another annotation has no effect. */
+      /** Another annotation is ignored. */
       readonly problem?: string | undefined;
     };
 

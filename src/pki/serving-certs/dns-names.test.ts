@@ -186,7 +186,7 @@ describe('F8: short names of pods', () => {
     expect(names('db:33')).toEqual(['db', 'db.prod']);
   });
 
-  test('are no names of Services, whatever the namespace is called', () => {
+  test('are never names of Services in any namespace', () => {
     const inNamespace = (namespace: string) => servingCertNames({ ...headless, namespace }, short);
     expect(inNamespace('svc')).not.toContain('*.db.svc');
     expect(inNamespace('pay')).toContain('*.db.pay');

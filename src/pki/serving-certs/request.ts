@@ -69,7 +69,7 @@ export interface AcceptedRequest {
   readonly via: 'gatehouse' | 'openshift';
   readonly labels?: Readonly<Record<string, string>>;
   readonly own?: boolean;
-  /** An annotation of the Service has no effect. */
+  /** An annotation of the Service is ignored. */
   readonly unused?: string | undefined;
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createEvents, silent } from '../../../test/support/runtime/fixtures.ts';
 import { reportIgnoredAnnotations } from './start-injection.ts';
 
-test('Events report Secrets whose annotations have no effect, at most a hundred', async () => {
+test('Events report at most a hundred Secrets whose annotations are ignored', async () => {
   const events = createEvents();
   const stop = new AbortController();
   const secret = (name: string, annotation: string) => ({

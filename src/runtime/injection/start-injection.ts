@@ -305,7 +305,7 @@ export async function reportIgnoredAnnotations(context: LeaderContext, signal: A
         record({ ...one, type: 'Warning', reason: 'AnnotationIgnored' });
     } catch (err) {
       signal.throwIfAborted();
-      log.warn({ err }, 'could not look for annotations of Secrets that have no effect');
+      log.warn({ err }, 'could not look for ignored annotations of Secrets');
     }
     await sleep(systemClock, CHECK_EVERY_MS, signal);
   }

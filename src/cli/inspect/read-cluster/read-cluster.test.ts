@@ -16,6 +16,6 @@ test('the compat modes of the leader count, and annotations without effect are f
     compat: ['openshift'],
   });
   expect(compat).toEqual(['openshift', 'cert-manager']);
-  const message = expect.stringContaining('no effect on a Secret') as string;
+  const message = expect.stringContaining('is ignored on a Secret') as string;
   expect(misplaced).toEqual([{ object: 'Secret shop/ca', message }]);
 });
