@@ -31,7 +31,7 @@ const CAUSES: readonly { readonly pattern: RegExp; readonly advice: Advice }[] =
     advice: (name = '') => `Raise the ResourceQuota ${name}.`,
   },
   {
-    pattern: /(\S+?)(?:\.\S+)? "[^"]*" is forbidden: cannot set an ownerRef/,
+    pattern: /(?<!\S)(\S+) "[^"]*" is forbidden: cannot set an ownerRef/,
     advice: (resource = '') =>
       `${grantOf('delete', resource)}: the admission plugin OwnerReferencesPermissionEnforcement requires it.`,
   },

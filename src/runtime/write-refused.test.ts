@@ -75,6 +75,10 @@ test.each([
     'Permit Gatehouse to delete secrets (deploy/components/delete-secrets): the admission plugin Owner',
   ],
   [
+    `validatingadmissionpolicies.admissionregistration.k8s.io "a" is forbidden: cannot set an ownerRef on a resource`,
+    '(deploy/components/compile-policies): the admission plugin Owner',
+  ],
+  [
     policy('gatehouse-backstop-webhooks', 'Gatehouse changes the bundles only of webhooks that ask for it'),
     'deploy/components/cert-manager-compat',
   ],
@@ -87,6 +91,12 @@ test.each([
   ['no', 'Permit it, or look for the quota or admission policy that forbids it.'],
 ])('the remedy of 403 %j', async (message, advice) => {
   expect(String(await outcome(answered(403, 'Forbidden', message)))).toContain(advice);
+});
+
+test('a long word in a refusal does not block the leader', () => {
+  const began = performance.now();
+  expect(adviceOn(`Invalid value: ${'a.'.repeat(2_000)}`, 422)).toContain('Correct the object');
+  expect(performance.now() - began).toBeLessThan(1_000);
 });
 
 interface Role {

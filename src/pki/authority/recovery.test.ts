@@ -92,6 +92,22 @@ describe('D5: writing the last good copy back', () => {
       });
   });
 
+  test('the last good copy replaces an older copy with a generation that was removed since', () => {
+    const oldest = one.generations[0]?.id ?? '';
+    const lastGood = remove(two, [oldest]);
+    const published = [caBundle(lastGood, now)];
+    expect(judge({ ...stored(two), published, lastGood })).toEqual({
+      kind: 'write-back',
+      reason: 'OlderThanPublished',
+      authority: lastGood,
+    });
+    expect(judge({ ...stored(two), published, lastGood, consent: 'a user wants it' })).toMatchObject({
+      kind: 'adopt',
+    });
+    const suppliedAgain = { ...two, gone: [oldest] };
+    expect(judge({ ...stored(suppliedAgain), published, lastGood })).toMatchObject({ kind: 'usable' });
+  });
+
   test('a copy that lacks a published root is not written back: another leader has a newer one', () => {
     expect(judge({ ...ABSENT, lastGood: one })).toMatchObject({ kind: 'broken', reason: 'Missing' });
     expect(judge({ ...stored(one), lastGood: one })).toMatchObject({

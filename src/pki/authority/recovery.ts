@@ -108,7 +108,11 @@ function regression(
     if (found !== undefined && stageOf(found.state) < stageOf(state))
       return `generation ${id} is ${found.state} in it, and was ${state} a moment ago: it is an older copy`;
   }
-  return undefined;
+  const isIn = (authority: Authority | undefined, id: string) =>
+    authority?.generations.some((generation) => generation.id === id) === true;
+  // A CA whose owner supplies it again is among both.
+  const back = lastGood?.gone?.find((id) => isIn(stored, id) && !isIn(lastGood, id) && !gone.includes(id));
+  return back && `it contains generation ${back}, which was removed before: it is an older copy`;
 }
 
 /** With the parts that no step takes away while a generation stays. The rest another leader may have changed. */

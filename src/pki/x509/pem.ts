@@ -161,7 +161,7 @@ export function privateKeyOf(text: string): KeyObject {
   }
 }
 
-/** Whether two PEM texts hold the same certificates, in any order and layout. Broken PEM equals nothing. */
+/** Whether two PEM texts hold the same certificates, in any order. A text that some client cannot read equals nothing. */
 export function holdsSameCertificates(a: string, b: string): boolean {
   const fingerprints = fingerprintsOf(a);
   return fingerprints !== undefined && fingerprints === fingerprintsOf(b);

@@ -2,7 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 
 import { keyOf, type KubeObject } from '../../../../json/kube-object.ts';
-import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/annotations.ts';
+import {
+  SERVING_CERT_SERVICE,
+  SERVING_CERT_SERVICE_UID,
+  SERVING_SECRET,
+} from '../../../../pki/annotations.ts';
 import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
 import { claimOf } from '../../../../pki/serving-certs/request.ts';
@@ -63,7 +67,7 @@ export function servingCertsPart(
   const isCopy = (secret: StoredSecret): boolean =>
     !isOriginal(secret) && services.kind !== 'unread' && !claimed.has(keyOf(secret));
   const present = (valueOf(servingSecrets) ?? [])
-    .filter((secret) => !isCopy(secret))
+    .filter((secret) => secret.metadata?.name === SERVING_SECRET || !isCopy(secret)) // requested by no annotation
     .map((secret) => rowOf(secret, signers, now));
   const missing =
     servingSecrets.kind === 'unread' ? [] : missingCerts(valueOf(services) ?? [], present, compat);

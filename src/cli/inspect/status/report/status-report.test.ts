@@ -220,6 +220,16 @@ test('the certificate of a client is listed with its purpose', () => {
   expect(items.map((row) => servingCertCells(row, NOW)[1])).toEqual(['db (client)']);
 });
 
+test('the own Secret, which no annotation asks for, is listed also as an earlier version left it', () => {
+  const { metadata, ...secret } = servingSecret('gatehouse-serving', serving);
+  const earlier = { ...secret, metadata: { ...metadata, annotations: {} } };
+  expect(reportOf({ servingSecrets: read([earlier]) }).servingCerts.items).toMatchObject([
+    { name: 'gatehouse-serving', state: 'Valid' },
+  ]);
+  const copy = { ...earlier, metadata: { ...earlier.metadata, name: 'copy' } };
+  expect(reportOf({ servingSecrets: read([copy]) }).servingCerts.items).toEqual([]);
+});
+
 test('the renewal is at the point that the Secret names', () => {
   const secret = servingSecret('db-tls', serving);
   const annotations = { ...secret.metadata?.annotations, 'gatehouse.dev/serving-cert-renew-after': '90%' };
