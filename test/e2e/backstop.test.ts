@@ -13,9 +13,11 @@ import {
   secrets,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
+  validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { ATTACKS } from '../support/backstop/all-attacks.ts';
-import { HOME, TENANT } from '../support/backstop/attack.ts';
+import { BUNDLE, HOME, TENANT } from '../support/backstop/attack.ts';
+import { applyBackstop } from '../support/backstop.ts';
 import {
   CLUSTER_ROLE_BINDINGS,
   createNamespace,
@@ -160,6 +162,40 @@ test('a workload can be paused where a role grants the kind, and nothing else of
   await refused({ metadata: { finalizers: ['example.com/hold'] } });
   await account.patchMerge(deployments, ref, { metadata: marks(null), spec: { replicas: 3 } });
   await refused({ spec: { replicas: 9 } });
+});
+
+test('an owner who refuses bundles gets none, whatever annotations of other systems say', async () => {
+  await applyBackstop(cluster, ['openshift', 'certManager']);
+  await untilPoliciesEnforced(cluster);
+  const theirs = {
+    'service.beta.openshift.io/inject-cabundle': 'true',
+    'cert-manager.io/inject-ca-from': 'a/b',
+  };
+  const webhook = (caBundle?: string) => ({
+    name: 'one.example.com',
+    clientConfig: { url: 'https://hook.example', ...(caBundle === undefined ? {} : { caBundle }) },
+    rules: [],
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+  });
+  const fill = async (name: string, annotations: Readonly<Record<string, string>>) => {
+    const before = { metadata: { name, annotations }, webhooks: [webhook()] };
+    await cluster.admin.create(validatingWebhookConfigurations, before);
+    const patch = { webhooks: [webhook(BUNDLE)] };
+    await thief('gatehouse').patchMerge(validatingWebhookConfigurations, { name }, patch);
+  };
+  await fill('of-other-systems', theirs);
+  const error = await refusal(fill('refuses', { ...theirs, 'gatehouse.dev/inject-cabundle': 'false' }));
+  expect(error.message).toContain('backstop-webhooks');
+  const data = { 'service-ca.crt': 'x' };
+  const annotations = { ...theirs, 'gatehouse.dev/inject-cabundle': 'false' };
+  const place = { namespace: TENANT, name: 'refuses' };
+  await cluster.admin.create(configMaps, { metadata: { ...place, annotations } });
+  expect((await refusal(thief('gatehouse').patchMerge(configMaps, place, { data }))).message).toContain(
+    'backstop-config-maps',
+  );
+  await applyBackstop(cluster);
+  await untilPoliciesEnforced(cluster);
 });
 
 test('the account can neither change nor delete the policies with its own permissions', async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { caBundle } from '../authority/authority.ts';
+import { caBundle, MAX_BUNDLE_BYTES } from '../authority/authority.ts';
 import { DAY } from '../durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { joinCertificatePems, splitCertificates, type CertificatePem } from '../x509/pem.ts';
@@ -50,6 +50,17 @@ test('a root that comes back is held again, and dropped from then on', () => {
   expect(again.state).toMatchObject({ pem: joinCertificatePems([root(1), root(0)]) });
 });
 
+test('a root that the authority distrusts leaves sources with its bundle at once', () => {
+  const ours = root(1);
+  const first = withFormerRoots(given(joinCertificatePems([root(0), root(1)])), [], start, ours);
+  expect(withFormerRoots(given(root(1)), first.roots, start, ours)).toMatchObject({
+    state: { pem: root(1) },
+    roots: [{}],
+  });
+  const another = withFormerRoots(given(root(1)), first.roots, start, root(2));
+  expect(another.roots).toHaveLength(2);
+});
+
 test('a source that keeps changing leaves at most eight former roots, the latest ones', () => {
   let known: readonly KnownRoot[] = [];
   for (let index = 0; index < 12; index++)
@@ -66,14 +77,20 @@ test.each([{ kind: 'unknown' } as const, { kind: 'unusable', message: 'gone' } a
   },
 );
 
-test('a bundle that would be too large has no former roots', () => {
-  const large = joinCertificatePems(Array.from({ length: 100 }, () => root(1)));
-  expect(withFormerRoots(given(large), rotate(0, 2, start).roots, start).state).toMatchObject({ pem: large });
+test('a bundle is as large as others may be: the latest former roots stay, as far as there is room', () => {
+  const { roots: known } = rotate(0, 2, start);
+  const of = (count: number) => joinCertificatePems(Array.from({ length: count }, () => root(1)));
+  const full = Math.floor(MAX_BUNDLE_BYTES / root(1).length);
+  const most = withFormerRoots(given(of(full - 1)), known, days(1));
+  expect(most.state).toMatchObject({ pem: joinCertificatePems([of(full - 1), root(2)]) });
+  const none = withFormerRoots(given(of(full)), known, days(1));
+  expect(none.state).toMatchObject({ pem: of(full) });
+  expect(none.roots.filter(({ droppedAt }) => droppedAt !== undefined)).toEqual([]);
 });
 
 test('the record survives a restart, and broken parts of it are left out', () => {
   const { roots: known } = rotate(0, 1, start);
-  const text = formatRecord(new Map([['Secret vault/ca', known]]), () => true);
+  const text = formatRecord(new Map([['Secret vault/ca', known]]), () => true).text;
   expect(parseRecord(text)).toEqual(new Map([['Secret vault/ca', known]]));
   for (const broken of [undefined, '', '{', '{}', '[1, [2], ["a"]]', 'null'])
     expect(parseRecord(broken)).toEqual(new Map());
@@ -87,8 +104,15 @@ test('a record that is too large keeps the sources in use first, and small ones 
     ['unused', [{ der: 'A' }]],
     ['small', [{ der: 'A' }]],
   ]);
-  const sources = (JSON.parse(formatRecord(record, (name) => name !== 'unused')) as [string][]).map(
-    ([name]) => name,
-  );
-  expect(sources).toEqual(['small', 'unused']);
+  const { text, lost } = formatRecord(record, (name) => name !== 'unused');
+  expect((JSON.parse(text) as [string][]).map(([name]) => name)).toEqual(['small', 'unused']);
+  expect(lost).toEqual(['large']);
+  expect([...record.keys()]).toEqual(['large', 'unused', 'small']);
+});
+
+test('sources that no target names anymore are forgotten when there is no room: memory does not grow', () => {
+  const some = Array.from({ length: 50 }, () => ({ der: 'A'.repeat(600) }));
+  const record = new Map(Array.from({ length: 50 }, (_, index) => [`source ${index}`, some]));
+  expect(formatRecord(record, () => false).lost).toEqual([]);
+  expect(record.size).toBe(6);
 });

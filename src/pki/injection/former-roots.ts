@@ -20,28 +20,34 @@ export interface KnownRoot {
 /** By the name of the source. Only what a source has held is in it: what a target holds proves nothing. */
 export type RootRecord = ReadonlyMap<string, readonly KnownRoot[]>;
 
-/** The bundle with the roots that the source has dropped, and what to remember of the source. */
+/**
+ * The bundle with the roots that the source has dropped, and what to remember of the source.
+ * @param ours the bundle of the authority. It has its own overlap, and what it distrusts must go at once
+ */
 export function withFormerRoots(
   state: BundleState,
   before: readonly KnownRoot[] = [],
   now: Date,
+  ours = '',
 ): { readonly state: BundleState; readonly roots: readonly KnownRoot[] } {
   if (state.kind !== 'bundle') return { state, roots: before };
   const held = splitCertificates(state.pem);
   const given = held.map((certificate): KnownRoot => ({ der: derOf(certificate) }));
-  const former = before
+  let room = MAX_BUNDLE_BYTES - state.pem.length;
+  const isOurs = held.some((certificate) => ours.includes(toCertificatePem([certificate])));
+  const former = (isOurs ? [] : before)
     .filter(({ der }) => !given.some((one) => one.der === der))
     .map(({ der, droppedAt = now.getTime() }) => ({ der, droppedAt }))
     .filter((root) => endOf(root) > now.getTime())
     .sort((a, b) => b.droppedAt - a.droppedAt)
+    .filter((root) => {
+      room -= toCertificatePem([certificateOf(root)]).length;
+      return room >= 0;
+    })
     .slice(0, MAX_FORMER);
+  const roots = [...given, ...former];
   const pem = toCertificatePem([...held, ...former.map(certificateOf)]);
-  const fits = pem.length <= MAX_BUNDLE_BYTES;
-  const ends = [...given, ...(fits ? former : [])].map(endOf);
-  return {
-    state: { kind: 'bundle', pem: fits ? pem : state.pem, until: new Date(Math.min(...ends)) },
-    roots: [...given, ...former],
-  };
+  return { state: { kind: 'bundle', pem, until: new Date(Math.min(...roots.map(endOf))) }, roots };
 }
 
 const derOf = ({ raw }: X509Certificate): string => raw.toString('base64');
@@ -58,19 +64,34 @@ function endOf(root: KnownRoot): number {
 /** The API server allows 256 KiB of annotations. */
 const MAX_RECORD_CHARS = 200_000;
 
-/** Small sources first: a large one must not displace others. */
-export function formatRecord(record: RootRecord, isNeeded: (source: string) => boolean): string {
+/** Small sources come first: a large one must not displace others. Sources without room are forgotten, or `lost` if needed. */
+export function formatRecord(
+  record: Map<string, readonly KnownRoot[]>,
+  isNeeded: (source: string) => boolean,
+): { readonly text: string; readonly lost: readonly string[] } {
   const entries = [...record]
     .map(([source, roots]) => [source, roots.map(({ der, droppedAt }) => [der, droppedAt ?? 0])] as const)
     .map((entry) => ({ entry, length: JSON.stringify(entry).length + 1 }))
     .sort((a, b) => Number(isNeeded(b.entry[0])) - Number(isNeeded(a.entry[0])) || a.length - b.length);
   let room = MAX_RECORD_CHARS;
-  const kept = entries.filter(({ length }) => {
+  const left: string[] = [];
+  const kept = entries.filter(({ entry: [source], length }) => {
     const fits = length <= room;
     if (fits) room -= length;
+    else left.push(source);
     return fits;
   });
-  return JSON.stringify(kept.map(({ entry }) => entry));
+  for (const source of left) if (!isNeeded(source)) record.delete(source);
+  return { text: JSON.stringify(kept.map(({ entry }) => entry)), lost: left.filter(isNeeded) };
+}
+
+/** Forgets the roots that sources have dropped. */
+export function dropFormer(record: Map<string, readonly KnownRoot[]>): void {
+  for (const [source, roots] of record)
+    record.set(
+      source,
+      roots.filter(({ droppedAt }) => droppedAt === undefined),
+    );
 }
 
 /** Entries that are broken are left out. */

@@ -179,3 +179,13 @@ describe('ownership', () => {
     ]);
   });
 });
+
+test.each(['constructor', '__proto__', 'toString'])(
+  'a ConfigMap may have its bundle in the key %s',
+  (key) => {
+    const annotations = { [INJECT]: 'true', 'gatehouse.dev/inject-cabundle-key': key };
+    const raw = { metadata: { namespace: 'shop', name: 'ca', annotations }, data: { other: 'x' } };
+    const found = plan(raw, { kind: 'bundle', pem: bundle }, TARGET_KINDS.configMap);
+    expect(found).toMatchObject({ kind: 'inject', stale: [key] });
+  },
+);

@@ -111,7 +111,9 @@ const apiService: TargetKind = {
 
 const configMap: TargetKind = {
   kind: 'ConfigMap',
-  slots: ({ data = {} }, key) => [{ name: key, present: data[key], reach: 'service' }],
+  slots: ({ data = {} }, key) => [
+    { name: key, present: Object.hasOwn(data, key) ? data[key] : undefined, reach: 'service' },
+  ],
   configuration: (slots, bundle) => ({ data: Object.fromEntries(slots.map((key) => [key, bundle])) }),
 };
 

@@ -45,7 +45,7 @@ export function createBundleSources(
     onChange((source) => source.kind === 'object' && sourceName(source.ref) === sourceName(ref));
   const withFormer = createRootRecord(
     context,
-    (name) => sources.has(name),
+    (name) => sources.has(name) || name === originName({ kind: 'api-server' }),
     () => onChange(({ kind }) => kind !== 'authority'),
     signal,
   );
@@ -64,7 +64,7 @@ export function createBundleSources(
       case 'unreadable':
         return { kind: 'unusable', message: `${name} ${reading.problem}` };
       case 'read':
-        return withFormer(name, bundleOfSource(ref, consent, reading.object, new Date()));
+        return withFormer(name, bundleOfSource(ref, consent, reading.object, new Date()), ofAuthority());
     }
   };
 

@@ -7,6 +7,7 @@ import type { ControllersConfig } from '../../config/config.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP, SOURCE_ROOTS } from '../../pki/annotations.ts';
 import {
+  dropFormer,
   formatRecord,
   type KnownRoot,
   parseRecord,
@@ -15,9 +16,9 @@ import {
 import type { BundleState } from '../../pki/injection/source.ts';
 import { type Context, untilAnswered } from '../context.ts';
 
-const SAVE_EVERY_MS = 2_000;
+const SAVE_EVERY_MS = 10_000;
 
-/** @param onLoaded from now on, bundles are known */
+/** @param onLoaded from now on, bundles are known, or those of many sources have changed */
 export function createRootRecord(
   { client, config, log }: Pick<Context<ControllersConfig>, 'client' | 'config' | 'log'>,
   isNeeded: (source: string) => boolean,
@@ -26,32 +27,44 @@ export function createRootRecord(
 ) {
   const ref = { namespace: config.namespace, name: CABUNDLE_CONFIGMAP };
   let record: Map<string, readonly KnownRoot[]> | undefined;
-  const persist = (work: () => Promise<void>): void => {
-    const onError = (err: unknown) =>
-      log.warn({ err }, 'could not read or record the roots of the sources of CA bundles');
-    untilAnswered(work, onError, signal).catch(() => undefined); // the signal is aborted
-  };
+  let uidWithRecord: string | undefined;
+  const read = () => client.get<ConfigMap>(configMaps, ref, { signal });
+  const warn = (err: unknown) =>
+    log.warn({ err }, 'could not read or record the roots of the sources of CA bundles');
   const load = async () => {
-    const live = await client.get<ConfigMap>(configMaps, ref, { signal });
-    record = new Map(parseRecord(live?.metadata?.annotations?.[SOURCE_ROOTS]));
+    const { uid, annotations = {} } = (await read())?.metadata ?? {};
+    record = new Map(parseRecord(annotations[SOURCE_ROOTS]));
+    if (SOURCE_ROOTS in annotations) uidWithRecord = uid;
     onLoaded();
   };
-  const save = async () => {
-    const live = await client.get<ConfigMap>(configMaps, ref, { signal });
+  const save = async (known = record ?? new Map<string, readonly KnownRoot[]>()) => {
+    const live = await read();
     if (live === undefined) throw new Error(`the authority has not published ${CABUNDLE_CONFIGMAP} yet`);
-    const text = formatRecord(record ?? new Map(), isNeeded);
-    const annotations = { ...live.metadata?.annotations, [SOURCE_ROOTS]: text };
-    const next = { ...live, metadata: { ...live.metadata, annotations } };
-    if (!isDeepStrictEqual(live, next))
-      await client.replace(configMaps, ownConfigMap(next, ref, live.data ?? {}), { signal });
+    const { uid, annotations = {} } = live.metadata ?? {};
+    // An administrator has removed a leaked root. A ConfigMap that was created again has another uid.
+    if (uidWithRecord !== undefined && uidWithRecord === uid && !(SOURCE_ROOTS in annotations)) {
+      dropFormer(known);
+      onLoaded();
+    }
+    const { text, lost } = formatRecord(known, isNeeded);
+    if (lost.length > 0)
+      log.warn({ sources: lost }, 'no room: a new leader will not know which roots these sources dropped');
+    const metadata = { ...live.metadata, annotations: { ...annotations, [SOURCE_ROOTS]: text } };
+    const next = ownConfigMap({ ...live, metadata }, ref, live.data ?? {});
+    if (!isDeepStrictEqual(live, next)) await client.replace(configMaps, next, { signal });
+    uidWithRecord = uid;
   };
-  persist(load);
-  const saveSoon = atMostEvery(SAVE_EVERY_MS, () => persist(save), systemClock, signal);
+  untilAnswered(load, warn, signal).catch(() => undefined); // the signal is aborted
+  const onError = (err: unknown): void => {
+    if (!signal.aborted) warn(err);
+    saveSoon();
+  };
+  const saveSoon = atMostEvery(SAVE_EVERY_MS, () => void save().catch(onError), systemClock, signal);
   /** The bundle of a source, with the roots that it has dropped. */
-  return (source: string, state: BundleState): BundleState => {
+  return (source: string, state: BundleState, ours?: string): BundleState => {
     if (record === undefined) return { kind: 'unknown' };
     const before = record.get(source);
-    const found = withFormerRoots(state, before, new Date());
+    const found = withFormerRoots(state, before, new Date(), ours);
     if (!isDeepStrictEqual(found.roots, before ?? [])) {
       record.set(source, found.roots);
       saveSoon();

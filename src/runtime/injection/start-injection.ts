@@ -1,6 +1,6 @@
 import { messageOf } from '../../json/abort.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
-import { type Resource, withKind } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { annotationProblem, CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
 import type { Authority, LaggingTargets, UnreadableKind } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
@@ -27,7 +27,7 @@ import type { SourceDemand } from '../../pki/injection/source.ts';
 import { createInjector } from './injector.ts';
 import type { Context } from '../context.ts';
 import { secrets } from '../../kube/well-known.ts';
-import { listIn } from '../namespaces.ts';
+import { placesOf } from '../namespaces.ts';
 
 const WORKERS = 4;
 
@@ -296,13 +296,15 @@ export async function reportIgnoredAnnotations(context: LeaderContext, signal: A
   const { client, config, record, log } = context;
   while (!signal.aborted) {
     try {
-      const all = await listIn(client, secrets, config.namespaces, { metadataOnly: true, signal });
-      const found = all.flatMap((secret) => {
-        const message = annotationProblem('Secret', secret.metadata?.annotations);
-        return message === undefined ? [] : [{ regarding: regarding(withKind(secrets, secret)), message }];
-      });
-      for (const one of found.slice(0, MAX_REPORTED))
-        record({ ...one, type: 'Warning', reason: 'AnnotationIgnored' });
+      let left = MAX_REPORTED;
+      // Page by page: a cluster may have 100,000 Secrets, and an annotation of each may hold all its data.
+      for (const namespace of placesOf(secrets, config.namespaces))
+        for await (const { items } of client.pages(secrets, { namespace, metadataOnly: true, signal }))
+          for (const secret of items) {
+            const message = annotationProblem('Secret', secret.metadata?.annotations);
+            if (message === undefined || left-- <= 0) continue;
+            record({ regarding: regarding(secret), message, type: 'Warning', reason: 'AnnotationIgnored' });
+          }
     } catch (err) {
       signal.throwIfAborted();
       log.warn({ err }, 'could not look for ignored annotations of Secrets');

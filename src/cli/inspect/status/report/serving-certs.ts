@@ -85,11 +85,8 @@ export function servingCertsPart(
 /** The Secrets of its certs, as keys. */
 function claimsOf({ metadata = {} }: KubeObject, compat: Scope['compat']): readonly string[] {
   const rules = { openshift: compat.includes('openshift') };
-  const { namespace = '' } = metadata;
-  return PURPOSES.flatMap((purpose) => {
-    const claim = claimOf({ metadata }, rules, purpose);
-    return claim === undefined ? [] : [`${namespace}/${claim.secretName}`];
-  });
+  const claims = PURPOSES.flatMap((purpose) => claimOf({ metadata }, rules, purpose) ?? []);
+  return claims.map(({ secretName }) => `${metadata.namespace ?? ''}/${secretName}`);
 }
 
 function missingCerts(
@@ -97,8 +94,7 @@ function missingCerts(
   present: readonly ServingCertRow[],
   compat: Scope['compat'],
 ): readonly ServingCertRow[] {
-  const rowKey = (namespace: string, secret: string, service: string) =>
-    [namespace, secret, service].join('/');
+  const rowKey = (...parts: readonly string[]) => parts.join('/');
   const known = new Set(present.map(({ namespace, name, service }) => rowKey(namespace, name, service)));
   const rules = { openshift: compat.includes('openshift') };
   return services.flatMap(({ metadata = {} }) => {
