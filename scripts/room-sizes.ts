@@ -18,7 +18,7 @@ export interface RoomSize {
 export const LIMITS = {
   product: { lines: 88_000, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 97_150 },
+  tests: { lines: 97_200 },
   rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_500, sandbox: 6_500 },
 } as const;
 

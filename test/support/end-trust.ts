@@ -8,12 +8,14 @@ import { AUTHORITY, SERVING, type Cluster } from './cluster.ts';
 import type { SecretObject } from './objects.ts';
 import { eventually } from './processes.ts';
 
+export const LONG_AGO_MS = 200 * DAY;
+
 export async function endTrust({ admin }: Pick<Cluster, 'admin'>): Promise<void> {
   await eventually('the record of the old CA is shortened', async () => {
     const secret = await admin.get<SecretObject>(secrets, AUTHORITY);
     if (secret === undefined) throw new Error('there is no authority');
     const authority = parseAuthority(secret.data ?? {});
-    const longAgo = after(new Date(), -200 * DAY);
+    const longAgo = after(new Date(), -LONG_AGO_MS);
     const generations = authority.generations.map((generation) =>
       generation.state === 'retiring'
         ? { ...generation, activatedAt: longAgo, trustedUntil: after(new Date(), -DAY) }

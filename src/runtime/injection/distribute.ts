@@ -255,12 +255,11 @@ export function createCopyReconciler(context: CopyContext): Reconcile {
   const { client, config, onTrust, log, report } = context;
   const histories = new Map<string, RevertHistory>();
   const refusedWrites = createRefusedWrites(() => new Date());
-  /** The copies that are not written, and the reason of each. */
   const stuck = new Map<string, string>();
   const tellStuck = (key: string, { source }: Order, reason: string, message: string): void => {
     stuck.set(key, reason);
-    const { name } = refOf(key);
-    const alike = [...stuck.keys()].filter((one) => refOf(one).name === name && stuck.get(one) === reason);
+    const isAlike = (one: string) => refOf(one).name === refOf(key).name && stuck.get(one) === reason;
+    const alike = [...stuck.keys()].filter(isAlike);
     const others = alike.filter((one) => one !== key).map((one) => refOf(one).namespace);
     const more = others.length === 0 ? '' : ` The copies in ${someOf(others)} are not written either.`;
     report(source, reason, message + more, someOf(alike.toSorted()));

@@ -77,7 +77,7 @@ export function createInjector(context: InjectorContext): Reconcile {
     const source = request?.kind === 'wanted' ? request.source : undefined;
     const bundle = source === undefined ? ({ kind: 'unknown' } as const) : context.bundle(source);
     const plan = object === undefined ? undefined : planInjection(kind, object, bundle);
-    const released = object === undefined ? [] : releasedSlots(object, memories.get(key));
+    const released = object === undefined ? [] : releasedSlots(kind, object, memories.get(key));
     if (object !== undefined && released.length > 0) {
       log.info({ kind: kind.kind, key, slots: released }, 'released the CA bundle');
       tell(object, 'Normal', 'Released', releasedMessage(released));
@@ -210,10 +210,11 @@ async function handBack({ client, resource, object, signal }: Task): Promise<voi
 const wantedNames = (target: InjectionTarget): readonly string[] =>
   wantedSlots(target).map(({ name }) => name);
 
-function releasedSlots(target: InjectionTarget, { filled = [] }: Memory = {}): readonly string[] {
+function releasedSlots({ kind }: TargetKind, target: InjectionTarget, { filled = [] }: Memory = {}) {
   if (target.request.kind === 'invalid' || target.metadata?.deletionTimestamp !== undefined) return [];
   const wanted = wantedNames(target);
-  return filled.filter((name) => !wanted.includes(name) && target.slots.some((slot) => slot.name === name));
+  const isThere = (name: string) => kind === 'ConfigMap' || target.slots.some((slot) => slot.name === name);
+  return filled.filter((name) => !wanted.includes(name) && isThere(name));
 }
 
 const stateOf = (problem: string | undefined): TargetState => (problem === undefined ? 'current' : 'invalid');

@@ -294,7 +294,7 @@ const MAX_REPORTED = 100;
 
 export async function reportIgnoredAnnotations(context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { client, config, record, log } = context;
-  while (!signal.aborted) {
+  while (!signal.aborted && !config.without.includes('certificates')) {
     try {
       let left = MAX_REPORTED;
       // Page by page: a cluster may have 100,000 Secrets, and an annotation of each may hold all its data.
