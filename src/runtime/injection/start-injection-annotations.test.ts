@@ -20,7 +20,7 @@ test('Events report at most a hundred Secrets whose annotations are ignored', as
         yield await Promise.resolve({ items: items.slice(pages * 70, pages * 70 + 70) });
     },
   };
-  const context = { client, config: {}, record: events.record, log: silent } as never;
+  const context = { client, config: { without: [] }, record: events.record, log: silent } as never;
   const running = reportIgnoredAnnotations(context, stop.signal);
   await expect.poll(() => events.all.length).toBe(100);
   expect(events.all[0]).toMatchObject({
