@@ -30,7 +30,12 @@ test.each<[string, string, Record<string, string>, RegExp | undefined]>([
     { 'gatehouse.dev/alow-direct-injection': 'true' },
     /alow-.* is not an annotation/,
   ],
-  ['an injection into a Secret', 'Secret', { [INJECT]: 'true' }, /is ignored on a Secret: annotate a webhook/],
+  [
+    'an injection into a Secret',
+    'Secret',
+    { [INJECT]: 'true' },
+    /is ignored on a Secret: annotate a webhook/,
+  ],
   ['an injection into a Service', 'Service', { [FROM]: 'vault/ca' }, /is ignored on a Service/],
   [
     'a certificate for a ConfigMap',
