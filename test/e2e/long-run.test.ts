@@ -4,7 +4,6 @@
  * the removal of old roots. After each step, each TLS stack judges every bundle and every chain that clients and servers
  * may have loaded, by the clock of that day.
  */
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -18,6 +17,7 @@ import { startReplica } from '../support/gatehouse.ts';
 import { ASKS, KINDS } from '../support/injection-objects.ts';
 import { isNightly } from '../support/nightly.ts';
 import { freePort } from '../support/processes.ts';
+import { withSkewedClock } from '../support/skewed-clock.ts';
 import { issuerId, leafOf, recordTrust, rootIds, type TrustHistory } from '../support/trust-history.ts';
 
 /** The nightly run lives through two rotations, from the first root to the removal of the second; CI through one. */
@@ -58,8 +58,7 @@ async function live(shiftMs: number): Promise<void> {
     name: `day-${shiftMs / DAY}`,
     port,
     settings: { kubeconfig: proxy.kubeconfig('gatehouse'), 'retry-period': '200ms' },
-    nodeArgs: ['--import', join(import.meta.dirname, '..', 'support', 'shifted-clock.ts')],
-    env: { GATEHOUSE_TEST_SHIFT_MS: String(shiftMs) },
+    ...withSkewedClock(shiftMs),
   });
   await replica.whenReady();
   for (let known = -1; known !== history.events().length;) {

@@ -104,11 +104,11 @@ export async function connectCluster(plane: ControlPlane) {
     },
     /**
      * Also stops the replicas of Gatehouse.
-     * @throws Error if the backstop refused a write of theirs, which the test did not provoke
+     * @throws Error if the backstop refused a write of theirs
      */
-    stop: async ({ provoked = false } = {}) => {
+    stop: async () => {
       await stopReplicas(plane);
-      const refused = provoked ? [] : refusedByBackstop(plane.auditLog());
+      const refused = refusedByBackstop(plane.auditLog());
       await Promise.all(connections.map((connection) => connection.close()));
       await plane.stop();
       if (refused.length > 0) throw new Error(`the backstop refused Gatehouse:\n${refused.join('\n')}`);
