@@ -85,13 +85,11 @@ export function jsonOfYaml(value: unknown): JsonValue {
   }
 }
 
-interface Spot {
-  readonly line: number;
-  readonly column: number;
-}
-
 /** @param field such as `spec.validate.rules[0].expression` @param place in the expression that the field holds */
-export type Locate = (field: string, place?: ExpressionPlace) => Spot | undefined;
+export type Locate = (
+  field: string,
+  place?: ExpressionPlace,
+) => { readonly line: number; readonly column: number } | undefined;
 
 /** Parses the text again on demand, because most objects are without problems. */
 export function createLocate(text: string, index: number): Locate {

@@ -73,7 +73,7 @@ async function readView(
   const { namespace, compat } = config;
   const [version, readings] = await Promise.all([
     discovery.serverVersion(AbortSignal.timeout(TIMEOUT_MS)).catch(() => undefined),
-    readCluster(client, { namespace, compat }),
+    readCluster(client, { namespace, compat }, true),
   ]);
   const report = statusReport(readings, {
     server,

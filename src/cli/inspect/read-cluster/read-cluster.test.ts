@@ -11,10 +11,9 @@ test('the compat modes of the leader count, and annotations without effect are f
     get: ({ resource }: Resource) => Promise.resolve(resource === 'leases' ? lease : undefined),
     listAll: ({ resource }: Resource) => Promise.resolve({ items: resource === 'secrets' ? [secret] : [] }),
   } as never;
-  const { compat, misplaced } = await readCluster(client, {
-    namespace: 'gatehouse-system',
-    compat: ['openshift'],
-  });
+  const scope = { namespace: 'gatehouse-system', compat: ['openshift'] as const };
+  const { compat, misplaced } = await readCluster(client, scope);
+  expect((await readCluster(client, scope, true)).misplaced).toEqual([]);
   expect(compat).toEqual(['openshift', 'cert-manager']);
   const message = expect.stringContaining('is ignored on a Secret') as string;
   expect(misplaced).toEqual([{ object: 'Secret shop/ca', message }]);

@@ -108,10 +108,11 @@ const TIMEOUT_MS = 15_000;
 
 const POD_SELECTOR = 'app.kubernetes.io/name in (gatehouse,gatehouse-controllers)';
 
-/** @param asked may lack what the Lease of the leader says */
+/** @param asked may lack what the Lease of the leader says @param isLeader has no memory for the metadata of all Secrets */
 export async function readCluster(
   client: Pick<KubeClient, 'get' | 'listAll'>,
   { namespace, compat: asked = [] }: Pick<Scope, 'namespace'> & Partial<Scope>,
+  isLeader = false,
 ) {
   const reader = createReader(client, TIMEOUT_MS);
   const { get, list } = reader;
@@ -141,7 +142,7 @@ export async function readCluster(
     get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
     listIn<Secret>(reader, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
     isOff ? read<readonly KubeObject[]>([]) : listIn(reader, SERVICES, namespaces, { metadataOnly: true }),
-    isOff ? read<readonly KubeObject[]>([]) : listIn(reader, secrets, namespaces, { metadataOnly: true }),
+    isOff || isLeader ? read([]) : listIn(reader, secrets, namespaces, { metadataOnly: true }),
     readTargets(reader, scope, restrictions),
     without.includes('injection') ? undefined : readTrustBundle(reader),
     list<AdmissionPolicy>(ADMISSION_POLICIES),
@@ -162,8 +163,8 @@ export async function readCluster(
     targets,
     policies,
     windows,
-    // Keeps no private key: only whether the key fits the certificate.
     misplaced: [...misplacedIn('Service', services), ...misplacedIn('Secret', otherSecrets)],
+    // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(reader, targets, scope),
   };
