@@ -219,7 +219,8 @@ describe(`GATEHOUSE_FAULT_SEED=${seed}`, () => {
   });
 
   test("Gatehouse's own objects are restored after others wrote into them", async () => {
-    for (const change of [...METADATA.slice(0, 3).map((metadata) => ({ metadata })), ...CONFIG_MAP]) {
+    const moved = { data: { 'ca.crt': null }, binaryData: { 'ca.crt': base64('edited') } };
+    for (const change of [...METADATA.slice(0, 3).map((metadata) => ({ metadata })), ...CONFIG_MAP, moved]) {
       await upset(configMaps, BUNDLE, change);
       await cluster.see<Carrier>(
         'the published bundle',

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
+import { pick } from '../../json/json.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { withKind } from '../../kube/object.ts';
@@ -111,7 +112,8 @@ export const ownConfigMap = (
   ref: { readonly namespace: string; readonly name: string },
   data: NonNullable<ConfigMap['data']>,
 ): ConfigMap => ({
-  ...(live ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
+  // Without binaryData: the API server refuses a key that stands in both.
+  ...pick(live ?? { apiVersion: 'v1', kind: 'ConfigMap' }, 'apiVersion', 'kind', 'immutable'),
   metadata: { ...live?.metadata, ...ref, labels: { ...live?.metadata?.labels, ...ownStateLabels } },
   data,
 });

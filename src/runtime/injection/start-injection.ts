@@ -7,7 +7,7 @@ import { rootOf } from '../../pki/authority/generation.ts';
 import { type BundleSource, sourcesOf, type TargetKindName } from '../../pki/injection/request.ts';
 import { type InjectionTarget, TARGET_KINDS, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
-import { type LeaderContext, regarding, type RunningController, startController } from '../controller.ts';
+import { type LeaderContext, regarding, REPEAT_MS, startController } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resources.ts';
 import { type CopyTrust, startDistribution } from './distribute.ts';
 import { createBundleSources } from './bundle-sources.ts';
@@ -31,7 +31,7 @@ import { placesOf } from '../namespaces.ts';
 
 const WORKERS = 4;
 
-interface Injector extends RunningController {
+interface Injector extends ReturnType<typeof startController> {
   readonly targets: TargetStore;
   readonly resource: Resource;
 }
@@ -288,8 +288,6 @@ async function resolve(
   return undefined;
 }
 
-/** Kubernetes deletes Events after an hour. */
-const CHECK_EVERY_MS = 55 * 60_000;
 const MAX_REPORTED = 100;
 
 export async function reportIgnoredAnnotations(context: LeaderContext, signal: AbortSignal): Promise<void> {
@@ -309,6 +307,6 @@ export async function reportIgnoredAnnotations(context: LeaderContext, signal: A
       signal.throwIfAborted();
       log.warn({ err }, 'could not look for ignored annotations of Secrets');
     }
-    await sleep(systemClock, CHECK_EVERY_MS, signal);
+    await sleep(systemClock, REPEAT_MS, signal);
   }
 }
