@@ -1,4 +1,5 @@
 /** Creates many Services in parallel that each request a serving certificate, and measures when each Secret exists. */
+import { mapConcurrent } from '../../src/json/map-concurrent.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { watch } from '../../src/runtime/watch.ts';
@@ -17,17 +18,8 @@ export const namespaces: readonly string[] = Array.from({ length: NAMESPACES }, 
   namespaceOf(index),
 );
 
-export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < count) {
-      const index = next;
-      next += 1;
-      await work(index);
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-}
+export const times = (count: number, work: (index: number) => Promise<unknown>) =>
+  mapConcurrent([...Array(count).keys()], LANES, work);
 
 interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;

@@ -95,7 +95,7 @@ async function issue(
 }
 
 /** CPU time of this process, in milliseconds. */
-async function cpuOf(work: () => Promise<void>): Promise<number> {
+async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await work();
   const { user, system } = process.cpuUsage(before);

@@ -1,4 +1,5 @@
 /** A cluster with the number of governed kinds, policies and objects of a large cluster. */
+import { mapConcurrent } from '../../src/json/map-concurrent.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { USERS } from '../support/control-plane.ts';
@@ -69,14 +70,5 @@ export function policyOf(name: string, index: number, kinds: number): KubeObject
   });
 }
 
-export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < count) {
-      const index = next;
-      next += 1;
-      await work(index);
-    }
-  };
-  await Promise.all(Array.from({ length: 16 }, lane));
-}
+export const times = (count: number, work: (index: number) => Promise<unknown>) =>
+  mapConcurrent([...Array(count).keys()], 16, work);

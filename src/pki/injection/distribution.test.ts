@@ -73,7 +73,7 @@ test.each<[string, Record<string, string>, () => Record<string, string>, RegExp]
   });
 });
 
-test('excluded roots are named by fingerprint, with or without colons', () => {
+test('fingerprints exclude roots, with or without colons', () => {
   const [certificate] = splitCertificates(root);
   const { fingerprint256 = '' } = certificate ?? {};
   const given = `${fingerprint256.toLowerCase()}, ${fingerprint256.replaceAll(':', '')}`;

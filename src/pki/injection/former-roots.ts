@@ -22,7 +22,7 @@ export type RootRecord = ReadonlyMap<string, readonly KnownRoot[]>;
 
 /**
  * The bundle with the roots that the source has dropped, and what to remember of the source.
- * @param ours the bundle of the authority. It has its own overlap, and what it distrusts must go at once
+ * @param ours the bundle of the authority, which has its own overlap. What it distrusts must go immediately
  */
 export function withFormerRoots(
   state: BundleState,

@@ -35,7 +35,7 @@ interface Block {
   readonly from: number;
 }
 
-/** An Error stands for each block that cannot be read. Runs in linear time, even for hostile input. */
+/** Yields an Error for each block that cannot be read. Takes linear time, also for hostile input. */
 export function* scanCertificates(pem: string): Generator<X509Certificate | Error> {
   let open: Block | undefined;
   for (const { kind, label, line, isAlone, from, to } of markersIn(pem)) {
@@ -174,7 +174,7 @@ export const fingerprintsOf = (pem: string): string | undefined =>
     .sort()
     .join();
 
-/** Undefined for a text that some client cannot read. All clients read what Gatehouse writes, also with CRLF. */
+/** Undefined if some client cannot read the text. All clients read what Gatehouse writes, also with CRLF. */
 export function readableCertificates(pem: string): X509Certificate[] | undefined {
   try {
     const certificates = splitCertificates(pem);

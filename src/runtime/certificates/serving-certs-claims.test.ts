@@ -297,7 +297,7 @@ describe('F1: a copy with all marks, by a replicator or kubectl', () => {
   });
 });
 
-test('A2: why a cert is not renewed follows from the objects: a Service that is created again needs no write', async () => {
+test('A2: the objects alone say why a cert is not renewed: a Service that is created again needs no write', async () => {
   add('db');
   await run('db');
   world.services.delete('prod/db');
