@@ -85,6 +85,8 @@ async function remove(...manifests: readonly string[]): Promise<void> {
     node.kubectl('delete', '--ignore-not-found', ...manifests),
     node.kubectl('delete', 'namespace', GOVERNED_NAMESPACE, '--ignore-not-found'),
   ]);
+  const installed = ['-l', 'gatehouse.dev/installed-by=gatehouse-controllers'];
+  await node.kubectl('delete', 'validatingadmissionpolicies,validatingadmissionpolicybindings', ...installed);
   await node.kubectl('delete', 'clustertrustbundle', 'gatehouse.dev:ca:bundle', '--ignore-not-found');
   await nothingLeft();
 }

@@ -11,6 +11,7 @@ import {
   configMaps,
   deployments,
   secrets,
+  services,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
@@ -162,6 +163,38 @@ test('a workload can be paused where a role grants the kind, and nothing else of
   await refused({ metadata: { finalizers: ['example.com/hold'] } });
   await account.patchMerge(deployments, ref, { metadata: marks(null), spec: { replicas: 3 } });
   await refused({ spec: { replicas: 9 } });
+});
+
+describe('an object with recorded owners can be linked again, and nothing else of it can be changed', () => {
+  const record = 'gatehouse.dev/owner-references';
+  const workload = deployment('linked', 1, { namespace: TENANT });
+  test.each([
+    ['config-maps', configMaps, {}, { data: { a: 'b' } }],
+    ['secrets', secrets, {}, { data: { a: 'Yg==' } }],
+    ['definitions', services, { spec: { ports: [{ port: 80 }] } }, { spec: { type: 'NodePort' } }],
+    ['workloads', deployments, { spec: workload.spec }, { spec: { replicas: 9 } }],
+  ] as const)('%s', async (policy, kind, content, change) => {
+    const ref = { namespace: TENANT, name: 'linked' };
+    const account = thief('gatehouse');
+    const { metadata: keeper } = await cluster.admin.create<KubeObject>(configMaps, {
+      metadata: { namespace: TENANT, name: `keeper-of-${policy}` },
+    });
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: keeper?.name, uid: keeper?.uid };
+    const link = { ownerReferences: [owner], annotations: { [record]: 'linked' } };
+    const refused = async (patch: object) =>
+      expect((await refusal(account.patchMerge(kind, ref, patch))).message).toContain(`backstop-${policy}`);
+
+    await cluster.admin.create(kind, { metadata: { ...ref, annotations: { team: 'shop' } }, ...content });
+    await refused({ metadata: link });
+    await cluster.admin.patchMerge(kind, ref, { metadata: { annotations: { [record]: 'recorded' } } });
+    await refused({ metadata: { ...link, labels: { team: 'thief' } } });
+    await refused({ metadata: { ...link, annotations: { team: null } } });
+    await refused({ metadata: { ...link, finalizers: ['example.com/hold'] } });
+    await refused({ metadata: link, ...change });
+    await account.patchMerge(kind, ref, { metadata: link });
+    await account.patchMerge(kind, ref, { metadata: { annotations: { [record]: null } } });
+    await refused({ metadata: { ownerReferences: [] } });
+  });
 });
 
 test('an owner who refuses bundles gets none, whatever annotations of other systems say', async () => {
