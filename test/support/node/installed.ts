@@ -44,6 +44,7 @@ export async function wipe(node: NodeCluster): Promise<void> {
   await node.kubectl('delete', 'mutatingwebhookconfigurations,validatingwebhookconfigurations', ...gone);
   const policies = 'validatingadmissionpolicies,validatingadmissionpolicybindings';
   await node.kubectl('delete', `clusterroles,clusterrolebindings,${policies}`, ...gone);
+  await node.kubectl('delete', policies, '-l', 'gatehouse.dev/installed-by=gatehouse-controllers');
   await node.kubectl('delete', 'namespaces', '--ignore-not-found', SYSTEM, GOVERNED_NAMESPACE);
   const waiting = gone.filter((flag) => flag !== '--wait=false');
   await node.kubectl('delete', 'customresourcedefinitions', ...waiting);
