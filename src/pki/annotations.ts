@@ -88,8 +88,10 @@ export const TLS_PRIVATE_KEY_KEY = 'tls.key';
 export const CA_BUNDLE_KEY = 'ca.crt';
 
 const PREFIX = 'gatehouse.dev/';
-const REQUESTS: readonly string[] = [SERVING_CERT_SECRET_NAME, CLIENT_CERT_SECRET_NAME];
-const INJECTIONS: readonly string[] = [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM, INJECT_CABUNDLE_KEY];
+const forBoth = (name: string): readonly string[] => [
+  name,
+  name.replace(CERT_PREFIXES.serving, CERT_PREFIXES.client),
+];
 const CERT_OPTIONS = [
   SERVING_CERT_KEY_ALGORITHM,
   SERVING_CERT_PORTS,
@@ -100,28 +102,36 @@ const CERT_OPTIONS = [
   SERVING_CERT_POD_NAMES,
   SERVING_CERT_WILDCARD,
   SERVING_CERT_SHORT_NAMES,
-  SERVING_CERT_OUTPUTS,
   SERVING_CERT_KEYSTORE_PASSWORD,
   SERVING_CERT_REPLACE_SECRET,
-  SERVING_CERT_ADOPT,
+].flatMap(forBoth);
+const OPENSHIFT_REQUESTS = ['alpha', 'beta'].map(
+  (version) => `service.${version}.openshift.io/serving-cert-secret-name`,
+);
+const TARGETS = ['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration', 'APIService'];
+
+/** The kinds whose objects carry an annotation with an effect. */
+const PLACES: readonly { readonly names: readonly string[]; readonly kinds: readonly string[] }[] = [
+  { names: [...forBoth(SERVING_CERT_SECRET_NAME), ...CERT_OPTIONS], kinds: ['Service'] },
+  { names: forBoth(SERVING_CERT_OUTPUTS), kinds: ['Service', 'Secret'] },
+  { names: [SERVING_CERT_ADOPT], kinds: ['Secret'] },
+  {
+    names: [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM, INJECT_CABUNDLE_KEY],
+    kinds: [...TARGETS, 'CustomResourceDefinition', 'ConfigMap'],
+  },
+  { names: [ALLOW_DIRECT_INJECTION], kinds: ['Secret', 'ConfigMap'] },
+  { names: [DISTRIBUTE_TO, BUNDLE_SOURCES, BUNDLE_EXCLUDES], kinds: ['ConfigMap'] },
+  { names: [RESTART_ON_RENEWAL], kinds: ['Deployment', 'StatefulSet', 'DaemonSet'] },
 ];
 /** Other rooms set these on objects of any kind. */
 const OF_OTHERS = ['applied', 'chart-replicas', 'dev-url', 'owner-references', 'quiesced'];
 const KNOWN = new Set([
-  ...REQUESTS,
-  ...INJECTIONS,
-  ...CERT_OPTIONS,
-  ...CERT_OPTIONS.map((name) => name.replace(CERT_PREFIXES.serving, CERT_PREFIXES.client)),
+  ...PLACES.flatMap(({ names }) => names),
   ...OF_OTHERS.map((name) => PREFIX + name),
-  RESTART_ON_RENEWAL,
   RESTARTED_FOR,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
   SERVING_CERT_SECRET,
-  ALLOW_DIRECT_INJECTION,
-  DISTRIBUTE_TO,
-  BUNDLE_SOURCES,
-  BUNDLE_EXCLUDES,
   SOURCE_ROOTS,
   DISTRIBUTED,
   ROTATE,
@@ -129,17 +139,29 @@ const KNOWN = new Set([
   NEW_AUTHORITY,
 ]);
 
-/** An annotation with our prefix that Gatehouse ignores on this kind: it is misspelt, or in the wrong place. */
+/** An annotation with our prefix that Gatehouse ignores on this kind: misspelt, in the wrong place, or alone. */
 export function annotationProblem(kind: string, annotations: ObjectMeta['annotations']): string | undefined {
-  const names = Object.keys(annotations ?? {}).filter((name) => name.startsWith(PREFIX));
+  const all = Object.keys(annotations ?? {});
+  const names = all.filter((name) => name.startsWith(PREFIX));
   const unknown = names.find((name) => !KNOWN.has(name));
   if (unknown !== undefined)
     return `${unknown} is not an annotation of Gatehouse: correct its name or remove it`;
-  const isTarget = kind !== 'Service' && kind !== 'Secret';
-  const misplaced = names.find((name) => (isTarget ? REQUESTS : INJECTIONS).includes(name));
-  if (misplaced === undefined) return undefined;
-  const place = isTarget
-    ? 'a Service'
-    : 'a webhook configuration, CustomResourceDefinition, APIService or ConfigMap';
-  return `${misplaced} is ignored on a ${kind}: annotate ${place}`;
+  for (const name of names) {
+    const kinds = PLACES.find((place) => place.names.includes(name))?.kinds;
+    if (kinds !== undefined && !kinds.includes(kind))
+      return `${name} is ignored on a ${kind}: annotate a ${kinds.join(', ').replace(/, (?=[^,]*$)/, ' or ')}`;
+    const needed = neededBy(name);
+    if (kind !== 'Secret' && needed !== undefined && !needed.some((one) => all.includes(one)))
+      return `${name} has no effect without ${needed[0]}: add it`;
+  }
+  return undefined;
+}
+
+/** The annotations of which one must be there, so that this one counts. */
+function neededBy(name: string): readonly [string, ...string[]] | undefined {
+  if (name === INJECT_CABUNDLE_KEY) return [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM];
+  if (name === BUNDLE_SOURCES || name === BUNDLE_EXCLUDES) return [DISTRIBUTE_TO];
+  if (![...CERT_OPTIONS, ...forBoth(SERVING_CERT_OUTPUTS)].includes(name)) return undefined;
+  if (name.startsWith(CERT_PREFIXES.client)) return [CLIENT_CERT_SECRET_NAME];
+  return [SERVING_CERT_SECRET_NAME, ...OPENSHIFT_REQUESTS];
 }

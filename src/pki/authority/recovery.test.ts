@@ -236,8 +236,9 @@ describe('with the consent of a user', () => {
     if (verdict.kind !== 'start-over') throw new Error(verdict.kind);
     expect(verdict.retained.map(({ id }) => id).sort()).toEqual(two.generations.map(({ id }) => id).sort());
     const fresh = await firstAuthority(now);
-    const authority = startOver(fresh, verdict.retained);
-    expect(parseAuthority(toSecretData(authority))).toEqual(authority);
+    const authority = startOver(fresh, verdict.retained, 'asked before');
+    const written = { ...authority, gone: [], rotatedFor: 'asked before' };
+    expect(parseAuthority(toSecretData(authority))).toEqual(written);
     expect(activeGeneration(authority).id).toBe(fresh.generations[0]?.id);
   });
 

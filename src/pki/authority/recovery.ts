@@ -199,7 +199,12 @@ function withRoots(authority: Authority, roots: readonly X509Certificate[], now:
   return { ...authority, generations: [...generations, ...added] };
 }
 
-export const startOver = (fresh: Authority, retained: readonly Generation[]): Authority => ({
+export const startOver = (
+  fresh: Authority,
+  retained: readonly Generation[],
+  rotatedFor: string | undefined,
+): Authority => ({
   ...fresh,
   generations: [...fresh.generations, ...retained],
+  ...(rotatedFor === undefined ? {} : { rotatedFor }),
 });

@@ -34,7 +34,7 @@ test.each<[string, string, Record<string, string>, RegExp | undefined]>([
     'an injection into a Secret',
     'Secret',
     { [INJECT]: 'true' },
-    /is ignored on a Secret: annotate a webhook/,
+    /is ignored on a Secret: annotate a ValidatingWebhookConfiguration, .*, CustomResourceDefinition or ConfigMap/,
   ],
   ['an injection into a Service', 'Service', { [FROM]: 'vault/ca' }, /is ignored on a Service/],
   [
@@ -46,9 +46,40 @@ test.each<[string, string, Record<string, string>, RegExp | undefined]>([
   [
     'a certificate for a Service',
     'Service',
-    { [CERT]: 'tls', 'gatehouse.dev/client-cert-duration': '1h' },
+    { [CERT]: 'tls', 'gatehouse.dev/serving-cert-duration': '1h' },
     undefined,
   ],
+  [
+    "an option beside OpenShift's request",
+    'Service',
+    { 'service.beta.openshift.io/serving-cert-secret-name': 'tls', 'gatehouse.dev/serving-cert-ports': 'a' },
+    undefined,
+  ],
+  [
+    'an option of the certificate that is not requested',
+    'Service',
+    { [CERT]: 'tls', 'gatehouse.dev/client-cert-duration': '1h' },
+    /client-cert-duration has no effect without gatehouse.dev\/client-cert-secret-name: add it/,
+  ],
+  [
+    'a key without a request',
+    'ConfigMap',
+    { 'gatehouse.dev/inject-cabundle-key': 'ca.pem' },
+    /has no effect without gatehouse.dev\/inject-cabundle: add it/,
+  ],
+  [
+    'a bundle that is not distributed',
+    'ConfigMap',
+    { 'gatehouse.dev/bundle-sources': 'public' },
+    /has no effect without gatehouse.dev\/distribute-to: add it/,
+  ],
+  [
+    'a consent of a Secret',
+    'Service',
+    { 'gatehouse.dev/serving-cert-adopt': 'db' },
+    /is ignored on a Service: annotate a Secret/,
+  ],
+  ['the files of our Secret', 'Secret', { 'gatehouse.dev/serving-cert-outputs': 'jks' }, undefined],
   ['annotations of others', 'Secret', { 'example.com/inject-cabundle': 'true' }, undefined],
 ])('an annotation of ours without effect is found: %s', (_what, kind, annotations, problem) => {
   const found = annotationProblem(kind, annotations);

@@ -38,7 +38,7 @@ const service = (annotations: Record<string, string>, spec: Service['spec'] = {}
 });
 
 test('a Service without the annotation asks for nothing', () => {
-  expect(servingCertRequest(service({ [DURATION]: 'nonsense' }), rules)).toEqual({ kind: 'none' });
+  expect(servingCertRequest(service({ 'example.com/duration': '1h' }), rules)).toEqual({ kind: 'none' });
   expect(servingCertRequest({}, rules)).toEqual({ kind: 'none' });
 });
 

@@ -8,6 +8,7 @@ import { secrets, services } from '../../kube/well-known.ts';
 import {
   AUTHORITY_SECRET,
   NEW_AUTHORITY,
+  ROTATE,
   SERVING_CERT_SELECTOR,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
@@ -178,10 +179,8 @@ async function countServingCerts(
   signal: AbortSignal,
 ): Promise<number> {
   const options = { metadataOnly: true, signal } as const;
-  const certs = await listIn(client, secrets, namespaces, {
-    ...options,
-    labelSelector: SERVING_CERT_SELECTOR,
-  });
+  const ours = { ...options, labelSelector: SERVING_CERT_SELECTOR };
+  const certs = await listIn(client, secrets, namespaces, ours);
   if (certs.length === 0) return 0;
   const items = await listIn(client, services, namespaces, options);
   const uids = new Map(items.map((service) => [keyOf(service), service.metadata?.uid]));
@@ -206,7 +205,8 @@ async function advance(pass: Pass): Promise<ReconcileResult> {
       const { imported, refused, cause } = await readImported(pass);
       if (refused !== undefined) throw new Error(refused.message, { cause });
       const fresh = authorityOf(await makeGeneration({ ...pass, imported }, undefined), now);
-      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
+      const rotate = secret?.metadata?.annotations?.[ROTATE]; // the new authority is what it requests
+      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained, rotate);
       return await write(pass, authority, authorityCreated(verdict.kind, authority));
     }
     case 'write-back':
@@ -257,7 +257,7 @@ async function rotate(pass: Pass, secret: Secret, authority: Authority): Promise
 
 async function write(pass: Pass, authority: Authority, event: AuthorityEvent): Promise<ReconcileResult> {
   const { secret: existing, verdict, now, client, config, metrics, log, signal } = pass;
-  const { metadata } = existing ?? {};
+  const { metadata, data } = existing ?? {};
   const annotations = Object.entries(metadata?.annotations ?? {}).filter(([name]) => name !== NEW_AUTHORITY);
   const secret: Secret = {
     apiVersion: 'v1',
@@ -271,7 +271,7 @@ async function write(pass: Pass, authority: Authority, event: AuthorityEvent): P
       labels: { ...metadata?.labels, ...ownStateLabels },
       annotations: Object.fromEntries(annotations),
     },
-    data: withAuthority(existing?.data, authority),
+    data: withAuthority(data, authority),
   };
   // Two leaders may both get here. The API server accepts one write; the other leader discards its authority.
   await refusable(() =>

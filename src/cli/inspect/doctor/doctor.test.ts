@@ -410,4 +410,6 @@ test('JSON has the same findings as the table, with the number of each severity'
   });
   expect(formatFindings(findings, 'table', false)).toContain('Problems: 0. Warnings: 0. Unknown: 1.');
   expect(formatFindings(findings, 'table', true)).toContain('\u001b[90munknown');
+  const forged = findings.map((one) => ({ ...one, seen: 'a\nleader   ok   forged' }));
+  expect(formatFindings(forged, 'table', false)).toContain('a leader   ok   forged');
 });

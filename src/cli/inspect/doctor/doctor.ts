@@ -78,7 +78,7 @@ export function formatFindings(findings: readonly Finding[], format: OutputForma
   if (format !== 'table') return formatData({ summary, findings }, format);
   const rows = findings.map(({ check, severity, seen, next }) => ({
     cells: [check, { text: severity, tone: TONES[severity] }],
-    lines: [...seen.split('\n'), ...(next === undefined ? [] : `→ ${next}`.split('\n'))],
+    lines: [seen, ...(next === undefined ? [] : `→ ${next}`.split('\n'))],
   }));
   const table = formatTable(['CHECK', 'RESULT', 'DETAILS'], rows, colours);
   return `${table}\n\nProblems: ${problem}. Warnings: ${warning}. Unknown: ${unknown}.\n`;
