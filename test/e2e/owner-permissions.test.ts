@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { applyBackstop } from '../support/backstop.ts';
-import { localService, type Cluster } from '../support/cluster.ts';
+import { askForCertificate, createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { seeEvent } from '../support/injection-objects.ts';
 import { condition, datacenter, text, type SecretObject } from '../support/objects.ts';
@@ -138,4 +138,28 @@ test('A1: once Gatehouse may delete Secrets, their owners are right', async () =
     return metadata?.ownerReferences?.map(({ name }) => name);
   };
   await expect.poll(owners, { interval: 500 }).toEqual(['restored']); // the API server learns of the role
+});
+
+test('A1: a ResourceQuota without room for the Secret is named, and the cert follows once there is room', async () => {
+  const quotas = {
+    group: '',
+    version: 'v1',
+    resource: 'resourcequotas',
+    kind: 'ResourceQuota',
+    namespaced: true,
+  };
+  const quota = { metadata: { namespace: 'full', name: 'few' }, spec: { hard: { 'count/secrets': '0' } } };
+  await createNamespace(cluster, 'full');
+  await cluster.admin.create(quotas, quota);
+  await askForCertificate(cluster, 'full', 'web');
+  const event = await seeEvent(cluster, 'full', 'web', 'WriteRefused');
+  expect(event.message).toContain('Raise the ResourceQuota few.');
+
+  await cluster.admin.patchMerge(quotas, quota.metadata, { spec: { hard: { 'count/secrets': '9' } } });
+  await cluster.admin.patchMerge(
+    services,
+    { namespace: 'full', name: 'web' },
+    { spec: { ports: [{ port: 8443 }] } },
+  );
+  await cluster.see('the cert', secrets, { namespace: 'full', name: 'web-tls' });
 });
