@@ -38,7 +38,11 @@ test.each([
 test('a value that is not UTF-8 is read, or reported', () => {
   const metadata = { name: 'trust', annotations: { [TO]: '' } };
   const latin1 = Buffer.concat([Buffer.from([0xe4, 0x0a]), Buffer.from(other)]).toString('base64');
-  const found = distributionOf({ metadata, data: { a: root }, binaryData: { b: latin1 } });
+  const found = distributionOf({
+    metadata,
+    data: { a: root },
+    binaryData: { b: latin1, 'b.jks': '/u3+7Q==' },
+  });
   expect(found.kind === 'wanted' && composeBundle(found.own, now)).toBe(root + other);
   expect(distributionOf({ metadata, binaryData: { 'ca.der': 'MIIB' } })).toEqual({
     kind: 'invalid',

@@ -50,6 +50,7 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
     );
   const own: X509Certificate[] = [];
   for (const [key, text] of Object.entries({ ...source?.data, ...textsOf(source?.binaryData) })) {
+    if (KEY_STORE.test(key)) continue;
     try {
       const found = splitCertificates(text);
       if (found.length === 0) return invalid(`there is no PEM certificate in ${key}`);
@@ -68,6 +69,8 @@ export function distributionOf(source: DistributionSource | undefined): Distribu
   };
 }
 
+/** Trust stores beside their PEM file, for Java and Windows. */
+const KEY_STORE = /\.(?:jks|p12|pfx)$/i;
 /** With or without colons, as tools print it. */
 const FINGERPRINT = /^([0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
 const toFingerprint = (text: string): string =>
