@@ -105,15 +105,11 @@ const write = (policy: KubeObject) =>
     });
   });
 
-const createForbidden = () =>
-  cluster.admin.create<KubeObject>(
-    configMaps,
-    configMap(
-      `forbidden-${randomUUID()}`,
-      { token: 'x' },
-      { namespace: NAMESPACE, labels: { suite: NAMESPACE } },
-    ),
-  );
+const create = (data: Readonly<Record<string, string>>) => {
+  const place = { namespace: NAMESPACE, labels: { suite: NAMESPACE } };
+  return cluster.admin.create<KubeObject>(configMaps, configMap(`any-${randomUUID()}`, data, place));
+};
+const createForbidden = () => create({ token: 'x' });
 
 /** Who refused how many attempts while `work` ran, and when the API server stored one. */
 async function whileTrying(
@@ -157,6 +153,11 @@ const seeEntries = (wanted: readonly string[]) =>
   eventually(`entries ${wanted.join()}`, async () => (await entries()).join() === wanted.join());
 
 test('the policy is in force', async () => {
+  // In the same scope: only the webhook can judge it.
+  const match = { ...configMapsWith({ suite: NAMESPACE }), resources: ['services'] };
+  const rules = [{ name: 'name', expression: 'object.metadata.name != "bad"' }];
+  await cluster.apply(admissionPolicy('neighbour', { match, validate: { rules }, compile: 'Never' }));
+  await seeInForce(cluster, 'neighbour');
   await write(policyOf({ rules: RULES }));
   await seeInForce(cluster, NAME);
   await untilRefused('the forbidden ConfigMap', 'no token', createForbidden);
@@ -229,6 +230,7 @@ test('kill -9 in the middle of an update', async () => {
     await seeEntries(['left']);
     replica.program.kill('SIGKILL');
     await replica.program.exited;
+    await create({ fine: 'x' }); // needs no replica
     await start();
     await seeEntries(['left']);
     await write(policyOf({ rules: RULES }));

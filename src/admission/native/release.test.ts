@@ -43,6 +43,21 @@ test('an entry without other checks keeps only what the API server leaves to the
   expect(entriesOf(policy, [VELERO])[0]?.[1]).toContain(VELERO.user);
 });
 
+test('a policy that the API server enforces does not wait for Gatehouse because of another one in its scope', () => {
+  const matchOf = (resource: string) => ({ apiGroups: ['infra.example.com'], resources: [resource] });
+  const enforced = policyOf({ match: matchOf('servers'), validate: RULES });
+  const judged = policyOf({ match: matchOf('racks'), validate: { ...RULES, ...UNIQUE } });
+  const { validating } = webhookConfigurations([enforced, judged], TARGET, [], releaseOf);
+  const calls = validating.webhooks.map(({ name, rules }) => [
+    name.includes('.left.') ? 'left' : 'all',
+    ...rules.map(({ resources, operations }) => `${resources.join()}: ${operations.join()}`),
+  ]);
+  expect(calls).toEqual([
+    ['all', 'racks: CREATE,UPDATE'],
+    ['left', 'servers: CREATE,UPDATE'],
+  ]);
+});
+
 test('an entry disappears if the API server leaves nothing to the webhook', () => {
   const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations: ['CREATE' as const] };
   expect(entriesOf(policyOf({ match, validate: RULES }))).toEqual([]);

@@ -31,18 +31,19 @@ export function webhookConfigurations(
   handlers: readonly CompiledHandler[] = [],
   releaseOf: ReleaseOf = NO_RELEASES,
 ): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
-  const mutated = policies.map((policy) => {
+  const mutated = policies.flatMap((policy) => {
     const release = releaseOf(policy);
     const all = mutatedOperations(policy);
     const own = release === undefined || changesObjects(release.remaining) ? all : [];
     return governing(policy, release, all, own);
   });
-  const validated = policies.map((policy) => {
+  const validated = policies.flatMap((policy) => {
     const release = releaseOf(policy);
     const all = validatedOperations(policy);
     const checked = release === undefined ? all : checkedOperations(release.remaining);
     const own = all.filter((operation) => checked.includes(operation));
-    return { ...governing(policy, release, all, own), claims: policy.unique.length > 0 };
+    const claims = policy.unique.length > 0;
+    return governing(policy, release, all, own).map((one) => ({ ...one, claims }));
   });
   const ofHandlers = (operationsOf: (handler: CompiledHandler) => readonly Operation[]) =>
     handlers.map((handler) => ({ ...handler, operations: operationsOf(handler) }));
@@ -79,22 +80,21 @@ interface Governing {
   readonly claims?: boolean;
 }
 
-/** The webhook receives the operations that it checks or changes, and requests that the API server leaves to it. */
+/** The operations that the webhook checks or changes, and those of which the API server leaves it single requests. */
 function governing(
   policy: CompiledPolicy,
   release: Release | undefined,
   all: readonly Operation[],
   own: readonly Operation[],
-): Governing {
+): readonly Governing[] {
   const { entryId, match } = policy;
-  const left = release && leftCondition(policy, release.restorers);
-  return {
-    entryId,
-    match,
-    operations: left === undefined ? own : all,
-    condition: own.length === 0 ? left : undefined,
-    isDeferrable: (operation) => canDeferAll(policy, operation),
-  };
+  const condition = release && leftCondition(policy, release.restorers);
+  const others = condition === undefined ? [] : all.filter((operation) => !own.includes(operation));
+  const isDeferrable = (operation: Operation) => canDeferAll(policy, operation);
+  return [
+    { entryId, match, operations: own, isDeferrable },
+    { entryId, match, operations: others, condition, isDeferrable },
+  ];
 }
 
 /** From the spec, because a version that does not compile keeps its webhooks. */
@@ -150,10 +150,14 @@ function webhooks(
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([entryId, some]) => {
       const [first] = some;
+      if (first === undefined) return [];
       // All policies of an entry have the same scope, so the first one is used.
-      return first === undefined
-        ? []
-        : entry(webhook(phase, entryId, first.match, target), first, some, target);
+      const made = webhook(phase, entryId, first.match, target);
+      // Requests that the API server judges alone must not wait for Gatehouse because of other policies.
+      const parts = Map.groupBy(some, ({ condition }) => condition !== undefined);
+      return [parts.get(false) ?? [], parts.get(true) ?? []].flatMap((part) =>
+        part.length === 0 ? [] : entry(made, first, part, target),
+      );
     });
 }
 
@@ -181,7 +185,7 @@ function entry(
   };
   const conditions = all.flatMap(({ condition }) => condition ?? []);
   return splitForRestorers(
-    conditions.length < all.length ? whole : narrowed(whole, conditions),
+    conditions.length === 0 ? whole : narrowed(whole, conditions),
     { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
     target,
   );

@@ -57,14 +57,11 @@ const MOST_CONDITIONS = 63;
 
 /** An entry for what the API server leaves to the webhook, with a different name. */
 export function narrowed(webhook: Webhook, conditions: readonly string[]): Webhook {
-  const { name, matchConditions: own = [] } = webhook;
-  if (own.length + 1 > MOST_CONDITIONS) return webhook;
+  const { matchConditions: own = [] } = webhook;
+  const left = { ...webhook, name: webhook.name.replace('.', '.left.') };
+  if (own.length + 1 > MOST_CONDITIONS) return left;
   const expression = [...new Set(conditions)].join(' || ');
-  return {
-    ...webhook,
-    name: name.replace('.', '.left.'),
-    matchConditions: [...own, { name: LEFT, expression }],
-  };
+  return { ...left, matchConditions: [...own, { name: LEFT, expression }] };
 }
 
 /**
